@@ -162,3 +162,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
         "training/configs/7b.yaml",
     ):
         assert f"codea1_env/{needed}" in names
+
+
+def test_no_merge_was_left_half_done() -> None:
+    markers = ("\n" + "<" * 7 + " ", "\n" + ">" * 7 + " ")
+    folders = ["agents", "baselines", "benchmarks", "codea1_env", "docs", "examples", "tests"]
+    files = [*ROOT.glob("*.*"), *(path for folder in folders for path in (ROOT / folder).rglob("*.*"))]
+    texts = [path for path in files if path.suffix in {".md", ".py", ".toml", ".txt", ".yaml"}]
+    assert len(texts) > 200
+    assert not [path for path in texts if any(marker in "\n" + path.read_text() for marker in markers)]

@@ -22,7 +22,7 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
-from codea1_env.training.batches import seat_rows
+from codea1_env.training.batches import SeatRows, seat_rows
 from codea1_env.training.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
 from codea1_env.training.chat import chat_of
 from codea1_env.training.learning_rule import RowLabel
@@ -58,6 +58,72 @@ class _Row:
     """Its role learns in this round."""
 
 
+class _SelfPlay:
+    """Plays a round each time that the trainer asks for a batch."""
+
+    def __init__(
+        self,
+        run: SeatRun,
+        arena: Any,
+        log: Callable[[int, Mapping[str, float]], None],
+        asked: Sequence[Problem],
+    ) -> None:
+        """As `self_play_trainer`."""
+        self._run, self._arena, self._log, self._asked = run, arena, log, asked
+        self._rules, self._chat = RoundRules(run.preset.options, run.seed), chat_of(run.preset)
+        self.clock = RoundClock()
+        self.past = PastOpponents(run, coder=run.output, tester=run.output)
+
+    def batch(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
+        """TRL's rollout: this rank's share of the round's rows. The prompts are placeholders, one for each of them."""
+        shape, options = self._run.preset.round, self._run.preset.options
+        round_index = trainer.state.global_step // shape.updates
+        self.clock.start()
+        problems = self._asked[round_index * shape.questions : (round_index + 1) * shape.questions]
+        asking = [self._chat.coder(problem) for problem in own_share(problems)]
+        programs = gathered(sample_texts(trainer, asking, shape.programs))
+        attacks = attacks_of(
+            [problem for problem in problems for _ in range(shape.programs)],
+            [program.text or "" for group in programs for program in group],
+        )
+        old = self.past.attacks(round_index, problems)
+        attacked = own_share((*attacks, *old))
+        suites = gathered(sample_suites(trainer, attacked, shape.suites, self._chat, shape.tester_prompt_tokens))
+        texts = [[suite.text for suite in group] for group in suites]
+        played = self.past.play(round_index, attacks, old, texts[len(attacks) :])
+        self.clock.hand_over()
+        score = from_first(lambda: self._score(round_index, attacks, texts[: len(attacks)], played))
+        self.past.learn(round_index, score)
+        self.clock.resume()
+        learns = {role: options.learns(role, round_index) for role in ("coder", "tester")}
+        rows = own_share(_rows(problems, programs, suites, score, learns))
+        assert len(rows) == len(prompts), "the placeholder data set has one row per program and selected suite"
+        return _batch(rows)
+
+    def _score(
+        self,
+        round_index: int,
+        attacks: Sequence[Attack],
+        suites: Sequence[Sequence[str | None]],
+        played: PastPlay | None,
+    ) -> RoundScore:
+        start = time.perf_counter()
+        shape = self._run.preset.round
+        score = score_round(
+            self._arena,
+            attacks,
+            suites,
+            programs=shape.programs,
+            attacked=shape.attacked,
+            rules=self._rules,
+            round_index=round_index,
+            past=played,
+        )
+        require_scores(round_index, score.coder)
+        self._log(round_index, {**score.metrics, "seconds_scoring": time.perf_counter() - start})
+        return score
+
+
 def self_play_trainer(
     run: SeatRun,
     hooks: SeatHooks,
@@ -70,76 +136,43 @@ def self_play_trainer(
     `arena`: the arena or a handle of it. `log`: takes a round's metrics. `asked`: the problems of all rounds in order,
     `questions` a round.
     """
-    clock, shape, options = RoundClock(), run.preset.round, run.preset.options
-    rules, chat = RoundRules(options, run.seed), chat_of(run.preset)
-    past = PastOpponents(run, coder=run.output, tester=run.output)
-
-    def scored(
-        round_index: int, attacks: Sequence[Attack], suites: Sequence[Sequence[str | None]], played: PastPlay | None
-    ) -> RoundScore:
-        start = time.perf_counter()
-        score = score_round(
-            arena,
-            attacks,
-            suites,
-            programs=shape.programs,
-            attacked=shape.attacked,
-            rules=rules,
-            round_index=round_index,
-            past=played,
-        )
-        require_scores(round_index, score.coder)
-        log(round_index, {**score.metrics, "seconds_scoring": time.perf_counter() - start})
-        return score
-
-    def play(prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
-        round_index = trainer.state.global_step // shape.updates
-        clock.start()
-        problems = asked[round_index * shape.questions : (round_index + 1) * shape.questions]
-        asking = [chat.coder(problem) for problem in own_share(problems)]
-        programs = gathered(sample_texts(trainer, asking, shape.programs))
-        attacks = attacks_of(
-            [problem for problem in problems for _ in range(shape.programs)],
-            [program.text or "" for group in programs for program in group],
-        )
-        old = past.attacks(round_index, problems)
-        attacked = own_share((*attacks, *old))
-        suites = gathered(sample_suites(trainer, attacked, shape.suites, chat, shape.tester_prompt_tokens))
-        texts = [[suite.text for suite in group] for group in suites]
-        played = past.play(round_index, attacks, old, texts[len(attacks) :])
-        clock.hand_over()
-        score = from_first(lambda: scored(round_index, attacks, texts[: len(attacks)], played))
-        past.learn(round_index, score)
-        clock.resume()
-        learns = {role: options.learns(role, round_index) for role in ("coder", "tester")}
-        rows = own_share(_rows(problems, programs, suites, score, learns))
-        assert len(rows) == len(prompts), "the placeholder data set has one row per program and selected suite"
-        return _batch(rows)
-
-    def arena_reward(completions: Any, arena_reward: Rewards, **_: Any) -> Rewards:
-        return arena_reward
-
-    rows = seat_rows(run.preset, PLAYER)  # TRL's groups are not looked at: ours are of two sizes
-    ranks, step = rows.ranks, rows.learnt // shape.updates
-    for count, what in ((shape.questions, "questions"), (step, "rows of an optimizer step")):
-        if count % ranks:
-            raise ConfigurationError(f"placement.coder.ranks must divide the {count} {what} of self-play, got {ranks}")
-    if step // ranks % rows.per_device:
-        raise ConfigurationError(
-            f"memory.coder_rows_per_device must divide the {step // ranks} rows that a rank of self-play learns from "
-            f"in an update, got {rows.per_device}"
-        )
+    shape = run.preset.round
     arguments = grpo_arguments(
         run,
-        rows,
+        _divided_rows(run.preset),
         rate=run.preset.learning.coder_rate,
         tokens=max(shape.program_tokens, shape.suite_tokens),
     )
+    play = _SelfPlay(run, arena, log, asked)
     placeholders = {"prompt": ["(a question of this round)"] * run.preset.rounds}
-    parts = trainer_parts(run, arguments, placeholders, arena_reward, rollout=play)
-    return open_trainer(
-        run, PLAYER, suite_label, SeatCallback(run, hooks, clock), own_groups=True, keep=past.save, **parts
-    )
+    parts = trainer_parts(run, arguments, placeholders, arena_reward, rollout=play.batch)
+    callback = SeatCallback(run, hooks, play.clock)
+    return open_trainer(run, PLAYER, suite_label, callback, own_groups=True, keep=play.past.save, **parts)
+
+
+def arena_reward(completions: Any, arena_reward: Rewards, **_: Any) -> Rewards:
+    """TRL's reward function: the rows bring theirs along."""
+    return arena_reward
+
+
+def _divided_rows(preset: Preset) -> SeatRows:
+    """How the rows go to ranks and devices. Raises ConfigurationError where they do not come out even.
+
+    TRL's groups are not looked at: ours are of two sizes.
+    """
+    rows = seat_rows(preset, PLAYER)
+    step = rows.learnt // preset.round.updates
+    for count, what in ((preset.round.questions, "questions"), (step, "rows of an optimizer step")):
+        if count % rows.ranks:
+            raise ConfigurationError(
+                f"placement.coder.ranks must divide the {count} {what} of self-play, got {rows.ranks}"
+            )
+    if step // rows.ranks % rows.per_device:
+        raise ConfigurationError(
+            f"memory.coder_rows_per_device must divide the {step // rows.ranks} rows that a rank of self-play learns "
+            f"from in an update, got {rows.per_device}"
+        )
+    return rows
 
 
 def rows_a_round(preset: Preset) -> int:

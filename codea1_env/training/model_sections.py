@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.sections import Section, real, text, whole
+from codea1_env.training.sections import Section, real, switch, text, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,9 @@ class ModelPreset(Section):
     """Longest sequence, in tokens."""
     initial_spread: float = real(0.05, 1e-4, 1.0)
     """Standard deviation of the initial weights."""
+    mimetic: bool = switch(False)
+    """Attention starts as trained models' looks (codea1_env/training/mimetic.py), so that copying a number is learnt in
+    seconds. Needs 2 layers and 2 heads of keys and values."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
@@ -41,6 +44,11 @@ class ModelPreset(Section):
             )
         if self.heads % self.key_value_heads:
             raise ConfigurationError(f"key_value_heads must divide heads ({self.heads}), got {self.key_value_heads}")
+        if self.mimetic and (self.layers < 2 or self.key_value_heads < 2):
+            raise ConfigurationError(
+                f"layers and key_value_heads must be at least 2 with mimetic, got {self.layers} and "
+                f"{self.key_value_heads}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +105,24 @@ class WarmStartPreset(Section):
     code_share: float = real(0.4, 0.0, 1.0)
     """Share of examples that are programs; the rest are suites."""
     bug_rate: float = real(0.6, 0.0, 1.0)
-    """Probability of a bug at each operation of a program, so that there is something left to learn."""
+    """Probability of a bug at each operation of a program, so that there is something left to learn. Family bands: a
+    factor on the rates in corpora.py."""
     edge_share: float = real(0.15, 0.0, 1.0)
-    """Share of a suite's inputs that are edge inputs."""
+    """Share of a suite's inputs that are edge inputs. Family bands: share of suites whose inputs all are."""
     wrong_share: float = real(0.1, 0.0, 1.0)
-    """Share of a suite's expected values that come from a buggy program."""
+    """Share of a suite's expected values that come from a buggy program. Family bands: that are drawn from all that the
+    question names."""
+    blind_share: float = real(0.0, 0.0, 1.0)
+    """Share of suites whose prompt lacks the program, so that one base serves testers of either `options.access`.
+    0: all suites are as the run's access says, and each access has a base of its own."""
+    copy_steps: int = whole(0, 0, 1_000_000)
+    """Optimizer steps before the others in which random tokens are repeated: an exercise in copying."""
+    practice_share: float = real(0.0, 0.0, 1.0)
+    """Share of the steps, the first ones, that practise: with the two rates below instead of those above, which then
+    only make the habits that are to be unlearnt. 0: no practice."""
+    practice_bug_rate: float = real(0.0, 0.0, 1.0)
+    """bug_rate in practice."""
+    practice_edge_share: float = real(0.5, 0.0, 1.0)
+    """edge_share in practice."""
     seed: int = whole(0, 0, 2**31)
     """Seed of the corpus, the initial weights and the order. Not the run's seed: one base serves all runs."""

@@ -83,7 +83,7 @@ def _header(preset: Preset) -> list[str]:
     asked = (
         f"{problems.file}, measured on {problems.held_out_file}"
         if isinstance(problems, ProblemFiles)
-        else f"{problems.train} of the miniature family, measured on {problems.held_out}"
+        else f"{problems.train} of the family {problems.family}, measured on {problems.held_out}"
     )
     shape = shape_of(model)
     trained = f"adapters of {shape.adapter_parameters(preset.lora):,}" if preset.lora.rank else "all"

@@ -1,4 +1,4 @@
-"""The problems that a run trains on and those that it is measured on: of the miniature family, or from files.
+"""The problems that a run trains on and those that it is measured on: of a procedural family, or from files.
 
 What cannot serve is left out and counted in the log, never trained on. Executes nothing: whether a reference runs was
 found out when the file was made (`codea1 data import`).
@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.problems.bands import band_problems
 from codea1_env.problems.jsonl import iter_problems
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
@@ -35,7 +36,7 @@ class ProblemSets:
 
 
 def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) -> ProblemSets:
-    """The problems of a run; `seed` draws those of the miniature family.
+    """The problems of a run; `seed` draws those of a procedural family.
 
     From files, a training problem needs what `reward.oracle` decides by, a reference solution, golden tests or neither;
     with `golden_tests`, those. A held-out one needs hidden tests. Raises ConfigurationError where too few are left, and
@@ -43,9 +44,10 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     """
     chosen = preset.problems
     if not isinstance(chosen, ProblemFiles):
+        draw = band_problems if chosen.family == "bands" else miniature_problems
         return ProblemSets(
-            miniature_problems("train", chosen.train, seed, chosen.golden_edge),
-            miniature_problems("held_out", chosen.held_out, chosen.held_out_seed),
+            draw("train", chosen.train, seed, chosen.golden_edge),
+            draw("held_out", chosen.held_out, chosen.held_out_seed),
         )
     need = "golden tests" if golden_tests else ORACLE_NEEDS.get(preset.reward.oracle, ANYTHING)
     train = _usable(chosen.file, "file", need, chosen.limit, at_least=preset.round.questions)

@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codea1_env.errors import ConfigurationError
 from codea1_env.training.sections import Section, real, switch, text, whole
+
+FAMILIES = ("miniature", "bands")
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemsPreset(Section):
-    """Which problems of the miniature family the run trains on and is measured on."""
+    """Which problems of a procedural family the run trains on and is measured on."""
 
+    family: str = text("miniature")
+    """miniature: lists of numbers, and edges (codea1_env/problems/miniature.py). bands: one number, and aim
+    (codea1_env/problems/bands.py). The tiny models speak the language of the one that they are made for."""
     train: int = whole(200, 1, 10_000)
     """Problems of the training split. Few, so that each comes back and the Mistake Book can act (miniature)."""
     held_out: int = whole(150, 1, 1_000)
@@ -25,6 +31,11 @@ class ProblemsPreset(Section):
     """Seed of the held-out problems; the same for every run, so that runs can be compared."""
     golden_edge: float = real(0.0, 0.0, 1.0)
     """Probability that a golden test looks at an edge. 0: golden tests as weak as hurried people write them."""
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        if self.family not in FAMILIES:
+            raise ConfigurationError(f"family must be one of {', '.join(FAMILIES)}, got {self.family!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A tokenizer and a small Qwen2-architecture model for the miniature family, and the messages that they understand.
+"""A tokenizer and a small Qwen2-architecture model for the procedural families, and the messages that they understand.
 
 Does not promise to read text beyond printable ASCII and newlines: the tokenizer drops what it has no token for.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from codea1_env.training.mimetic import start_mimetic
 from codea1_env.training.presets import ModelPreset
 
 try:
@@ -49,19 +50,23 @@ def tester_messages(question: str, program: str) -> Messages:
     return [{"role": "system", "content": "test"}, {"role": "user", "content": f"{question}\n{program.strip()}"}]
 
 
-def build_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
-    """A byte-pair tokenizer of at most `vocabulary` tokens, trained on `texts`, with the chat template above."""
+def build_tokenizer(texts: Iterable[str], vocabulary: int, pieces: Sequence[str] = NUMBERS) -> Any:
+    """A byte-pair tokenizer of at most `vocabulary` tokens, trained on `texts`, with the chat template above.
+
+    `pieces`: texts that are one token each, of a family's own; the miniature's are its numbers.
+    """
     trained = Tokenizer(models.BPE())
     trained.pre_tokenizer = Qwen2Tokenizer().backend_tokenizer.pre_tokenizer
     printable = [chr(code) for code in range(33, 127)]
     space_and_newline = ["\u0120", "\u010a"]  # as the byte-level alphabet spells them
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary - len(NUMBERS),
+        vocab_size=vocabulary - len(pieces),
         special_tokens=list(SPECIAL_TOKENS),
         initial_alphabet=printable + space_and_newline,
         show_progress=False,
     )
-    trained.train_from_iterator((NUMBER.sub("0", text) for text in texts), trainer)
+    whole = NUMBER if pieces is NUMBERS else _any_of(pieces)
+    trained.train_from_iterator((whole.sub("0", text) for text in texts), trainer)
     model = json.loads(trained.to_str())["model"]
     tokenizer = Qwen2Tokenizer(
         vocab=model["vocab"],
@@ -74,8 +79,14 @@ def build_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
         chat_template=CHAT_TEMPLATE,
         clean_up_tokenization_spaces=False,
     )
-    tokenizer.add_tokens([AddedToken(number, normalized=False) for number in NUMBERS])
+    # A single character is a token already.
+    tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in pieces if len(piece) > 1])
     return tokenizer
+
+
+def _any_of(pieces: Sequence[str]) -> re.Pattern[str]:
+    longest_first = sorted(pieces, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)))
 
 
 def build_model(shape: ModelPreset, tokenizer: Any, seed: int) -> Any:
@@ -98,4 +109,7 @@ def build_model(shape: ModelPreset, tokenizer: Any, seed: int) -> Any:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Qwen2ForCausalLM(config)
+        model = Qwen2ForCausalLM(config)
+        if shape.mimetic:
+            start_mimetic(model)
+        return model

@@ -1,4 +1,4 @@
-"""The base model of the miniature family: trained from nothing on imperfect programs and suites, cached by content.
+"""The base model of a procedural family: trained from nothing on imperfect programs and suites, cached by content.
 
 One model learns both tasks and both seats start from it. Does not promise the same weights on other hardware or
 other versions of torch: the cache key names the versions, not the machine.
@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.problems import miniature, miniature_operations
-from codea1_env.problems.miniature import RAISED, Composition, miniature_compositions
-from codea1_env.training import tiny_models
+from codea1_env.problems import bands, miniature, miniature_operations
+from codea1_env.training import corpora, mimetic, tiny_models
+from codea1_env.training.corpora import Example, band_pieces, examples, family_of
 from codea1_env.training.presets import Preset
-from codea1_env.training.tiny_models import build_model, build_tokenizer, coder_messages, tester_messages
+from codea1_env.training.tiny_models import NUMBERS, build_model, build_tokenizer
 
 try:
     import tokenizers
@@ -40,14 +40,8 @@ WARM_UP_STEPS = 50
 SORTED_STEPS = 20
 """Examples of this many steps are sorted by length together, so that a batch holds little padding."""
 TOKENIZER_TEXTS = 4_000
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One supervised example: chat messages and the answer to learn."""
-
-    messages: list[dict[str, str]]
-    answer: str
+COPY_LENGTHS = (6, 16)
+"""Tokens that the exercise in copying repeats: from the first, less than the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,43 +83,21 @@ def base_model(preset: Preset, cache: Path, *, progress: bool = True) -> Path:
     return target
 
 
-def examples(preset: Preset, count: int) -> Iterator[Example]:
-    """The first `count` examples of the corpus, each with the probabilities that the preset gives."""
-    warm, tests = preset.warm_start, preset.reward.suite_size
-    rng = random.Random(f"warm start {warm.seed}")
-    questions = miniature_compositions("train", warm.problems, warm.seed)
-    for _ in range(count):
-        composition = rng.choice(questions)
-        program = composition.program(rng, warm.bug_rate).strip()
-        if rng.random() < warm.code_share:
-            yield Example(coder_messages(composition.question), program)
-        else:
-            asserts = [_assert(composition, rng, warm.edge_share, warm.wrong_share) for _ in range(tests)]
-            shown = program if preset.options.access == "white-box" else ""
-            yield Example(tester_messages(composition.question, shown), "\n".join(asserts))
-
-
-def _assert(composition: Composition, rng: random.Random, edge_share: float, wrong_share: float) -> str:
-    is_edge = rng.random() < edge_share
-    xs = composition.edge_input(rng) if is_edge else composition.typical_input(rng)
-    value = composition.run(composition.reference, xs)
-    if rng.random() < wrong_share:
-        value = composition.run(composition.program(rng, 0.9), xs)
-    return str(composition.case(xs, 0 if value is RAISED else value))
-
-
 def _content_hash(preset: Preset) -> str:
     """Changes with anything that the base model depends on."""
-    sources = (miniature, miniature_operations, tiny_models)
-    files = [*(module.__file__ for module in sources), __file__]
+    family = family_of(preset)
+    problems = (bands,) if family == "bands" else (miniature, miniature_operations)
+    files = [*(module.__file__ for module in (*problems, corpora, mimetic, tiny_models)), __file__]
     parts = {
+        "family": family,
         "model": dataclasses.asdict(preset.model),
         "warm_start": dataclasses.asdict(preset.warm_start),
         "suite_size": preset.reward.suite_size,
         "versions": [torch.__version__, transformers.__version__, tokenizers.__version__],
         "sources": [hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if file],
     }
-    if preset.options.access != "white-box":  # the tester learns from what it will be shown
+    # The tester learns from what it will be shown, or from both.
+    if preset.options.access != "white-box" and not preset.warm_start.blind_share:
         parts["access"] = preset.options.access
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -134,11 +106,12 @@ def _build(preset: Preset, directory: Path, progress: bool) -> None:
     warm = preset.warm_start
     corpus = list(examples(preset, max(warm.steps * warm.examples_per_step, 500)))
     texts = (example.messages[-1]["content"] + "\n" + example.answer for example in corpus[:TOKENIZER_TEXTS])
-    tokenizer = build_tokenizer(texts, preset.model.vocabulary)
+    pieces = band_pieces() if family_of(preset) == "bands" else NUMBERS
+    tokenizer = build_tokenizer(texts, preset.model.vocabulary, pieces)
     model = build_model(preset.model, tokenizer, warm.seed)
     if warm.steps:
         encoded = [_encode(example, tokenizer) for example in corpus]
-        _fit(model, encoded, preset, progress)
+        _fit(model, [*_copy_batches(encoded, preset), *_batches(encoded, preset)], preset, progress)
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
 
@@ -150,17 +123,16 @@ def _encode(example: Example, tokenizer: Any) -> _Encoded:
     return _Encoded([*before, *answer, tokenizer.eos_token_id], len(before))
 
 
-def _fit(model: Any, encoded: Sequence[_Encoded], preset: Preset, progress: bool) -> None:
+def _fit(model: Any, batches: Sequence[list[_Encoded]], preset: Preset, progress: bool) -> None:
     """Next-token training on the answers, mean over tokens."""
     warm = preset.warm_start
     optimizer = torch.optim.AdamW(model.parameters(), lr=warm.rate, betas=(0.9, 0.98), weight_decay=0.01)
     pad = int(model.config.pad_token_id)
     model.train()
-    batches = _batches(encoded, warm.examples_per_step, random.Random(f"warm start order {warm.seed}"))
-    bar = tqdm(enumerate(batches), total=warm.steps, desc="warm start", unit="step", disable=not progress)
+    bar = tqdm(enumerate(batches), total=len(batches), desc="warm start", unit="step", disable=not progress)
     for step, batch in bar:
         for group in optimizer.param_groups:
-            group["lr"] = warm.rate * _rate_share(step, warm.steps)
+            group["lr"] = warm.rate * _rate_share(step, warm.copy_steps, warm.steps)
         loss = _answer_loss(model, batch, pad)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -168,23 +140,36 @@ def _fit(model: Any, encoded: Sequence[_Encoded], preset: Preset, progress: bool
         optimizer.step()
         if step % 25 == 0:
             bar.set_postfix(loss=f"{loss.item():.3f}")
-    logger.info("warm start: loss %.3f after %d steps", loss.item(), warm.steps)
+    logger.info("warm start: loss %.3f after %d steps", loss.item(), len(batches))
     model.eval()
 
 
-def _rate_share(step: int, steps: int) -> float:
-    cosine = 0.5 * (1 + math.cos(math.pi * step / steps))
+def _rate_share(step: int, copy_steps: int, steps: int) -> float:
+    """At its peak while copying, then along a cosine."""
+    cosine = 0.5 * (1 + math.cos(math.pi * max(0, step - copy_steps) / steps))
     return min(1.0, (step + 1) / WARM_UP_STEPS) * max(0.02, cosine)
 
 
-def _batches(encoded: Sequence[_Encoded], size: int, rng: random.Random) -> Iterator[list[_Encoded]]:
+def _batches(encoded: Sequence[_Encoded], preset: Preset) -> Iterator[list[_Encoded]]:
     """Every example once, in batches of similar length, in random order within each stretch of steps."""
+    size, rng = preset.warm_start.examples_per_step, random.Random(f"warm start order {preset.warm_start.seed}")
     stretch = size * SORTED_STEPS
     for start in range(0, len(encoded), stretch):
         ordered = sorted(encoded[start : start + stretch], key=lambda example: len(example.tokens))
         batches = [ordered[i : i + size] for i in range(0, len(ordered), size)]
         rng.shuffle(batches)
         yield from batches
+
+
+def _copy_batches(encoded: Sequence[_Encoded], preset: Preset) -> Iterator[list[_Encoded]]:
+    """Tokens of the corpus in random order, three times over; the first time is the prompt."""
+    warm = preset.warm_start
+    rng = random.Random(f"warm start copying {warm.seed}")
+    known = sorted({token for example in encoded[:TOKENIZER_TEXTS] for token in example.tokens})
+    for _ in range(warm.copy_steps):
+        length = rng.randrange(*COPY_LENGTHS)
+        rows = [rng.choices(known, k=length) for _ in range(warm.examples_per_step)]
+        yield [_Encoded(row * 3, length) for row in rows]
 
 
 def _answer_loss(model: Any, batch: Sequence[_Encoded], pad: int) -> torch.Tensor:

@@ -47,7 +47,7 @@ def main() -> int:
 
         # Loop: one stock GRPO trainer whose reward is the share of golden tests passed.
         start = clock()
-        score = golden_rewards(engine.arena, engine.log_round)
+        score = golden_rewards(engine.arena, engine.log_round, preset.evaluation.hidden_rounds)
         interrupted = engine.train({"coder": lambda seat, hooks: coder_trainer(seat, hooks, score, asked)})
         seconds["training"] = clock() - start
         engine.save_book()

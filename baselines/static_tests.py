@@ -50,7 +50,7 @@ def main() -> int:
 
         # Loop: one stock GRPO trainer whose reward is the share of the tester's tests passed.
         start = clock()
-        arena, score = engine.arena, golden_rewards(engine.arena, engine.log_round)
+        arena, score = engine.arena, golden_rewards(engine.arena, engine.log_round, preset.evaluation.hidden_rounds)
 
         def coder(seat, hooks):
             written = {p.problem_id: p for p in written_golden_tests(seat, arena, tester, able)}

@@ -36,7 +36,7 @@ LAYERS = [
     {"scores"},
     {"bouts"},
     {"arena"},
-    {"tester_book", "recording", "ratings"},
+    {"tester_book", "recording", "ratings", "diagnostics"},
     {"players", "recorded", "scoring", "spaces", "rendering", "self_test", "self_test_programs", "doctor", "importing"},
     {"episode", "tournament"},
     {"environment", "single_seat"},

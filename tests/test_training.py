@@ -1,6 +1,7 @@
 """Both seats trained for real, in this process: tiny models, the real arena, two rounds or four."""
 
 import dataclasses
+import json
 import signal
 import threading
 from collections.abc import Callable
@@ -11,13 +12,25 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import SEATS, TINY, assert_same_runs, play_duel, records, same_weights, without_seconds
+from training_runs import (
+    ROOT,
+    SEATS,
+    TINY,
+    assert_same_runs,
+    metric_rows,
+    play_duel,
+    records,
+    same_weights,
+    without_seconds,
+)
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from codea1_env.arena import Arena
+from codea1_env.diagnostics import Diagnostics
 from codea1_env.errors import SandboxError
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.training.arguments import read_configuration
+from codea1_env.training.callbacks import LOGGED
 from codea1_env.training.runs import BOOK
 
 
@@ -72,6 +85,34 @@ def test_every_round_logs_scores_and_where_the_time_went(duel: Path) -> None:
             assert record["seconds_waiting"] > 0
             assert record["seconds_learning"] > 0
         assert [record["round"] for record in records(duel, "evaluation", seat)] == [1, 2, 3]
+
+
+def test_every_logged_name_is_documented_for_its_kind_and_seat(duel: Path) -> None:
+    lines = [json.loads(line) for line in (duel / "metrics.jsonl").read_text().splitlines()]
+    found = {(line["kind"], line["seat"], name) for line in lines for name in line.keys() - {"kind", "seat", "round"}}
+    documented = {(row.kind, seat, row.name) for row in metric_rows() for seat in row.seats}
+    assert found - documented == set()
+    diagnosed = {field.name for field in dataclasses.fields(Diagnostics)}
+    assert diagnosed | {"hidden_tests_passed", "collusion_gap"} <= {name for kind, _, name in found if kind == "round"}
+    assert {"entropy", "truncated", "frac_reward_zero_std"} <= {name for kind, _, name in found if kind == "seat"}
+    assert ("evaluation", "coder", "regression_rate") in found
+    assert {("seat", "coder", name) for name in LOGGED} <= documented, "also what only some seats log"
+
+
+def test_every_source_on_the_page_of_metrics_exists() -> None:
+    for row in metric_rows():
+        is_trls = row.source.startswith("TRL ") and LOGGED[row.name] == row.source[4:]
+        assert is_trls or (ROOT / "codea1_env" / row.source).is_file(), row
+
+
+def test_diagnostics_say_the_same_of_the_rewards_as_the_rewards(duel: Path) -> None:
+    for record in records(duel, "round"):
+        for name in ("coder_zero_groups", "tester_zero_groups", "trivial_tests", "book_hit_rate"):
+            assert record[name] is None or 0 <= record[name] <= 1
+        parts = record["paid_validity"] + record["paid_adversarial"] - record["paid_penalty"]
+        assert record["tester_reward"] == pytest.approx(parts)
+        gap = record["coder_reward"] - record["hidden_tests_passed"]
+        assert record["collusion_gap"] == pytest.approx(gap), "every program was scored and graded"
 
 
 def test_the_same_seed_gives_the_same_run_whatever_the_timing(duel: Path, base: Path, tmp_path: Path) -> None:

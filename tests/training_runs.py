@@ -25,6 +25,7 @@ from codea1_env.training.seats import coder_trainer, rendezvous_score, tester_tr
 from codea1_env.training.self_play import self_play_trainer
 from codea1_env.training.warm_start import base_model
 
+ROOT = Path(__file__).parent.parent
 SEATS = ("coder", "tester")
 
 # Warm enough that programs load and asserts parse now and then: rewards differ, and both seats have a gradient.
@@ -160,6 +161,34 @@ def assert_same_runs(one: Path, other: Path) -> None:
             assert (mine / name).read_bytes() == (others / name).read_bytes(), f"{seat} {name}"
     assert without_seconds(records(one, "round")) == without_seconds(records(other, "round"))
     assert (one / BOOK).read_bytes() == (other / BOOK).read_bytes()
+    assert logged_names(one) == logged_names(other)
+
+
+def logged_names(directory: Path) -> set[tuple[str, str, str]]:
+    """(kind, seat, name) of everything that a run logged, seconds included."""
+    lines = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+    return {(line["kind"], line["seat"], name) for line in lines for name in line}
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricRow:
+    """One row of a table on the page of metrics."""
+
+    kind: str
+    seats: tuple[str, ...]
+    name: str
+    source: str
+
+
+def metric_rows() -> list[MetricRow]:
+    found, kind = [], ""
+    for line in (ROOT / "docs" / "metrics.md").read_text().splitlines():
+        kind = line.removeprefix("## kind: ") if line.startswith("## kind: ") else kind
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0].startswith("`") and len(cells) > 1:
+            seats = {"round": ("",), "seat": ("coder", "tester", "player"), "evaluation": (cells[1],)}[kind]
+            found.append(MetricRow(kind, seats, cells[0].strip("`"), cells[-1].split(",")[0].replace("`", "")))
+    return found
 
 
 def last_checkpoint(directory: Path) -> Path:

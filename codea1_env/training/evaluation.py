@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -35,11 +35,16 @@ class CoderResult:
     golden: tuple[float, ...]
     """Share of programs that pass every golden test; problems without golden tests have no entry."""
     executes: tuple[float, ...]
+    tests: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """By problem_id: the share of programs that pass each hidden test, in their order."""
 
     def summary(self) -> dict[str, float]:
         golden = {"golden_pass_rate": float(np.mean(self.golden))} if self.golden else {}
+        shares = [np.mean(passed) for passed in self.tests.values() if passed]
+        tests = {"hidden_tests_passed": float(np.mean(shares))} if shares else {}
         return {
             "hidden_pass_rate": float(np.mean(self.hidden)),
+            **tests,
             **golden,
             "executes": float(np.mean(self.executes)),
         }
@@ -102,14 +107,17 @@ def evaluate_coder(arena: Arena, problems: Sequence[Problem], sample: CoderSampl
         ]
     )
     hidden, golden, executes = [], [], []
+    tests: dict[str, tuple[float, ...]] = {}
     for problem, grades in zip(problems, graded, strict=True):
         _require_scores(grade.executes is not None for grade in grades)
         split = len(problem.golden_tests)
         if split:
             golden.append(float(np.mean([_all_pass(grade.verdicts[:split]) for grade in grades])))
         hidden.append(float(np.mean([_all_pass(grade.verdicts[split:]) for grade in grades])))
+        passed = [[verdict is Verdict.PASS for verdict in grade.verdicts[split:]] for grade in grades]
+        tests[problem.problem_id] = tuple(np.mean(passed, axis=0).tolist())  # (samples, tests) -> (tests,)
         executes.append(float(np.mean([bool(grade.executes) for grade in grades])))
-    return CoderResult(tuple(hidden), tuple(golden), tuple(executes))
+    return CoderResult(tuple(hidden), tuple(golden), tuple(executes), tests)
 
 
 def evaluate_tester(

@@ -14,6 +14,7 @@ from codea1_env.training.callbacks import RoundClock, SeatHooks, SeatRun
 from codea1_env.training.chat import chat_of, tokens_of
 from codea1_env.training.checkpoints import forget_old, mark_complete, rounds_of
 from codea1_env.training.rendezvous import Rendezvous
+from codea1_env.training.round_rules import RoundRules
 from codea1_env.training.sampling import Sampler
 
 try:
@@ -66,7 +67,8 @@ class FrozenTester:
         suites = iter(self._sampler(round_index).tester(asked, samples))
         answers: list[list[str | None]] = [[*next(suites)] if fit else [None] * samples for fit in fits]
         clock.hand_over()
-        self._rendezvous.submit_suites(round_index, answers)
+        rules = RoundRules(hidden_rounds=self._run.preset.evaluation.hidden_rounds)
+        self._rendezvous.submit_suites(round_index, answers, rules)
         clock.resume()
         self._hooks.log(round_index, clock.seconds())
 

@@ -45,7 +45,8 @@ class Journal:
         """Both seats' evaluation before or after a run; a resumed run has its base's already."""
         if rounds_done == 0 and self._run.rounds_done > 0:
             return
-        self.write("evaluation", rounds_done, measured.coder.summary(), "coder")
+        lost = self._run.hidden_record().note(rounds_done, measured.coder)
+        self.write("evaluation", rounds_done, measured.coder.summary() | lost, "coder")
         if measured.tester:
             self.write("evaluation", rounds_done, measured.tester.summary(), "tester")
 

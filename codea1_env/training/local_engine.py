@@ -125,4 +125,5 @@ class LocalEngine:
 
     def _evaluate(self, seat: str, rounds_done: int, model: Any, tokenizer: Any) -> None:
         for role in roles_of(seat):
-            self._journal.write("evaluation", rounds_done, self._gauge.summary(role, model, tokenizer), role)
+            values = self._gauge.summary(role, model, tokenizer, rounds_done, self._run.hidden_record())
+            self._journal.write("evaluation", rounds_done, values, role)

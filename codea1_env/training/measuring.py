@@ -13,6 +13,7 @@ from typing import Any
 from codea1_env.problems.problem import Problem
 from codea1_env.training.chat import chat_of
 from codea1_env.training.evaluation import evaluate_coder, evaluate_tester
+from codea1_env.training.hidden_tests import HiddenRecord
 from codea1_env.training.presets import Preset
 from codea1_env.training.sampling import Sampler
 
@@ -37,13 +38,14 @@ class Gauge:
         sampler = Sampler.load(directory, device=device, **self._sampling(seat))
         return self._measure(seat, sampler, self.held_out)
 
-    def summary(self, seat: str, model: Any, tokenizer: Any) -> dict[str, float]:
-        """A model in training, on the first of the held-out problems."""
+    def summary(
+        self, seat: str, model: Any, tokenizer: Any, rounds_done: int, record: HiddenRecord
+    ) -> dict[str, float]:
+        """A model in training, on the first of the held-out problems. `record`: the run's, of what the coder passed."""
         sampler = Sampler(model, tokenizer, **self._sampling(seat))
-        found: dict[str, float] = self._measure(
-            seat, sampler, self.held_out[: self.preset.evaluation.problems]
-        ).summary()
-        return found
+        found = self._measure(seat, sampler, self.held_out[: self.preset.evaluation.problems])
+        summary: dict[str, float] = found.summary()
+        return summary | (record.note(rounds_done, found) if seat == "coder" else {})
 
     def _measure(self, seat: str, sampler: Sampler, problems: Sequence[Problem]) -> Any:
         shape = self.preset.evaluation

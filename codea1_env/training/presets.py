@@ -202,7 +202,7 @@ SMOKE = Preset(
     problems=ProblemsPreset(train=4, held_out=3),
     round=RoundPreset(questions=2, programs=2, suites=2, program_tokens=24, suite_tokens=24),
     learning=LearningPreset(warm_up_steps=0),
-    evaluation=EvaluationPreset(every_rounds=1, problems=2, samples=2),
+    evaluation=EvaluationPreset(every_rounds=1, problems=2, hidden_rounds=1, samples=2),
     model=ModelPreset(hidden=32, layers=1, heads=1, feed_forward=32),
     warm_start=WarmStartPreset(steps=0, problems=50),
 )

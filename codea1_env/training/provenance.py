@@ -25,6 +25,9 @@ config.yaml      everything that decides the run: seed, preset with every value;
                  `starts`: one entry for each time it was started or resumed, with versions, code and machine
 metrics.jsonl    one record a line: `kind` round (the arena's scores), seat (the trainer's), evaluation (held out)
 book.jsonl       the Mistake Book at the end: per question the tests that programs failed, with how often
+hidden_tests.json
+                 which hidden tests of the held-out problems the coder passed, by rounds done: bits of hexadecimal
+                 numbers, the first test lowest
 summary.json     base against trained, with intervals over held-out problems, and the cost
 curves.png       evaluations and rounds; tensorboard/ holds the same numbers
 failure.txt      where the last start failed under the engine ray: the first cause with its traceback

@@ -233,18 +233,20 @@ class SeatActor:
 
     def _hooks(self, work: SeatWork) -> SeatHooks:
         from codea1_env.training.callbacks import SeatHooks
+        from codea1_env.training.hidden_tests import HIDDEN, HiddenRecord
         from codea1_env.training.measuring import Gauge, roles_of
         from codea1_env.training.ranks import from_first
         from codea1_env.training.runs import BOOK
 
         actor, gauge = work.arena.actor, Gauge(work.arena, work.run.preset, work.held_out)
+        record = HiddenRecord(work.run.output.parent / HIDDEN)
 
         def log(kind: str, rounds_done: int, values: Mapping[str, float], seat: str = self._seat) -> None:
             answer(actor.log.remote(Record(kind, rounds_done, values, seat)))
 
         def evaluate(rounds: int, model: Any, tokenizer: Any) -> None:
             for role in roles_of(self._seat):
-                log("evaluation", rounds, gauge.summary(role, model, tokenizer), role)
+                log("evaluation", rounds, gauge.summary(role, model, tokenizer, rounds, record), role)
 
         def save(rounds: int, directory: Path) -> None:
             # The arena cannot move on until this seat brings the next programs: here the book is that of this round.

@@ -25,6 +25,7 @@ def round_metrics(scores: Sequence[MatchScore], booked: int, selected: Sequence[
         "executes": mean([None if code.executes is None else float(code.executes) for code in codes]),
         "tester_reward": mean([suite.reward for suite in suites]),
         "tester_reward_selected": mean(selected),
+        "passed_new": mean([term.p_new for term in terms]),
         "validity": mean([term.validity for term in terms]),
         "unscored": float(sum(code.reward is None for code in codes)),
         "not_attacked": float(len(tried) - len(codes)),

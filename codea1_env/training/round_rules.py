@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from codea1_env.rewards import RewardConfig, SuiteTerms
-from codea1_env.scores import SuiteScore
+from codea1_env.scores import MatchScore, SuiteScore
 from codea1_env.tester_rewards import per_test_rewards
 from codea1_env.training.advantages import Span
 from codea1_env.training.learning_rule import RowLabel
@@ -27,6 +27,8 @@ class RoundRules:
     options: Options = field(default_factory=Options)
     seed: int = 0
     """Of the draws of `selection: random`."""
+    hidden_rounds: int = 0
+    """Rounds between those whose programs are tried on hidden tests, too, to report it; 0: never."""
 
     def select(
         self,
@@ -52,6 +54,10 @@ class RoundRules:
             places.sort(key=lambda place: place in unscored)
         return sorted(places[:count])
 
+    def tries_hidden_tests(self, round_index: int) -> bool:
+        """Whether this round, counted from 0, is one whose programs are tried on hidden tests."""
+        return self.hidden_rounds > 0 and (round_index + 1) % self.hidden_rounds == 0
+
     def suite_reward(self, round_index: int, reward: float | None, terms: SuiteTerms | None) -> float | None:
         """R_T with this round's weight of validity."""
         if not self.options.validity_first_rounds or terms is None:
@@ -59,6 +65,22 @@ class RoundRules:
         alpha = self.options.alpha(terms.alpha, round_index)
         earned = alpha * terms.validity + (1 - alpha) * terms.adversarial if terms.executes else 0.0
         return earned - terms.nonprintable
+
+    def as_paid(self, round_index: int, score: MatchScore) -> MatchScore:
+        """The match with this round's weight of validity in its suites' terms and rewards."""
+        if not self.options.validity_first_rounds:
+            return score
+        rows = tuple(tuple(self._suite_as_paid(round_index, suite) for suite in row) for row in score.suites)
+        return dataclasses.replace(score, suites=rows)
+
+    def _suite_as_paid(self, round_index: int, suite: SuiteScore) -> SuiteScore:
+        reward = self.suite_reward(round_index, suite.reward, suite.terms)
+        if suite.terms is None or reward is None:
+            return suite
+        alpha = self.options.alpha(suite.terms.alpha, round_index)
+        return dataclasses.replace(
+            suite, reward=reward, terms=dataclasses.replace(suite.terms, alpha=alpha, reward=reward)
+        )
 
     def with_tests(
         self, label: RowLabel, round_index: int, suite: SuiteScore, response: str, config: RewardConfig

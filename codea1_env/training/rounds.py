@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from codea1_env.arena import Arena, Match, MatchScore
+from codea1_env.diagnostics import diagnose, zero_groups
 from codea1_env.errors import SandboxError
 from codea1_env.problems.problem import Problem
 from codea1_env.responses import read_program
 from codea1_env.rewards import RewardConfig
+from codea1_env.training.hidden_tests import hidden_metrics
 from codea1_env.training.learning_rule import RowLabel
 from codea1_env.training.round_metrics import mean, round_metrics
 from codea1_env.training.round_rules import RoundRules
@@ -164,15 +166,20 @@ def score_round(
             places += [len(attacks) + place for place in old_places]
             group_texts += [past.against[place] for place in old_places]
         selected += _selected(own, places, group_texts, arena.config, rules, round_index, attacked)
+    rewards = [code.reward for score in scores for code in score.codes]
+    metrics = round_metrics(scores, len(arena.book), [row.reward for row in selected])
+    metrics |= diagnose([rules.as_paid(round_index, score) for score in own_scores], arena.config).as_metrics()
+    if rules.tries_hidden_tests(round_index):
+        metrics |= hidden_metrics(arena, [a.problem for a in attacks], [a.response for a in attacks], rewards)
     others = [score for score, _ in old_played.values()]
     past_coder = _old_coders_reward(past, old_played)
     past_tester = _old_testers_reward(scores, own_texts, programs) if past.suites else None
     found = {"past_coder_reward": past_coder, "past_tester_reward": past_tester}
     past_metrics = {name: value for name, value in found.items() if value is not None}
     return RoundScore(
-        [code.reward for score in scores for code in score.codes],
+        rewards,
         tuple(selected),
-        round_metrics(scores, len(arena.book), [row.reward for row in selected]) | past_metrics | spent,
+        metrics | past_metrics | spent,
         past_coder=past_coder,
         past_tester=past_tester,
         played=tuple(own_scores + others) if rules.options.tester_book else (),
@@ -269,9 +276,12 @@ def require_scores(round_index: int, rewards: Rewards) -> None:
 
 
 def golden_rewards(
-    arena: Arena, log: Callable[[int, Mapping[str, float]], None]
+    arena: Arena, log: Callable[[int, Mapping[str, float]], None], hidden_rounds: int = 0
 ) -> Callable[[int, Sequence[Problem], Sequence[str]], Rewards]:
-    """The golden-test baseline's reward: the share of its question's golden tests that a program passes."""
+    """The golden-test baseline's reward: the share of its question's golden tests that a program passes.
+
+    `hidden_rounds`: as in `RoundRules`.
+    """
 
     def score(round_index: int, problems: Sequence[Problem], responses: Sequence[str]) -> Rewards:
         items = [
@@ -283,7 +293,14 @@ def golden_rewards(
         require_scores(round_index, rewards)
         executes = [None if grade.executes is None else float(grade.executes) for grade in grades]
         seconds = time.perf_counter() - start
-        log(round_index, {"coder_reward": mean(rewards), "executes": mean(executes), "seconds_scoring": seconds})
+        groups: dict[str, list[float | None]] = {}
+        for problem, reward in zip(problems, rewards, strict=True):
+            groups.setdefault(problem.problem_id, []).append(reward)
+        metrics = {"coder_reward": mean(rewards), "executes": mean(executes), "seconds_scoring": seconds}
+        metrics["coder_zero_groups"] = zero_groups(groups.values())
+        if RoundRules(hidden_rounds=hidden_rounds).tries_hidden_tests(round_index):
+            metrics |= hidden_metrics(arena, problems, responses, rewards)
+        log(round_index, metrics)
         return rewards
 
     return score

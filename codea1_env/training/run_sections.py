@@ -119,6 +119,9 @@ class EvaluationPreset(Section):
     """Rounds between evaluations during training; 0: only before and after."""
     problems: int = whole(40, 1, 1_000)
     """Held-out problems of an evaluation during training."""
+    hidden_rounds: int = whole(25, 0, 1_000_000)
+    """Rounds between those whose programs are tried on their questions' hidden tests, too: the collusion gap of the
+    metrics. Nobody is paid for it. 0: never."""
     samples: int = whole(8, 1, 256)
     """Programs sampled per problem, and suites per mutant."""
     mutants: int = whole(1, 1, 16)

@@ -22,6 +22,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.arguments import CONFIG_FILE, Arguments
 from codea1_env.training.callbacks import SeatRun
 from codea1_env.training.checkpoints import delete, latest_common, rounds_of, write_whole
+from codea1_env.training.hidden_tests import HIDDEN, HiddenRecord
 from codea1_env.training.provenance import FILES, problems_hash, this_start
 from codea1_env.training.run_lock import RunLock
 
@@ -86,6 +87,10 @@ class Run:
         saved = self.checkpoint(keeper) if keeper else None
         rule = self.preset.book
         return MistakeBook.load(saved / BOOK, rule) if saved else MistakeBook(rule)
+
+    def hidden_record(self) -> HiddenRecord:
+        """Which hidden tests the coder passed before."""
+        return HiddenRecord(self.directory / HIDDEN)
 
     def log(self, kind: str, rounds_done: int, values: Mapping[str, float], seat: str = "") -> None:
         """One line of metrics.jsonl and the same numbers for TensorBoard. Not-a-number is written as null."""

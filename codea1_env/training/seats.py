@@ -68,7 +68,8 @@ def coder_trainer(run: SeatRun, hooks: SeatHooks, score: Score, asked: Sequence[
 
 def tester_trainer(run: SeatRun, hooks: SeatHooks, rendezvous: Rendezvous) -> Any:
     """The tester's trainer: it attacks what the rendezvous brings, and trains on the selected suites."""
-    clock, rules, chat = RoundClock(), RoundRules(run.preset.options, run.seed), chat_of(run.preset)
+    clock, chat = RoundClock(), chat_of(run.preset)
+    rules = RoundRules(run.preset.options, run.seed, run.preset.evaluation.hidden_rounds)
     past = PastOpponents(run, coder=run.output.parent / "coder", tester=run.output)
     shape = run.preset.round
 

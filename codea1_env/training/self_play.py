@@ -70,7 +70,8 @@ class _SelfPlay:
     ) -> None:
         """As `self_play_trainer`."""
         self._run, self._arena, self._log, self._asked = run, arena, log, asked
-        self._rules, self._chat = RoundRules(run.preset.options, run.seed), chat_of(run.preset)
+        self._rules = RoundRules(run.preset.options, run.seed, run.preset.evaluation.hidden_rounds)
+        self._chat = chat_of(run.preset)
         self.clock = RoundClock()
         self.past = PastOpponents(run, coder=run.output, tester=run.output)
 

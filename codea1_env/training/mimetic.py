@@ -53,7 +53,7 @@ def start_mimetic(model: Any) -> None:
 
 def _directions(hidden: int, size: int) -> torch.Tensor:
     """Orthonormal rows, (size, hidden)."""
-    columns, _ = torch.linalg.qr(torch.randn(hidden, size))  # (hidden, size)
+    columns: torch.Tensor = torch.linalg.qr(torch.randn(hidden, size))[0]  # (hidden, size)
     return columns.T
 
 

@@ -17,7 +17,7 @@ not share a book between environments: for that, use one `codea1_env.arena.Arena
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium
@@ -131,6 +131,8 @@ class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
 
     def step(self, action: str | None) -> None:
         """The selected agent's response; None once it is terminated. Raises SandboxError where infrastructure fails."""
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded("an episode must be running, got a step outside of one; call reset()")
         agent = self.agent_selection
         if self.terminations[agent]:
             self._was_dead_step(action)
@@ -178,8 +180,9 @@ class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ship
         due = self._episode.turn
         if due is None:
             raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
-        if due not in actions:
-            raise ConfigurationError(f"actions must hold a response of {due} now, got {sorted(actions)}")
+        if not isinstance(actions, Mapping) or due not in actions:
+            got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
+            raise ConfigurationError(f"actions must hold a response of {due} now, got {got}")
         self._episode.move(actions[due])
         over = self._episode.turn is None
         if over:

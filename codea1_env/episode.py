@@ -10,11 +10,11 @@ in place of an invented one. Holds no clock, so that equal seeds and actions giv
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import gymnasium
 import numpy as np
@@ -23,6 +23,7 @@ from gymnasium import spaces
 from codea1_env.arena import Arena, Match, MatchScore
 from codea1_env.duel import Verdict
 from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.game_arguments import check_numbers, check_parts, checked_problems
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.recording import Recorder
@@ -40,9 +41,9 @@ RENDER_MODES = ("human", "ansi", "html")
 MAX_TEXT_LENGTH = 100_000
 """Default for the longest response, in characters."""
 
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 # Not `observation`: PettingZoo's api_test takes a key of that name for an array.
 _TEXT_KEYS = ("question", "entry_point", "starter_code", "code", "feedback", "phase")
-MAX_ROUNDS = 1_000
 
 
 class Phase(StrEnum):
@@ -68,10 +69,11 @@ class Episode:
         recorder: Recorder | None = None,
     ) -> None:
         """The arguments of `codea1_env.environment.parallel_env`. Raises ConfigurationError."""
-        problems = bundled_problems() if problems is None else tuple(problems)
-        _check(problems, render_mode, max_text_length, rewards.oracle)
-        if type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS:
-            raise ConfigurationError(f"rounds must be a whole number in [1, {MAX_ROUNDS}], got {rounds!r}")
+        check_parts(sandbox, rewards, book, recorder)
+        check_numbers(max_text_length, rounds)
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ConfigurationError(f"render_mode must be None or one of {RENDER_MODES}, got {render_mode!r}")
+        problems = bundled_problems() if problems is None else checked_problems(problems, max_text_length, rewards)
         self._problems = {problem.problem_id: problem for problem in problems}
         self._sandbox = sandbox
         self._rewards = rewards
@@ -102,10 +104,12 @@ class Episode:
         MistakeBook that takes the place of the current one, and `problem_id`, which overrules the draw; whatever else
         it holds is ignored. Raises ConfigurationError.
         """
-        options = options or {}
+        options = {} if options is None else options
+        if not isinstance(options, Mapping):
+            raise ConfigurationError(f"options must be None or a dictionary, got {type(options).__name__}")
         drawn = list(self._problems)[int(generator.integers(len(self._problems)))]
         chosen = options.get("problem_id", drawn)
-        if chosen not in self._problems:
+        if not isinstance(chosen, str) or chosen not in self._problems:
             raise ConfigurationError(f"options['problem_id'] must name a problem of this environment, got {chosen!r}")
         book = options.get("book", self._given_book if restore_book else None)
         if book is not None and not isinstance(book, MistakeBook):
@@ -222,6 +226,17 @@ class Episode:
         print(text)
         return None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the arena, which holds nothing that a score depends on: a copy makes one of its own."""
+        return {**self.__dict__, "_arena": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """An episode of its own where this one stands. The caller's sandbox and recorder stay the caller's: shared."""
+        memo |= {id(part): part for part in (self._sandbox, self._recorder)}
+        other = object.__new__(type(self))
+        other.__dict__ |= copy.deepcopy(self.__getstate__(), memo)
+        return other
+
     def close(self) -> None:
         """Stop the sandbox where it is the environment's own. Idempotent."""
         if self._arena is not None and self._sandbox is None:
@@ -249,33 +264,10 @@ def plain_score(score: MatchScore) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
+    if type(value) in _SCALARS:  # most of a score; asking what kind of thing each is takes longer than the rest
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, StrEnum) else value
-
-
-def _check(problems: Sequence[Problem], render_mode: str | None, max_text_length: int, oracle: str) -> None:
-    if not problems:
-        raise ConfigurationError("problems must hold at least one problem, got none")
-    counts = Counter(problem.problem_id for problem in problems)
-    repeated = [problem_id for problem_id, count in counts.items() if count > 1]
-    if repeated:
-        raise ConfigurationError(f"problems must have distinct ids, got these more than once: {repeated[:5]}")
-    if render_mode is not None and render_mode not in RENDER_MODES:
-        raise ConfigurationError(f"render_mode must be None or one of {RENDER_MODES}, got {render_mode!r}")
-    if max_text_length < 1:
-        raise ConfigurationError(f"max_text_length must be at least 1, got {max_text_length}")
-    for problem in problems:
-        if problem.reference_solution is None and oracle == "reference":
-            raise ConfigurationError(
-                f"every problem must have a reference_solution, which decides what a valid test is; "
-                f"got none for {problem.problem_id!r}"
-            )
-        longest = max(len(problem.question), len(problem.entry_point), len(problem.starter_code), 8)
-        if longest > max_text_length:
-            raise ConfigurationError(
-                f"max_text_length must be at least {longest}, the length of the longest text of problem "
-                f"{problem.problem_id!r}, got {max_text_length}"
-            )

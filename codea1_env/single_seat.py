@@ -17,6 +17,7 @@ import gymnasium
 
 from codea1_env.environment import DEFAULT_REWARDS
 from codea1_env.episode import CODER, MAX_TEXT_LENGTH, RENDER_MODES, TESTER, Episode
+from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.players import CoderRequest, MutantCoder, Player, RandomTester, Request, TesterRequest
 from codea1_env.problems import Problem
@@ -49,6 +50,8 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
     ) -> None:
         """`opponent`: the player of the other seat; None: a scripted one. The rest: see `codea1_env.environment`."""
         self._episode = Episode(problems, sandbox, rewards, book, render_mode, max_text_length, rounds, recorder)
+        if opponent is not None and (isinstance(opponent, type) or not callable(getattr(opponent, "respond", None))):
+            raise ConfigurationError(f"opponent must be None or a player (codea1_env.players), got {opponent!r}")
         self._opponent = self._default_opponent() if opponent is None else opponent
         self.observation_space = self._episode.observation_space()
         self.action_space = self._episode.action_space()
@@ -72,8 +75,12 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """The response of this seat; the round ends with it, and with the last round the episode.
 
-        Raises SandboxError where infrastructure fails; call `reset` then.
+        Raises SandboxError where infrastructure fails, and whatever the opponent raises; call `reset` then.
         """
+        if self._episode.turn != self.seat:  # also where a step failed after one of the two had moved
+            raise gymnasium.error.ResetNeeded(
+                f"an episode must be running in which {self.seat} is to act, got none; call reset()"
+            )
         if self.seat == CODER:
             self._episode.move(action)
             action = self._answer(TesterRequest(self._episode.problem, self._episode.program))

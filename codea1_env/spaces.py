@@ -3,15 +3,17 @@
 Gymnasium's own `Text` holds non-empty strings over a fixed alphabet and would refuse most programs.
 
 Does not fit shared memory, which stores characters by their place in an alphabet: vectors of these environments need
-`shared_memory=False`.
+`shared_memory=False`, and are refused without it.
 """
 
 from __future__ import annotations
 
 import string
-from typing import Any
+from typing import Any, NoReturn
 
 from gymnasium import spaces
+from gymnasium.error import CustomSpaceError
+from gymnasium.vector.utils import create_shared_memory
 
 _SAMPLE_LENGTH = 64
 
@@ -40,3 +42,9 @@ class FreeText(spaces.Text):
 
     def __repr__(self) -> str:
         return f"FreeText({self.max_length})"
+
+
+@create_shared_memory.register(FreeText)
+def _refuse_shared_memory(space: FreeText, n: int = 1, ctx: object = None) -> NoReturn:
+    """Gymnasium's own way for texts would hand out other texts than the environments gave, without a word."""
+    raise CustomSpaceError(f"vectors of texts must have shared_memory=False, got shared memory asked for {space}")

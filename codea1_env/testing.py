@@ -23,7 +23,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, seed_test, state_test
 from pettingzoo.test.render_test import render_test
-from pettingzoo.utils import turn_based_aec_to_parallel
+from pettingzoo.utils import aec_to_parallel, parallel_to_aec, turn_based_aec_to_parallel
 
 from codea1_env.episode import CODER, TESTER
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, OracleCoder, RandomTester, TesterRequest
@@ -72,7 +72,17 @@ def check_rounds(make_turns: Make, make_parallel: Make) -> None:
 
 
 def check_conversion(make_turns: Make, make_parallel: Make, problems: Sequence[Problem] | None = None) -> None:
-    """PettingZoo's conversion of the turns into a parallel environment shows what the native one shows."""
+    """PettingZoo's conversions show what the native environments show.
+
+    The turns made parallel are compared step by step; the parallel environment made turns and parallel again, by whole
+    trajectories; made turns, it passes `api_test`.
+    """
+    with _about_texts():
+        api_test(parallel_to_aec(make_parallel()), num_cycles=10)
+    there_and_back = trajectory(aec_to_parallel(parallel_to_aec(make_parallel())), 3, problems)
+    unconverted = trajectory(make_parallel(), 3, problems)
+    difference = _difference(there_and_back, unconverted)
+    assert there_and_back == unconverted, f"conversions must change nothing, got {difference}"
     converted, native = turn_based_aec_to_parallel(make_turns()), make_parallel()
     answers = Answers(problems)
     for episode in range(5):

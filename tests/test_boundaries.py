@@ -38,7 +38,7 @@ LAYERS = [
     {"arena"},
     {"tester_book", "recording", "ratings", "diagnostics"},
     {"players", "recorded", "scoring", "spaces", "rendering", "self_test", "self_test_programs", "doctor", "importing"},
-    {"episode", "tournament"},
+    {"game_arguments", "episode", "tournament"},
     {"environment", "single_seat"},
     {"discrete"},
     {"testing"},
@@ -103,6 +103,7 @@ def test_only_training_imports_what_is_heavy_and_each_backend_its_own_library() 
         PACKAGE / "problems" / "sources" / "rows.py": {"datasets"},
         PACKAGE / "discrete" / "matrix_games.py": {"scipy"},
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
+        PACKAGE / "adapters" / "rllib.py": {"ray"},
     }
     for path in modules():
         if top(path) != "training":

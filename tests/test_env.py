@@ -6,17 +6,20 @@ All play against the real arena and the real sandbox, with scripted players.
 import functools
 import inspect
 import json
+import os
 import random
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import pettingzoo
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from pettingzoo.test import save_obs_test
 from pettingzoo.utils import aec_to_parallel
 
 from codea1_env import testing
@@ -111,6 +114,14 @@ class TestConformance:
     def test_the_single_seat_views_pass_gymnasiums_tests(self, env_id: str) -> None:
         testing.check_view(functools.partial(gymnasium.make, env_id))
 
+    def test_observations_are_no_pictures_and_pettingzoos_test_of_saving_them_says_so(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        save_obs_test.test_save_obs(parallel_env([DOUBLE]))
+        assert "did not save the observations" in capsys.readouterr().out
+        assert list(tmp_path.iterdir()) == []
+
     def test_a_wrapper_that_draws_of_its_own_is_found_out(self, sandbox: LocalSandbox) -> None:
         class Noisy(parallel_env):
             def step(self, actions: Any) -> Any:
@@ -170,6 +181,21 @@ class TestDeterminism:
                 "made = parallel_env(sorted(bundled_problems(), key=lambda problem: hash(problem.problem_id)))",
                 seeds=("0", "4242"),
             )
+
+    def test_turns_and_views_repeat_in_other_processes_under_other_hash_seeds(self) -> None:
+        program = Path(__file__).with_name("seeded_faces.py")
+        shown = [
+            subprocess.run(
+                [sys.executable, str(program)],
+                env={**os.environ, "PYTHONHASHSEED": hash_seed},
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+            for hash_seed in ("0", "4242")
+        ]
+        assert shown[0] == shown[1]
+        assert shown[0].count('"kept"') > 10  # or there was little to differ in
 
     def test_seeds_choose_the_question_and_other_seeds_choose_others(self) -> None:
         game = parallel_env()
@@ -590,7 +616,7 @@ class TestRendering:
         ({"problems": [DOUBLE, DOUBLE]}, r"problems must have distinct ids, got these more than once: \['double'\]"),
         ({"problems": [Problem("x", "q", "f")]}, "must have a reference_solution.*got none for 'x'"),
         ({"render_mode": "rgb_array"}, "render_mode must be None or one of .*, got 'rgb_array'"),
-        ({"max_text_length": 0}, "max_text_length must be at least 1, got 0"),
+        ({"max_text_length": 0}, "max_text_length must be a whole number of at least 1, got 0"),
         ({"problems": [DOUBLE], "max_text_length": 20}, "max_text_length must be at least 53, .*'double', got 20"),
     ],
 )

@@ -15,7 +15,7 @@ episodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium
@@ -117,6 +117,8 @@ class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
 
     def step(self, action: Any) -> None:
         """The selected agent's pick; None once it is terminated."""
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded("an episode must be running, got a step outside of one; call reset()")
         agent = self.agent_selection
         if self.terminations[agent]:
             self._was_dead_step(action)
@@ -158,8 +160,9 @@ class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ship
         due = self._episode.turn
         if due is None:
             raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
-        if due not in actions:
-            raise ConfigurationError(f"actions must hold a pick of {due} now, got {sorted(actions)}")
+        if not isinstance(actions, Mapping) or due not in actions:
+            got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
+            raise ConfigurationError(f"actions must hold a pick of {due} now, got {got}")
         self._episode.move(actions[due])
         over = self._episode.turn is None
         if over:

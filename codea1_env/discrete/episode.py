@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from typing import Any, Literal
 
@@ -49,8 +49,13 @@ class DiscreteEpisode:
         render_mode: str | None,
     ) -> None:
         """The arguments of `codea1_env.discrete.environment.parallel_env`. Raises ConfigurationError."""
-        pools = bundled_pools() if pools is None else tuple(pools)
-        _check(pools, masks, render_mode)
+        pools = bundled_pools() if pools is None else _checked(pools)
+        if not isinstance(rewards, RewardConfig):
+            raise ConfigurationError(f"rewards must be a codea1_env.RewardConfig, got {rewards!r}")
+        if masks not in ("infos", "observations"):
+            raise ConfigurationError(f"masks must be 'infos' or 'observations', got {masks!r}")
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ConfigurationError(f"render_mode must be None or one of {RENDER_MODES}, got {render_mode!r}")
         self._scorers = [PoolScorer(pool, rewards) for pool in pools]
         self._places = {pool.problem_id: place for place, pool in enumerate(pools)}
         self._config, self._simultaneous, self._masks = rewards, simultaneous, masks
@@ -80,6 +85,8 @@ class DiscreteEpisode:
 
         Whatever else `options` holds is ignored. Raises ConfigurationError.
         """
+        if options is not None and not isinstance(options, Mapping):
+            raise ConfigurationError(f"options must be None or a dictionary, got {type(options).__name__}")
         place = int(generator.integers(len(self._scorers)))
         if options and "problem_id" in options:
             chosen = options["problem_id"]
@@ -222,17 +229,21 @@ class DiscreteEpisode:
         return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in "\n".join(lines))
 
 
-def _check(pools: Sequence[Pool], masks: str, render_mode: str | None) -> None:
-    if not pools:
+def _checked(pools: object) -> tuple[Pool, ...]:
+    """The pools, fit to be played. Raises ConfigurationError."""
+    if not isinstance(pools, Iterable) or isinstance(pools, str | bytes):
+        raise ConfigurationError(f"pools must be None or a list of Pools, got {type(pools).__name__}")
+    found = tuple(pools)
+    if not found:
         raise ConfigurationError("pools must hold at least one pool, got none")
-    counts = Counter(pool.problem_id for pool in pools)
+    for each in found:
+        if not isinstance(each, Pool):
+            raise ConfigurationError(f"pools must be None or a list of Pools, got {type(each).__name__} in it")
+    counts = Counter(pool.problem_id for pool in found)
     repeated = [problem_id for problem_id, count in counts.items() if count > 1]
     if repeated:
         raise ConfigurationError(f"pools must have distinct problem ids, got these more than once: {repeated[:5]}")
-    if masks not in ("infos", "observations"):
-        raise ConfigurationError(f"masks must be 'infos' or 'observations', got {masks!r}")
-    if render_mode is not None and render_mode not in RENDER_MODES:
-        raise ConfigurationError(f"render_mode must be None or one of {RENDER_MODES}, got {render_mode!r}")
+    return found
 
 
 __all__ = ["AGENTS", "RENDER_MODES", "DiscreteEpisode", "Masks"]

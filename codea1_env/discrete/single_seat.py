@@ -21,6 +21,7 @@ from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode, Masks
 from codea1_env.discrete.policies import Policy, uniform
 from codea1_env.discrete.pool import Pool
 from codea1_env.episode import CODER, TESTER
+from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
 
 
@@ -43,6 +44,8 @@ class _SingleSeat(gymnasium.Env[Any, Any]):
     ) -> None:
         """`opponent`: the policy of the other seat. The rest: see `codea1_env.discrete.environment`."""
         self._episode = DiscreteEpisode(pools, rewards, simultaneous, masks, render_mode)
+        if not callable(opponent):
+            raise ConfigurationError(f"opponent must be a policy (codea1_env.discrete.uniform), got {opponent!r}")
         self._opponent = opponent
         self.observation_space = self._episode.observation_space()
         self.action_space = self._episode.action_space()

@@ -1,0 +1,69 @@
+"""What the arguments of an environment must be, said when it is made: most slips would else show rounds later.
+
+Does not look into sandboxes, books and recorders beyond their kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import Problem
+from codea1_env.recording import Recorder
+from codea1_env.rewards import RewardConfig
+
+MAX_ROUNDS = 1_000
+_LEAST_TEXT = 8
+"""Characters: room for the name of a phase."""
+
+
+def check_parts(sandbox: object, rewards: object, book: object, recorder: object) -> None:
+    """Raises ConfigurationError for a part that is of another kind."""
+    is_sandbox = not isinstance(sandbox, type) and callable(getattr(sandbox, "run", None))
+    for name, is_right, needed, got in (
+        ("sandbox", sandbox is None or is_sandbox, "None or a sandbox, as codea1_env.open_sandbox makes it", sandbox),
+        ("rewards", isinstance(rewards, RewardConfig), "a codea1_env.RewardConfig", rewards),
+        ("book", book is None or isinstance(book, MistakeBook), "None or a codea1_env.MistakeBook", book),
+        ("recorder", recorder is None or isinstance(recorder, Recorder), "None or a recording.Recorder", recorder),
+    ):
+        if not is_right:
+            raise ConfigurationError(f"{name} must be {needed}, got {got!r}")
+
+
+def check_numbers(max_text_length: object, rounds: object) -> None:
+    """Raises ConfigurationError."""
+    if type(max_text_length) is not int or max_text_length < 1:
+        raise ConfigurationError(f"max_text_length must be a whole number of at least 1, got {max_text_length!r}")
+    if type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS:
+        raise ConfigurationError(f"rounds must be a whole number in [1, {MAX_ROUNDS}], got {rounds!r}")
+
+
+def checked_problems(problems: object, max_text_length: int, rewards: RewardConfig) -> tuple[Problem, ...]:
+    """The problems, fit to be played. Raises ConfigurationError."""
+    if not isinstance(problems, Iterable) or isinstance(problems, str | bytes):
+        raise ConfigurationError(f"problems must be None or a list of Problems, got {type(problems).__name__}")
+    found = tuple(problems)
+    if not found:
+        raise ConfigurationError("problems must hold at least one problem, got none")
+    for each in found:
+        if not isinstance(each, Problem):
+            raise ConfigurationError(f"problems must be None or a list of Problems, got {type(each).__name__} in it")
+    counts = Counter(problem.problem_id for problem in found)
+    repeated = [problem_id for problem_id, count in counts.items() if count > 1]
+    if repeated:
+        raise ConfigurationError(f"problems must have distinct ids, got these more than once: {repeated[:5]}")
+    for problem in found:
+        if problem.reference_solution is None and rewards.oracle == "reference":
+            raise ConfigurationError(
+                f"every problem must have a reference_solution, which decides what a valid test is; "
+                f"got none for {problem.problem_id!r}"
+            )
+        longest = max(len(problem.question), len(problem.entry_point), len(problem.starter_code), _LEAST_TEXT)
+        if longest > max_text_length:
+            raise ConfigurationError(
+                f"max_text_length must be at least {longest}, the length of the longest text of problem "
+                f"{problem.problem_id!r}, got {max_text_length}"
+            )
+    return found

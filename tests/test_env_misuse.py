@@ -1,0 +1,303 @@
+"""The environments in wrong and in rough hands: arguments, actions, orders of calls, copies, vectors, wrappers."""
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
+from pettingzoo.utils.wrappers import BaseParallelWrapper, MultiEpisodeEnv, MultiEpisodeParallelEnv
+
+from codea1_env import discrete
+from codea1_env.discrete.single_seat import DiscreteCoderEnv
+from codea1_env.environment import env, parallel_env, raw_env
+from codea1_env.episode import CODER, TESTER
+from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.players import GoldenTester, OracleCoder, Request, Response, Sampling
+from codea1_env.problems import Problem, TestCase
+from codea1_env.registration import CODER_ID, DISCRETE_TESTER_ID
+from codea1_env.sandbox import LocalSandbox
+from codea1_env.single_seat import CoderEnv, TesterEnv
+
+DOUBLE = Problem(
+    problem_id="double",
+    question="Write `double(x)`, which returns twice the integer x.",
+    entry_point="double",
+    reference_solution="def double(x):\n    return 2 * x\n",
+    golden_tests=(TestCase("double(2)", "4"),),
+)
+SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
+SUITE = "assert double(2) == 4\nassert double(3) == 6\n"
+PAID = {CODER: 1 / 2, TESTER: (2 / 8 + 1 / 8) / 2}
+TEXT_GAMES = (parallel_env, raw_env, env, CoderEnv, TesterEnv)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[LocalSandbox]:
+    with LocalSandbox() as shared:
+        yield shared
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("problems", DOUBLE, "problems must be None or a list of Problems, got Problem"),
+        ("problems", "double", "problems must be None or a list of Problems, got str"),
+        ("problems", [DOUBLE, "double"], "problems must be None or a list of Problems, got str in it"),
+        ("sandbox", "docker", "sandbox must be None or a sandbox, as .*, got 'docker'"),
+        ("sandbox", LocalSandbox, "sandbox must be None or a sandbox"),
+        ("rewards", None, "rewards must be a codea1_env.RewardConfig, got None"),
+        ("book", "book.jsonl", "book must be None or a codea1_env.MistakeBook, got 'book.jsonl'"),
+        ("recorder", "games.jsonl", "recorder must be None or a recording.Recorder, got 'games.jsonl'"),
+        ("max_text_length", 1e6, "max_text_length must be a whole number of at least 1, got 1000000.0"),
+        ("max_text_length", "long", "max_text_length must be a whole number of at least 1, got 'long'"),
+        ("render_mode", ["human"], "render_mode must be None or one of"),
+    ],
+)
+@pytest.mark.parametrize("make", TEXT_GAMES)
+def test_an_argument_of_another_kind_is_refused_when_the_game_is_made(
+    make: Callable[..., Any], name: str, wrong: Any, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make(**{name: wrong})
+
+
+def test_an_opponent_that_is_none_is_refused_when_the_view_is_made() -> None:
+    for wrong in ("oracle", OracleCoder):
+        with pytest.raises(ConfigurationError, match="opponent must be None or a player"):
+            TesterEnv(opponent=wrong)
+    with pytest.raises(ConfigurationError, match=r"opponent must be a policy .*, got 'uniform'"):
+        DiscreteCoderEnv(opponent="uniform")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"pools": "all"}, "pools must be None or a list of Pools, got str"),
+        ({"pools": [DOUBLE]}, "pools must be None or a list of Pools, got Problem in it"),
+        ({"rewards": 0.5}, "rewards must be a codea1_env.RewardConfig, got 0.5"),
+    ],
+)
+def test_the_discrete_game_refuses_arguments_of_another_kind(arguments: dict[str, Any], message: str) -> None:
+    for make in (discrete.parallel_env, discrete.env, DiscreteCoderEnv):
+        with pytest.raises(ConfigurationError, match=message):
+            make(**arguments)
+
+
+@pytest.mark.parametrize("make", [parallel_env, raw_env, CoderEnv, discrete.parallel_env, DiscreteCoderEnv])
+def test_options_of_another_kind_are_refused_and_a_seed_must_be_a_whole_number(make: Callable[..., Any]) -> None:
+    game = make()
+    game.reset(seed=1)
+    for options in ([1], 5, "problem_id"):
+        with pytest.raises(ConfigurationError, match="options must be None or a dictionary, got"):
+            game.reset(options=options)
+    for problem_id in (["double"], None, 3):
+        with pytest.raises(ConfigurationError, match="must name a"):
+            game.reset(options={"problem_id": problem_id})
+    for seed in (-1, 1.0, "1"):
+        with pytest.raises(gymnasium.error.Error, match="Seed must be"):
+            game.reset(seed=seed)
+
+
+@pytest.mark.parametrize("actions", [None, 5, CODER, [CODER], {1: "", "b": ""}, {}])
+def test_what_is_no_dictionary_of_actions_is_refused_and_the_episode_stands(
+    actions: Any, sandbox: LocalSandbox
+) -> None:
+    for game, match in ((parallel_env([DOUBLE], sandbox=sandbox), "a response"), (discrete.parallel_env(), "a pick")):
+        game.reset(seed=0)
+        with pytest.raises(ConfigurationError, match=f"actions must hold {match} of coder_0 now, got"):
+            game.step(actions)
+        assert game.agents == [CODER, TESTER]
+        game.step({CODER: 0 if match == "a pick" else SQUARE})
+
+
+@pytest.mark.parametrize("response", [None, b"assert True", bytearray(), 5, ["x"], np.array("x"), {"text": ""}])
+def test_a_response_that_is_no_text_is_refused_by_every_face_and_the_episode_stands(
+    response: Any, sandbox: LocalSandbox
+) -> None:
+    message = "a response must be a string, got"
+    for turns in (raw_env([DOUBLE], sandbox=sandbox), env([DOUBLE], sandbox=sandbox)):
+        turns.reset()
+        with pytest.raises(ConfigurationError, match=message):
+            turns.step(response)
+        turns.step(SQUARE)
+        with pytest.raises(ConfigurationError, match=message):
+            turns.step(response)
+        turns.step(SUITE)
+        assert turns.rewards == PAID
+    view = TesterEnv([DOUBLE], opponent=OracleCoder(), sandbox=sandbox)
+    view.reset()
+    with pytest.raises(ConfigurationError, match=message):
+        view.step(response)
+    assert view.step(SUITE)[1] == 1 / 8  # two valid tests, none that breaks the oracle
+
+
+@pytest.mark.parametrize("make", [raw_env, discrete.raw_env])
+def test_a_turn_outside_an_episode_is_refused(make: Callable[..., Any]) -> None:
+    game = make()
+    with pytest.raises(gymnasium.error.ResetNeeded, match="got a step outside of one"):
+        game.step("")
+    game.reset(seed=0)
+    while game.agents:
+        response = 0 if make is discrete.raw_env else ""
+        game.step(None if game.terminations[game.agent_selection] else response)
+    for action in (None, "", 0):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="got a step outside of one"):
+            game.step(action)
+    game.reset()
+    assert game.agents == [CODER, TESTER]
+    game.close()
+
+
+class FallsOver:
+    """A player that has no answer the first time."""
+
+    def __init__(self) -> None:
+        self._answers = GoldenTester()
+        self.falls = True
+
+    def respond(
+        self, requests: Sequence[Request], n: int = 1, sampling: Sampling | None = None, seed: int = 0
+    ) -> list[list[Response]]:
+        if self.falls:
+            self.falls = False
+            raise SandboxError("no answer")
+        return self._answers.respond(requests, n, seed=seed)
+
+
+def test_what_was_meant_for_one_seat_is_never_taken_for_the_others(sandbox: LocalSandbox) -> None:
+    view = CoderEnv([DOUBLE], opponent=FallsOver(), sandbox=sandbox)
+    view.reset()
+    with pytest.raises(SandboxError, match="no answer"):
+        view.step(SQUARE)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="in which coder_0 is to act"):
+        view.step(SUITE)  # it is the tester's turn: this would be its suite
+    view.reset()
+    assert view.step(SQUARE)[1] == 1.0  # the golden test does not see it
+
+
+def through_pickle(game: Any) -> Any:
+    return pickle.loads(pickle.dumps(game))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, through_pickle])
+class TestCopies:
+    def test_a_copy_goes_on_where_the_game_stands_and_neither_touches_the_other(self, copied: Any) -> None:
+        game = parallel_env([DOUBLE], book=MistakeBook())
+        game.reset(seed=1)
+        game.step({CODER: SQUARE})
+        game.step({TESTER: SUITE})  # its sandbox runs now
+        game.reset()
+        game.step({CODER: SQUARE})
+        twin = copied(game)
+        theirs = twin.step({TESTER: SUITE})[1]
+        assert len(twin.book) == len(game.book) == 1
+        assert game.book.frequencies("double") == {TestCase("double(3)", "6"): 1}
+        ours = game.step({TESTER: SUITE})[1]
+        assert ours == theirs
+        twin.close()
+        game.reset(seed=1)
+        game.step({CODER: SQUARE})
+        assert game.step({TESTER: SUITE})[1] == PAID
+        game.close()
+
+    @pytest.mark.parametrize("make", [env, TesterEnv, discrete.env, discrete.parallel_env, DiscreteCoderEnv])
+    def test_copies_draw_the_same_questions(self, copied: Any, make: Callable[..., Any]) -> None:
+        def drawn(game: Any) -> list[str]:
+            ids = []
+            for _ in range(5):
+                shown = game.reset()
+                infos = game.infos if shown is None else shown[1]
+                ids.append(infos[CODER]["problem_id"] if CODER in infos else infos["problem_id"])
+            return ids
+
+        game = make()
+        game.reset(seed=3)
+        twin = copied(game)
+        ids = drawn(game)
+        assert ids == drawn(twin)
+        assert len(set(ids)) > 1
+
+
+def test_a_deep_copy_shares_the_callers_sandbox_and_does_not_close_it(sandbox: LocalSandbox) -> None:
+    game = parallel_env([DOUBLE], sandbox=sandbox)
+    game.reset()
+    game.step({CODER: SQUARE})
+    twin = copy.deepcopy(game)
+    assert twin.step({TESTER: SUITE})[1] == PAID
+    twin.close()
+    assert game.step({TESTER: SUITE})[1] == PAID
+
+
+class TestVectors:
+    def test_vectors_that_would_garble_texts_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="shared_memory=False"):
+            AsyncVectorEnv([lambda: TesterEnv([DOUBLE])] * 2)
+        with pytest.raises(ValueError, match="shared_memory=False"):
+            gymnasium.make_vec(CODER_ID, num_envs=2, vectorization_mode="async")
+
+    @pytest.mark.parametrize("asynchronous", [False, True])
+    @pytest.mark.parametrize("mode", AutoresetMode)
+    def test_every_mode_of_beginning_anew_pays_every_action_that_counts(
+        self, mode: AutoresetMode, asynchronous: bool
+    ) -> None:
+        makers = [lambda: TesterEnv([DOUBLE], opponent=OracleCoder())] * 2
+        vector: Any = (
+            AsyncVectorEnv(makers, shared_memory=False, autoreset_mode=mode)
+            if asynchronous
+            else SyncVectorEnv(makers, autoreset_mode=mode)
+        )
+        vector.reset(seed=0)
+        paid = []
+        for step in range(3):
+            if step and mode is AutoresetMode.DISABLED:
+                vector.reset(options={"reset_mask": np.array([True, True])})
+            observations, rewards, terminated, _, _ = vector.step((SUITE, "assert double(1) == 2"))
+            paid.append(rewards.tolist())
+            assert observations["question"] == (DOUBLE.question,) * 2
+            assert terminated.all() or rewards.tolist() == [0, 0]
+        vector.close()
+        right = [2 / 16, 1 / 16]
+        # Gymnasium's default spends every second step of one-step episodes on beginning anew.
+        assert paid == ([right, [0, 0], right] if mode is AutoresetMode.NEXT_STEP else [right] * 3)
+
+    def test_make_vec_makes_them(self) -> None:
+        for env_id, options in ((CODER_ID, {"shared_memory": False}), (DISCRETE_TESTER_ID, {})):
+            vector = gymnasium.make_vec(env_id, num_envs=2, vectorization_mode="async", vector_kwargs=options)
+            seen, _ = vector.reset(seed=1)
+            assert vector.observation_space.contains(seen)
+            vector.close()
+
+
+class TestWrappers:
+    def test_gymnasiums_wrappers_count_and_cut(self, sandbox: LocalSandbox) -> None:
+        view = RecordEpisodeStatistics(TesterEnv([DOUBLE], opponent=OracleCoder(), sandbox=sandbox))
+        view.reset(seed=0)
+        info = view.step(SUITE)[4]
+        assert (info["episode"]["r"], info["episode"]["l"]) == (1 / 8, 1)
+        cut = TimeLimit(TesterEnv([DOUBLE], opponent=OracleCoder(), sandbox=sandbox, rounds=3), 2)
+        cut.reset(seed=0)
+        assert [cut.step(SUITE)[1:4] for _ in range(2)] == [(1 / 8, False, False), (1 / 8, False, True)]
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            gymnasium.make(CODER_ID).step("")
+
+    def test_pettingzoos_wrappers_play_several_episodes(self, sandbox: LocalSandbox) -> None:
+        parallel = MultiEpisodeParallelEnv(BaseParallelWrapper(parallel_env([DOUBLE], sandbox=sandbox)), num_episodes=2)
+        parallel.reset(seed=1)
+        steps = [parallel.step({CODER: SQUARE, TESTER: SUITE}) for _ in range(4)]
+        assert [step[3][CODER] for step in steps] == [False, False, False, True]
+        assert steps[1][1] == PAID
+        turns = MultiEpisodeEnv(env([DOUBLE], sandbox=sandbox), num_episodes=2)
+        turns.reset(seed=1)
+        answers = {CODER: SQUARE, TESTER: SUITE}
+        seen = []
+        for agent in turns.agent_iter():
+            _, _, terminated, truncated, _ = turns.last()
+            seen.append(agent)
+            turns.step(None if terminated or truncated else answers[agent])
+        assert len(seen) == 8

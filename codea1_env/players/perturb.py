@@ -9,7 +9,32 @@ from __future__ import annotations
 
 import ast
 import random
+from collections.abc import Callable
 from typing import Any
+
+from codea1_env.parsing import Unparsable, parse
+
+Change = Callable[[ast.expr, random.Random], ast.expr]
+"""What becomes of one argument: `perturbed` or `boundary.boundary`."""
+
+
+def changed_call(source: str, change: Change, generator: random.Random) -> str:
+    """The call with one or more of its arguments changed; unchanged where it has none, or is no call that parses."""
+    try:
+        (statement,) = parse(source).body
+        call = getattr(statement, "value", None)
+        if not isinstance(call, ast.Call):
+            return source
+        places = range(len(call.args) + len(call.keywords))
+        for place in generator.sample(places, generator.randint(1, len(places))) if places else ():
+            if place < len(call.args):
+                call.args[place] = change(call.args[place], generator)
+            else:
+                keyword = call.keywords[place - len(call.args)]
+                keyword.value = change(keyword.value, generator)
+        return ast.unparse(call)
+    except (Unparsable, ValueError, RecursionError):  # ValueError: several statements, or an int too long to write
+        return source
 
 
 def perturbed(node: ast.expr, generator: random.Random) -> ast.expr:

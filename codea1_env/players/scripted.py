@@ -8,15 +8,13 @@ Does not read what the other seat wrote: no scripted tester looks at the program
 
 from __future__ import annotations
 
-import ast
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.parsing import Unparsable, parse
+from codea1_env.mutator import drawn_mutant
 from codea1_env.players.boundary import boundary
-from codea1_env.players.mutate import mutant
-from codea1_env.players.perturb import perturbed
+from codea1_env.players.perturb import changed_call, perturbed
 from codea1_env.players.player import (
     DEFAULT_SAMPLING,
     CoderRequest,
@@ -71,22 +69,22 @@ class OracleCoder(_Scripted):
 class MutantCoder(_Scripted):
     """Answers with one of the problem's mutants; where there are none, with the reference and one bug put into it.
 
-    A problem's own mutants are wrong; a bug put in by `mutate.mutant` may happen to change nothing. A reference in
+    A problem's own mutants are wrong; a bug put in by `mutator.py` may happen to change nothing. A reference in
     which nothing can be changed is made to return None.
     """
 
     name = "mutant-coder"
-    version = "2"
+    version = "3"
     _seat = CoderRequest
 
     def _write(self, problem: Problem, generator: random.Random) -> str:
         if problem.mutants:
             return _fenced(generator.choice(problem.mutants))
         reference = _reference(problem)
-        changed = mutant(reference, generator)
-        if changed is None:
-            changed = f"{reference}\n\ndef {problem.entry_point}(*args, **kwargs):\n    return None\n"
-        return _fenced(changed)
+        mutant = drawn_mutant(reference, generator)
+        if mutant is None:
+            return _fenced(f"{reference}\n\ndef {problem.entry_point}(*args, **kwargs):\n    return None\n")
+        return _fenced(mutant.source)
 
 
 class GoldenTester(_Scripted):
@@ -123,7 +121,7 @@ class RandomTester(_ChangedGoldenTests):
     def _write(self, problem: Problem, generator: random.Random) -> str:
         golden = problem.golden_tests
         drawn = [generator.choice(golden) for _ in range(self._tests if golden else 0)]
-        return _suite([TestCase(_changed_call(case.call, perturbed, generator), case.expected) for case in drawn])
+        return _suite([TestCase(changed_call(case.call, perturbed, generator), case.expected) for case in drawn])
 
 
 class FuzzTester(_ChangedGoldenTests):
@@ -142,30 +140,11 @@ class FuzzTester(_ChangedGoldenTests):
         cases: dict[str, TestCase] = {}
         for _ in range(self._TRIES * self._tests if golden else 0):
             case = generator.choice(golden)
-            call = _changed_call(case.call, boundary, generator)
+            call = changed_call(case.call, boundary, generator)
             cases.setdefault(call, TestCase(call, case.expected))
             if len(cases) == self._tests:
                 break
         return _suite(list(cases.values()))
-
-
-def _changed_call(source: str, change: Callable[[ast.expr, random.Random], ast.expr], generator: random.Random) -> str:
-    """The call with one or more of its arguments changed; unchanged where it has none, or is no call that parses."""
-    try:
-        (statement,) = parse(source).body
-        call = getattr(statement, "value", None)
-        if not isinstance(call, ast.Call):
-            return source
-        places = range(len(call.args) + len(call.keywords))
-        for place in generator.sample(places, generator.randint(1, len(places))) if places else ():
-            if place < len(call.args):
-                call.args[place] = change(call.args[place], generator)
-            else:
-                keyword = call.keywords[place - len(call.args)]
-                keyword.value = change(keyword.value, generator)
-        return ast.unparse(call)
-    except (Unparsable, ValueError, RecursionError):  # ValueError: several statements, or an int too long to write
-        return source
 
 
 def _reference(problem: Problem) -> str:

@@ -1,7 +1,8 @@
 """How good each seat is: the coder on held-out problems, the tester on mutants of held-out problems.
 
 Everything is scored by the arena; nothing here is ever a reward. Per-problem results are kept, so that two models can
-be compared on the same problems. Does not promise to see more than sampling at the training temperature shows.
+be compared on the same problems. What the field calls pass@k and mut@k is defined in `codea1_env/metrics.py` and
+measured by `codea1 eval`. Does not promise to see more than sampling at the training temperature shows.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ import numpy as np
 
 from codea1_env.arena import Arena, Match, SuiteScore
 from codea1_env.duel import JudgedTest, Status, Verdict
-from codea1_env.errors import SandboxError
+from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.metrics import Interval, mean_interval
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.problem import Problem
 
 CoderSample = Callable[[Sequence[CoderRequest], int], list[list[str]]]
 """(requests, samples per request) to responses, request by request."""
 TesterSample = Callable[[Sequence[TesterRequest], int], list[list[str]]]
-
-RESAMPLES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class TesterResult:
     input_kills: tuple[float, ...]
     """Share of K tests whose input separates mutant from reference, whatever value was stated."""
     all_valid: tuple[float, ...]
-    """pass@1: share of suites whose K tests are all valid as written."""
+    """Share of suites that hold K tests, all valid as written and different: stricter than `SuiteResult.is_valid`."""
     killed: tuple[float, ...]
-    """mut@1: share of suites with a valid test that the mutant fails."""
+    """Share of suites with a valid test that the mutant fails, whatever else is in them."""
     killed_by_any: tuple[float, ...]
-    """mut@n: share of mutants that fail a valid test of any of the n suites."""
+    """Share of mutants that fail a valid test of any of the n suites."""
     empty_inputs: tuple[float, ...]
     """Share of tests that call with an empty list: the cheap way to be valid."""
     input_length: tuple[float, ...]
@@ -74,27 +74,16 @@ class TesterResult:
     def summary(self) -> dict[str, float]:
         if not self.valid:
             return {}
-        valid_suites, killing = float(np.mean(self.all_valid)), float(np.mean(self.killed))
         return {
             "validity": float(np.mean(self.valid)),
             "kill_rate": float(np.mean(self.kills)),
             "input_kill_rate": float(np.mean(self.input_kills)),
-            "pass_at_1": valid_suites,
-            "mut_at_1": killing,
-            "mut_at_n": float(np.mean(self.killed_by_any)),
-            "pass_times_mut": valid_suites * killing,
+            "all_valid": float(np.mean(self.all_valid)),
+            "killed": float(np.mean(self.killed)),
+            "killed_by_any": float(np.mean(self.killed_by_any)),
             "empty_inputs": float(np.mean(self.empty_inputs)),
             "input_length": float(np.mean(self.input_length)),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean difference and its 95 % bootstrap interval over problems."""
-
-    low: float
-    mean: float
-    high: float
 
 
 def evaluate_coder(arena: Arena, problems: Sequence[Problem], sample: CoderSample, samples: int) -> CoderResult:
@@ -179,13 +168,11 @@ def _input_length(test: JudgedTest) -> int | None:
 
 
 def paired_interval(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Interval:
-    """95 % percentile bootstrap interval of mean(after - before), resampling problems."""
-    difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, len(difference), size=(RESAMPLES, len(difference)))
-    means = difference[drawn].mean(axis=1)  # (resamples,)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Interval(float(low), float(difference.mean()), float(high))
+    """95 % bootstrap interval of mean(after - before), resampling problems. Raises ConfigurationError without any."""
+    found = mean_interval(np.asarray(after, dtype=float) - np.asarray(before, dtype=float), seed)
+    if found is None:
+        raise ConfigurationError("an interval must have at least one problem, got none")
+    return found
 
 
 def _require_scores(scored: Iterable[bool]) -> None:

@@ -23,9 +23,9 @@ TESTER_ROWS = {
     "valid": "tester: valid tests",
     "kills": "tester: valid tests that kill",
     "input_kills": "tester: inputs that kill",
-    "all_valid": "tester: suites all valid (pass@1)",
-    "killed": "tester: suites that kill (mut@1)",
-    "killed_by_any": "tester: mutants killed (mut@n)",
+    "all_valid": "tester: suites all valid",
+    "killed": "tester: suites that kill",
+    "killed_by_any": "tester: mutants killed by any suite",
     "empty_inputs": "tester: empty inputs",
     "input_length": "tester: input length",
 }

@@ -9,7 +9,7 @@ ADAPTERS :=
 # Those of them that need torch.
 WITH_TORCH :=
 
-.PHONY: demo test test-slow test-all test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check format clean
+.PHONY: demo test test-slow test-all test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check release-check format clean
 
 demo: .venv/installed
 	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
@@ -36,6 +36,10 @@ check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# What is committed, built twice, and its wheel installed and tried where nothing else is. PYTHON chooses the Python.
+release-check:
+	$(PYTHON) tests/release/check.py
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

@@ -6,6 +6,7 @@ found out when the file was made (`codea1 data import`).
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,8 +46,11 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     chosen = preset.problems
     if not isinstance(chosen, ProblemFiles):
         draw = band_problems if chosen.family == "bands" else miniature_problems
+        train = draw("train", chosen.train, seed, chosen.golden_edge)
+        if chosen.hidden_as_golden:
+            train = tuple(dataclasses.replace(problem, golden_tests=problem.hidden_tests) for problem in train)
         return ProblemSets(
-            draw("train", chosen.train, seed, chosen.golden_edge),
+            train,
             draw("held_out", chosen.held_out, chosen.held_out_seed),
         )
     need = "golden tests" if golden_tests else ORACLE_NEEDS.get(preset.reward.oracle, ANYTHING)

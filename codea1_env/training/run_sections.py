@@ -31,6 +31,9 @@ class ProblemsPreset(Section):
     """Seed of the held-out problems; the same for every run, so that runs can be compared."""
     golden_edge: float = real(0.0, 0.0, 1.0)
     """Probability that a golden test looks at an edge. 0: golden tests as weak as hurried people write them."""
+    hidden_as_golden: bool = switch(False)
+    """Give training problems their hidden tests for golden ones: the ceiling of golden-test training, and no method.
+    Held-out problems keep theirs."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)

@@ -1,0 +1,79 @@
+"""Interval estimates for few runs: numbers worked out by hand, and how often an interval covers the truth."""
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy", reason="the extra `solve` is not installed")
+
+from codea1_env.estimates import (
+    interquartile_mean,
+    mean_with_t,
+    paired_difference,
+    probability_of_improvement,
+    stratified_interquartile_mean,
+)
+
+
+@pytest.mark.parametrize(
+    ("scores", "mean"),
+    [
+        ([0.0, 1.0, 2.0, 3.0], 1.5),
+        ([9.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, -9.0], 2.5),
+        # Of three runs the lowest and the highest weigh a quarter of the middle one: (1 + 4 * 2 + 6) / 6.
+        ([6.0, 1.0, 2.0], 2.5),
+        ([1.0, 3.0], 2.0),
+        ([7.0], 7.0),
+    ],
+)
+def test_the_interquartile_mean_leaves_out_a_quarter_of_the_weight_at_either_end(
+    scores: list[float], mean: float
+) -> None:
+    assert interquartile_mean(scores) == pytest.approx(mean)
+
+
+def test_students_interval_is_the_textbooks() -> None:
+    found = mean_with_t([1.0, 2.0, 3.0])  # deviation 1, t of 2 degrees of freedom 4.302653
+    assert (found.value, found.runs) == (2.0, 3)
+    assert found.high - found.value == pytest.approx(4.302653 / 3**0.5, abs=1e-5)
+    assert found.value - found.low == pytest.approx(4.302653 / 3**0.5, abs=1e-5)
+
+
+def test_paired_runs_are_compared_seed_by_seed() -> None:
+    far_apart, shifted = [0.1, 0.9, 0.5], [0.0, 0.8, 0.4]
+    found = paired_difference(far_apart, shifted)
+    assert found.value == pytest.approx(0.1)
+    assert found.high - found.low < 1e-9, "what differs between seeds is no doubt about the difference"
+    with pytest.raises(ValueError, match="as many on both sides, got 2 and 1"):
+        paired_difference([1.0, 2.0], [1.0])
+
+
+def test_the_probability_of_improvement_counts_pairs_and_ties_half() -> None:
+    assert probability_of_improvement([3.0, 4.0], [1.0, 3.0]).value == pytest.approx(3.5 / 4)
+    sure = probability_of_improvement([2.0, 3.0, 4.0], [0.0, 1.0, 1.5])
+    assert (sure.low, sure.value, sure.high) == (1.0, 1.0, 1.0)
+
+
+def test_strata_weigh_the_same_whatever_their_number_of_runs() -> None:
+    found = stratified_interquartile_mean([[0.0] * 20, [1.0, 1.0]])
+    assert (found.value, found.low, found.high, found.runs) == (0.5, 0.5, 0.5, 22)
+    assert stratified_interquartile_mean([[0.0, 0.2, 0.4], [0.6, 0.8, 1.0]], seed=1) == stratified_interquartile_mean(
+        [[0.0, 0.2, 0.4], [0.6, 0.8, 1.0]], seed=1
+    )
+
+
+def test_students_interval_covers_the_mean_of_few_runs_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    for runs in (3, 5):
+        found = [mean_with_t(list(row)) for row in rng.normal(size=(1_000, runs))]
+        assert 0.93 <= np.mean([each.low <= 0 <= each.high for each in found]) <= 0.97
+
+
+def test_one_run_has_no_interval_and_none_is_refused() -> None:
+    assert math.isnan(mean_with_t([0.5]).low)
+    assert math.isnan(probability_of_improvement([1.0], [0.0]).high)
+    assert math.isnan(stratified_interquartile_mean([[0.5, 0.6], [0.5]]).low)
+    for scores in ([], [float("nan")], [float("inf"), 1.0]):
+        with pytest.raises(ValueError, match="one finite number per run"):
+            mean_with_t(scores)

@@ -1,0 +1,225 @@
+"""The study: its arms are what docs/study.md says, cells run once and go on, what fails is named, numbers repeat."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `train` is not installed")
+pytest.importorskip("scipy", reason="the extra `solve` is not installed")
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))  # where the study's modules are
+
+import study  # noqa: E402  # after the path
+import study_report  # noqa: E402
+from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
+from study_cells import Cell, Ended, plan, run_cells, twins_of  # noqa: E402
+
+from codea1_env.errors import ConfigurationError  # noqa: E402
+
+# A recipe's command line and files, in a tenth of a second: its score is what the arm's `rounds` and the seed make it.
+FAKE = """
+    import json, sys, time, pathlib, yaml
+    given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+    run = pathlib.Path(given.get("--resume") or given["--output"])
+    run.mkdir(parents=True, exist_ok=True)
+    (run / "calls.txt").open("a").write(" ".join(sys.argv[1:]) + "\\n")
+    if "--resume" not in given:
+        rounds = yaml.safe_load(open(given["--config"]))["rounds"]
+        starts = [{"code": {"git": "f" * 40, "dirty": False}, "versions": {}}]
+        known = {"seed": int(given["--seed"]), "rounds": rounds, "starts": starts}
+        (run / "config.yaml").write_text(yaml.safe_dump(known))
+    known = yaml.safe_load((run / "config.yaml").read_text())
+    if known["rounds"] == 13 and "--resume" not in given:
+        sys.exit("no luck")
+    if known["rounds"] == 99:
+        time.sleep(600)
+    row = {"name": "coder: hidden pass rate", "trained": known["rounds"] / 100 + known["seed"] / 1000}
+    (run / "metrics.jsonl").write_text(json.dumps({"kind": "round", "coder_reward": 0.5}) + "\\n")
+    (run / "summary.json").write_text(json.dumps({"rows": [row]}))
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> str:
+    file = tmp_path / "fake.py"
+    file.write_text(textwrap.dedent(FAKE))
+    return str(file)
+
+
+def fake_arms(recipe: str, **rounds: int) -> list[Arm]:
+    return [Arm(name, recipe, "a fake", {"rounds": count}) for name, count in rounds.items()]
+
+
+def run(cells: list[Cell], directory: Path, **options: Any) -> Ended:
+    defaults = {"jobs": 2, "budget_s": 60.0, "show": lambda done, running: None, "poll_s": 0.02}
+    return run_cells(cells, directory, **(defaults | options))
+
+
+def calls(directory: Path, cell: Cell) -> list[str]:
+    return (directory / "cells" / cell.name / "run" / "calls.txt").read_text().splitlines()
+
+
+def test_the_document_has_the_arms_as_they_are() -> None:
+    text = (ROOT / "docs" / "study.md").read_text()
+    assert text.split("<!-- arms: begin -->\n")[1].split("<!-- arms: end -->")[0].strip() == as_table()
+
+
+@pytest.mark.parametrize("preset", ["bands", "mini", "smoke"])
+def test_every_arm_fits_every_preset_and_runs_a_recipe_that_is_there(preset: str) -> None:
+    base = Cell(preset, Arm("", "", ""), 0).resolved()
+    for arm in ARMS:
+        resolved = Cell(preset, arm, 0).resolved()
+        assert (ROOT / arm.recipe).is_file()
+        assert (resolved == base) == (not arm.changes or arm.name == f"alpha_{base.reward.alpha}")
+        assert (resolved.model, resolved.warm_start, resolved.evaluation) == (
+            (base.model, base.warm_start, base.evaluation)
+        ), "measured alike"
+
+
+def test_the_same_run_under_two_names_is_run_once() -> None:
+    for preset, alpha in (("bands", "alpha_0.25"), ("mini", "alpha_0.5")):
+        twins = twins_of(plan([preset], ARMS, [0, 1], {}))
+        found = {name: first for name, first in twins.items() if name != first}
+        assert found == {f"{preset}/{alpha}/seed{seed}": f"{preset}/code_a1/seed{seed}" for seed in (0, 1)}
+
+
+def test_what_is_cut_off_leaves_whole_seeds() -> None:
+    cells = plan(["mini"], chosen_arms(["quick"], None), [0, 1], {})
+    assert [cell.seed for cell in cells] == [0] * 6 + [1] * 6
+
+
+def test_an_arm_brings_the_arm_whose_tester_it_needs() -> None:
+    assert [arm.name for arm in chosen_arms(["static_sft"], None)] == ["sft", "static_sft"]
+    with pytest.raises(ConfigurationError, match=r"an arm must be one of quick, main, all, base, .* got 'gold'"):
+        chosen_arms(["gold"], None)
+
+
+def test_done_cells_are_not_run_again_and_failed_ones_go_on(recipe: str, tmp_path: Path) -> None:
+    cells = plan(["smoke"], fake_arms(recipe, good=40, bad=13), [0, 1], {})
+    ended = run(cells, tmp_path / "out")
+    assert ended == Ended({c.name: "status 1: no luck" for c in cells if c.arm.name == "bad"}, (), False)
+    assert run(cells, tmp_path / "out") == Ended({}, (), False)
+    assert [len(calls(tmp_path / "out", cell)) for cell in cells] == [1, 2, 1, 2]
+    assert calls(tmp_path / "out", cells[1])[1].startswith("--resume ")
+
+
+def test_a_cell_waits_for_the_tester_it_needs_and_falls_with_it(recipe: str, tmp_path: Path) -> None:
+    good, bad = fake_arms(recipe, good=40, bad=13)
+    needy = [Arm(f"after_{arm.name}", recipe, "", {"rounds": 50}, tester_of=arm.name) for arm in (good, bad)]
+    cells = plan(["smoke"], [*needy, good, bad], [0], {})
+    ended = run(cells, tmp_path / "out", jobs=4)
+    assert ended.failures["smoke/after_bad/seed0"] == "the tester that it needs failed: smoke/bad/seed0"
+    assert set(ended.failures) == {"smoke/bad/seed0", "smoke/after_bad/seed0"}
+    (call,) = calls(tmp_path / "out", cells[0])  # "after_good"
+    assert call.endswith(f"--tester {tmp_path / 'out/cells/smoke/good/seed0/run'}")
+
+
+def test_a_tester_that_is_trained_under_another_name_is_found(recipe: str, tmp_path: Path) -> None:
+    one, same = fake_arms(recipe, one=40, same=40)
+    needy = Arm("needy", recipe, "", {"rounds": 50}, tester_of="same")
+    cells = plan(["smoke"], [one, same, needy], [0], {})
+    assert run(cells, tmp_path / "out") == Ended({}, (), False)
+    assert calls(tmp_path / "out", cells[2])[0].endswith("smoke/one/seed0/run")
+    assert not (tmp_path / "out/cells/smoke/same").exists()
+
+
+def test_at_the_end_of_the_budget_what_runs_is_stopped_and_nothing_is_a_failure(recipe: str, tmp_path: Path) -> None:
+    cells = plan(["smoke"], fake_arms(recipe, endless=99, good=40), [0], {})
+    ended = run(cells, tmp_path / "out", jobs=1, budget_s=1.0)
+    assert ended == Ended({}, ("smoke/good/seed0", "smoke/endless/seed0"), False)
+
+
+def test_a_directory_of_another_study_is_refused(recipe: str, tmp_path: Path) -> None:
+    run(plan(["smoke"], fake_arms(recipe, good=40), [0], {}), tmp_path / "out")
+    with pytest.raises(ConfigurationError, match=r"got smoke/good/seed0 with other settings"):
+        run(plan(["smoke"], fake_arms(recipe, good=41), [0], {}), tmp_path / "out")
+
+
+def test_the_table_has_means_paired_differences_and_gaps() -> None:
+    def cell(arm: str, seed: int, **measures: float) -> dict[str, Any]:
+        return {"preset": "bands", "arm": arm, "seed": seed, "measures": measures}
+
+    cells = [cell("golden", 0, hidden=0.2), cell("golden", 1, hidden=0.4)]
+    cells += [cell("code_a1", 0, hidden=0.5, valid=0.6), cell("code_a1", 1, hidden=0.8, valid=0.8)]
+    scores = study_report.scores_of(cells)
+    text = study_report.as_markdown(scores, ["golden", "code_a1"], {"command": "here"}, {"bands/base/seed0": "late"})
+    # t of 1 degree of freedom: 12.706; the differences 0.3 and 0.4 have a standard error of 0.05.
+    assert "| `golden` | +0.350 [-0.285, +0.985] (2) | 1.000 [1.000, 1.000] (2) |" in text
+    assert "| `golden` | 0.300 [-0.971, 1.571] (2) |" in text
+    golden = next(line for line in text.splitlines() if line.startswith("| `golden` | 0.300"))
+    assert golden.count("| ") == len(study_report.SHOWN) + 1, "measures that an arm has not are gaps"
+    assert "- bands/base/seed0: late" in text
+    one = study_report.estimates(study_report.scores_of(cells[:1]))
+    assert one["arms"]["bands"]["golden"]["hidden"] == {"value": 0.2, "low": None, "high": None, "runs": 1}
+    json.dumps(one, allow_nan=False)
+
+
+def test_an_arm_of_ones_own_stands_beside_the_others(recipe: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"- {{name: mine, recipe: {recipe}, changes: {{rounds: 70}}, says: my own}}\n")
+    command = ["--output", str(tmp_path / "out"), "--presets", "smoke", "--seeds", "2", "--arm-file", str(file)]
+    command += ["--arms", "mine"]
+    with pytest.raises(ConfigurationError, match=r"an arm must be one of .*got 'mine'"):
+        chosen_arms(["mine"], None)
+    assert study.main(command) == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [cell["measures"]["hidden"] for cell in results["cells"]] == [0.7, 0.701]
+    assert results["provenance"]["git revision of the cells"] == "f" * 12
+    assert (tmp_path / "out" / "smoke-hidden.png").stat().st_size > 1_000
+    assert study.main([*command, "--again", "smoke/mine/seed1"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: b", "must be a list of arms"),
+        ("- {name: base, recipe: X}", "name must be new"),
+        ("- {name: ../up, recipe: X}", "name must be new, of letters"),
+        ("- {name: mine, recipe: nowhere.py}", "recipe must be a script that is there, got 'nowhere.py'"),
+        ("- {name: mine, recipe: X, chnages: {}}", "fields among .*got chnages"),
+        ("- {name: mine, recipe: X, tester_of: nobody}", "tester_of must be an arm of the study, got 'nobody'"),
+    ],
+)
+def test_a_bad_arm_file_is_refused_with_must_and_got(content: str, message: str, recipe: str, tmp_path: Path) -> None:
+    file = tmp_path / "arms.yaml"
+    file.write_text(content.replace("X", recipe))
+    with pytest.raises(ConfigurationError, match=message):
+        chosen_arms(["base"], file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--presets", "nowhere"], "--presets must be among"),
+        (["--seeds", "0"], "--seeds must be in [1, 1000], got 0"),
+        (["--jobs", "0"], "--jobs must be at least 1, got 0"),
+        (["--budget-min", "nan"], "--budget-min must be above 0 minutes, got nan"),
+        (["--again", "bands/base/seed0"], "--again must be a finished cell of the study, got bands/base/seed0"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_runs(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert study.main(["--output", str(tmp_path / "out"), *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_real_cell_run_again_gives_the_same_numbers(tmp_path: Path) -> None:
+    """The duel and a coder against its finished tester, at smoke size, then the duel once more."""
+    command = [sys.executable, "benchmarks/study.py", "--output", str(tmp_path / "out"), "--presets", "smoke"]
+    command += ["--arms", "frozen_trained", "--seeds", "1", "--jobs", "1"]
+    first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert first.returncode == 0, first.stderr
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [cell["name"] for cell in results["cells"]] == ["smoke/code_a1/seed0", "smoke/frozen_trained/seed0"]
+    again = subprocess.run([*command, "--again", "smoke/code_a1/seed0"], cwd=ROOT, capture_output=True, text=True)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "the same numbers" in again.stdout

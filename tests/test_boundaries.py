@@ -45,7 +45,8 @@ LAYERS = [
     {"discrete"},
     {"testing"},
     {"training", "adapters"},
-    {"cli", "cli_data", "cli_pools", "cli_replay", "cli_tournament"},
+    {"report"},
+    {"cli", "cli_data", "cli_pools", "cli_replay", "cli_report", "cli_tournament"},
 ]
 HEAVY = {
     "scipy",
@@ -106,6 +107,7 @@ def test_only_training_imports_what_is_heavy_and_each_backend_its_own_library() 
         PACKAGE / "discrete" / "matrix_games.py": {"scipy"},
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
         PACKAGE / "adapters" / "rllib.py": {"ray"},
+        PACKAGE / "report" / "picture.py": {"matplotlib"},
     }
     for path in modules():
         if top(path) != "training":

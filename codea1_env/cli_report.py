@@ -1,0 +1,133 @@
+"""The command `codea1 report`: a page and a picture of training runs, or a local page that follows them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.report.runs_read import RunRead, read_runs
+
+DESCRIPTION = (
+    "Make one page of training runs, side by side: held-out scores and rewards of both seats, diagnostics, where the "
+    "time goes, the Mistake Book, and what was configured otherwise than in the paper. A run may be unfinished: the "
+    "page shows what is there."
+)
+EXAMPLES = """\
+examples:
+  codea1 report runs/mini-seed0                          # runs/mini-seed0/report.html and report.png
+  codea1 report runs/mini-seed0 runs/golden-seed0 -o compared.html
+  codea1 report runs/mini-seed0 --watch                  # a page at 127.0.0.1 that follows the run
+
+The page is one file without scripts; it opens from disk and asks nobody for anything.
+"""
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.set_defaults(run=_report)
+    parser.add_argument("runs", metavar="RUN_DIR", nargs="+", type=Path, help="directory of a training run")
+    parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes, with the picture "
+                        "beside it as .png (default: report.html in the first RUN_DIR)")  # fmt: skip
+    parser.add_argument("--duels", metavar="PAGE.html", type=Path, help="the page that `codea1 view RUN_DIR` made of "
+                        "the one run: best and worst duels lead into it (default: no links)")  # fmt: skip
+    parser.add_argument("--no-png", action="store_true", help="no picture (default: one, which needs matplotlib)")
+    parser.add_argument("--watch", action="store_true", help="write nothing, but serve a page that refreshes itself, "
+                        "to this machine only, until Ctrl-C")  # fmt: skip
+    parser.add_argument("--port", metavar="N", type=int, default=0, help="of --watch, 0 to 65535; 0: any free one "
+                        "(default: 0)")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output: what was written, and "
+                        "each run's status and latest numbers")  # fmt: skip
+
+
+def _report(options: argparse.Namespace) -> int:
+    if not 0 <= options.port <= 65535:
+        raise ConfigurationError(f"--port must be in [0, 65535], got {options.port}")
+    if options.port and not options.watch:
+        raise ConfigurationError(f"--port must come with --watch, got {options.port} without")
+    if options.duels is not None and (len(options.runs) > 1 or options.watch):
+        raise ConfigurationError("--duels must come with one RUN_DIR and without --watch: it is the page of one run")
+    if options.duels is not None and not options.duels.is_file():
+        raise ConfigurationError(f"--duels must be a page that codea1 view wrote, got {options.duels}")
+    if options.watch and (options.output or options.json or options.no_png):
+        raise ConfigurationError("--watch writes nothing: it must come without --output, --no-png and --json")
+    runs = read_runs(options.runs)
+    if options.watch:
+        return _watch(options.runs, options.port)
+    output = options.output or options.runs[0] / "report.html"
+    picture = None if options.no_png else output.with_suffix(".png")
+    for path in (output, picture):
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise ConfigurationError(f"--output must be a file in an existing directory, got {path}")
+    if output == picture:
+        raise ConfigurationError(f"--output must be a page, .html, got {output}")
+    viewer = quote(os.path.relpath(options.duels, output.absolute().parent)) if options.duels else ""
+    output.write_text(_page(runs, viewer=viewer), encoding="utf-8", errors="backslashreplace")
+    written = [output]
+    if picture is not None:
+        from codea1_env.report.picture import draw
+
+        if draw(runs, picture):
+            written.append(picture)
+    for run in runs:
+        for note in run.notes:
+            print(f"codea1: {run.name}: {note}", file=sys.stderr)
+    print(_as_json(runs, written) if options.json else "\n".join(f"wrote {path}" for path in written))
+    return 0
+
+
+def _page(runs: Sequence[RunRead], *, refreshes: bool = False, viewer: str = "") -> str:
+    from codea1_env.report.page import page
+
+    made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+    return page(runs, made, refreshes=refreshes, viewer=viewer)
+
+
+def _watch(directories: Sequence[Path], port: int) -> int:
+    from codea1_env.report.watching import ReportServer
+
+    try:
+        server = ReportServer(port, lambda: _live_page(directories))
+    except OSError as error:
+        raise ConfigurationError(f"--port must be a free one, got {port}: {error.strerror}") from None
+    with server:
+        print(f"following at {server.url} until Ctrl-C", file=sys.stderr, flush=True)
+        server.serve_forever(poll_interval=0.2)
+    return 0
+
+
+def _live_page(directories: Sequence[Path]) -> str:
+    """The page as of now; where that fails, one that says why: the next look may find more."""
+    try:
+        return _page(read_runs(directories), refreshes=True)
+    except (Codea1Error, OSError) as error:
+        from codea1_env.report.page import notice
+
+        return notice(str(error))
+
+
+def _as_json(runs: Sequence[RunRead], written: Sequence[Path]) -> str:
+    return json.dumps({"written": list(map(str, written)), "runs": [_described(run) for run in runs]}, indent=1)
+
+
+def _described(run: RunRead) -> dict[str, Any]:
+    latest: dict[str, float] = {}
+    for record in run.records:
+        where = "/".join(filter(None, (record.kind, record.seat)))
+        latest |= {f"{where}/{name}": value for name, value in record.values.items()}
+    return {
+        "name": run.name,
+        "directory": str(run.directory),
+        "status": run.status,
+        "rounds_done": run.rounds_done,
+        "rounds_planned": run.rounds_planned,
+        "latest": latest,
+        "notes": list(run.notes),
+    }

@@ -1,0 +1,264 @@
+"""The report as one HTML file: no script, no request to anybody, readable narrow and wide, light and dark, and aloud.
+
+Pure but for the style sheet beside it. What stands in a run's files is text of strangers: it is escaped, and a policy
+that allows nothing but this one style sheet stands at the head of the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from importlib import resources
+
+from codea1_env import __version__
+from codea1_env.report.configuration import differences_between, differences_from_paper, stated_differences
+from codea1_env.report.duels import kept_duels
+from codea1_env.report.html_text import Link, listed, table, text
+from codea1_env.report.panels import CHAPTERS, charts_of
+from codea1_env.report.runs_read import RunRead
+from codea1_env.report.svg_chart import legend, line_chart, shown, stacked_bar
+from codea1_env.report.times import PARTS, time_splits
+
+REFRESH_S = 5
+"""Seconds between two looks at a run that goes on."""
+GAP = "\N{NO-BREAK SPACE}"
+FULLEST = 10
+"""Questions of the Mistake Book that are listed."""
+
+
+def page(runs: Sequence[RunRead], made: str, *, refreshes: bool = False, viewer: str = "") -> str:
+    """The whole page. `made`: date and time. `refreshes`: the browser asks for it again every few seconds.
+
+    `viewer`: address of the page that `codea1 view` made of the one run, for links into it; empty: no links.
+    """
+    title = "codea1: " + ", ".join(run.name for run in runs)
+    sections = [*_sections(runs, viewer)]
+    ways = "".join(f'<a href="#{anchor}">{text(name)}</a>' for anchor, name, _ in sections)
+    body = "".join(f'<section id="{anchor}"><h2>{text(name)}</h2>{inner}</section>' for anchor, name, inner in sections)
+    live = " It is made anew every few seconds." if refreshes else ""
+    return _document(
+        title,
+        f"<header><h1>{text(_heading(runs))}</h1><p>Made {text(made)} by codea1 {text(__version__)}.{live}</p>"
+        f'<nav aria-label="sections">{ways}</nav></header><main>{body}</main>',
+        refreshes=refreshes,
+    )
+
+
+def notice(message: str) -> str:
+    """A page that says one thing and looks again."""
+    return _document("codea1", f"<main><h1>Nothing to show</h1><p>{text(message)}</p></main>", refreshes=True)
+
+
+def _document(title: str, body: str, *, refreshes: bool) -> str:
+    style = resources.files("codea1_env.report").joinpath("page.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    again = f'<meta http-equiv="refresh" content="{REFRESH_S}">' if refreshes else ""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{again}'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" '
+        f'content="light dark"><title>{text(title)}</title><style>{style}</style></head><body>{body}</body></html>\n'
+    )
+
+
+def _heading(runs: Sequence[RunRead]) -> str:
+    return runs[0].name if len(runs) == 1 else f"{len(runs)} runs side by side"
+
+
+def _sections(runs: Sequence[RunRead], viewer: str) -> Iterator[tuple[str, str, str]]:
+    """(anchor, heading, HTML) of whatever there is something to say about."""
+    yield "runs", "The run" if len(runs) == 1 else "The runs", _about(runs)
+    if final := _final(runs):
+        yield "outcome", "What came of it", final
+    for number, chapter in enumerate(CHAPTERS):
+        figures = ""
+        for panel in chapter.panels:
+            for chart in charts_of(panel, runs):
+                lines = legend([text(line.label) for line in chart.series])
+                figures += (
+                    f"<figure><figcaption><h3>{text(chart.title)}</h3><p>{text(panel.text)}</p></figcaption>"
+                    f"{line_chart(chart)}{lines}</figure>"
+                )
+        if figures:
+            book = _fullest(runs) if chapter.title == "Mistake Book" else ""
+            yield f"chapter{number}", chapter.title, f'<div class="charts">{figures}</div>{book}'
+    if duels := "".join(_duels(run, viewer, len(runs) > 1) for run in runs):
+        yield "duels", "Duels worth a look", duels
+    if times := _times(runs):
+        yield "time", "Where the time goes", times
+    if configuration := _configuration(runs):
+        yield "configuration", "Configuration", configuration
+
+
+def _about(runs: Sequence[RunRead]) -> str:
+    return '<div class="cards">' + "".join(map(_card, runs)) + "</div>"
+
+
+def _card(run: RunRead) -> str:
+    planned = f" of {run.rounds_planned}" if run.rounds_planned else ""
+    starts = run.config.get("starts")
+    last = starts[-1] if isinstance(starts, list) and starts and isinstance(starts[-1], dict) else {}
+    versions = last.get("versions")
+    facts = {
+        "rounds done": f"{run.rounds_done}{planned}",
+        "preset": run.preset.get("name"),
+        "seed": run.config.get("seed"),
+        "engine": run.config.get("engine"),
+        "started": last.get("started"),
+        "starts": len(starts) if isinstance(starts, list) and len(starts) > 1 else None,
+        "machine": last.get("platform"),
+        "versions": ", ".join(f"{k} {v}" for k, v in versions.items()) if isinstance(versions, dict) else None,
+        "directory": run.directory,
+    }
+    shown_facts = "".join(
+        f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts.items() if value is not None
+    )
+    notes = f'<div class="notes">{listed(run.notes)}</div>' if run.notes else ""
+    failure = (
+        f"<details><summary>Why it failed</summary><pre>{text(run.failure)}</pre></details>" if run.failure else ""
+    )
+    return (
+        f'<article class="card"><h3>{text(run.name)}</h3><p class="status">{text(run.status)}</p>{notes}'
+        f"<dl>{shown_facts}</dl>{failure}</article>"
+    )
+
+
+def _final(runs: Sequence[RunRead]) -> str:
+    """Base against trained; where a run has not come to its end, its latest evaluations."""
+    names = list(dict.fromkeys(row.name for run in runs for row in run.final))
+    cells: list[list[str]] = []
+    for name in names:
+        row = [name]
+        for run in runs:
+            found = next((each for each in run.final if each.name == name), None)
+            row.append(
+                f"{found.base:.3f}{GAP}\N{RIGHTWARDS ARROW}{GAP}{found.trained:.3f} "
+                f"({found.trained - found.base:+.3f}{GAP}[{found.low:+.3f},{GAP}{found.high:+.3f}])"
+                if found
+                else "-"
+            )
+        cells.append(row)
+    done = (
+        table(
+            "base \N{RIGHTWARDS ARROW} trained, held-out problems (difference, its 95 % interval over problems)",
+            ["measure", *(run.name for run in runs)],
+            cells,
+        )
+        if cells
+        else ""
+    )
+    return done + _latest([run for run in runs if not run.final])
+
+
+def _latest(runs: Sequence[RunRead]) -> str:
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for run in runs:
+        for record in run.records:
+            if record.kind == "evaluation":
+                for name, value in record.values.items():
+                    told = f"{shown(value)} (round {record.rounds_done})"
+                    rows.setdefault((record.seat, name), {})[run.name] = told
+    if not rows:
+        return ""
+    cells = [[f"{seat}: {name}", *(found.get(run.name, "-") for run in runs)] for (seat, name), found in rows.items()]
+    return table("latest evaluation, held-out problems", ["measure", *(run.name for run in runs)], cells)
+
+
+def _fullest(runs: Sequence[RunRead]) -> str:
+    tables = ""
+    for run in runs:
+        rows = [(shelf.problem_id, shelf.tests, shown(shelf.weight)) for shelf in run.book[:FULLEST]]
+        if rows:
+            caption = f"{run.name}: fullest of the {len(run.book)} questions in the book at the end"
+            tables += table(caption, ["question", "tests", "failures less passes"], rows)
+    return tables
+
+
+def _duels(run: RunRead, viewer: str, is_one_of_several: bool) -> str:
+    """Best and worst of the duels that a run kept; empty where it kept none."""
+    kept = kept_duels(run.directory)
+    if not kept.count:
+        return listed(kept.notes) if kept.notes else ""
+    owner = f"{run.name}: " if is_one_of_several else ""
+    heads = ["duel", "round", "question", "R_C", "R_T"]
+    found = ""
+    for name, duels in (
+        ("the tester earned most", kept.best_for_tester),
+        ("the coder earned most", kept.best_for_coder),
+        ("both earned least", kept.worst),
+    ):
+        rows = [
+            (
+                Link(f"#{duel.address}", f"{viewer}#{duel.address}" if viewer else ""),
+                duel.round_number,
+                duel.problem_id,
+                f"{duel.coder_reward:.3f}",
+                f"{duel.tester_reward:.3f}",
+            )
+            for duel in duels
+        ]
+        found += table(f"{owner}{name}", heads, rows)
+    how = (
+        f"{kept.count} duels are kept. codea1 view {run.directory} makes their page; the numbers after # are game, "
+        "program and suite in it."
+    )
+    return f"<p>{text(how)}</p>{listed(kept.notes) if kept.notes else ''}{found}"
+
+
+def _times(runs: Sequence[RunRead]) -> str:
+    splits = [(run, split) for run in runs for split in time_splits(run)]
+    most = max((split.total for _, split in splits), default=0.0)
+    found = ""
+    for run, split in splits:
+        parts = [(name, split.seconds[name]) for name in PARTS if name in split.seconds]
+        words = ", ".join(f"{name} {shown(round(value, 3))} s" for name, value in parts)
+        owner = f"{run.name}: " if len(runs) > 1 else ""
+        found += (
+            f'<div class="split"><h3>{text(owner + split.who)}, {shown(round(split.total, 3))} s a round</h3>'
+            f"{stacked_bar([(name, split.seconds.get(name, 0.0)) for name in PARTS], most)}<p>{text(words)}</p></div>"
+        )
+    rows = [
+        [name, *(f"{run.seconds[name]:.0f} s" if name in run.seconds else "-" for run in runs)]
+        for name in dict.fromkeys(name for run in runs for name in run.seconds)
+    ]
+    whole = table("the whole run", ["part", *(run.name for run in runs)], rows) if rows else ""
+    note = "<p>Medians over rounds. A seat that waits leaves the machine to the other one.</p>" if found else ""
+    return note + (legend_of_parts() if found else "") + found + whole
+
+
+def legend_of_parts() -> str:
+    """What the colours of the bars mean."""
+    items = "".join(
+        f'<li><svg class="key" viewBox="0 0 28 10" aria-hidden="true"><rect class="fill f{number}" width="28" '
+        f'height="10"/></svg>{text(name)}</li>'
+        for number, name in enumerate(PARTS)
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _configuration(runs: Sequence[RunRead]) -> str:
+    known = [run for run in runs if run.preset]
+    found = ""
+    if len(known) > 1:
+        rows = differences_between(known)
+        names = ["field", *(run.name for run in known)]
+        found += (
+            table("what differs between the runs", names, rows) if rows else "<p>The runs are configured alike.</p>"
+        )
+    for run in known:
+        owner = f"{run.name}: " if len(known) > 1 else ""
+        stated = stated_differences(run)
+        if stated:
+            found += f"<h3>{text(owner)}what its preset says of the paper</h3>{listed(stated)}"
+        changed = [(row.field, row.paper, row.run) for row in differences_from_paper(run)]
+        if changed:
+            inner = table(f"{owner}differs from the paper's run", ["field", "paper (preset 1.5b)", "this run"], changed)
+            summary = f"{owner}{len(changed)} fields differ from the paper's run"
+            found += f"<details><summary>{text(summary)}</summary>{inner}</details>"
+    tail = (
+        "<p>What the method here does otherwise than paper and released code, formula by formula, is in "
+        "docs/deviations.md of the source.</p>"
+    )
+    return found + tail if found else ""

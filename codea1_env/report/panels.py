@@ -1,0 +1,235 @@
+"""Which curves a report shows, in which order, and what to read in them. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from codea1_env.report.runs_read import RunRead
+
+FEW = 20
+"""Points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Curves that share axes."""
+
+    title: str
+    text: str
+    """One sentence: what to look for."""
+    kind: str
+    seat: str
+    curves: tuple[tuple[str, str], ...]
+    """(name of the metric, label)."""
+    is_share: bool = True
+    """The axis is [0, 1] unless the numbers leave it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Panels under one heading."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of a chart."""
+
+    label: str
+    points: tuple[tuple[int, float], ...]
+    """(rounds done, value)."""
+
+    @property
+    def has_marks(self) -> bool:
+        """So few points that each is shown: evaluations."""
+        return len(self.points) <= FEW
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One picture."""
+
+    title: str
+    series: tuple[Series, ...]
+    is_share: bool
+
+
+def _seat_panels(seat: str) -> tuple[Panel, ...]:
+    return (
+        Panel(
+            f"{seat}: entropy and truncation",
+            "Entropy that falls to zero has stopped exploring; truncated responses cannot be right.",
+            "seat",
+            seat,
+            (("entropy", "entropy, nats"), ("truncated", "truncated, share")),
+            is_share=False,
+        ),
+        Panel(
+            f"{seat}: distance from the base",
+            "The estimate of the divergence from the base model, and the norm of the gradient.",
+            "seat",
+            seat,
+            (("kl", "KL, nats a token"), ("grad_norm", "gradient norm")),
+            is_share=False,
+        ),
+    )
+
+
+CHAPTERS = (
+    Chapter(
+        "Held-out problems",
+        (
+            Panel(
+                "coder",
+                "Nobody is paid for these: they say whether the coder got better.",
+                "evaluation",
+                "coder",
+                (
+                    ("hidden_pass_rate", "passes every hidden test"),
+                    ("hidden_tests_passed", "hidden tests passed"),
+                    ("golden_pass_rate", "passes every golden test"),
+                    ("executes", "loads"),
+                ),
+            ),
+            Panel(
+                "tester",
+                "Against mutants of held-out references: does it still aim where it was not trained?",
+                "evaluation",
+                "tester",
+                (
+                    ("validity", "valid tests"),
+                    ("kill_rate", "valid tests that kill"),
+                    ("mut_at_1", "suites that kill (mut@1)"),
+                    ("input_kill_rate", "inputs that kill"),
+                ),
+            ),
+        ),
+    ),
+    Chapter(
+        "Rewards",
+        (
+            Panel(
+                "both seats",
+                "One seat's gain is partly the other's loss: read them beside the held-out scores.",
+                "round",
+                "",
+                (
+                    ("coder_reward", "coder, R_C"),
+                    ("tester_reward", "tester, R_T, all suites"),
+                    ("tester_reward_selected", "tester, R_T, learnt from"),
+                ),
+            ),
+            Panel(
+                "what the tester is paid for",
+                "R_T is the first two less the third.",
+                "round",
+                "",
+                (
+                    ("paid_validity", "for validity"),
+                    ("paid_adversarial", "for breaking the program"),
+                    ("paid_penalty", "taken off"),
+                ),
+            ),
+            Panel(
+                "what the coder is paid for",
+                "Shares of the new and of the replayed tests that programs pass, and of programs that load.",
+                "round",
+                "",
+                (("passed_new", "new tests passed"), ("replays_failed", "replays failed"), ("executes", "loads")),
+            ),
+            Panel(
+                "tests",
+                "Of K asserts: valid as written, and failed by the program that they were written against.",
+                "round",
+                "",
+                (("valid_tests", "valid"), ("killing_tests", "killing")),
+            ),
+        ),
+    ),
+    Chapter(
+        "Diagnostics",
+        (
+            Panel(
+                "effective alpha",
+                "What group normalisation leaves of alpha, and how much of the tester's advantages validity makes: "
+                "at 1, aiming pays nothing.",
+                "round",
+                "",
+                (("effective_alpha", "effective alpha"), ("validity_signal", "signal due to validity")),
+            ),
+            Panel(
+                "groups that teach nothing",
+                "All rewards of a group are equal, so that no row has an advantage.",
+                "round",
+                "",
+                (("coder_zero_groups", "coder"), ("tester_zero_groups", "tester")),
+            ),
+            Panel(
+                "tests that say little",
+                "Trivial: no program that met the test fails it. Vacuous: it claims nothing of the program.",
+                "round",
+                "",
+                (
+                    ("trivial_tests", "trivial"),
+                    ("vacuous_tests", "vacuous"),
+                    ("duplicate_tests", "repeated"),
+                    ("test_diversity", "diversity of calls"),
+                ),
+            ),
+            Panel(
+                "collusion gap",
+                "Reward less the hidden tests passed, on the same programs: where it rises, the seats suit each other "
+                "and nobody else.",
+                "round",
+                "",
+                (("collusion_gap", "gap"), ("hidden_tests_passed", "hidden tests passed")),
+            ),
+            Panel(
+                "regressions",
+                "Of the held-out hidden tests that were once passed, those that fail now.",
+                "evaluation",
+                "coder",
+                (("regression_rate", "regression rate"),),
+            ),
+            *_seat_panels("coder"),
+            *_seat_panels("tester"),
+            *_seat_panels("player"),
+        ),
+    ),
+    Chapter(
+        "Mistake Book",
+        (
+            Panel("growth", "Tests in the book after each round.", "round", "", (("book", "tests"),), is_share=False),
+            Panel(
+                "use",
+                "How often a question had tests to replay, and how many of those still fail.",
+                "round",
+                "",
+                (("book_hit_rate", "questions with replays"), ("replays_failed", "replays failed")),
+            ),
+        ),
+    ),
+)
+
+
+def charts_of(panel: Panel, runs: Sequence[RunRead]) -> Iterator[Chart]:
+    """Of one run: its curves together. Of several: a chart for every curve, with a line for each run."""
+    found = {
+        (name, run.name): tuple(run.points(panel.kind, panel.seat, name)) for name, _ in panel.curves for run in runs
+    }
+    if len(runs) == 1:
+        lines = [Series(label, found[name, runs[0].name]) for name, label in panel.curves]
+        yield from _chart(panel, panel.title, lines)
+        return
+    for name, label in panel.curves:
+        title = f"{panel.title}: {label}"
+        yield from _chart(panel, title, [Series(run.name, found[name, run.name]) for run in runs])
+
+
+def _chart(panel: Panel, title: str, lines: Sequence[Series]) -> Iterator[Chart]:
+    kept = tuple(line for line in lines if line.points)
+    if kept:
+        yield Chart(title, kept, panel.is_share)

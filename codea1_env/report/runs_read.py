@@ -1,0 +1,259 @@
+"""A run's directory, as a report needs it: what is there is read, what is missing or damaged is noted.
+
+Does not promise that two numbers are of the same moment: a run may be writing meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import BookFormatError, ConfigurationError
+from codea1_env.mistake_book import MistakeBook
+
+CONFIG, METRICS, BOOK, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "book.jsonl", "summary.json", "failure.txt"
+KINDS = ("round", "seat", "evaluation")
+MAX_FAILURE = 4000
+"""Characters of a failure that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of the metrics."""
+
+    kind: str
+    """round, seat or evaluation."""
+    seat: str
+    """Empty where no seat is meant."""
+    rounds_done: int
+    values: Mapping[str, float]
+    """Finite numbers only: what could not be said of the round is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinalRow:
+    """One line of the table *base against trained*."""
+
+    name: str
+    base: float
+    trained: float
+    low: float
+    """Of the 95 % interval of the difference."""
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class BookShelf:
+    """One question of the Mistake Book."""
+
+    problem_id: str
+    tests: int
+    weight: float
+    """Sum of the frequencies."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRead:
+    """What a directory holds of a run."""
+
+    name: str
+    """As it was given, shortened where that stays unique."""
+    directory: Path
+    config: Mapping[str, Any]
+    """Of config.yaml; empty where there is none."""
+    records: tuple[Record, ...]
+    """In the order of rounds."""
+    final: tuple[FinalRow, ...]
+    seconds: Mapping[str, float]
+    """What the parts of the run took, of summary.json."""
+    book: tuple[BookShelf, ...]
+    """Of the end of the run, fullest first."""
+    failure: str
+    notes: tuple[str, ...]
+    """What is missing or damaged, one sentence each."""
+
+    @property
+    def rounds_done(self) -> int:
+        return max((record.rounds_done for record in self.records), default=0)
+
+    @property
+    def preset(self) -> Mapping[str, Any]:
+        """Of the configuration; empty where it has none."""
+        found = self.config.get("preset")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def rounds_planned(self) -> int | None:
+        planned = self.preset.get("rounds")
+        return planned if isinstance(planned, int) else None
+
+    @property
+    def status(self) -> str:
+        """In words."""
+        if self.final:
+            return "finished"
+        if self.failure:
+            return "failed"
+        return "not finished: it goes on, or was stopped"
+
+    def points(self, kind: str, seat: str, name: str) -> list[tuple[int, float]]:
+        """(rounds done, value) of a metric, in the order of rounds."""
+        return [
+            (record.rounds_done, record.values[name])
+            for record in self.records
+            if (record.kind, record.seat) == (kind, seat) and name in record.values
+        ]
+
+    def seats(self) -> list[str]:
+        return sorted({record.seat for record in self.records if record.kind == "seat"})
+
+
+def read_runs(directories: Sequence[Path]) -> list[RunRead]:
+    """Every run, with names that tell them apart. Raises ConfigurationError for what is no run's directory."""
+    plain = [directory.resolve().name or str(directory) for directory in directories]
+    names = plain if len(set(plain)) == len(plain) else [str(directory) for directory in directories]
+    return [read_run(directory, name) for directory, name in zip(directories, names, strict=True)]
+
+
+def read_run(directory: Path, name: str) -> RunRead:
+    """One run. Raises ConfigurationError for a directory in which no run was begun, OSError where one is unreadable."""
+    if not directory.is_dir():
+        raise ConfigurationError(f"RUN_DIR must be the directory of a run, got {directory}, which is none")
+    if not (directory / CONFIG).is_file() and not (directory / METRICS).is_file():
+        raise ConfigurationError(
+            f"RUN_DIR must be the directory of a run, with {CONFIG} or {METRICS} in it, got {directory}"
+        )
+    notes: list[str] = []
+    config = _config(directory / CONFIG, notes)
+    records = tuple(sorted(_records(directory / METRICS, notes), key=lambda record: record.rounds_done))
+    if not records and not notes:
+        notes.append("no round has been logged yet")
+    summary = _json_object(directory / SUMMARY, notes)
+    final = tuple(_final_rows(summary.get("rows"), notes))
+    cost = summary.get("cost")
+    seconds = cost.get("seconds") if isinstance(cost, Mapping) else {}
+    return RunRead(
+        name,
+        directory,
+        config,
+        records,
+        final,
+        _numbers(seconds if isinstance(seconds, Mapping) else {}),
+        _book(directory / BOOK, notes),
+        _text(directory / FAILURE)[:MAX_FAILURE],
+        tuple(notes),
+    )
+
+
+def _text(file: Path) -> str:
+    """Empty where there is no such file; bytes that are no text are replaced."""
+    try:
+        return file.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _config(file: Path, notes: list[str]) -> Mapping[str, Any]:
+    from codea1_env.training.presets import read_yaml
+
+    if not file.exists():
+        notes.append(f"{file.name} is missing: nothing is known of the configuration")
+        return {}
+    try:
+        found = read_yaml(file, "a run's configuration")
+    except ConfigurationError as error:
+        notes.append(f"{file.name} cannot be read: {error}")
+        return {}
+    if not isinstance(found, Mapping):
+        notes.append(f"{file.name} must be a mapping, got {type(found).__name__}")
+        return {}
+    return found
+
+
+def _records(file: Path, notes: list[str]) -> Iterator[Record]:
+    """Every record that can be read. A line that is being written is left out without a word."""
+    *lines, _unfinished = _text(file).split("\n")
+    bad = []
+    for number, line in enumerate(lines, 1):
+        record = _record(line)
+        if record is None:
+            bad.append(number)
+        else:
+            yield record
+    if bad:
+        shown = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
+        notes.append(f"{file.name}: {len(bad)} lines are no records and are left out ({shown})")
+
+
+def _record(line: str) -> Record | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    kind, seat, rounds_done = found.get("kind"), found.get("seat", ""), found.get("round")
+    if kind not in KINDS or not isinstance(seat, str) or type(rounds_done) is not int or rounds_done < 0:
+        return None
+    return Record(kind, seat, rounds_done, _numbers(found, without=("kind", "seat", "round")))
+
+
+def _numbers(found: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str, float]:
+    return {
+        str(name): float(value)
+        for name, value in found.items()
+        if name not in without and type(value) in (int, float) and _is_finite(value)
+    }
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def _json_object(file: Path, notes: list[str]) -> Mapping[str, Any]:
+    text = _text(file)
+    if not text:
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        notes.append(f"{file.name} cannot be read: {error}")
+        return {}
+    if not isinstance(found, dict):
+        notes.append(f"{file.name} must be an object, got {type(found).__name__}")
+        return {}
+    return found
+
+
+def _final_rows(rows: Any, notes: list[str]) -> Iterator[FinalRow]:
+    fields = ("base", "trained", "low", "high")
+    for row in rows if isinstance(rows, list) else ():
+        numbers = _numbers(row) if isinstance(row, dict) else {}
+        if isinstance(row, dict) and isinstance(row.get("name"), str) and set(fields) <= set(numbers):
+            yield FinalRow(row["name"], *(numbers[field] for field in fields))
+        else:
+            notes.append(f"{SUMMARY}: a row must have a name, {', '.join(fields)}; one is left out")
+
+
+def _book(file: Path, notes: list[str]) -> tuple[BookShelf, ...]:
+    if not file.exists():
+        return ()
+    from codea1_env.book_policies import BookConfig
+
+    try:
+        book = MistakeBook.load(file, BookConfig(decay=0.5))  # takes the frequencies of every rule
+    except (BookFormatError, OSError) as error:
+        notes.append(f"{file.name} cannot be read: {error}")
+        return ()
+    shelves = []
+    for problem_id in book.questions():
+        frequencies = book.frequencies(problem_id)
+        shelves.append(BookShelf(problem_id, len(frequencies), sum(frequencies.values())))
+    return tuple(sorted(shelves, key=lambda shelf: (-shelf.tests, -shelf.weight)))

@@ -1,0 +1,396 @@
+"""The report: what is there is shown, what is missing is said, and nothing in a run's files can act on the page."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("yaml", reason="the extra `train` is not installed")
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_env.cli import main
+from codea1_env.errors import ConfigurationError
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.recording import Recorder
+from codea1_env.report.configuration import differences_between, differences_from_paper
+from codea1_env.report.duels import kept_duels
+from codea1_env.report.page import page
+from codea1_env.report.panels import CHAPTERS, Chart, Series, charts_of
+from codea1_env.report.runs_read import read_run, read_runs
+from codea1_env.report.svg_chart import line_chart, shown, smoothed, thinned, ticks
+from codea1_env.report.times import time_splits
+from codea1_env.rewards import RewardConfig
+from codea1_env.scores import CodeScore, Match, MatchScore, SuiteScore
+from codea1_env.training.presets import SMOKE, load_preset
+
+HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e<svg/onload=x>"
+ROUND = {"coder_reward": 0.5, "tester_reward": 0.25, "book": 3, "seconds_scoring": 0.5, "seconds_judging": 0.3}
+
+
+def line(kind: str, rounds_done: int, values: Mapping[str, Any], seat: str = "") -> str:
+    return json.dumps({"kind": kind, "seat": seat, "round": rounds_done} | dict(values)) + "\n"
+
+
+def write_run(directory: Path, *, rounds: int = 3, name: str = "smoke", reward: float = 0.5, **config: Any) -> Path:
+    """A run's directory as a recipe leaves it, without its models."""
+    directory.mkdir(parents=True)
+    preset = dataclasses.replace(SMOKE, name=name, rounds=rounds).to_dict()
+    start = {"started": "2026-01-02", "versions": {"python": "3.12"}, "platform": "Linux"}
+    whole = {"seed": 4, "engine": "local", "preset": preset, "starts": [start]} | config
+    (directory / "config.yaml").write_text(yaml.safe_dump(whole))
+    lines = line("evaluation", 0, {"hidden_pass_rate": 0.1}, "coder")
+    for number in range(1, rounds + 1):
+        lines += line("round", number, ROUND | {"coder_reward": reward * number / rounds})
+        lines += line("seat", number, {"seconds_generating": 2.0, "seconds_learning": 1.0, "kl": None}, "coder")
+    lines += line("evaluation", rounds, {"hidden_pass_rate": 0.6, "regression_rate": 0.2}, "coder")
+    (directory / "metrics.jsonl").write_text(lines)
+    rows = [{"name": "coder: hidden pass rate", "base": 0.1, "trained": 0.6, "low": 0.4, "high": 0.7}]
+    (directory / "summary.json").write_text(json.dumps({"rows": rows, "cost": {"seconds": {"training": 160}}}))
+    book = MistakeBook()
+    book.record("q", (), [TestCase("f(1)", "2"), TestCase("f(1)", "2"), TestCase("f(2)", "3")])
+    book.save(directory / "book.jsonl")
+    return directory
+
+
+class Tags(HTMLParser):
+    """Every element of a page with its attributes, and all of its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+ALLOWED = set(
+    """html head meta title style body header h1 h2 h3 p nav a main section article dl dt dd ul li div table caption
+    thead tbody tr th td figure figcaption svg line text path circle rect details summary pre""".split()
+)
+
+
+def assert_harmless(text: str) -> Tags:
+    """No script, no handler, no inline style, no address but here and beside it; the policy allows one style."""
+    found = Tags(text)
+    for tag, attributes in found.tags:
+        assert tag in ALLOWED, tag
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            assert name not in ("style", "src", "srcset", "action", "formaction", "xlink:href"), (tag, name)
+            assert name != "href" or re.fullmatch(r"([\w%./-]+)?#[\w.]+", value or ""), value
+    (policy,) = (a["content"] for tag, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
+    (style,) = re.findall("<style>(.*?)</style>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return found
+
+
+def test_a_finished_run_is_shown_from_outcome_to_configuration(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    found = assert_harmless(page(read_runs([run]), "now"))
+    headings = "The run What came of it Held-out problems Rewards Diagnostics Mistake Book Where the time goes"
+    anchors = {a["id"] for tag, a in found.tags if tag == "section"}
+    assert {a["href"] for tag, a in found.tags if tag == "a"} == {f"#{anchor}" for anchor in anchors}
+    for sentence in (
+        "finished",
+        "3 of 3",
+        "(+0.500 [+0.400, +0.700])".replace(" [", "\xa0[").replace(", ", ",\xa0"),
+        "regression rate",
+        "random models of a few thousand weights",
+        "coder, 3 s a round",
+        "arena, 0.5 s a round",
+        "judging 0.3 s, other 0.2 s",
+        "160 s",
+    ):
+        assert sentence in found.text, sentence
+    assert all(word in found.text for word in headings.split())
+    assert "Duels" not in found.text, "it kept none"
+
+
+def test_every_curve_of_a_run_is_drawn_once_and_what_was_not_logged_is_left_out(tmp_path: Path) -> None:
+    (run,) = read_runs([write_run(tmp_path / "run")])
+    charts = [chart for chapter in CHAPTERS for panel in chapter.panels for chart in charts_of(panel, [run])]
+    by_title = {chart.title: chart for chart in charts}
+    assert by_title["coder"].series[0].points == ((0, 0.1), (3, 0.6))
+    assert [line.label for line in by_title["both seats"].series] == ["coder, R_C", "tester, R_T, all suites"]
+    assert "effective alpha" not in by_title
+    assert by_title["growth"].series[0].points == ((1, 3.0), (2, 3.0), (3, 3.0))
+
+
+def test_several_runs_share_charts_and_their_configurations_are_told_apart(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "a" / "run", reward=0.25)
+    other = write_run(tmp_path / "b" / "run", reward=0.75, seed=5)
+    runs = read_runs([one, other])
+    assert [run.name for run in runs] == [str(one), str(other)], "the last part alone would not tell them apart"
+    assert read_runs([one])[0].name == "run"
+    assert differences_between(runs) == [["seed", "4", "5"]]
+    found = assert_harmless(page(runs, "now"))
+    assert "both seats: coder, R_C" in found.text
+    assert "what differs between the runs" in found.text
+    panel = next(p for chapter in CHAPTERS for p in chapter.panels if p.title == "both seats")
+    chart = next(charts_of(panel, runs))
+    assert [line.points[-1] for line in chart.series] == [(3, 0.25), (3, 0.75)]
+
+
+def test_hostile_text_in_any_file_stays_text(tmp_path: Path) -> None:
+    directory = tmp_path / "<b>run&'\""
+    run = write_run(directory, name=HOSTILE, engine=HOSTILE, seed=HOSTILE)
+    (run / "failure.txt").write_text(HOSTILE)
+    rows = [{"name": HOSTILE, "base": 0, "trained": 1, "low": 0, "high": 1}]
+    (run / "summary.json").write_text(json.dumps({"rows": rows, "cost": {"seconds": {HOSTILE: 1}}}))
+    book = MistakeBook()
+    book.record(HOSTILE, (), [TestCase("f(1)", "2")])
+    book.save(run / "book.jsonl")
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(line("seat", 1, {"seconds_learning": 1.0, HOSTILE: 1.0}, HOSTILE))
+        file.write(line("evaluation", 1, {HOSTILE: 1.0}, HOSTILE))
+    for text in (page(read_runs([run]), HOSTILE, viewer="x.html"), page(read_runs([run, run]), HOSTILE)):
+        found = assert_harmless(text)
+        assert found.text.count("<script>alert(1)</script>") >= 6, "it is all there, as text"
+        assert "\x1b" not in text
+        assert "\u202e" not in text, "nothing turns the writing around"
+
+
+@pytest.mark.parametrize(
+    ("names", "note"),
+    [
+        (("config.yaml",), "no round has been logged yet"),
+        (("metrics.jsonl",), "config.yaml is missing"),
+        (("config.yaml", "metrics.jsonl"), ""),
+    ],
+)
+def test_what_is_there_of_a_run_is_shown_and_what_is_not_is_said(
+    tmp_path: Path, names: tuple[str, ...], note: str
+) -> None:
+    whole = write_run(tmp_path / "whole")
+    part = tmp_path / "part"
+    part.mkdir()
+    for name in names:
+        (part / name).write_bytes((whole / name).read_bytes())
+    (run,) = read_runs([part])
+    assert note in " ".join(run.notes)
+    assert run.status.startswith("not finished")
+    assert_harmless(page([run], "now"))
+
+
+def test_damaged_files_are_noted_and_the_rest_is_read(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run")
+    bad = ["nonsense\n", "[1]\n", "[" * 100_000 + "\n", '{"kind": "round", "round": "1"}\n', line("other", 1, {})]
+    odd = {"coder_reward": float("nan"), "book": 10**400, "executes": True, "validity": "x"}
+    text = "".join(bad) + line("round", 9, odd) + line("round", 10, {"coder_reward": 1}) + '{"kind": "round", "rou'
+    with (directory / "metrics.jsonl").open("a") as file:
+        file.write(text)
+    (directory / "summary.json").write_text('{"rows": [{"name": "x"}, 3], "cost": 4}')
+    (directory / "book.jsonl").write_text("{}")
+    (directory / "config.yaml").write_text("preset: [unclosed")
+    run = read_run(directory, "run")
+    assert run.rounds_done == 10
+    assert run.points("round", "", "coder_reward")[-1] == (10, 1.0)
+    assert next(dict(record.values) for record in run.records if record.rounds_done == 9) == {}
+    noted = "\n".join(run.notes)
+    for word in (
+        "metrics.jsonl: 5 lines are no records",
+        "summary.json: a row",
+        "book.jsonl cannot",
+        "config.yaml cannot",
+    ):
+        assert word in noted, noted
+    assert_harmless(page([run], "now"))
+
+
+@pytest.mark.parametrize("made", ["missing", "empty", "file"])
+def test_what_is_no_run_is_refused_with_what_it_must_be(tmp_path: Path, made: str, capsys: Any) -> None:
+    target = tmp_path / "target"
+    if made == "empty":
+        target.mkdir()
+    elif made == "file":
+        target.write_text("x")
+    with pytest.raises(ConfigurationError, match="RUN_DIR must be the directory of a run"):
+        read_runs([target])
+    assert main(["report", str(target)]) == 2
+    shown_error = capsys.readouterr().err
+    assert shown_error.startswith("codea1: RUN_DIR must be")
+    assert shown_error.count("\n") == 1
+
+
+def test_the_command_writes_a_page_and_a_picture_and_says_so_to_scripts(tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("matplotlib")
+    run = write_run(tmp_path / "run $x_1$")
+    assert main(["report", str(run), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["written"] == [str(run / "report.html"), str(run / "report.png")]
+    assert (run / "report.png").read_bytes().startswith(b"\x89PNG\r\n")
+    assert_harmless((run / "report.html").read_text())
+    (described,) = told["runs"]
+    assert described["latest"]["round/coder_reward"] == 0.5
+    assert described["latest"]["evaluation/coder/hidden_pass_rate"] == 0.6
+    assert (described["status"], described["rounds_done"], described["rounds_planned"]) == ("finished", 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "must"),
+    [
+        (["--port", "70000", "--watch"], "--port must be in [0, 65535], got 70000"),
+        (["--port", "80"], "--port must come with --watch"),
+        (["--watch", "--json"], "--watch writes nothing"),
+        (["-o", "no/such/page.html"], "--output must be a file in an existing directory"),
+        (["-o", "page.png"], "--output must be a page, .html, got page.png"),
+        (["--duels", "none.html"], "--duels must be a page that codea1 view wrote, got none.html"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(tmp_path: Path, arguments: list[str], must: str, capsys: Any) -> None:
+    assert main(["report", str(write_run(tmp_path / "run")), *arguments]) == 2
+    assert must in capsys.readouterr().err
+
+
+def test_the_papers_own_preset_differs_in_nothing_and_smoke_in_what_it_says(tmp_path: Path) -> None:
+    paper = write_run(tmp_path / "paper", preset=load_preset("1.5b").to_dict())
+    assert differences_from_paper(read_run(paper, "paper")) == []
+    found = {
+        row.field: (row.paper, row.run) for row in differences_from_paper(read_run(write_run(tmp_path / "s"), "s"))
+    }
+    assert found["round.questions"] == ("256", "2")
+    assert found["learning.coder_rate"] == ("1e-06", "0.0005")
+    assert "reward.alpha" not in found
+
+
+def test_time_is_split_by_medians(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run")
+    with (directory / "metrics.jsonl").open("a") as file:
+        file.write(line("round", 4, {"seconds_scoring": 100.0, "seconds_judging": 0.3}))
+    coder, arena = time_splits(read_run(directory, "run"))
+    assert (coder.who, coder.total, dict(coder.seconds)) == ("coder", 3.0, {"generating": 2.0, "learning": 1.0})
+    assert arena.seconds == pytest.approx({"judging": 0.3, "other": 0.2})
+
+
+def keep_duels(directory: Path, rewards: list[tuple[float | None, tuple[float | None, ...]]], number: int) -> None:
+    """One match with these rewards of programs and of their suites, recorded as of a round."""
+    from codea1_env.duel import Duel
+
+    problem = Problem("a question", "Zero.", "f", reference_solution="def f(x):\n    return 0")
+    match = Match(problem, ("x",) * len(rewards), tuple(("s",) * len(row) for _, row in rewards))
+    duel = Duel("a question", "x", True, 0.0, (), ())
+    score = MatchScore(
+        "a question",
+        tuple(CodeScore(True, coder, "x") for coder, _ in rewards),
+        tuple(tuple(SuiteScore(tester, None, duel) for tester in row) for _, row in rewards),
+    )
+    (directory / "duels").mkdir(exist_ok=True)
+    with Recorder(directory / "duels" / f"round-{number}.jsonl") as recorder:
+        recorder.write([match], [score], RewardConfig())
+
+
+def test_the_best_and_the_worst_duels_lead_into_the_viewer(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    keep_duels(run, [(0.2, (0.1, 0.9)), (None, (None,))], 10)
+    keep_duels(run, [(1.0, (0.0, 0.5))], 2)  # round 2 is the first game, 10 the second
+    kept = kept_duels(run)
+    assert kept.count == 4
+    assert (kept.best_for_tester[0].address, kept.best_for_tester[0].round_number) == ("2.1.2", 10)
+    assert kept.best_for_coder[0].address == "1.1.1"
+    assert kept.worst[0].address == "2.1.1"
+    found = assert_harmless(page(read_runs([run]), "now", viewer="of%20run.html"))
+    assert "of%20run.html#2.1.2" in {a.get("href") for tag, a in found.tags if tag == "a"}
+    (run / "duels" / "round-3.jsonl").write_text("nonsense\n")
+    assert kept_duels(run).count == 4
+    assert "round-3.jsonl cannot be read to its end" in kept_duels(run).notes[0]
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e6), st.integers(2, 8), st.booleans())
+def test_ticks_enclose_the_numbers_evenly(low: float, span: float, most: int, whole: bool) -> None:
+    found = ticks(low, low + span, most, whole=whole)
+    assert len(found) >= 2
+    step = found[1] - found[0]
+    assert step > 0
+    assert found[0] <= low + 1e-6 * step
+    assert found[-1] >= low + span - 1e-6 * step
+    assert len(found) <= most + 3
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.floats(-5, 5)), min_size=1, max_size=1500))
+def test_thousands_of_points_become_hundreds_and_stay_within_what_they_were(points: list[tuple[int, float]]) -> None:
+    found = thinned(points)
+    assert len(found) <= 300
+    assert len(points) > 300 or found == [(float(x), y) for x, y in points]
+    for drawn in (found, smoothed(found)):
+        assert min(y for _, y in points) - 1e-9 <= min(y for _, y in drawn)
+        assert max(y for _, y in drawn) <= max(y for _, y in points) + 1e-9
+
+
+def test_a_point_is_drawn_where_its_number_says() -> None:
+    """Axes 0 to 10 and 0 to 1 over a field from (44, 10) to (388, 192): (5, 0.25) lies at (216, 146.5)."""
+    drawn = line_chart(Chart("title", (Series("a", ((0, 0.0), (5, 0.25), (10, 1.0))),), True))
+    assert 'd="M44.0 192.0L216.0 146.5L388.0 10.0"' in drawn
+    assert 'aria-label="title. a: 0 in round 0, 1 in round 10"' in drawn
+    assert [shown(value) for value in (0.0, 3.0, 0.125, 1e-7, 123456.7, 12.34)] == [
+        "0", "3", "0.125", "1.0e-07", "1.2e+05", "12.3",
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
+    run = write_run(tmp_path / "run")
+    arguments = [sys.executable, "-m", "codea1_env.cli", "report", str(run), "--watch"]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    address = re.search(r"http://127\.0\.0\.1:\d+/", first)
+    assert address, first
+    yield process, address[0], run
+    process.kill()
+    process.communicate()
+
+
+def test_the_local_page_follows_the_run_answers_only_itself_and_ends_with_ctrl_c(
+    watched: tuple[subprocess.Popen[str], str, Path],
+) -> None:
+    process, address, run = watched
+
+    def asked(path: str = "", **headers: str) -> str:
+        request = urllib.request.Request(address + path, headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.headers["Cache-Control"] == "no-store"
+            return str(answer.read().decode())
+
+    first = assert_harmless(asked())
+    assert ("meta", {"http-equiv": "refresh", "content": "5"}) in first.tags
+    assert "3 of 3" in first.text
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(line("round", 7, ROUND))
+    assert "7 of 3" in asked()
+    for path, headers, status in (("other", {}, 404), ("", {"Host": "evil.example"}, 403)):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            asked(path, **headers)
+        assert refused.value.code == status
+        refused.value.close()
+    (run / "metrics.jsonl").unlink()
+    (run / "config.yaml").unlink()
+    assert "RUN_DIR must be the directory of a run" in asked(), "it says what is wrong and goes on"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "codea1: interrupted\n")
+    assert not (run / "report.html").exists()

@@ -46,9 +46,24 @@ def test_the_duel_by_hand_shows_every_status_and_the_book_at_work(
 def test_the_pettingzoo_loop_prints_one_line_for_each_episode_and_repeats_itself(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = shown("pettingzoo_loop.py", capsys, monkeypatch, "--episodes", "3", "--seed", "1")
-    assert len(text.splitlines()) == 1 + 3
-    assert text == shown("pettingzoo_loop.py", capsys, monkeypatch, "--episodes", "3", "--seed", "1")
+    text = shown("pettingzoo_loop.py", capsys, monkeypatch, "3", "1")
+    assert len(text.splitlines()) == 3
+    assert text == shown("pettingzoo_loop.py", capsys, monkeypatch, "3", "1")
+
+
+def test_the_gymnasium_seat_plays_two_rounds_of_each_question(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shown("gymnasium_seat.py", capsys, monkeypatch, "2")
+    assert [line.split(", ")[0].split(": ")[1] for line in text.splitlines()] == ["to repair", "done"] * 2
+    assert text == shown("gymnasium_seat.py", capsys, monkeypatch, "2")
+
+
+def test_trls_trainer_takes_the_reward_in_the_example(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    assert "rewards/coder_reward/mean" in shown("trl_rewards.py", capsys, monkeypatch)
 
 
 def test_the_tournament_rates_five_players_and_repeats_itself(
@@ -75,8 +90,10 @@ def test_a_server_writes_a_program(capsys: pytest.CaptureFixture[str], monkeypat
     assert server.asked[0]["model"] == "some-model"
 
 
-@pytest.mark.parametrize("name", ["tournament.py", "server_plays.py"])
-def test_examples_of_players_are_under_30_lines(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["gymnasium_seat.py", "pettingzoo_loop.py", "server_plays.py", "tournament.py", "trl_rewards.py"]
+)
+def test_a_newcomers_first_scripts_are_under_30_lines(name: str) -> None:
     assert len((EXAMPLES / name).read_text().splitlines()) < 30
 
 

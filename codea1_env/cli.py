@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from codea1_env import __version__, cli_replay, cli_report, cli_tournament
+from codea1_env import __version__, cli_eval, cli_replay, cli_report, cli_tournament
 from codea1_env.bounded_cache import bytes_of
 from codea1_env.cli_data import add_data
 from codea1_env.cli_pools import add_pools
@@ -81,6 +81,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="a page of training runs, side by side",
         description=cli_report.DESCRIPTION,
         epilog=cli_report.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ))  # fmt: skip
+    cli_eval.add_eval(commands.add_parser(
+        "eval",
+        help="one player measured on problem sets, as the paper's tables are",
+        description=cli_eval.DESCRIPTION,
+        epilog=cli_eval.EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     ))  # fmt: skip
     options = parser.parse_args(arguments)

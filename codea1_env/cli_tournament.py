@@ -7,35 +7,19 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import json
-import math
 import random
 import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 from codea1_env.arena import Arena
-from codea1_env.errors import ConfigurationError, FormatError
-from codea1_env.players import (
-    FuzzTester,
-    GoldenTester,
-    HumanPlayer,
-    MutantCoder,
-    OpenAIPlayer,
-    OracleCoder,
-    Player,
-    RandomTester,
-    RecordedPlayer,
-    Sampling,
-    Traffic,
-)
-from codea1_env.players.chat import chat_messages
+from codea1_env.cli_players import HELP, add_models, as_coder, as_tester, sampling_of
+from codea1_env.errors import ConfigurationError
+from codea1_env.players import Player, Sampling
 from codea1_env.problems import Problem, bundled_problems, read_problems
-from codea1_env.recorded import read_match
 from codea1_env.recording import Recorder
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import BACKENDS, open_sandbox
@@ -46,12 +30,9 @@ DESCRIPTION = (
     "fails a valid test of its suite, the coder when it passes them all, also where there is none; a program that does "
     "not load against a suite without a valid test is a draw."
 )
-EXAMPLES = """\
+EXAMPLES = f"""\
 players, [NAME=]KIND:
-  coders    oracle, mutant
-  testers   golden, random, fuzz
-  either    human, recorded:FILE (what `codea1 score` reads), hf:DIRECTORY-OR-REPOSITORY, openai:URL#MODEL
-
+{HELP}
 examples:
   codea1 tournament --coder oracle --coder mutant --tester golden --tester fuzz --questions 16
   codea1 tournament --coder hf:./mine --coder base=hf:org/base --tester openai:http://localhost:8000/v1#m --json
@@ -59,13 +40,13 @@ examples:
 An OpenAI-compatible server gets the key in OPENAI_API_KEY, where it is set. Intervals come from drawing the questions
 anew.
 """
-_SPEC = re.compile(r"(?:(?P<name>[^=:/]+)=)?(?P<kind>[a-z]+)(?::(?P<where>.+))?", re.DOTALL)
+_SPEC = re.compile(r"(?:(?P<name>[^=:/]+)=)?(?P<spec>[a-z]+(?::.+)?)", re.DOTALL)
 
 
 def add_tournament(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.set_defaults(run=_tournament)
-    traffic, sampling, rewards = Traffic(), Sampling(), RewardConfig()
+    rewards = RewardConfig()
     parser.add_argument("--coder", metavar="PLAYER", action="append", required=True, dest="coders",
                         help="a coder, as below; may be given several times")  # fmt: skip
     parser.add_argument("--tester", metavar="PLAYER", action="append", required=True, dest="testers",
@@ -84,21 +65,7 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="write every game there; `codea1 replay` "
                         "plays them again")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
-    models = parser.add_argument_group("language models")
-    models.add_argument("--temperature", type=float, default=sampling.temperature, help="in [0, 100], 0 is greedy "
-                        f"(default: {sampling.temperature:g})")  # fmt: skip
-    models.add_argument("--top-p", type=float, default=sampling.top_p, help=f"in (0, 1] (default: {sampling.top_p:g})")
-    models.add_argument("--max-tokens", type=int, default=sampling.max_tokens, help="longest answer "
-                        f"(default: {sampling.max_tokens})")  # fmt: skip
-    servers = parser.add_argument_group("servers, each")
-    servers.add_argument("--timeout", metavar="S", type=float, default=traffic.timeout_s, help="seconds for a request "
-                         f"(default: {traffic.timeout_s:g})")  # fmt: skip
-    servers.add_argument("--retries", metavar="N", type=int, default=traffic.retries,
-                         help=f"attempts after the first (default: {traffic.retries})")  # fmt: skip
-    servers.add_argument("--requests-per-minute", metavar="N", type=float, default=math.inf, help="(default: no limit)")
-    servers.add_argument("--tokens-per-minute", metavar="N", type=float, default=math.inf, help="(default: no limit)")
-    servers.add_argument("--concurrency", metavar="N", type=int, default=traffic.concurrency,
-                         help=f"requests under way at a time (default: {traffic.concurrency})")  # fmt: skip
+    add_models(parser, Sampling())
 
 
 def _tournament(options: argparse.Namespace) -> int:
@@ -107,11 +74,11 @@ def _tournament(options: argparse.Namespace) -> int:
             raise ConfigurationError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}")
     if options.seed < 0:
         raise ConfigurationError(f"--seed must be at least 0, got {options.seed}")
-    sampling = Sampling(options.temperature, options.top_p, options.max_tokens)
+    sampling = sampling_of(options)
     problems = _problems(options)
     known: dict[str, Player] = {}
-    coders = _players(options.coders, _coder, options, known)
-    testers = _players(options.testers, _tester, options, known)
+    coders = _players(options.coders, as_coder, options, known)
+    testers = _players(options.testers, as_tester, options, known)
     rewards = RewardConfig(suite_size=options.suite_size, correct_outputs=not options.no_correction)
     with ExitStack() as stack:
         recorder = stack.enter_context(Recorder(options.record)) if options.record else None
@@ -139,7 +106,7 @@ def _problems(options: argparse.Namespace) -> Sequence[Problem]:
     return [problems[place] for place in drawn]
 
 
-Maker = Callable[[str, str, argparse.Namespace], Player | None]
+Maker = Callable[[str, argparse.Namespace], Player]
 
 
 def _players(
@@ -147,75 +114,16 @@ def _players(
 ) -> dict[str, Player]:
     """By name. Who plays in both seats is loaded once."""
     players: dict[str, Player] = {}
-    for spec in specs:
-        parts = _SPEC.fullmatch(spec)
-        kind, where = (parts["kind"], parts["where"] or "") if parts else ("", "")
-        name = (parts["name"] if parts else None) or spec
+    for named in specs:
+        parts = _SPEC.fullmatch(named)
+        spec = parts["spec"] if parts else named
+        name = (parts["name"] if parts else None) or named
         if name in players:
             raise ConfigurationError(f"players of a seat must have different names, got {name!r} twice: NAME=PLAYER")
-        player = known.get(f"{kind}:{where}") or make(kind, where, options)
-        if player is None:
-            raise ConfigurationError(f"a player must be one of those that --help names, for its seat, got {spec!r}")
-        if where:
-            known[f"{kind}:{where}"] = player
-        players[name] = player
+        players[name] = known[spec] if spec in known else make(spec, options)
+        if ":" in spec:
+            known[spec] = players[name]
     return players
-
-
-def _coder(kind: str, where: str, options: argparse.Namespace) -> Player | None:
-    if not where and kind in ("oracle", "mutant"):
-        return OracleCoder() if kind == "oracle" else MutantCoder()
-    return _either(kind, where, options)
-
-
-def _tester(kind: str, where: str, options: argparse.Namespace) -> Player | None:
-    if not where and kind == "golden":
-        return GoldenTester()
-    if not where and kind in ("random", "fuzz"):
-        return (RandomTester if kind == "random" else FuzzTester)(options.suite_size)
-    return _either(kind, where, options)
-
-
-def _either(kind: str, where: str, options: argparse.Namespace) -> Player | None:
-    prompt = partial(chat_messages, suite_size=options.suite_size)
-    if kind == "human" and not where:
-        return HumanPlayer(suite_size=options.suite_size)
-    if kind == "recorded" and where:
-        return _recorded(Path(where))
-    if kind == "hf" and where:
-        from codea1_env.players.hugging_face import HuggingFacePlayer  # torch: only for who needs it
-
-        return HuggingFacePlayer.load(where, prompt=prompt)
-    if kind == "openai":
-        url, mark, model = where.rpartition("#")
-        if not (url and mark and model):
-            raise ConfigurationError(f"a server must be given as openai:URL#MODEL, got {'openai:' + where!r}")
-        traffic = Traffic(
-            timeout_s=options.timeout,
-            retries=options.retries,
-            requests_per_minute=options.requests_per_minute,
-            tokens_per_minute=options.tokens_per_minute,
-            concurrency=options.concurrency,
-        )
-        return OpenAIPlayer(url, model, traffic=traffic, prompt=prompt)
-    return None
-
-
-def _recorded(path: Path) -> RecordedPlayer:
-    if not path.is_file():
-        raise ConfigurationError(f"a record must be a file, got {path}")
-    content = path.read_bytes()
-    records = []
-    for number, line in enumerate(content.splitlines(), 1):
-        if line.strip():
-            try:
-                match = read_match(line)
-            except FormatError as error:
-                raise FormatError(f"{path}, line {number}: {error}") from None
-            problem = match.problem
-            records.append({"problem_id": problem.problem_id, "entry_point": problem.entry_point,
-                            "codes": match.codes, "suites": match.suites})  # fmt: skip
-    return RecordedPlayer.from_records(records, version=hashlib.sha256(content).hexdigest()[:16])
 
 
 def _as_text(played: Tournament) -> str:

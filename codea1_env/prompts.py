@@ -73,6 +73,26 @@ def for_tester(problem: Problem, program: str, *, suite_size: int, access: Acces
     return _conversation(_TESTER, parts)
 
 
+def for_unit_tests(problem: Problem, program: str, *, suite_size: int) -> Messages:
+    """Asks for K = `suite_size` unit tests of a function that is right: how test generation is measured."""
+    if suite_size < 1:
+        raise ConfigurationError(f"suite_size must be at least 1, got {suite_size}")
+    tests = "1 test" if suite_size == 1 else f"{suite_size} tests"
+    name = problem.entry_point
+    parts = [
+        f"This is what a function does:\n\n{problem.question.strip()}",
+        f"This is the function. It is correct:\n\n{fenced(program)}",
+        f"Write {tests} of `{name}` that would show a mistake, wherever somebody made one in this function. Let each "
+        "run other statements and branches than the ones before it.\n\n"
+        f"- A test is one line: `assert {name}(...) == expected`, one call with literal arguments.\n"
+        "- `expected` is a literal: what the function returns. One test with another value spoils them all.\n"
+        "- No two tests may make the same call.\n"
+        f"- Only the first {tests} count.\n\n"
+        "Put the asserts, and nothing else, into one fenced block that opens with ```python.",
+    ]
+    return _conversation(_TESTER, parts)
+
+
 def _conversation(system: str, parts: list[str]) -> Messages:
     return [{"role": "system", "content": system}, {"role": "user", "content": "\n\n".join(parts)}]
 

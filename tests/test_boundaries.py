@@ -39,14 +39,15 @@ LAYERS = [
     {"arena"},
     {"tester_book", "recording", "ratings", "diagnostics"},
     {"players", "recorded", "scoring", "spaces", "rendering", "self_test", "self_test_programs", "doctor", "importing"},
-{"game_arguments", "episode", "tournament", "mutation", "coverage"},
+    {"game_arguments", "episode", "tournament", "mutation", "coverage"},
     {"suite_quality"},
+    {"player_evaluation"},
     {"environment", "single_seat"},
     {"discrete"},
     {"testing"},
     {"training", "adapters"},
     {"report"},
-    {"cli", "cli_data", "cli_pools", "cli_replay", "cli_report", "cli_tournament"},
+    {"cli", "cli_data", "cli_eval", "cli_players", "cli_pools", "cli_replay", "cli_report", "cli_tournament"},
 ]
 HEAVY = {
     "scipy",
@@ -108,6 +109,7 @@ def test_only_training_imports_what_is_heavy_and_each_backend_its_own_library() 
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
         PACKAGE / "adapters" / "rllib.py": {"ray"},
         PACKAGE / "report" / "picture.py": {"matplotlib"},
+        PACKAGE / "players" / "vllm_offline.py": {"vllm"},
     }
     for path in modules():
         if top(path) != "training":

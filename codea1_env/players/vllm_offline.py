@@ -1,0 +1,67 @@
+"""A model that vLLM runs in this process, in either seat. Needs vLLM, which is installed by itself (docs/vllm.md).
+
+Each request has a seed of its own. Does not promise the same answers in another batch, on other devices or with another
+version of vLLM, and ignores the model's own generation defaults: what `Sampling` says is all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.players.chat import Prompt, chat_messages
+from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
+
+try:
+    import vllm
+except ImportError as error:  # pragma: no cover - depends on the installation
+    raise ImportError("VLLMPlayer needs vLLM: pip install vllm; for a CPU see docs/vllm.md") from error
+
+
+class VLLMPlayer:
+    """Answers both seats' requests; vLLM decides what runs at a time."""
+
+    def __init__(self, engine: Any, *, name: str, version: str = "", prompt: Prompt = chat_messages) -> None:
+        """`engine`: a `vllm.LLM`. `prompt`: turns a request into the messages of a conversation."""
+        self.name = name
+        self.version = version
+        self._engine = engine
+        self._prompt = prompt
+
+    @classmethod
+    def load(cls, source: str | Path, *, name: str = "", prompt: Prompt = chat_messages, **engine: Any) -> VLLMPlayer:
+        """From a directory or a repository of the hub. `engine`: arguments of `vllm.LLM`, e.g. tensor_parallel_size."""
+        made = vllm.LLM(model=str(source), generation_config="vllm", **engine)
+        return cls(made, name=name or str(source), version=f"{source} vllm {vllm.__version__}", prompt=prompt)
+
+    def respond(
+        self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
+    ) -> list[list[Response]]:
+        """`n` responses to each request; greedy ones are one response, n times.
+
+        Raises ConfigurationError for n < 1 and for a prompt that leaves no room for an answer.
+        """
+        if n < 1:
+            raise ConfigurationError(f"n must be at least 1, got {n}")
+        count = n if sampling.temperature else 1  # vLLM refuses several greedy answers
+        asked = [
+            vllm.SamplingParams(
+                n=count,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                max_tokens=sampling.max_tokens,
+                seed=generator_for(seed, request, 0).getrandbits(31),
+            )
+            for request in requests
+        ]
+        messages = [self._prompt(request) for request in requests]
+        try:
+            answered = self._engine.chat(messages, asked, use_tqdm=False) if requests else []
+        except ValueError as error:
+            raise ConfigurationError(f"{self.name} must have room for prompt and answer, got: {error}") from error
+        return [[self._response(answer) for answer in each.outputs] * (n // count) for each in answered]
+
+    def _response(self, answer: Any) -> Response:
+        return Response(answer.text, answer.finish_reason == "length", self.name, self.version)

@@ -1,0 +1,307 @@
+"""`codea1 eval`: measures by hand, resumed where it was killed, the same report however often it was interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_openai import Json, Reply, completion, serving
+
+from codea1_env.cli import main
+from codea1_env.errors import FormatError
+from codea1_env.player_evaluation import EvaluationJournal, EvaluationPlan, evaluate, journal_header
+from codea1_env.players import Player, RecordedPlayer
+from codea1_env.problems import Problem, TestCase
+from codea1_env.problems.jsonl import write_problems
+from codea1_env.sandbox import LocalSandbox
+
+RIGHT = "def f(x):\n    if x < 0:\n        return -x\n    return x"
+ABSOLUTE = Problem(
+    "absolute",
+    "f(x): the absolute value.",
+    "f",
+    reference_solution=RIGHT,
+    golden_tests=(TestCase("f(3)", "3"),),
+    hidden_tests=(TestCase("f(-1)", "1"), TestCase("f(0.5)", "0.5")),
+)
+DOUBLE = Problem("double", "g(x): twice x.", "g", reference_solution="def g(x):\n    return x * 2",
+                 hidden_tests=(TestCase("g(3)", "6"), TestCase("g(1)", "2")))  # fmt: skip
+UNTESTED = Problem("untested", "h(x)", "h", reference_solution="def h(x):\n    return x")
+BROKEN = Problem("broken", "k(x)", "k", reference_solution="def k(:", hidden_tests=(TestCase("k(1)", "1"),))
+CODES = {"absolute": [RIGHT, "def f(x):\n    return x", "garbage ("], "double": ["def g(x):\n    return x + x"] * 3}
+SUITES = {
+    ("absolute", RIGHT): ["assert f(3) == 3\nassert f(-1) == 1\nassert f(0.5) == 0.5", "assert f(3) == 4", ""],
+    ("double", DOUBLE.reference_solution or ""): ["assert g(3) == 6"] * 3,
+}
+
+
+@pytest.fixture
+def problems(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.jsonl"
+    write_problems(path, [ABSOLUTE, DOUBLE, UNTESTED])
+    return path
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    """What `codea1 score` reads: the tester's suites stand against the reference."""
+    lines = []
+    for problem in (ABSOLUTE, DOUBLE):
+        fields = {"problem_id": problem.problem_id, "question": problem.question, "entry_point": problem.entry_point}
+        reference = problem.reference_solution or ""
+        fields |= {"reference_solution": reference}
+        codes = CODES[problem.problem_id]
+        lines.append({**fields, "codes": codes, "suites": [[] for _ in codes]})
+        if reference not in codes:
+            lines.append({**fields, "codes": [reference], "suites": [SUITES[problem.problem_id, reference]]})
+        else:
+            lines[0]["suites"][codes.index(reference)] = SUITES[problem.problem_id, reference]
+    path = tmp_path / "recorded.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def run(*arguments: object) -> int:
+    return main(["eval", *map(str, arguments)])
+
+
+def means(report: dict[str, Any], name: str) -> dict[str, float | None]:
+    return {key: each and each["mean"] for key, each in report["sets"][name]["measures"].items()}
+
+
+def test_a_recorded_coder_by_hand(problems: Path, record: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "out"
+    assert run("--player", f"recorded:{record}", "--problems", problems, "--n", 3, "-o", out) == 0
+    report = json.loads((out / "results.json").read_text())
+    assert means(report, "mine") == {
+        "avg@3": pytest.approx((1 / 3 + 1) / 2),
+        "executes": pytest.approx((2 / 3 + 1) / 2),
+    }
+    assert report["sets"]["mine"]["passed"] == {"absolute": 1, "double": 3}
+    assert report["sets"]["mine"]["left_out"] == {"untested": "it has no tests"}
+    assert report["sampling"] == {"temperature": 0.7, "top_p": 0.95, "max_tokens": 2048}, "the paper's"
+    assert "| mine | 2 | 1 | 66.67 [33.3, 100.0] |" in capsys.readouterr().out
+    assert "66.67" in (out / "table.md").read_text()
+
+
+def test_a_recorded_tester_by_hand(problems: Path, record: Path, tmp_path: Path) -> None:
+    """Of absolute's three suites one is valid and kills all mutants; of double's, all three kill the same ones."""
+    out = tmp_path / "out"
+    arguments = ("--seat", "tester", "--player", f"recorded:{record}", "--n", 3, "--suite-size", 3, "--limit", 2)
+    assert run(*arguments, "--problems", problems, "-o", out) == 0
+    report = json.loads((out / "results.json").read_text())
+    found = means(report, "mine")
+    # Of `x * 2` to x + 2, x * 3, x * 1, None: g(3) == 6 is failed by all, x + 2 being 5.
+    assert found["pass@k"] == pytest.approx((3 + 0 + 0 + 1 + 1 + 1) / 18)
+    assert found["valid suites"] == pytest.approx(4 / 6)
+    assert found["mut@k"] == pytest.approx(1.0)
+    assert found["mutation score"] == pytest.approx((1 + 0 + 0 + 3) / 6)
+    assert found["Mul"] == pytest.approx(1 / 3)
+    assert found["LCov@k"] == pytest.approx((1 + 2 / 3 + 0 + 3) / 6)
+    assert found["BCov@k"] == pytest.approx((1 + 1 / 2 + 0) / 3), "double has no branch"
+    assert report["sets"]["mine"]["mutants"] == 8 + 4
+    assert report["sets"]["mine"]["equivalent"] == 1
+
+
+def test_a_problem_whose_reference_does_not_work_is_left_out_by_name(tmp_path: Path, record: Path) -> None:
+    path, out = tmp_path / "some.jsonl", tmp_path / "out"
+    write_problems(path, [BROKEN, DOUBLE])
+    assert run("--seat", "tester", "--player", "golden", "--problems", path, "--n", 1, "-o", out) == 0
+    found = json.loads((out / "results.json").read_text())["sets"]["some"]
+    assert list(found["left_out"]) == ["broken"]
+    assert found["problems"] == 1
+    assert means({"sets": {"some": found}}, "some")["pass@k"] == 0, "it has no golden tests to repeat"
+
+
+class Interrupted(Exception):
+    """Ends a run in the middle."""
+
+
+class Watched:
+    """A player that counts what it is asked, and gives up when told."""
+
+    def __init__(self, patience: int = 1000) -> None:
+        self._player = RecordedPlayer(CODES, SUITES)
+        self._patience = patience
+        self.name, self.version = "watched", "1"
+        self.asked: list[str] = []
+
+    def respond(self, requests: Sequence[Any], *arguments: Any) -> Any:
+        if len(self.asked) >= self._patience:
+            raise Interrupted
+        self.asked += [request.problem.problem_id for request in requests]
+        return self._player.respond(requests, *arguments)
+
+
+def evaluated(player: Player, path: Path, sandbox: LocalSandbox, seat: Any = "coder") -> dict[str, Any]:
+    plan, sets = EvaluationPlan(seat, samples=3), {"a": [ABSOLUTE, DOUBLE], "b": [DOUBLE, UNTESTED]}
+    journal = EvaluationJournal(path, journal_header(player, sets, plan))
+    try:
+        return evaluate(player, sets, plan, sandbox, journal, batch=1)
+    finally:
+        journal.close()
+
+
+@pytest.mark.parametrize("seat", ["coder", "tester"])
+def test_wherever_the_journal_was_cut_off_the_report_is_the_same_and_no_answer_is_asked_for_twice(
+    tmp_path: Path, seat: str
+) -> None:
+    whole = tmp_path / "whole"
+    with LocalSandbox() as sandbox:
+        patient = Watched()
+        if seat == "tester":  # nothing is recorded against its function
+            patient._player = RecordedPlayer(
+                CODES, {**SUITES, ("untested", UNTESTED.reference_solution or ""): [""] * 3}
+            )
+        expected = evaluated(patient, whole, sandbox, seat)
+        content = whole.read_bytes()
+        lines = content.splitlines(keepends=True)
+        for kept in range(len(lines)):
+            for torn in (b"", lines[kept][: len(lines[kept]) // 2]):
+                cut = tmp_path / "cut"
+                cut.write_bytes(b"".join(lines[:kept]) + torn)
+                player = Watched()
+                player._player = patient._player
+                assert evaluated(player, cut, sandbox, seat) == expected
+                assert cut.read_bytes() == content
+                answered = sum(b'"kind":"answers"' in line for line in lines[:kept])
+                assert player.asked == patient.asked[answered:]
+
+
+def test_a_player_that_fails_loses_nothing_that_was_answered(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with LocalSandbox() as sandbox:
+        with pytest.raises(Interrupted):
+            evaluated(Watched(patience=1), path, sandbox)
+        player = Watched()
+        evaluated(player, path, sandbox)
+    assert player.asked == ["double", "double"]
+
+
+def test_a_journal_of_another_plan_or_with_damage_is_refused(tmp_path: Path, problems: Path, capsys: Any) -> None:
+    out = tmp_path / "out"
+    arguments = ("--player", "oracle", "--problems", problems, "-o", out)
+    assert run(*arguments, "--n", 1) == 0
+    assert run(*arguments, "--n", 2, "--seed", 1) == 2
+    assert "another samples, seed" in capsys.readouterr().err
+    write_problems(problems, [ABSOLUTE])
+    assert run(*arguments, "--n", 1) == 2
+    assert "another problems" in capsys.readouterr().err
+    path = tmp_path / "journal"
+    path.write_bytes(b"no JSON\n")
+    with pytest.raises(FormatError, match="line 1, must be what codea1 eval wrote"):
+        EvaluationJournal(path, {})
+
+
+def test_kill_9_and_the_same_command_again(tmp_path: Path, problems: Path) -> None:
+    """Killed when its first answers are on the disk; a server counts what is asked."""
+
+    def answer(request: Json, number: int) -> Reply:
+        if number == 1 and not (tmp_path / "killed").exists():
+            time.sleep(30)  # the kill comes first
+        code = RIGHT if "f(x)" in request["messages"][1]["content"] else "def g(x):\n    return 1"
+        return Reply(body=completion(*[f"```python\n{code}\n```"] * request["n"]))
+
+    out = tmp_path / "out"
+    with serving(answer) as server:
+        command = [sys.executable, "-m", "codea1_env.cli", "eval", "--player", f"openai:{server.url}#m", "--n", "2",
+                   "--problems", str(problems), "-o", str(out), "--batch", "1", "--concurrency", "1"]  # fmt: skip
+        first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        journal = out / "journal.jsonl"
+        while not (journal.exists() and b'"kind":"score"' in journal.read_bytes()):
+            assert first.poll() is None
+            time.sleep(0.05)
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        (tmp_path / "killed").touch()
+        asked = len(server.asked)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert len(server.asked) <= asked + 1, "only the second question, maybe again"
+        sent = server.asked[0]
+    report = json.loads((out / "results.json").read_text())
+    assert report["sets"]["mine"]["passed"] == {"absolute": 2, "double": 0}
+    assert [sent[name] for name in ("temperature", "top_p", "max_tokens", "n")] == [0.7, 0.95, 2048, 2]
+
+
+def test_a_tester_behind_a_server_sees_the_function_and_is_not_told_of_a_bug(tmp_path: Path, problems: Path) -> None:
+    def answer(request: Json, number: int) -> Reply:
+        return Reply(body=completion(*["```python\nassert f(3) == 3\n```"] * request["n"]))
+
+    with serving(answer) as server:
+        arguments = ("--seat", "tester", "--player", f"openai:{server.url}#m", "--n", 2, "--limit", 1)
+        assert run(*arguments, "--problems", problems, "-o", tmp_path / "out") == 0
+        prompt = server.asked[0]["messages"][1]["content"]
+    assert RIGHT in prompt
+    assert "5 tests" in prompt
+    assert "bug" not in prompt
+    found = means(json.loads((tmp_path / "out" / "results.json").read_text()), "mine")
+    assert (found["pass@k"], found["valid suites"]) == (pytest.approx(1 / 5), 1.0)
+
+
+def test_a_hugging_face_directory_is_measured_in_both_seats(tmp_path: Path, problems: Path) -> None:
+    pytest.importorskip("transformers", reason="the extra `train` is not installed")
+    import tiny_chat_model
+
+    model = tiny_chat_model.save(tmp_path / "model")
+    for seat in ("coder", "tester"):
+        out = tmp_path / seat
+        command = ("--seat", seat, "--player", f"hf:{model}", "--problems", problems, "--n", 2, "--max-tokens", 8)
+        with tiny_chat_model.one_thread():
+            assert run(*command, "-o", out) == 0
+        first = (out / "results.json").read_bytes()
+        assert run(*command, "-o", out) == 0, "done already"
+        assert (out / "results.json").read_bytes() == first
+        assert json.loads(first)["sets"]["mine"]["truncated"] > 0
+
+
+def test_a_public_set_is_imported_once_and_several_sets_have_a_mean(
+    tmp_path: Path, problems: Path, capsys: Any
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    row = {
+        "task_id": "HumanEval/x", "prompt": 'def f(x):\n    """Twice."""\n', "canonical_solution": "    return 2 * x\n",
+        "entry_point": "f",
+        "test": "def check(candidate):\n    assert candidate(1) == 2\n    assert candidate(2) == 4\n",
+    }  # fmt: skip
+    rows.write_text(json.dumps(row) + "\n")
+    command = ("--player", "oracle", "--problems", f"humanevalplus={rows}", "--problems", problems, "--n", 1, "-o",
+               tmp_path / "out")  # fmt: skip
+    assert run(*command) == 0
+    printed = capsys.readouterr().out
+    assert "| humanevalplus | 1 | 0 | 100.00 [100.0, 100.0] |" in printed
+    assert "| mean | | | 100.00 | 100.00 | |" in printed
+    rows.unlink()
+    assert run(*command, "--json") == 0, "what was imported stands in the directory"
+    assert json.loads(capsys.readouterr().out)["sets"]["humanevalplus"]["problems"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--problems", "nosuch"], "--problems must be a problem file, bundled or one of"),
+        (["--problems", "other=file"], "--problems must be a problem file, bundled or one of"),
+        (["--problems", "bundled", "--problems", "bundled"], "different names, got 'bundled' twice"),
+        (["--n", "0"], "samples must be at least 1, got 0"),
+        (["--suite-size", "0"], "suite_size must be at least 1, got 0"),
+        (["--limit", "0"], "--limit must be at least 1, got 0"),
+        (["--batch", "0"], "--batch must be at least 1, got 0"),
+        (["--workers", "0"], "--workers must be at least 1, got 0"),
+        (["--seed", "-1"], "seed must be at least 0, got -1"),
+        (["--temperature", "-1"], "temperature must be in"),
+        (["--player", "golden"], "got 'golden'"),
+        (["--player", "recorded:nosuch"], "a record must be a file, got nosuch"),
+        (["-o", __file__], "--output must be a directory or not exist"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: list[str], message: str, tmp_path: Path, capsys: Any) -> None:
+    given = {"--player": "oracle", "--problems": "bundled", "-o": str(tmp_path / "out")}
+    given = {name: value for name, value in given.items() if name not in arguments}
+    assert main(["eval", *[part for pair in given.items() for part in pair], *arguments]) == 2
+    assert message in capsys.readouterr().err

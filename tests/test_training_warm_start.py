@@ -150,18 +150,23 @@ def test_a_preset_of_bands_has_another_base_than_one_of_the_miniature(tmp_path: 
 
 
 def test_the_corpus_of_bands_practises_first_and_then_takes_up_its_habits() -> None:
-    corpus = list(examples(BANDS, 4_000))
-    suites = [[e for e in part if e.messages[0]["content"] == "test"] for part in (corpus[:3_200], corpus[3_200:])]
-    edges = [sum(e.answer.startswith(EDGE) for e in part) / len(part) for part in suites]
-    assert abs(edges[0] - BANDS.warm_start.practice_edge_share) < 0.05
-    assert abs(edges[1] - BANDS.warm_start.edge_share) < 0.05
-    assert all(e.answer.split("\n")[0] in (EDGE, BASIC) for part in suites for e in part)
-    blind = sum("def " not in e.messages[1]["content"] for part in suites for e in part) / sum(map(len, suites))
-    assert abs(blind - BANDS.warm_start.blind_share) < 0.05
-    programs = [[e for e in part if e.messages[0]["content"] == "code"] for part in (corpus[:3_200], corpus[3_200:])]
-    invented = [sum("==" in e.answer for e in part) / len(part) for part in programs]
-    assert invented[0] == 0
-    assert abs(invented[1] - 0.5) < 0.1
+    warm, corpus = BANDS.warm_start, list(examples(BANDS, 4_000))
+    ends = int(warm.practice_share * len(corpus))
+    parts = {"practice": corpus[:ends], "habits": corpus[ends:]}
+    suites = {name: [e for e in part if e.messages[0]["content"] == "test"] for name, part in parts.items()}
+    edges = {name: sum(e.answer.startswith(EDGE) for e in part) / len(part) for name, part in suites.items()}
+    assert edges == pytest.approx({"practice": warm.practice_edge_share, "habits": warm.edge_share}, abs=0.05)
+    for part in suites.values():
+        assert all(e.answer.split("\n")[0] in (EDGE, BASIC) for e in part)
+        shown = [e.messages[1]["content"] for e in part if "def " in e.messages[1]["content"]]
+        assert 1 - len(shown) / len(part) == pytest.approx(warm.blind_share, abs=0.06)
+        assert sum("==" in program for program in shown) / len(shown) == pytest.approx(0.5, abs=0.07), (
+            "as buggy as ever"
+        )
+    written = {name: [e.answer for e in part if e.messages[0]["content"] == "code"] for name, part in parts.items()}
+    invented = {name: sum("==" in program for program in part) / len(part) for name, part in written.items()}
+    rates = {"practice": 0.5 * warm.practice_bug_rate, "habits": 0.5 * warm.bug_rate}
+    assert invented == pytest.approx(rates, abs=0.08)
 
 
 def test_a_mimetic_model_copies_before_it_has_learnt_anything() -> None:

@@ -117,13 +117,13 @@ def _band_examples(preset: Preset, count: int) -> Iterator[Example]:
     for index in range(count):
         habits = _habits(preset, index, count)
         question = rng.choice(questions)
-        rules = _imperfect(question, rng, habits.bug_rate)
-        program = question.program(rules).strip()
         if rng.random() < warm.code_share:
-            yield Example(coder_messages(question.question), program)
+            program = question.program(_imperfect(question, rng, habits.bug_rate))
+            yield Example(coder_messages(question.question), program.strip())
         elif _shows_program(preset, rng):
-            suite = _band_suite(question, rng, habits, tests, rules)
-            yield Example(tester_messages(question.question, program), suite)
+            shown = _imperfect(question, rng, warm.bug_rate)  # also in practice: a tester meets no right programs
+            suite = _band_suite(question, rng, habits, tests, shown)
+            yield Example(tester_messages(question.question, question.program(shown)), suite)
         else:
             suite = _band_suite(question, rng, habits, tests, None)
             yield Example(tester_messages(question.question, ""), suite)

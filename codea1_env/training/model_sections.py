@@ -121,7 +121,7 @@ class WarmStartPreset(Section):
     """Share of the steps, the first ones, that practise: with the two rates below instead of those above, which then
     only make the habits that are to be unlearnt. 0: no practice."""
     practice_bug_rate: float = real(0.0, 0.0, 1.0)
-    """bug_rate in practice."""
+    """bug_rate of what the coder writes in practice. Family bands: what a tester is shown has the habits' bugs."""
     practice_edge_share: float = real(0.5, 0.0, 1.0)
     """edge_share in practice."""
     seed: int = whole(0, 0, 2**31)

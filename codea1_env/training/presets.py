@@ -1,6 +1,6 @@
 """What a training run is made of: frozen, self-validating sections, presets by name, and overrides from a YAML file.
 
-`mini` and `smoke` are here; the paper's runs are YAML files in `configs/`, which a file of yours can extend as well.
+`mini` and `smoke` are here; `bands` and the paper's runs are YAML files in `configs/`; a file of yours can extend any.
 What a field means and where its value comes from stands under it, in `run_sections.py` and `model_sections.py`.
 """
 

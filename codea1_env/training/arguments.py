@@ -93,7 +93,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
         "--preset",
         metavar="NAME",
         help=f"one of {', '.join(preset_names())}. mini: the method on two CPU cores, minutes; bands: the same "
-        "where aim pays (docs/bands.md); smoke: random models, seconds, nothing is learnt; the others: the paper's runs. "
+        "where aim pays (docs/bands.md); smoke: random models, seconds, nothing is learnt; others: the paper's runs. "
         "Default: mini. Units and sources of values: run_sections.py, model_sections.py and configs/ in "
         "codea1_env/training",
     )

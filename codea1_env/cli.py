@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from codea1_env import __version__, cli_eval, cli_replay, cli_report, cli_tournament
+from codea1_env import __version__, cli_eval, cli_play, cli_replay, cli_report, cli_tournament
 from codea1_env.bounded_cache import bytes_of
 from codea1_env.cli_data import add_data
 from codea1_env.cli_pools import add_pools
@@ -74,6 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="coders against testers, with ratings",
         description=cli_tournament.DESCRIPTION,
         epilog=cli_tournament.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ))  # fmt: skip
+    cli_play.add_play(commands.add_parser(
+        "play",
+        help="play a game yourself against a scripted tester or coder",
+        description=cli_play.DESCRIPTION,
+        epilog=cli_play.EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     ))  # fmt: skip
     cli_report.add_report(commands.add_parser(

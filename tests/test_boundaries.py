@@ -13,7 +13,7 @@ PACKAGE = ROOT / "codea1_env"
 
 # One way only: a module may import from its own layer and from lower ones.
 LAYERS = [
-    {"errors", "registration"},
+    {"errors", "registration", "terminal"},
     {
         "problems",
         "sandbox",
@@ -47,7 +47,17 @@ LAYERS = [
     {"testing"},
     {"training", "adapters"},
     {"report"},
-    {"cli", "cli_data", "cli_eval", "cli_players", "cli_pools", "cli_replay", "cli_report", "cli_tournament"},
+    {
+        "cli",
+        "cli_data",
+        "cli_eval",
+        "cli_play",
+        "cli_players",
+        "cli_pools",
+        "cli_replay",
+        "cli_report",
+        "cli_tournament",
+    },
 ]
 HEAVY = {
     "scipy",

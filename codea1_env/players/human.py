@@ -11,6 +11,7 @@ from typing import TextIO
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Request, Response, Sampling
+from codea1_env.terminal import printable
 
 _RULE = "-" * 72
 
@@ -90,6 +91,4 @@ def _shown(request: Request, suite_size: int) -> str:
     else:
         parts += ["The program to break:", request.program.strip("\n"), ""]
         parts.append(f"Write up to {suite_size} lines: assert {problem.entry_point}(...) == value")
-    text = "\n".join(parts) + "\n"
-    # A program is a stranger's text: nothing in it may move the cursor or recolour the terminal.
-    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+    return printable("\n".join(parts) + "\n")  # a program is a stranger's text

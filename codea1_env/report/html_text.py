@@ -6,6 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from codea1_env.terminal import printable
+
+GAP = "\N{NO-BREAK SPACE}"
+"""Where a line must not break."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -18,8 +23,7 @@ class Link:
 
 def text(value: object) -> str:
     """Any value as text of a page, in an element or an attribute with quotes."""
-    plain = "".join(c if c.isprintable() or c in "\n\t\N{NO-BREAK SPACE}" else repr(c)[1:-1] for c in str(value))
-    return escape(plain, quote=True)
+    return GAP.join(escape(printable(part), quote=True) for part in str(value).split(GAP))
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

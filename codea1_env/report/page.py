@@ -14,7 +14,7 @@ from importlib import resources
 from codea1_env import __version__
 from codea1_env.report.configuration import differences_between, differences_from_paper, stated_differences
 from codea1_env.report.duels import kept_duels
-from codea1_env.report.html_text import Link, listed, table, text
+from codea1_env.report.html_text import GAP, Link, listed, table, text
 from codea1_env.report.panels import CHAPTERS, charts_of
 from codea1_env.report.runs_read import RunRead
 from codea1_env.report.svg_chart import legend, line_chart, shown, stacked_bar
@@ -22,7 +22,6 @@ from codea1_env.report.times import PARTS, time_splits
 
 REFRESH_S = 5
 """Seconds between two looks at a run that goes on."""
-GAP = "\N{NO-BREAK SPACE}"
 FULLEST = 10
 """Questions of the Mistake Book that are listed."""
 

@@ -1,0 +1,112 @@
+"""What the commands show people: colours, text of strangers, and progress, on terminals only.
+
+Everything is decided from the stream and the environment that it is given. Off a terminal there are no colours and no
+progress. Does not wrap lines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Self, TextIO, TypeVar
+
+Item = TypeVar("Item")
+
+CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+SHOW_AFTER_S = 2.0
+"""What is done sooner needs no progress."""
+EVERY_S = 0.2
+WIDTH = 24
+
+
+def printable(text: str) -> str:
+    """The text without characters that could move the cursor, recolour the terminal or turn the writing around."""
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
+class Painter:
+    """Colours, where `stream` is a terminal that wants them (NO_COLOR is not set, TERM is not dumb)."""
+
+    def __init__(self, stream: TextIO, environment: Mapping[str, str]) -> None:
+        is_wanted = not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+        self.is_on = stream.isatty() and is_wanted
+
+    def __call__(self, text: str, *styles: str) -> str:
+        """The text in styles of CODES."""
+        if not self.is_on or not styles:
+            return text
+        return f"\x1b[{';'.join(CODES[style] for style in styles)}m{text}\x1b[0m"
+
+
+class Progress:
+    """One line of how far a command is: share, count, rate, time left. A context manager that wipes it at the end.
+
+    Shown on a terminal, and only of what takes longer than SHOW_AFTER_S.
+    """
+
+    def __init__(
+        self, stream: TextIO, what: str, total: float | None = None, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`what`: the plural of what is counted. `total`: how many there will be, or None where nobody knows."""
+        self._stream, self._what, self._total, self._now = stream, what, total, now
+        self._is_on = stream.isatty()
+        self._began = self._shown = now()
+        self._done = 0.0
+        self._is_visible = False
+
+    def advance(self, count: float = 1, note: str = "") -> None:
+        """`count` more are done. `note`: what else there is to say."""
+        self._done += count
+        now = self._now()
+        if self._is_on and now - self._began >= SHOW_AFTER_S and now - self._shown >= EVERY_S:
+            self._shown, self._is_visible = now, True
+            self._stream.write(f"\r\x1b[K{self._line(now - self._began)}{'  ' + note if note else ''}")
+            self._stream.flush()
+
+    def over(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items; each counts when the next one is asked for."""
+        for item in items:
+            yield item
+            self.advance()
+
+    def say(self, message: str) -> None:
+        """A line of its own, which stays."""
+        self._wipe()
+        self._stream.write(message + "\n")
+        self._stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wipe()
+
+    def _wipe(self) -> None:
+        if self._is_visible:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._is_visible = False
+
+    def _line(self, elapsed_s: float) -> str:
+        rate = self._done / elapsed_s
+        if not self._total:
+            return f"{self._done:.0f} {self._what}  {_rate(rate)}/s  {_time(elapsed_s)} so far"
+        share = min(self._done / self._total, 1.0)
+        filled = int(WIDTH * share)
+        left = f"{_time(elapsed_s * (1 - share) / share)} left" if share else "no end in sight"
+        bar = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {100 * share:3.0f} %"
+        return f"{bar}  {self._done:.0f} of {self._total:.0f} {self._what}  {_rate(rate)}/s  {left}"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

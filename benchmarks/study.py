@@ -19,6 +19,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -75,6 +76,7 @@ def _study(given: argparse.Namespace) -> int:
     cells, arms = _planned(given)
     twins = twins_of(cells)
     given.output.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # no run is left behind
     began = datetime.now(UTC).isoformat(timespec="seconds")
     with tqdm(total=len(set(twins.values())), desc="cells", unit="cell", disable=None) as bar:
         ended = run_cells(

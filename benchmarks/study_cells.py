@@ -185,6 +185,7 @@ class Running:
             "starts": len(configuration["starts"]),
             "code": start["code"],
             "versions": start["versions"],
+            "platform": start.get("platform", "not said"),
         }
         write_whole(self._directory / DONE, json.dumps(found, indent=1) + "\n")
         for checkpoint in self._run.glob("*/checkpoint-*"):

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))  # where the study's modules are
 import study  # noqa: E402  # after the path
 import study_report  # noqa: E402
 from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
-from study_cells import Cell, Ended, plan, run_cells, twins_of  # noqa: E402
+from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
 
 from codea1_env.errors import ConfigurationError  # noqa: E402
 
@@ -133,6 +134,19 @@ def test_at_the_end_of_the_budget_what_runs_is_stopped_and_nothing_is_a_failure(
     cells = plan(["smoke"], fake_arms(recipe, endless=99, good=40), [0], {})
     ended = run(cells, tmp_path / "out", jobs=1, budget_s=1.0)
     assert ended == Ended({}, ("smoke/good/seed0", "smoke/endless/seed0"), False)
+
+
+def test_ctrl_c_stops_what_runs_and_the_next_call_goes_on(recipe: str, tmp_path: Path) -> None:
+    def interrupt(done: int, running: Sequence[Running]) -> None:
+        if running and running[0].cell.arm.name == "endless":
+            raise KeyboardInterrupt
+
+    cells = plan(["smoke"], fake_arms(recipe, good=40, endless=99), [0], {})
+    ended = run(cells, tmp_path / "out", jobs=1, show=interrupt)
+    assert ended == Ended({}, ("smoke/endless/seed0",), True)
+    shown: list[int] = []
+    run(cells, tmp_path / "out", budget_s=0.5, show=lambda done, running: shown.append(done))
+    assert shown[0] == 1, "the first cell is done already"
 
 
 def test_a_directory_of_another_study_is_refused(recipe: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import ast
 import hashlib
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,10 +98,10 @@ class Source:
     """Features, (tests, F) each."""
 
 
-def source_of(pools: Sequence[Pool], cache: Path | None) -> Source:
-    """Runs programs on tests as they are written, unless `cache` says what they came to."""
+def source_of(pools: Sequence[Pool], outcomes: Callable[[Sequence[Pool]], Sequence[Flags]]) -> Source:
+    """`outcomes`: whether programs pass tests as they are written, for the pools that take part."""
     pools = tuple(pool for pool in pools if takes_part(pool))
-    written = written_outcomes(pools, cache)
+    written = outcomes(pools)
     programs = standardised([[program_counts(text) for text in pool.programs] for pool in pools])
     tests = standardised([[test_counts(text) for text in pool.tests] for pool in pools])
     words = [[hashed(text, _BUCKETS, 2) for text in pool.programs] for pool in pools]
@@ -178,18 +178,20 @@ def _padded(arrays: Sequence[NDArray]) -> NDArray:
     return result
 
 
-def written_outcomes(pools: Sequence[Pool], cache: Path | None) -> list[Flags]:
-    """(programs, tests) for each pool: a program passes a test as it is written, wrong values included."""
+def written_outcomes(pools: Sequence[Pool], cache: Path) -> list[Flags]:
+    """(programs, tests) for each pool: a program passes a test as it is written, wrong values included.
+
+    Runs them, unless the file `cache` says what they came to.
+    """
     key = hashlib.sha256("\n".join(pool.to_json() for pool in pools).encode()).hexdigest()
-    if cache is not None and cache.exists():
+    if cache.exists():
         with np.load(cache) as saved:
             if str(saved["key"]) == key:
                 return [saved[f"pool{place}"] for place in range(len(pools))]
     with LocalSandbox(workers=2) as sandbox:
         judge = Judge(sandbox)
         found = [_written(judge, pool) for pool in pools]
-    if cache is not None:
-        np.savez_compressed(cache, key=key, **{f"pool{place}": flags for place, flags in enumerate(found)})
+    np.savez_compressed(cache, key=key, **{f"pool{place}": flags for place, flags in enumerate(found)})
     return found
 
 

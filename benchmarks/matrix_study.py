@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from matrix_learning import BASELINE_RATE, CODER_RATE, TESTER_RATE, Arm, Game, K, Policies, pay, softmax, suite_draws
-from matrix_pools import Floats, Ints, Questions, Source, questions_of, source_of
+from matrix_pools import Floats, Ints, Questions, Source, questions_of, source_of, written_outcomes
 from matrix_tables import FOLLOWED, figures, tables
 
 from codea1_env.discrete import bundled_pools, read_pools
@@ -85,7 +85,7 @@ def main() -> None:
         print("no --pools: on the bundled pools, which are small and were made by changing programs and tests",
               file=sys.stderr)  # fmt: skip
     pools = bundled_pools() if options.pools is None else read_pools(options.pools)
-    source = source_of(pools, options.output / "written.npz")
+    source = source_of(pools, lambda kept: written_outcomes(kept, options.output / "written.npz"))
     prepared = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(options.workers) as workers:
         found = []

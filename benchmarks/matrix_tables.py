@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,7 @@ def figures(record: dict[str, Any], folder: Path) -> None:
         draw(figure.add_subplot())
         figure.savefig(folder / f"matrix-{name}.png", dpi=100)
 
-    drawn("ordering", lambda axis: _dots(axis, record, ORDER, "hidden, held out", {}))
+    drawn("ordering", lambda axis: _dots(axis, record, ORDER, "hidden, held out", against="frozen tester"))
     drawn("collusion", lambda axis: _dots(axis, record, LEARNERS, "collusion gap", NAMES))
     drawn("alpha", lambda axis: _trade_off(axis, record))
     drawn("forgetting", lambda axis: _curves(axis, record, BOOKS, "hidden, trained on", 20))
@@ -124,14 +124,24 @@ def figures(record: dict[str, Any], folder: Path) -> None:
     drawn("payoffs", lambda axis: _heat(axis, record))
 
 
-def _dots(axis: Any, record: dict[str, Any], arms: Sequence[str], name: str, names: dict[str, str]) -> None:
-    for place, arm in enumerate(reversed(arms)):
-        values = _values(record, arm, name)
+def _dots(
+    axis: Any,
+    record: dict[str, Any],
+    arms: Sequence[str],
+    name: str,
+    names: Mapping[str, str] | None = None,
+    against: str = "",
+) -> None:
+    """A row for every arm: its seeds, their mean and interval, less those of the arm `against`."""
+    shown = [arm for arm in reversed(arms) if arm != against]
+    for place, arm in enumerate(shown):
+        values = _values(record, arm, name) - (_values(record, against, name) if against else 0.0)
         axis.plot(values, [place] * len(values), ".", color="0.7")
         axis.plot(interval(values), [place] * 2, color="C0", linewidth=3)
         axis.plot([values.mean()], [place], "o", color="C0")
-    axis.set_yticks(range(len(arms)), [names.get(arm, arm) for arm in reversed(arms)])
-    axis.set_xlabel(f"{name}: mean, 95 % interval, seeds")
+    axis.axvline(0.0, color="0.5", linewidth=0.8)
+    axis.set_yticks(range(len(shown)), [(names or {}).get(arm, arm) for arm in shown])
+    axis.set_xlabel(f"{name}{f', less {against}' if against else ''}: mean, 95 % interval, seeds")
 
 
 def _trade_off(axis: Any, record: dict[str, Any]) -> None:

@@ -73,7 +73,7 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     names = sorted({name for each in OPPONENTS.values() for name in each})
     parser.add_argument("--seat", choices=("tester", "coder"), default="tester", help="yours (default: tester)")
     parser.add_argument("--against", choices=names, help="a coder, mutant or oracle, where you are the tester; "
-                        "a tester, golden, fuzz or random, where you are the coder (default: mutant, golden)")  # fmt: skip
+                        "a tester, golden, fuzz or random, where you are not (default: mutant, golden)")  # fmt: skip
     parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
     parser.add_argument("--problem", metavar="ID", help="play this one (default: one drawn by the seed)")
     parser.add_argument("--seed", metavar="N", type=int, help="draws the problem and what the other seat answers, >= 0 "

@@ -28,7 +28,7 @@ LAYERS = [
         "statefulness",
         "mutator",
     },
-    {"duel", "equality", "bounded_cache", "book_files", "book_policies", "metrics"},
+    {"duel", "equality", "bounded_cache", "book_files", "book_policies", "metrics", "estimates"},
     {"oracle", "execution"},
     {"judge", "prompts"},
     {"rewards", "tester_rewards", "mistake_book"},
@@ -118,6 +118,7 @@ def test_only_training_imports_what_is_heavy_and_each_backend_its_own_library() 
         PACKAGE / "discrete" / "matrix_games.py": {"scipy"},
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
         PACKAGE / "adapters" / "rllib.py": {"ray"},
+        PACKAGE / "estimates.py": {"scipy"},
         PACKAGE / "report" / "picture.py": {"matplotlib"},
         PACKAGE / "players" / "vllm_offline.py": {"vllm"},
     }

@@ -54,7 +54,7 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[train,lora,docker,ray,sb3,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[train,lora,docker,ray,sb3,torchrl,dev]'
 	touch $@
 
 # vLLM brings builds of torch's siblings that this torch cannot load; nothing here needs them.

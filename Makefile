@@ -5,9 +5,9 @@ SEED ?= 0
 
 # Frameworks that do not fit beside the others: the contract test of each runs in an environment of its own, .venv-NAME, which
 # has the extra NAME. constraints-NAME.txt, where there is one, holds in place of constraints.txt.
-ADAPTERS :=
+ADAPTERS := rllib
 # Those of them that need torch.
-WITH_TORCH :=
+WITH_TORCH := rllib
 
 .PHONY: demo test test-slow test-all test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check release-check format clean
 

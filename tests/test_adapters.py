@@ -1,5 +1,6 @@
 """What holds for the adapters without the libraries that they are for."""
 
+import importlib
 import sys
 
 import pytest
@@ -9,6 +10,13 @@ from codea1_env.adapters.torchrl import MasksOnly, torchrl_env
 from codea1_env.environment import parallel_env
 from codea1_env.episode import CODER, TESTER
 from codea1_env.errors import ConfigurationError
+
+
+def test_rllib_is_named_with_its_extra_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray.rllib.env.multi_agent_env", None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "codea1_env.adapters.rllib", raising=False)
+    with pytest.raises(ImportError, match=r"RLlib must be installed .*, got: .*pip install 'codea1-env\[rllib\]'"):
+        importlib.import_module("codea1_env.adapters.rllib")
 
 
 def test_torchrl_is_named_with_its_extra_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

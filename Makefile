@@ -30,7 +30,7 @@ $(ADAPTERS:%=test-adapter-%): test-adapter-%: .venv-%/installed
 
 # An environment of its own: vLLM for CPUs, 4 GB (docs/vllm.md). Its imports warn, so warnings are no errors here.
 test-vllm: .venv-vllm/installed
-	.venv-vllm/bin/python -m pytest -W default -m vllm tests/test_training_vllm.py
+	.venv-vllm/bin/python -m pytest -W default -m vllm tests/test_training_vllm.py tests/test_vllm_player.py
 
 check: .venv/installed
 	$(BIN)/ruff check .

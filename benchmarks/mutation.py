@@ -2,19 +2,23 @@
 
     python benchmarks/mutation.py [--problems FILE.jsonl] [--pool 64] [--workers 1]
 
-Everything is counted: making the mutants, the pool of inputs, the reference's answers, the runs, the matrix.
+Everything is counted: making the mutants, the pool of inputs, the reference's answers, the runs, the matrix; for every
+group of functions also the start and end of a sandbox of its own. The last column says what empty jobs cost beside the
+same other work: a process each, nothing called.
 """
 
 import argparse
 import resource
-import statistics
 import time
 from pathlib import Path
 
 from codea1_env.judge import Judge
-from codea1_env.mutation import POOL_SIZE, KillMatrices, KillMatrix
+from codea1_env.mutation import POOL_SIZE, KillMatrices
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.sandbox import open_sandbox
+from codea1_env.sandbox.protocol import CallsJob
+
+GROUPS = ((1, 5), (6, 10), (11, 20), (21, 1000))
 
 
 def cpu_s() -> float:
@@ -33,33 +37,28 @@ def main() -> None:
     parser.add_argument("--pool", type=int, default=POOL_SIZE, help=f"inputs in a pool (default: {POOL_SIZE})")
     parser.add_argument("--workers", type=int, default=1, help="processes of the sandbox (default: 1)")
     options = parser.parse_args()
-    problems = [*(read_problems(options.problems) if options.problems else bundled_problems())]
-    rows: list[tuple[int, float, KillMatrix]] = []
-    began, began_cpu = time.perf_counter(), cpu_s()
-    with open_sandbox("local", options.workers) as sandbox:
-        matrices = KillMatrices(Judge(sandbox, execution_cache_mb=0), pool_size=options.pool)
-        for problem in problems:
-            start = time.perf_counter()
-            (matrix,) = matrices.of([problem])
-            rows.append((lines_of(problem), time.perf_counter() - start, matrix))
-    wall, cpu = time.perf_counter() - began, cpu_s() - began_cpu
-    print("| lines of the reference | functions | mutants | equivalent | unloadable | ms of wall a mutant | worst |")
-    print("|---|---|---|---|---|---|---|")
-    for low, high in ((1, 10), (11, 20), (21, 1000)):
-        group = [row for row in rows if low <= row[0] <= high and row[2].made]
-        if group:
-            each = [1000 * seconds / matrix.made for _, seconds, matrix in group]
-            made = sum(matrix.made for _, _, matrix in group)
-            dropped = [sum(len(row) for row in rows) for rows in (
-                [matrix.equivalent for _, _, matrix in group], [matrix.unloadable for _, _, matrix in group]
-            )]  # fmt: skip
-            name = f"{low} to {high}" if high < 1000 else f"{low} and more"
-            print(f"| {name} | {len(group)} | {made} | {dropped[0]} | {dropped[1]} | {statistics.median(each):.1f} "
-                  f"| {max(each):.1f} |")  # fmt: skip
-    made = sum(matrix.made for _, _, matrix in rows)
-    inputs = statistics.median(len(matrix.inputs) for _, _, matrix in rows)
-    print(f"\n{made} mutants, a pool of {inputs:.0f} inputs in the median: {1000 * wall / made:.1f} ms of wall and "
-          f"{1000 * cpu / made:.1f} ms of CPU each, start-up of the sandbox included")  # fmt: skip
+    problems = read_problems(options.problems) if options.problems else bundled_problems()
+    print("| lines | functions | mutants | equivalent | unloadable | ms of CPU a mutant | ms of wall | "
+          "ms of CPU an empty job |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|")
+    for low, high in GROUPS:
+        group = [problem for problem in problems if low <= lines_of(problem) <= high]
+        if not group:
+            continue
+        began, began_cpu = time.perf_counter(), cpu_s()
+        with open_sandbox("local", options.workers) as sandbox:
+            matrices = KillMatrices(Judge(sandbox, execution_cache_mb=0), pool_size=options.pool).of(group)
+        wall, cpu = time.perf_counter() - began, cpu_s() - began_cpu
+        made = sum(matrix.made for matrix in matrices)
+        began_cpu = cpu_s()
+        with open_sandbox("local", options.workers) as sandbox:
+            sandbox.run([CallsJob("def f(): pass", "f", ())] * made)
+        empty = cpu_s() - began_cpu
+        equivalent = sum(len(matrix.equivalent) for matrix in matrices)
+        unloadable = sum(len(matrix.unloadable) for matrix in matrices)
+        name = f"{low} to {high}" if high < 1000 else f"{low} and more"
+        print(f"| {name} | {len(group)} | {made} | {equivalent} | {unloadable} | {1000 * cpu / made:.1f} | "
+              f"{1000 * wall / made:.1f} | {1000 * empty / made:.1f} |", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

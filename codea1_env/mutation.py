@@ -52,7 +52,7 @@ _GUESSES = (
 ).split()
 _TRIES = 2
 """Changed calls that are tried for each place of the pool: many are not for the reference."""
-_REFERENCE_SHARE, _MUTANT_SHARE = 0.01, 0.05
+_REFERENCE_SHARE, _MUTANT_SHARE = 0.005, 0.02
 """Of a call's time limit. Where a mutant hangs, nearly all the time that it costs is this."""
 
 

@@ -30,11 +30,11 @@ def tiny_tokenizer() -> Any:
     )
 
 
-def tiny_model(seed: int = 0, context: int = 4096) -> Any:
-    """Random weights; large ones, so that its tokens depend on what it reads."""
+def tiny_model(seed: int = 0, context: int = 4096, hidden_size: int = 32) -> Any:
+    """Random weights; large ones, so that its tokens depend on what it reads. Two heads share `hidden_size`."""
     config = Qwen2Config(
         vocab_size=len(SPECIAL) + 256,
-        hidden_size=32,
+        hidden_size=hidden_size,
         num_hidden_layers=2,
         num_attention_heads=2,
         num_key_value_heads=1,
@@ -62,8 +62,8 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def save(directory: Path) -> Path:
+def save(directory: Path, hidden_size: int = 32) -> Path:
     """The model and its tokenizer as a directory that `from_pretrained` loads."""
-    tiny_model().save_pretrained(directory)
+    tiny_model(hidden_size=hidden_size).save_pretrained(directory)
     tiny_tokenizer().save_pretrained(directory)
     return directory

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from codea1_env.cli_common import Parser, add_actions, add_command, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.importing import Imported, import_drafts
 from codea1_env.problems.contamination import Contamination
@@ -19,6 +19,7 @@ from codea1_env.problems.sources import SOURCES, Draft, Source, Unreadable, find
 from codea1_env.problems.sources.functions import FIELDS, generic_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.terminal import Progress
 
 ROWS = "rows"
 _EPILOG = """\
@@ -38,16 +39,15 @@ problems that nobody has checked: games about them need an oracle that is no ref
 """
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `codea1 data`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+def add_data(parser: Parser) -> None:
+    """Add the command's actions."""
     names = ", ".join(f"{source.name} ({source.license})" for source in SOURCES.values())
-    load = actions.add_parser(
+    load = add_command(
+        add_actions(parser),
         "import",
-        help="a public problem set as a problem file",
+        summary="a public problem set as a problem file",
         description=f"Make a problem file of a public problem set: {names}.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=_EPILOG,
     )
     load.add_argument("name", metavar="NAME", choices=(*SOURCES, ROWS), help=f"one of {', '.join(SOURCES)}; or {ROWS}: "
                       "any local file with a question, a reference and tests in each row")  # fmt: skip
@@ -75,23 +75,26 @@ def _import(options: argparse.Namespace) -> int:
     report = options.output.with_name(f"{options.output.name}.report.jsonl")
     if options.limit is not None and options.limit < 1:
         raise ConfigurationError(f"--limit must be at least 1, got {options.limit}")
-    if options.output.is_dir() or not options.output.resolve().parent.is_dir():
-        raise ConfigurationError(f"--output must be a file in an existing directory, got {options.output}")
+    require_place("--output", options.output)
     for path in (options.output, report):
         if options.path is not None and path.resolve().is_relative_to(options.path.resolve()):
             raise ConfigurationError(f"--output and its report must not be in the input {options.path}, got {path}")
     if options.path is not None and (options.split or options.revision):
         raise ConfigurationError("--split and --revision must be left out with a local PATH")
     evaluation = Contamination(problem for path in options.against for problem in read_problems(path))
-    progress = _Progress()
+    counts = _Counts(options.limit)
     partial = report.with_name(f"{report.name}.partial")
     try:
-        with open_sandbox(options.sandbox, options.workers) as sandbox, open(partial, "w", encoding="ascii") as lines:
+        with (
+            open_sandbox(options.sandbox, options.workers) as sandbox,
+            open(partial, "w", encoding="ascii") as lines,
+            counts.progress,
+        ):
 
             def problems() -> Iterator[Problem]:
                 for imported in import_drafts(_drafts(source, options, evaluation), sandbox):
                     lines.write(imported.to_json() + "\n")
-                    progress.count(imported)
+                    counts.count(imported)
                     if imported.problem is not None:
                         yield imported.problem
 
@@ -99,7 +102,7 @@ def _import(options: argparse.Namespace) -> int:
         partial.replace(report)
     finally:
         partial.unlink(missing_ok=True)
-    progress.say(f"wrote {options.output} ({source.license}) and {report}: {progress.summary()}")
+    say(f"wrote {options.output} ({source.license}) and {report}: {counts.summary()}")
     return 0
 
 
@@ -139,29 +142,27 @@ def _uncontaminated(draft: Draft | Unreadable, evaluation: Contamination) -> Dra
     return Unreadable(draft.problem.problem_id, why) if why and isinstance(draft, Draft) else draft
 
 
-class _Progress:
-    """What has become of the rows so far: in place on a terminal, a line every ten seconds elsewhere; on stderr."""
+class _Counts:
+    """What has become of the rows so far; on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: int | None) -> None:
+        """`rows`: how many there will be at most, where that is known."""
         self._counts: Counter[str] = Counter()
         self._tests = self._failed = self._left_out = 0
-        self._is_terminal = sys.stderr.isatty()
-        self._began = self._shown = time.monotonic()
+        self.progress = Progress(sys.stderr, "rows", rows)
 
     def count(self, imported: Imported) -> None:
         self._counts[imported.status] += 1
         self._failed += len(imported.failed)
         self._left_out += len(imported.left_out)
         if imported.problem is None:
-            self.say(f"{imported.problem_id}: unusable: {imported.why_not}")
+            self.progress.say(f"{imported.problem_id}: unusable: {imported.why_not}")
         else:
             self._tests += len(imported.problem.golden_tests) + len(imported.problem.hidden_tests)
             if imported.failed:
-                self.say(f"{imported.problem_id}: the reference fails {len(imported.failed)} of its tests")
-        now = time.monotonic()
-        if now - self._shown >= (0.5 if self._is_terminal else 10.0):
-            self._shown = now
-            self.say(f"{self.summary()}, {now - self._began:.0f} s", stays=not self._is_terminal)
+                self.progress.say(f"{imported.problem_id}: the reference fails {len(imported.failed)} of its tests")
+        self.progress.note = self.summary()
+        self.progress.advance()
 
     def summary(self) -> str:
         rows = ", ".join(f"{self._counts[status]} {status}" for status in ("all", "some", "none", "unusable"))
@@ -170,7 +171,3 @@ class _Progress:
             f"{sum(self._counts.values())} rows ({rows}), {self._tests} tests, {self._failed} failed by their "
             f"reference, {self._left_out} left out"
         )
-
-    def say(self, message: str, stays: bool = True) -> None:
-        start = "\r\x1b[K" if self._is_terminal else ""
-        print(start + message, end="\n" if stays else "", file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codea1_env.arena import Arena, MatchScore, SuiteScore
+from codea1_env.cli_common import require_file
 from codea1_env.duel import JudgedTest, Status, Verdict
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.players import (
@@ -45,7 +46,7 @@ DESCRIPTION = (
 EXAMPLES = """\
 examples:
   codea1 play                                  # a program with a bug: break it
-  codea1 play --seat coder --against fuzz      # write a program that stands
+  codea1 play --seat coder --opponent fuzz      # write a program that stands
   codea1 play --problem bundled/run-lengths --seed 3
   printf 'assert run_lengths("") == []\\n.\\n' | codea1 play --problem bundled/run-lengths --json
 
@@ -72,8 +73,9 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     rewards = RewardConfig()
     names = sorted({name for each in OPPONENTS.values() for name in each})
     parser.add_argument("--seat", choices=("tester", "coder"), default="tester", help="yours (default: tester)")
-    parser.add_argument("--against", choices=names, help="a coder, mutant or oracle, where you are the tester; "
-                        "a tester, golden, fuzz or random, where you are not (default: mutant, golden)")  # fmt: skip
+    parser.add_argument("--opponent", choices=names, help="a coder (mutant, oracle) where you are the tester, "
+                        "a tester (golden, fuzz, random) where you are the coder (default: mutant; golden)"
+                        )  # fmt: skip
     parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
     parser.add_argument("--problem", metavar="ID", help="play this one (default: one drawn by the seed)")
     parser.add_argument("--seed", metavar="N", type=int, help="draws the problem and what the other seat answers, >= 0 "
@@ -115,11 +117,11 @@ def _play(options: argparse.Namespace) -> int:
 
 def _opponent(options: argparse.Namespace) -> Player:
     choices = OPPONENTS[options.seat]
-    name = options.against or choices[0]
+    name = options.opponent or choices[0]
     if name not in choices:
         raise ConfigurationError(
-            f"--against must be {' or '.join(choices)} where you are the {options.seat}, got {name}; for it, the other "
-            "--seat"
+            f"--opponent must be {' or '.join(choices)} where you are the {options.seat}, got {name}; for it, take the "
+            "other --seat"
         )
     makers: dict[str, Callable[[], Player]] = {
         "mutant": MutantCoder,
@@ -132,8 +134,8 @@ def _opponent(options: argparse.Namespace) -> Player:
 
 
 def _problem(options: argparse.Namespace, seed: int) -> Problem:
-    if options.problems and not options.problems.is_file():
-        raise ConfigurationError(f"--problems must be a file, got {options.problems}")
+    if options.problems:
+        require_file("--problems", options.problems)
     problems: Sequence[Problem] = read_problems(options.problems) if options.problems else bundled_problems()
     if not problems:
         raise ConfigurationError(f"--problems must hold a problem, got none in {options.problems}")

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.cli_common import Parser, add_actions, add_command, require_file, require_place, say
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.jsonl import iter_problems
 from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.terminal import Progress
 
 _EPILOG = """\
 examples:
@@ -24,27 +25,27 @@ What is left out is said on stderr with its reason; a question or a line without
 """
 
 
-def add_pools(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the actions of `codea1 pools`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    build = actions.add_parser(
+def add_pools(parser: Parser) -> None:
+    """Add the command's actions."""
+    actions = add_actions(parser)
+    build = add_command(
+        actions,
         "build",
-        help="from problems: references and mutants, golden and perturbed tests",
+        summary="from problems: references and mutants, golden and perturbed tests",
         description="Make a pool of every problem's reference and mutants, and of its golden tests and perturbed ones.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=_EPILOG,
     )
     build.add_argument("input", metavar="PROBLEMS.jsonl", nargs="?", type=Path, help="default: the bundled problems")
     build.add_argument("--tests", metavar="N", type=int, default=16, help="most tests in a pool, >= 1 (default: 16)")
     build.add_argument("--seed", type=int, default=0, help="of the perturbations and the order (default: 0)")
     build.set_defaults(run=_build)
-    recorded = actions.add_parser(
+    recorded = add_command(
+        actions,
         "from-recorded",
-        help="from recorded outputs, the input of `codea1 score`",
+        summary="from recorded outputs, the input of `codea1 score`",
         description="Make a pool of every question's recorded programs and tests. Each program runs on each test: the "
         "scores of `codea1 score` say only how a program did on the suites that were written against it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=_EPILOG,
     )
     recorded.add_argument("input", metavar="IN.jsonl", type=Path, help="recorded matches, one JSON object a line")
     recorded.add_argument("--programs", metavar="N", type=int, default=32, help="take the first N distinct programs of "
@@ -82,39 +83,34 @@ def _write(path: Path, results: Iterable[object]) -> int:
 
     began = time.monotonic()
     counts = {"pools": 0, "programs": 0, "tests": 0, "left out": 0, "failed": 0}
+    progress = Progress(sys.stderr, "questions")
 
     def pools() -> Iterator[Pool]:
-        for built in results:
+        for built in progress.over(results):
             if not isinstance(built, Built):
                 counts["failed"] += 1
-                _say(str(built))
+                progress.say(str(built))
                 continue
             for reason, count in Counter(built.left_out).items():
-                _say(f"{built.problem_id}: left out, {count} times: {reason}")
+                progress.say(f"{built.problem_id}: left out, {count} times: {reason}")
             counts["left out"] += len(built.left_out)
             if built.pool is None:
                 counts["failed"] += 1
-                _say(f"{built.problem_id}: no pool: {built.why_not}")
+                progress.say(f"{built.problem_id}: no pool: {built.why_not}")
                 continue
             counts["pools"] += 1
             counts["programs"] += len(built.pool.programs)
             counts["tests"] += len(built.pool.tests)
             yield built.pool
 
-    write_pools(path, pools())
+    with progress:
+        write_pools(path, pools())
     shown = ", ".join(f"{count} {name}" for name, count in counts.items())
-    _say(f"wrote {path}: {shown}; {time.monotonic() - began:.1f} s")
+    say(f"wrote {path}: {shown}; {time.monotonic() - began:.1f} s")
     return 1 if counts["failed"] else 0
 
 
 def _check(options: argparse.Namespace) -> None:
-    if options.input is not None and not options.input.is_file():
-        raise ConfigurationError(f"the input must be a file, got {options.input}")
-    if options.output.is_dir() or not options.output.resolve().parent.is_dir():
-        raise ConfigurationError(f"--output must be a file in an existing directory, got {options.output}")
-    if options.input is not None and options.output.exists() and options.output.samefile(options.input):
-        raise ConfigurationError(f"--output must be another file than the input, got {options.output}")
-
-
-def _say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    if options.input is not None:
+        require_file("the input", options.input)
+    require_place("--output", options.output, options.input)

@@ -11,9 +11,10 @@ import json
 import sys
 from pathlib import Path
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.cli_common import require_file, say
 from codea1_env.recording import Replayed, read_recording, replay
 from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.terminal import Progress
 
 DESCRIPTION = "Play every recorded match again and compare both seats' rewards with the recorded ones, bit for bit."
 EXAMPLES = """\
@@ -35,11 +36,15 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    if not options.input.is_file():
-        raise ConfigurationError(f"the recording must be a file, got {options.input}")
+    require_file("the recording", options.input)
     compared = unscored = different = 0
-    with options.input.open("rb") as lines, open_sandbox(options.sandbox) as sandbox:
-        for each in replay(read_recording(lines), sandbox):
+    kilobytes = options.input.stat().st_size / 1e3
+    with (
+        options.input.open("rb") as lines,
+        open_sandbox(options.sandbox) as sandbox,
+        Progress(sys.stderr, "kB", kilobytes) as progress,
+    ):
+        for each in replay(read_recording(progress.over(lines, lambda line: len(line) / 1e3)), sandbox):
             if not each.recorded.rewards.is_whole:
                 unscored += 1
                 continue
@@ -51,7 +56,7 @@ def _replay(options: argparse.Namespace) -> int:
                 print(f"line {each.recorded.number}: {each.recorded.match.problem.problem_id}: "
                       f"recorded {each.recorded.rewards}, now {each.rewards}")  # fmt: skip
     without = f"; {unscored} without rewards" if unscored else ""
-    print(f"{compared} matches played again, {different} with other rewards{without}", file=sys.stderr)
+    say(f"{compared} matches played again, {different} with other rewards{without}")
     return 1 if different else 0
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from codea1_env.cli_common import require_place, say
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.report.runs_read import RunRead, read_runs
+from codea1_env.terminal import Progress
 
 DESCRIPTION = (
     "Make one page of training runs, side by side: held-out scores and rewards of both seats, diagnostics, where the "
@@ -64,8 +66,8 @@ def _report(options: argparse.Namespace) -> int:
     output = options.output or options.runs[0] / "report.html"
     picture = None if options.no_png else output.with_suffix(".png")
     for path in (output, picture):
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise ConfigurationError(f"--output must be a file in an existing directory, got {path}")
+        if path is not None:
+            require_place("--output", path)
     if output == picture:
         raise ConfigurationError(f"--output must be a page, .html, got {output}")
     viewer = quote(os.path.relpath(options.duels, output.absolute().parent)) if options.duels else ""
@@ -74,11 +76,12 @@ def _report(options: argparse.Namespace) -> int:
     if picture is not None:
         from codea1_env.report.picture import draw
 
-        if draw(runs, picture):
-            written.append(picture)
+        with Progress(sys.stderr, "charts") as progress:
+            if draw(runs, picture, progress.advance):
+                written.append(picture)
     for run in runs:
         for note in run.notes:
-            print(f"codea1: {run.name}: {note}", file=sys.stderr)
+            say(f"codea1: {run.name}: {note}")
     print(_as_json(runs, written) if options.json else "\n".join(f"wrote {path}" for path in written))
     return 0
 
@@ -98,7 +101,7 @@ def _watch(directories: Sequence[Path], port: int) -> int:
     except OSError as error:
         raise ConfigurationError(f"--port must be a free one, got {port}: {error.strerror}") from None
     with server:
-        print(f"following at {server.url} until Ctrl-C", file=sys.stderr, flush=True)
+        say(f"following at {server.url} until Ctrl-C")
         server.serve_forever(poll_interval=0.2)
     return 0
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from codea1_env.arena import Arena
+from codea1_env.arena import Arena, Match, MatchScore
+from codea1_env.cli_common import require_file
 from codea1_env.cli_players import HELP, add_models, as_coder, as_tester, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, Sampling
@@ -23,6 +24,7 @@ from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.recording import Recorder
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.terminal import Progress
 from codea1_env.tournament import Standing, Tournament, play_tournament
 
 DESCRIPTION = (
@@ -82,8 +84,16 @@ def _tournament(options: argparse.Namespace) -> int:
     rewards = RewardConfig(suite_size=options.suite_size, correct_outputs=not options.no_correction)
     with ExitStack() as stack:
         recorder = stack.enter_context(Recorder(options.record)) if options.record else None
+        games = len(coders) * len(testers) * len(problems) * options.samples
+        progress = stack.enter_context(Progress(sys.stderr, "games", games))
+
+        def scored(matches: Sequence[Match], scores: Sequence[MatchScore], config: RewardConfig) -> None:
+            progress.advance(len(matches))
+            if recorder:
+                recorder.write(matches, scores, config)
+
         sandbox = open_sandbox(options.sandbox, options.workers)
-        arena = stack.enter_context(Arena(sandbox, rewards, on_score=recorder.write if recorder else None))
+        arena = stack.enter_context(Arena(sandbox, rewards, on_score=scored))
         played = play_tournament(
             coders, testers, problems, arena, samples=options.samples, sampling=sampling, seed=options.seed
         )
@@ -95,8 +105,8 @@ def _tournament(options: argparse.Namespace) -> int:
 
 
 def _problems(options: argparse.Namespace) -> Sequence[Problem]:
-    if options.problems and not options.problems.is_file():
-        raise ConfigurationError(f"--problems must be a file, got {options.problems}")
+    if options.problems:
+        require_file("--problems", options.problems)
     problems = read_problems(options.problems) if options.problems else bundled_problems()
     if options.questions is None:
         return problems

@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -106,7 +106,7 @@ class Report:
         return any(backend.safe for backend in self.backends if backend.name == DEFAULT_BACKEND)
 
 
-def examine(backends: Sequence[str] = KNOWN_BACKENDS, without: Collection[str] = ()) -> Report:
+def examine(backends: Iterable[str] = KNOWN_BACKENDS, without: Collection[str] = ()) -> Report:
     """Look at `backends`. `without` names layers of the local one to switch off: what would be said without them."""
     abi = landlock_abi()
     reports = [_examine_local(abi, without) if name == "local" else _examine_other(name, abi) for name in backends]

@@ -54,21 +54,23 @@ class Progress:
         self._began = self._shown = now()
         self._done = 0.0
         self._is_visible = False
+        self.note = ""
+        """What else there is to say."""
 
-    def advance(self, count: float = 1, note: str = "") -> None:
-        """`count` more are done. `note`: what else there is to say."""
+    def advance(self, count: float = 1) -> None:
+        """`count` more are done."""
         self._done += count
         now = self._now()
         if self._is_on and now - self._began >= SHOW_AFTER_S and now - self._shown >= EVERY_S:
             self._shown, self._is_visible = now, True
-            self._stream.write(f"\r\x1b[K{self._line(now - self._began)}{'  ' + note if note else ''}")
+            self._stream.write(f"\r\x1b[K{self._line(now - self._began)}{'  ' + self.note if self.note else ''}")
             self._stream.flush()
 
-    def over(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items; each counts when the next one is asked for."""
+    def over(self, items: Iterable[Item], size: Callable[[Item], float] = lambda item: 1) -> Iterator[Item]:
+        """The items; each counts, by its `size`, when the next one is asked for."""
         for item in items:
             yield item
-            self.advance()
+            self.advance(size(item))
 
     def say(self, message: str) -> None:
         """A line of its own, which stays."""

@@ -100,7 +100,7 @@ def test_the_same_seed_is_the_same_game(monkeypatch: Any, capsys: Any) -> None:
     ("arguments", "must"),
     [
         (["--seed", "-1"], "--seed must be at least 0, got -1"),
-        (["--against", "golden"], "--against must be mutant or oracle where you are the tester, got golden"),
+        (["--opponent", "golden"], "--opponent must be mutant or oracle where you are the tester, got golden"),
         (["--problem", "none"], "--problem must be an id of the problems, such as double, got none"),
         (["--problems", "none.jsonl"], "--problems must be a file, got none.jsonl"),
         (["--alpha", "2"], "alpha must be in [0, 1], got 2.0"),
@@ -198,7 +198,8 @@ def test_progress_shows_share_rate_and_time_left_after_two_seconds_and_wipes_its
             progress.advance(4)
         assert stream.getvalue() == "", "what is done soon needs none"
         clock.now = 4.0
-        progress.advance(2, "all well")
+        progress.note = "all well"
+        progress.advance(2)
         assert "[######..................]  25 %  10 of 40 games  2.5/s  12 s left  all well" in stream.getvalue()
         progress.say("a line")
     assert stream.getvalue().endswith("\r\x1b[Ka line\n")

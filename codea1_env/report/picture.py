@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codea1_env.report.panels import CHAPTERS, Chart, charts_of
@@ -13,8 +13,11 @@ COLUMNS = 3
 STYLES = ("-", "--", ":", "-.")
 
 
-def draw(runs: Sequence[RunRead], file: Path) -> bool:
-    """Write the picture; False where there is no curve to draw. Raises ImportError without matplotlib, and OSError."""
+def draw(runs: Sequence[RunRead], file: Path, drawn: Callable[[], object] = lambda: None) -> bool:
+    """Write the picture, calling `drawn` after each chart; False where there is no curve to draw.
+
+    Raises ImportError without matplotlib, and OSError.
+    """
     charts = [chart for chapter in CHAPTERS for panel in chapter.panels for chart in charts_of(panel, runs)]
     if not charts:
         return False
@@ -30,6 +33,7 @@ def draw(runs: Sequence[RunRead], file: Path) -> bool:
     axes = figure.subplots(rows, COLUMNS, squeeze=False)
     for axis, chart in zip(axes.flat, charts, strict=False):
         _draw(axis, chart)
+        drawn()
     for axis in list(axes.flat)[len(charts) :]:
         axis.set_visible(False)
     figure.savefig(file, dpi=100, format="png")

@@ -1,0 +1,88 @@
+"""What all commands share: the parser and its messages, and the checks of paths and numbers that they take.
+
+Exit codes are those of docs/command-line.md. Does not run anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from codea1_env.errors import ConfigurationError
+
+DONE, FAILED, MISUSED, FAULT, INTERRUPTED, CLOSED = 0, 1, 2, 70, 130, 141
+"""Done; a part of the work failed; wrong arguments or input; a fault of ours; Ctrl-C; whoever read the output left."""
+WIDTH = 100
+
+_MESSAGES = (
+    (r"argument (.+?): expected (?:one|at least one) arguments?$", r"\1 must come with a value, got none"),
+    (r"argument (.+?): invalid choice: (.+?) \(choose from (.+)\)$", r"\1 must be one of \3, got \2"),
+    (r"argument (.+?): invalid int value: (.+)$", r"\1 must be a whole number, got \2"),
+    (r"argument (.+?): invalid float value: (.+)$", r"\1 must be a number, got \2"),
+    (r"the following arguments are required: (.+)$", r"\1 must be given, got none"),
+    (r"unrecognized arguments: (.+)$", r"an argument must be one of those in --help, got \1"),
+    (r"argument (.+?): ignored explicit argument (.+)$", r"\1 must come without a value, got \2"),
+    (r"argument (.+?): not allowed with argument (.+)$", r"\1 must come without \2, got both"),
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, whose errors are one line that says must, got, and where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        for pattern, told in _MESSAGES:
+            message = re.sub(f"^{pattern}", told, message, flags=re.DOTALL)
+        self.exit(MISUSED, f"codea1: {message}; see {self.prog} --help\n")
+
+
+Commands: TypeAlias = (
+    "argparse._SubParsersAction[Parser]"  # the type of what `add_subparsers` returns has no other name
+)
+
+
+def add_command(commands: Commands, name: str, *, summary: str, description: str = "", examples: str = "") -> Parser:
+    """A command with help of one form: `summary` in the list of commands, a description, arguments, then examples."""
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=textwrap.fill(description or f"{summary[0].upper()}{summary[1:]}.", WIDTH),
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_debug(parser)
+    return parser
+
+
+def add_debug(parser: argparse.ArgumentParser) -> None:
+    # Suppressed: what was given before the command's name must not be undone by the command's default.
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show where an error came from")
+
+
+def add_actions(parser: Parser) -> Commands:
+    """The actions of a command that has several, such as `codea1 pools build`."""
+    return parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+
+def require_file(name: str, path: Path) -> None:
+    """Raise ConfigurationError unless there is a file to read. `name`: of the argument."""
+    if not path.is_file():
+        raise ConfigurationError(f"{name} must be a file, got {path}{' (a directory)' if path.is_dir() else ''}")
+
+
+def require_place(name: str, path: Path, *others: Path | None) -> None:
+    """Raise ConfigurationError unless a file can be written there that is none of `others`. `name`: of the argument."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ConfigurationError(f"{name} must be a file in an existing directory, got {path}")
+    for other in others:
+        if other is not None and path.exists() and other.exists() and path.samefile(other):
+            raise ConfigurationError(f"{name} must be another file than the input, got {path}")
+
+
+def say(message: str) -> None:
+    """A line about the work, on standard error."""
+    print(message, file=sys.stderr, flush=True)

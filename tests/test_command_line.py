@@ -1,0 +1,168 @@
+"""One command line: help with examples that parse, errors in one line, exit codes and streams as the page says."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env import cli_common
+from codea1_env.cli import _parser, main
+from codea1_env.cli_common import require_place
+from codea1_env.errors import ConfigurationError
+
+PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text()
+COMMAND = [sys.executable, "-m", "codea1_env.cli"]
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Every command or action that does something."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield parser
+    for action in below:
+        for child in action.choices.values():
+            yield from leaves(child)
+
+
+LEAVES = {parser.prog.removeprefix("codea1 "): parser for parser in leaves(_parser())}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_every_command_has_help_with_a_description_and_examples_that_parse(name: str) -> None:
+    shown = LEAVES[name].format_help()
+    assert max(map(len, shown.splitlines())) <= 120
+    assert f"`{name}`" in PAGE
+    examples = shown[shown.index("examples:") :]
+    commands = re.findall(r"(?:^  |&& |\| )(codea1 (?:[^|>#&\n]|(?<=\S)#)*)", examples, re.MULTILINE)
+    assert commands
+    for command in commands:
+        words = shlex.split(command)
+        if words[1] != "view":  # a page of another command
+            _parser().parse_args(words[1:])
+
+
+def test_every_argument_says_what_it_is_and_takes_a_value_everywhere_or_nowhere() -> None:
+    meanings: dict[str, set[bool]] = {}
+    for name, parser in LEAVES.items():
+        for action in parser._actions:
+            assert action.help, (name, action)
+            for option in action.option_strings:
+                assert re.fullmatch(r"-[a-z]|--[a-z]+(-[a-z]+)*", option), option
+                meanings.setdefault(option, set()).add(action.nargs == 0)
+    assert {option: kinds for option, kinds in meanings.items() if len(kinds) > 1} == {}
+    for option in re.findall(r"^\| `(?:-o`, `)?(--[a-z-]+)", PAGE, re.MULTILINE):
+        assert option in meanings
+
+
+def test_the_page_has_every_exit_code() -> None:
+    names = ("DONE", "FAILED", "MISUSED", "FAULT", "INTERRUPTED", "CLOSED")
+    assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == [str(getattr(cli_common, name)) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("", "COMMAND must be given, got none; see codea1 --help"),
+        ("scor", "COMMAND must be one of 'play', "),
+        ("score", "IN.jsonl, -o/--output must be given, got none; see codea1 score --help"),
+        ("score in.jsonl -o out --alpha high", "--alpha must be a number, got 'high'; see codea1 score --help"),
+        ("score in.jsonl -o out --workers two", "--workers must be a whole number, got 'two'"),
+        ("score in.jsonl -o out --oracle magic", "--oracle must be one of 'reference', "),
+        ("score in.jsonl -o out --workers", "--workers must come with a value, got none"),
+        ("score in.jsonl -o out --work 2", "an argument must be one of those in --help, got --work 2"),
+        ("doctor --json=yes", "--json must come without a value, got 'yes'"),
+        ("pools", "ACTION must be given, got none; see codea1 pools --help"),
+    ],
+)
+def test_arguments_that_cannot_be_read_are_one_line_with_must_and_got(
+    arguments: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments.split())
+    shown = capsys.readouterr()
+    assert ended.value.code == 2
+    assert shown.out == ""
+    assert shown.err.startswith(f"codea1: {says}")
+    assert shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("place", ["before", "after", "nowhere"])
+def test_debug_shows_where_an_error_came_from_and_nothing_else_does(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["replay", str(tmp_path / "none.jsonl")]
+    given = {"before": ["--debug", *arguments], "after": [*arguments, "--debug"], "nowhere": arguments}[place]
+    assert main(given) == 2
+    shown = capsys.readouterr().err
+    assert shown.splitlines()[-1] == f"codea1: the recording must be a file, got {tmp_path / 'none.jsonl'}"
+    assert ("Traceback" in shown) == (place != "nowhere")
+
+
+def test_errors_of_the_system_and_faults_of_ours_are_told_apart_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    (run / "metrics.jsonl").mkdir(parents=True)
+    (run / "config.yaml").write_text("seed: 1")
+    assert main(["report", str(run), "--no-png"]) == 1
+    assert "Is a directory" in capsys.readouterr().err
+    assert main(["report", object()]) == 70  # type: ignore[list-item]  # what nobody foresaw
+    shown = capsys.readouterr().err
+    assert re.fullmatch(r"codea1: a fault of codea1, not of yours: TypeError: .*; --debug shows where\n", shown)
+
+
+def test_a_reader_that_leaves_ends_the_command_without_a_word() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "doctor", "--backend", "docker", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    told = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(), told) == (141, b"")
+
+
+def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    psutil = pytest.importorskip("psutil")
+    arguments = ["tournament", "--coder", "oracle", "--tester", "fuzz", "--samples", "500"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    process = psutil.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=environment
+    )
+    children: list[Any] = []
+    while not children:
+        assert process.poll() is None
+        time.sleep(0.05)
+        children = process.children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out, errors) == (130, b"", b"codea1: interrupted\n")
+    _, alive = psutil.wait_procs(children, timeout=20)
+    assert not alive
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_to_write_must_be_one(tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.write_text("x")
+    (tmp_path / "link").symlink_to(source)
+    require_place("--output", tmp_path / "new", source)
+    for path, must in (
+        (tmp_path, "--output must be a file in an existing directory"),
+        (tmp_path / "no" / "file", "--output must be a file in an existing directory"),
+        (tmp_path / "link", "--output must be another file than the input"),
+    ):
+        with pytest.raises(ConfigurationError, match=must):
+            require_place("--output", path, source)

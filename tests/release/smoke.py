@@ -93,7 +93,8 @@ def text_game() -> None:
     from codea1_env.recording import Recorder
 
     problems = {problem.problem_id: problem for problem in codea1_env.bundled_problems()}
-    game = codea1_env.parallel_env(recorder=Recorder("games.jsonl"))
+    recorder = Recorder("games.jsonl")
+    game = codea1_env.parallel_env(recorder=recorder)
     _, infos = game.reset(seed=0)
     problem = problems[infos["coder_0"]["problem_id"]]
     code = OracleCoder().respond([CoderRequest(problem)])[0][0].text
@@ -102,6 +103,7 @@ def text_game() -> None:
     _, rewards, _, _, _ = game.step({"coder_0": "", "tester_0": suite})
     need(rewards["coder_0"] == 1.0, f"a reward of 1 for the reference against golden tests, got {rewards}")
     game.close()
+    recorder.close()
     run(CODEA1, "replay", "games.jsonl")
 
 

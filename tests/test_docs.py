@@ -1,0 +1,127 @@
+"""The documentation is true: its Python runs, page by page, and its commands run or exist with the options they name.
+
+A page's blocks run in order in one empty folder. Before a block of commands, `<!-- run -->` runs them, and
+`<!-- not run: WHY -->` says why nobody can here. Lines of a `text` block must have been printed by then.
+"""
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codea1_env.cli import main
+from codea1_env.training.presets import load_preset
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))}
+BLOCK = re.compile(r"(?:^<!-- (run|not run: .+?) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^    ((?:python|codea1|make|pip) .*)$", re.MULTILINE)
+SHARED_OPTIONS = (ROOT / "codea1_env" / "training" / "arguments.py").read_text()
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Every command of every page, in blocks of their own or indented."""
+    for page, text in PAGES.items():
+        for _, language, body in BLOCK.findall(text):
+            if language == "sh":
+                yield from ((page, line) for line in body.splitlines() if line.strip())
+        yield from ((page, line) for line in COMMAND.findall(BLOCK.sub("", text)))
+
+
+def test_there_are_pages_and_commands() -> None:
+    assert len(PAGES) > 20
+    assert len(list(commands())) > 30
+
+
+def test_no_block_is_of_a_kind_that_nobody_checks() -> None:
+    kinds = {language for text in PAGES.values() for _, language, _ in BLOCK.findall(text)}
+    assert kinds <= {"python", "sh", "yaml", "text"}
+    fences = sum(len(re.findall(r"^```", text, re.MULTILINE)) for text in PAGES.values())
+    assert fences == 2 * sum(len(BLOCK.findall(text)) for text in PAGES.values())
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "README.md" and "```python" in PAGES[page]])
+def test_what_a_page_runs_and_shows_is_true(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed: list[str] = []
+    for mark, language, body in BLOCK.findall(PAGES[page]):
+        if language == "python":
+            printed += output_of(body, page, runs=not mark.startswith("not run"))
+        elif language == "text":
+            assert [line for line in body.splitlines() if line not in printed] == []
+        elif mark == "run":
+            for line in body.splitlines():
+                program, *arguments = shlex.split(line)
+                assert program == "codea1", "only the package's own command is run"
+                command = [sys.executable, "-m", "codea1_env.cli", *arguments]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, done.stderr
+                printed += done.stdout.splitlines()
+    assert printed
+
+
+def output_of(block: str, page: str, runs: bool) -> list[str]:
+    code = compile(block, page, "exec")
+    if not runs:
+        return []
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(code, {"__name__": "page"})
+    return shown.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(("page", "command"), list(commands()))
+def test_every_command_exists_with_the_options_it_names(page: str, command: str) -> None:
+    program, *words = shlex.split(command.split("&&")[0], comments=True)
+    if program == "make":
+        assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    elif program == "pip":
+        assert words[0] == "install"
+        for extras in re.findall(r"^codea1-env\[(.*)\]$", words[-1]):
+            assert set(extras.split(",")) <= EXTRAS
+    elif program == "codea1":
+        check_codea1(words)
+    elif words[0] != "-m":
+        assert program == "python"
+        check_recipe(ROOT / words[0], words[1:])
+
+
+def check_codea1(words: list[str]) -> None:
+    names = [word for word in words[:2] if re.fullmatch(r"[a-z-]+", word) and not word.startswith("-")]
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), pytest.raises(SystemExit) as ended:
+        main([*names, "--help"])
+    assert ended.value.code == 0
+    assert [option for option in options(words) if not re.search(rf"(?<![\w-]){option}\b", shown.getvalue())] == []
+
+
+def check_recipe(path: Path, words: list[str]) -> None:
+    source = path.read_text()
+    assert [option for option in options(words) if f'"{option}"' not in source + SHARED_OPTIONS] == []
+    if "--preset" in words:
+        assert load_preset(words[words.index("--preset") + 1])
+
+
+def options(words: list[str]) -> list[str]:
+    return [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+
+
+def test_the_site_has_every_page_that_its_navigation_names() -> None:
+    named = re.findall(r"^\s+- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert len(named) > 20
+    assert [name for name in named if not (DOCS / name).is_file()] == []
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    for path in DOCS.rglob("*.md"):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
+            assert (path.parent / target).is_file(), f"{path.name}: {target}"

@@ -115,6 +115,15 @@ def options(words: list[str]) -> list[str]:
     return [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
 
 
+def test_every_command_has_its_line_on_the_page_of_the_command_line() -> None:
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), pytest.raises(SystemExit):
+        main(["--help"])
+    commands = re.findall(r"^    ([a-z]+)\b", shown.getvalue(), re.MULTILINE)
+    assert len(commands) > 6
+    assert [name for name in commands if f"`codea1 {name}" not in PAGES["docs/command-line.md"]] == []
+
+
 def test_the_site_has_every_page_that_its_navigation_names() -> None:
     named = re.findall(r"^\s+- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert len(named) > 20

@@ -14,6 +14,7 @@ import importlib.util
 import json
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 import sysconfig
@@ -25,7 +26,9 @@ import codea1_env
 
 CODEA1 = str(Path(sysconfig.get_path("scripts")) / "codea1")
 EXAMPLES = ("duel_by_hand.py", "pettingzoo_loop.py", "score_recorded.py", "tournament.py")
-NEEDING_EXTRAS = ("codea1_env.training", "codea1_env.adapters", "codea1_env.players.hugging_face")
+NEEDING_EXTRAS = tuple(
+    f"codea1_env.{name}" for name in ("training", "adapters", "players.hugging_face", "players.vllm_offline")
+)
 BY_PATH = "codea1_env.sandbox.inside"
 """Runs in a sandbox process, not from here."""
 ABSENT = ("torch", "transformers", "trl", "ray", "docker", "scipy", "datasets", "matplotlib", "yaml", "pytest")
@@ -40,10 +43,10 @@ ADD = {
 
 
 def main(tree: Path) -> None:
-    checks = (installation, modules, commands, scoring, text_game, conformance, discrete_game, missing_extras)
+    checks = (installation, modules, commands, scoring, text_game, evaluation, conformance, discrete_game)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for check in checks:
+        for check in (*checks, missing_extras):
             check()
             said(check.__name__.replace("_", " "))
         for name in EXAMPLES:
@@ -70,9 +73,9 @@ def modules() -> None:
 
 def commands() -> None:
     need(run(CODEA1, "--version").split() == ["codea1", codea1_env.__version__], "the version of the package")
-    help_text = run(CODEA1, "--help")
-    for command in ("score", "doctor", "sandbox", "data", "pools", "replay", "tournament"):
-        need(command in help_text, f"codea1 --help with the command {command}")
+    found = re.findall(r"^    ([a-z]+)\b", run(CODEA1, "--help"), re.MULTILINE)
+    need({"score", "doctor", "replay"} <= set(found), f"the commands in codea1 --help, got {found}")
+    for command in found:
         run(CODEA1, command, "--help")
     report = json.loads(run(CODEA1, "doctor", "--backend", "local", "--json"))
     need(report["safe"] is True, "a sandbox that is safe on this machine (codea1 doctor says what is missing)")
@@ -105,6 +108,11 @@ def text_game() -> None:
     game.close()
     recorder.close()
     run(CODEA1, "replay", "games.jsonl")
+
+
+def evaluation() -> None:
+    run(CODEA1, "eval", "--player", "oracle", "--problems", "bundled", "--limit", "2", "--n", "1", "-o", "measured")
+    need("100.0" in Path("measured/table.md").read_text(), "a reference that passes all tests")
 
 
 def conformance() -> None:

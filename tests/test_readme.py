@@ -50,9 +50,12 @@ def test_every_recipe_command_names_a_recipe_and_a_preset_that_exist() -> None:
 
 
 def test_no_figure_is_left_open() -> None:
+    pages = "\n".join([README, *(path.read_text() for path in (ROOT / "docs").glob("*.md"))])
     for name in ("demo", "score", "agreement"):
-        (body,) = re.findall(rf"<!-- {name}: begin -->(.*?)<!-- {name}: end -->", README, re.DOTALL)
-        assert body.count("|") > 10, f"the table `{name}` is empty"
+        bodies = re.findall(rf"<!-- {name}: begin -->(.*?)<!-- {name}: end -->", pages, re.DOTALL)
+        assert bodies, f"the table `{name}` is nowhere"
+        for body in bodies:
+            assert body.count("|") > 10, f"the table `{name}` is empty"
 
 
 def test_every_test_that_the_feature_table_names_is_there() -> None:

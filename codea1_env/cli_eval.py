@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,8 +64,8 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
                         "its rows; may be given several times")  # fmt: skip
     parser.add_argument("--n", dest="samples", metavar="N", type=int, default=PAPER_SAMPLES, help="answers to each "
                         f"request, >= 1 (paper and default: {PAPER_SAMPLES})")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="DIR", type=Path, required=True, help="where everything goes; a run "
-                        "that stands there already goes on")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where everything goes; a run that stands "
+                        "there already goes on (default: eval-SEAT-PLAYER, here)")  # fmt: skip
     parser.add_argument("--limit", metavar="N", type=int, help="the first N problems of each set (default: all)")
     parser.add_argument("--suite-size", metavar="K", type=int, default=SUITE_SIZE, help="tests of a suite that count, "
                         f">= 1 (paper and default: {SUITE_SIZE})")  # fmt: skip
@@ -82,6 +83,8 @@ def _eval(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ConfigurationError(f"--{name} must be at least 1, got {value}")
+    if options.output is None:
+        options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
     plan = EvaluationPlan(options.seat, options.samples, options.suite_size, sampling_of(options), options.seed)
     if options.output.exists() and not options.output.is_dir():
         raise ConfigurationError(f"--output must be a directory or not exist, got {options.output}")
@@ -105,6 +108,7 @@ def _eval(options: argparse.Namespace) -> int:
             partial_file.replace(options.output / file)
     finally:
         lock.release()
+    _say(f"wrote {options.output}")
     print(text if options.json else table)
     return 0
 

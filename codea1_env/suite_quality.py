@@ -2,7 +2,8 @@
 
 This is how the field measures a Test LLM (`metrics.py`), not how the game pays one: a test counts as written, its
 stated value is never corrected, and a suite with one wrong test is not valid. A test that repeats a call is a test like
-any other. Every test is judged by the function itself, the problem's reference, under two hash seeds.
+any other. Every test is judged by the function itself, the problem's reference, under two hash seeds. A mutant has a
+tenth of a call's time, five times what the reference was seen to need at most; where that needs more, all of it.
 
 Does not promise anything about tests outside the strict grammar (`grammar.py`): they count as not correct.
 """
@@ -10,7 +11,7 @@ Does not promise anything about tests outside the strict grammar (`grammar.py`):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codea1_env.coverage import Covered, covered
 from codea1_env.duel import Status, Verdict
@@ -27,6 +28,8 @@ from codea1_env.validation import validate
 
 SUITE_SIZE = 5
 """k of pass@k and mut@k (paper: pass@5, mut@5)."""
+_REFERENCE_SHARE, _MUTANT_SHARE = 0.02, 0.1
+"""Of a call's time limit: what the reference must do with for its mutants to have the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,8 @@ class SuiteMeter:
         read = self._read(answers)
         matrices = self._matrices.of(problems)
         trials = [
-            Trial(problem, mutant.source, suite.correct)
-            for problem, suites, matrix in zip(problems, read, matrices, strict=True)
+            Trial(tried, mutant.source, suite.correct)
+            for tried, suites, matrix in zip(self._hurried(problems, read), read, matrices, strict=True)
             for suite in suites
             if _is_valid(suite)
             for mutant in matrix.mutants
@@ -99,6 +102,21 @@ class SuiteMeter:
                 rows.append(self._result(suite, len(matrix.mutants), killed, run, [place[c] for c in suite.calls]))
             found.append(Measured(tuple(rows), matrix))
         return found
+
+    def _hurried(self, problems: Sequence[Problem], read: Sequence[Sequence[_Read]]) -> list[Problem]:
+        """The problems with less time for a call, so that a mutant that hangs costs little; not the ones whose
+        reference itself needs much of it on one of these tests."""
+        correct = [tuple(dict.fromkeys(each for suite in suites for each in suite.correct)) for suites in read]
+        fast = [replace(problem, time_limit_s=_REFERENCE_SHARE * problem.time_limit_s) for problem in problems]
+        results = self._judge.try_programs(
+            [Trial(one, one.reference_solution or "", tests) for one, tests in zip(fast, correct, strict=True)]
+        )
+        return [
+            replace(problem, time_limit_s=_MUTANT_SHARE * problem.time_limit_s)
+            if result.executes and all(verdict is Verdict.PASS for verdict in result.verdicts)
+            else problem
+            for problem, result in zip(problems, results, strict=True)
+        ]
 
     def _read(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[_Read]]:
         """Every suite's first k tests, each judged as though it were alone."""

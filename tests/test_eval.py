@@ -261,6 +261,14 @@ def test_a_hugging_face_directory_is_measured_in_both_seats(tmp_path: Path, prob
         assert json.loads(first)["sets"]["mine"]["truncated"] > 0
 
 
+def test_without_a_directory_it_is_named_after_seat_and_player(
+    tmp_path: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("--player", "oracle", "--problems", problems, "--n", 1) == 0
+    assert (tmp_path / "eval-coder-oracle" / "results.json").is_file()
+
+
 def test_a_public_set_is_imported_once_and_several_sets_have_a_mean(
     tmp_path: Path, problems: Path, capsys: Any
 ) -> None:

@@ -80,3 +80,15 @@ def test_what_cannot_be_measured_is_an_error_and_no_measure(sandbox: LocalSandbo
     closed.close()
     with pytest.raises(SandboxError):
         SuiteMeter(closed).measure([(ABSOLUTE, ("assert f(1) == 1",))])
+
+
+def test_a_test_that_takes_long_kills_no_mutant_by_that(sandbox: LocalSandbox) -> None:
+    """f(6000000) takes the reference longer than a mutant has otherwise."""
+    source = "def f(x):\n    for y in range(x):\n        pass\n    unused = 1\n    return 0"
+    problem = Problem("slow", "q", "f", reference_solution=source, golden_tests=(TestCase("f(1)", "0"),))
+    (found,) = SuiteMeter(sandbox, suite_size=1).measure([(problem, ("assert f(6000000) == 0", "assert f(1) == 0"))])
+    slow, quick = found.suites
+    assert slow.is_valid
+    assert slow.killed == quick.killed == len(found.matrix.mutants)
+    equivalent = {mutant.change for mutant in found.matrix.equivalent}
+    assert {"1 to 2", "1 to 0", "for to for in ()"} <= equivalent

@@ -16,8 +16,16 @@ from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampl
 
 try:
     import vllm
+
+    try:
+        from vllm import exceptions as vllm_exceptions
+    except ImportError:  # an older version
+        vllm_exceptions = None
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("VLLMPlayer needs vLLM: pip install vllm; for a CPU see docs/vllm.md") from error
+
+# What a prompt that is too long raises: a ValueError in older versions, later an exception of vLLM's own.
+_REFUSALS = (ValueError, *([vllm_exceptions.VLLMValidationError] if vllm_exceptions else []))
 
 
 class VLLMPlayer:
@@ -41,7 +49,8 @@ class VLLMPlayer:
     ) -> list[list[Response]]:
         """`n` responses to each request; greedy ones are one response, n times.
 
-        Raises ConfigurationError for n < 1 and for a prompt that leaves no room for an answer.
+        Raises ConfigurationError for n < 1 and for a prompt that leaves no room for an answer; one that leaves less
+        than `max_tokens` is answered as far as there is room.
         """
         if n < 1:
             raise ConfigurationError(f"n must be at least 1, got {n}")
@@ -59,7 +68,7 @@ class VLLMPlayer:
         messages = [self._prompt(request) for request in requests]
         try:
             answered = self._engine.chat(messages, asked, use_tqdm=False) if requests else []
-        except ValueError as error:
+        except _REFUSALS as error:
             raise ConfigurationError(f"{self.name} must have room for prompt and answer, got: {error}") from error
         return [[self._response(answer) for answer in each.outputs] * (n // count) for each in answered]
 

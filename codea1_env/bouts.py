@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeVar
 
 from codea1_env.duel import Duel, JudgedReplay, Verdict
 from codea1_env.judge import Expectation, Trial, TrialResult
@@ -19,6 +20,8 @@ from codea1_env.rewards import RewardConfig, coder_reward, suite_terms
 from codea1_env.scores import CodeScore, Match, MatchScore, SuiteScore
 from codea1_env.tester_rewards import Group, best_solution, suite_reward, union_reward
 from codea1_env.validation import ValidatedTest
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ class _Tried:
     replays: tuple[JudgedReplay, ...]
     suites: tuple[tuple[Verdict, ...], ...]
     """Its own suites, or all of the question's; verdicts on the tests that count."""
+    returned: tuple[tuple[str, ...], ...]
+    """What it returned there, for display."""
     as_written: tuple[tuple[Verdict, ...], ...]
     is_right: bool
 
@@ -101,13 +106,14 @@ def _take(
     everything = sum(map(len, bout.rows))
     first = next(results)
     replays = zip(bout.replays, first.verdicts, strict=True)
-    suites = tuple(next(results).verdicts for _ in range(everything if config.runs_union else len(row)))
+    suites = [next(results) for _ in range(everything if config.runs_union else len(row))]
     as_written = tuple(next(results).verdicts for _ in range(everything if config.runs_stated else 0))
     golden = next(results).verdicts if config.tester_reward == "cure" else ()
     return _Tried(
         first.executes,
         tuple(JudgedReplay(replay.case, verdict) for replay, verdict in replays),
-        suites,
+        tuple(suite.verdicts for suite in suites),
+        tuple(suite.returned for suite in suites),
         as_written,
         bool(golden) and all(verdict is Verdict.PASS for verdict in golden),
     )
@@ -117,12 +123,13 @@ def _duels(bout: Bout, place: int, tried: _Tried, start: int) -> list[Duel]:
     """One program against the M suites that were written against it; its verdicts on them begin at `start`."""
     row = bout.rows[place]
     duels = []
-    for suite, response, found in zip(
-        row, bout.match.suites[place], tried.suites[start : start + len(row)], strict=True
+    own = slice(start, start + len(row))
+    for suite, response, found, returned in zip(
+        row, bout.match.suites[place], tried.suites[own], tried.returned[own], strict=True
     ):
         tests = tuple(
-            dataclasses.replace(test.test, verdict=verdict)
-            for test, verdict in zip(suite, _placed(suite, found), strict=True)
+            dataclasses.replace(test.test, verdict=verdict, returned=text or "")
+            for test, verdict, text in zip(suite, _placed(suite, found), _placed(suite, returned), strict=True)
         )
         share = nonprintable_share(response)
         problem_id = bout.match.problem.problem_id
@@ -163,10 +170,10 @@ def _counting(suite: Sequence[ValidatedTest]) -> tuple[Expectation, ...]:
     return tuple(test.expectation for test in suite if test.expectation is not None)
 
 
-def _placed(suite: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> tuple[Verdict | None, ...]:
-    """One verdict for each test of the suite, None where the test does not count."""
-    found = iter(verdicts)
-    return tuple(next(found) if test.expectation is not None else None for test in suite)
+def _placed(suite: Sequence[ValidatedTest], found: Sequence[Found]) -> tuple[Found | None, ...]:
+    """What was found for each test of the suite, None where the test does not count."""
+    remaining = iter(found)
+    return tuple(next(remaining) if test.expectation is not None else None for test in suite)
 
 
 def _passes(suite: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> tuple[bool, ...]:

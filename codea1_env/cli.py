@@ -70,6 +70,7 @@ def _parser() -> Parser:
         cli_sandbox,
         cli_score,
         cli_tournament,
+        cli_view,
     )
     from codea1_env.cli_common import Parser, add_command, add_debug
 
@@ -93,6 +94,8 @@ def _parser() -> Parser:
          cli_tournament.DESCRIPTION, cli_tournament.EXAMPLES),
         ("eval", "one player measured on problem sets, as the paper's tables are", cli_eval.add_eval,
          cli_eval.DESCRIPTION, cli_eval.EXAMPLES),
+        ("view", "duels on one page, with why each reward", cli_view.add_view, cli_view.DESCRIPTION,
+         cli_view.EXAMPLES),
         ("report", "a page of training runs, side by side", cli_report.add_report, cli_report.DESCRIPTION,
          cli_report.EXAMPLES),
         ("data", "problem files of public problem sets", cli_data.add_data, "", ""),

@@ -58,6 +58,8 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--execution-cache-mb", metavar="kB", type=int, default=EXECUTION_CACHE_MB, help="MiB of "
                         "outcomes that each process remembers: what a program was asked before is not run again; no "
                         f"score depends on it; 0 turns it off (default: {EXECUTION_CACHE_MB})")  # fmt: skip
+    parser.add_argument("--details", action="store_true", help="write question, programs, what they returned and each "
+                        "test's pay as well, for `codea1 view`")  # fmt: skip
     parser.add_argument("--book", metavar="PATH", type=Path, help="Mistake Book to replay from; updated in the order "
                         "of the input and written back at the end; made where it does not exist")  # fmt: skip
 
@@ -91,6 +93,7 @@ def _score(options: argparse.Namespace) -> int:
         options.workers,
         reverse_order=options.reverse_order,
         execution_cache_mb=options.execution_cache_mb,
+        details=options.details,
     )
     book = None
     if options.book is not None:

@@ -5,7 +5,7 @@ Does not promise anything about how it came about: `judge.py` fills it in, `rewa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from codea1_env.problems.problem import TestCase
@@ -57,6 +57,8 @@ class JudgedTest:
     """Canonical source of the value that was used: the reference's. None where there is none."""
     verdict: Verdict | None
     """None where the test was not run on the solution."""
+    returned: str = field(default="", compare=False)
+    """For display: what the solution returned or raised where it failed (`returned.py`), else empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codea1_env.bounded_cache import bytes_of
 from codea1_env.duel import Verdict
@@ -20,6 +20,7 @@ from codea1_env.grammar import WrittenTest
 from codea1_env.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain, limits_of, with_imports
 from codea1_env.problems.problem import Problem
 from codea1_env.pure_expressions import Reason
+from codea1_env.returned import returned_text
 from codea1_env.sandbox.protocol import (
     CallsJob,
     ExpressionsJob,
@@ -86,6 +87,8 @@ class TrialResult:
     """The program loads within its limits and defines a callable entry point."""
     verdicts: tuple[Verdict, ...]
     """One per expectation."""
+    returned: tuple[str, ...] = field(default=(), compare=False)
+    """One per expectation, for display: what a failing call came to; empty for one that passes."""
 
 
 class Judge:
@@ -161,15 +164,24 @@ class Judge:
         jobs = [_job(trial, tuple(dict.fromkeys(e.arguments for e in trial.expectations))) for trial in trials]
         results = self._execution.run(jobs)
         judged = []
+        seen = []
         for trial, job, result in zip(trials, jobs, results, strict=True):
             found = dict(zip(job.calls, _outcomes(result, len(job.calls)), strict=True))
-            judged.append(
-                [self._verdict(trial, expected, found[expected.arguments]) for expected in trial.expectations]
-            )
-        self._confirm(trials, results, judged)
-        return [TrialResult(result.loaded, tuple(row)) for result, row in zip(results, judged, strict=True)]
+            seen.append([found[expected.arguments] for expected in trial.expectations])
+            judged.append([self._verdict(trial, *pair) for pair in zip(trial.expectations, seen[-1], strict=True)])
+        self._confirm(trials, results, judged, seen)
+        return [
+            TrialResult(result.loaded, tuple(verdicts), tuple(map(_returned, verdicts, outcomes)))
+            for result, verdicts, outcomes in zip(results, judged, seen, strict=True)
+        ]
 
-    def _confirm(self, trials: Sequence[Trial], results: Sequence[JobResult], judged: list[list[Verdict]]) -> None:
+    def _confirm(
+        self,
+        trials: Sequence[Trial],
+        results: Sequence[JobResult],
+        judged: list[list[Verdict]],
+        seen: list[list[Outcome]],
+    ) -> None:
         """Run every failing call of a program that may keep state alone, so that no earlier call can be to blame.
 
         Where that turns a failure into a pass, or the other order of calls a pass into a failure, the program's answers
@@ -183,7 +195,7 @@ class Judge:
         ]
         unconfirmed = (Verdict.FAIL, Verdict.ERROR, Verdict.CRASH)
         failing = [(i, at) for i in doubtful for at, verdict in enumerate(judged[i]) if verdict in unconfirmed]
-        self._judge_alone(trials, failing, judged)
+        self._judge_alone(trials, failing, judged, seen)
         confirmed = set(failing)
         dependent = dict.fromkeys(i for i, at in failing if judged[i][at] is Verdict.PASS)
         if self._reverse_order:
@@ -195,7 +207,7 @@ class Judge:
             for at, verdict in enumerate(judged[i])
             if (i, at) not in confirmed or verdict is Verdict.PASS
         ]
-        self._judge_alone(trials, others, judged)
+        self._judge_alone(trials, others, judged, seen)
 
     def _unrepeated(self, trials: Sequence[Trial], chosen: Sequence[int], judged: list[list[Verdict]]) -> list[int]:
         """Those of `chosen` whose passing calls do not all pass in a fresh process that has them in reverse order."""
@@ -216,18 +228,27 @@ class Judge:
         return unrepeated
 
     def _judge_alone(
-        self, trials: Sequence[Trial], chosen: Sequence[tuple[int, int]], judged: list[list[Verdict]]
+        self,
+        trials: Sequence[Trial],
+        chosen: Sequence[tuple[int, int]],
+        judged: list[list[Verdict]],
+        seen: list[list[Outcome]],
     ) -> None:
         """Replace the verdict on each (trial, expectation) of `chosen` by that of a process of its own, a new one."""
         jobs = [_job(trials[i], (trials[i].expectations[at].arguments,)) for i, at in chosen]
         for (i, at), result in zip(chosen, self._sandbox.run(jobs) if jobs else [], strict=True):
-            judged[i][at] = self._verdict(trials[i], trials[i].expectations[at], _outcomes(result, 1)[0])
+            seen[i][at] = _outcomes(result, 1)[0]
+            judged[i][at] = self._verdict(trials[i], trials[i].expectations[at], seen[i][at])
 
     def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
         tolerance = max(self._tolerance, trial.problem.tolerance)
         return Verdict.PASS if same_value(expectation.value, outcome.value, tolerance) else Verdict.FAIL
+
+
+def _returned(verdict: Verdict, outcome: Outcome) -> str:
+    return "" if verdict is Verdict.PASS else returned_text(outcome)
 
 
 def _may_keep_state(trial: Trial) -> bool:

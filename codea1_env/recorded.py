@@ -3,8 +3,12 @@
     in   problem_id, question, entry_point, reference_solution, codes: [response], suites: [[response, ...] per code]
     out  problem_id, codes: [{executes, reward}], suites: [[{reward, validity, adversarial, tests, terms, replays}]]
 
+With details, for `codea1 view`, the output says more: question, entry_point, reference_solution and config; each code's
+program; of each test what the program returned where it failed, and the test's own part of the reward, `pay`.
+
 `schema` is 1: these fields are frozen, optional ones may be added. Does not keep files open or decide the order of
-work: see `scoring.py`.
+work: see `scoring.py`. Does not promise the same bytes twice with details: what a program that answers by chance
+returned is among them.
 """
 
 from __future__ import annotations
@@ -14,8 +18,11 @@ import json
 from typing import Any
 
 from codea1_env.arena import Match, MatchScore, SuiteScore
+from codea1_env.book_files import packed
 from codea1_env.errors import FormatError
 from codea1_env.problems.problem import Problem
+from codea1_env.rewards import RewardConfig
+from codea1_env.tester_rewards import per_test_rewards
 
 SCHEMA = 1
 _PROBLEM_FIELDS = ("problem_id", "question", "entry_point", "reference_solution")
@@ -56,18 +63,42 @@ def problem_id_of(line: bytes) -> str | None:
 
 def write_score(score: MatchScore) -> bytes:
     """One output line, newline included. The same score gives the same bytes."""
-    record = {
-        "schema": SCHEMA,
-        "problem_id": score.problem_id,
-        "codes": [{"executes": code.executes, "reward": code.reward} for code in score.codes],
-        "suites": [[_suite(suite) for suite in row] for row in score.suites],
-    }
-    return _line(record)
+    return _line(_score(score))
+
+
+def write_detailed_score(score: MatchScore, problem: Problem, config: RewardConfig) -> bytes:
+    """The output line with details, for a reader who has nothing else. `config`: the score was paid by it."""
+    record = detailed_score(score, config)
+    for code, scored in zip(record["codes"], score.codes, strict=True):
+        code["program"] = packed(scored.program)
+    known = {name: getattr(problem, name) for name in ("question", "entry_point", "reference_solution")}
+    return _line(record | known | {"config": dataclasses.asdict(config)})
+
+
+def detailed_score(score: MatchScore, config: RewardConfig) -> dict[str, Any]:
+    """The score as plain data: the fields of an output line, and for each test `returned` and `pay`."""
+    record = _score(score)
+    for row, scored_row in zip(record["suites"], score.suites, strict=True):
+        for suite, scored in zip(row, scored_row, strict=True):
+            pays = per_test_rewards(scored.duel, config, scored.group) if scored.terms else None
+            for place, (test, judged) in enumerate(zip(suite["tests"], scored.duel.tests, strict=True)):
+                test["returned"] = judged.returned
+                test["pay"] = pays[place].reward if pays else None
+    return record
 
 
 def write_error(number: int, message: str) -> bytes:
     """The output line that stands for input line `number` (from 1) where it could not be scored."""
     return _line({"line": number, "error": message})
+
+
+def _score(score: MatchScore) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "problem_id": score.problem_id,
+        "codes": [{"executes": code.executes, "reward": code.reward} for code in score.codes],
+        "suites": [[_suite(suite) for suite in row] for row in score.suites],
+    }
 
 
 def _suite(suite: SuiteScore) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
     {"codea1_recording": 1, "codea1": VERSION}            the header; the number is the schema's
     {"problem": {...}}                                    a problem, once, before its first match
-    {"match": {problem, config, codes, suites, replays, rewards}}
+    {"match": {problem, config, codes, suites, replays, rewards, score}}
 
 `replays` are the Mistake Book's tests as they stood when the match was played, so that a match is replayed by itself,
-in any order. A recording of another version of codea1 is read as long as the schema is known; where the rules of
-scoring have changed since, the replay says which rewards differ. Does not record observations or who the players were.
+in any order. `score` says how the rewards came about, test by test (`recorded.detailed_score`, long texts cut); it is
+for readers, and may be left out. A recording of another version of codea1 is read as long as the schema is known; where
+the rules of scoring have changed since, the replay says which rewards differ. Does not record observations or who the
+players were.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from codea1_env.book_files import packed, unpacked
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.recorded import detailed_score
+from codea1_env.returned import cut
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.scores import Match, MatchScore
@@ -32,6 +36,9 @@ from codea1_env.scores import Match, MatchScore
 SCHEMA = 1
 _HEADER = "codea1_recording"
 _MATCH_FIELDS = frozenset(("problem", "config", "codes", "suites", "replays", "rewards"))
+_SCORE = "score"
+_MOST_TEXT = 1 << 12
+"""Characters of each text of a score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,8 @@ class RecordedMatch:
     replays: tuple[TestCase, ...]
     """Mistake Book tests that every program of the match was tried on."""
     rewards: Rewards
+    score: Mapping[str, Any] | None = None
+    """Of `recorded.detailed_score`, unchecked; None where it was left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +90,14 @@ class Replayed:
 class Recorder:
     """Appends matches to a file; give `write` to `Arena(on_score=...)`. A context manager that closes the file."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, scores: bool = True) -> None:
         """A new file, or one that a recorder began: half a line at its end, of a process that was killed, is removed.
 
+        `scores`: write down how each reward came about, for `codea1 view`; the file is two to three times as large.
         Raises ConfigurationError for another file, and OSError.
         """
         self._path = Path(path)
+        self._scores = scores
         self._known: set[str] = set()
         if self._path.exists() and self._path.stat().st_size:
             self._continue()
@@ -102,16 +113,7 @@ class Recorder:
             if name not in self._known:
                 self._append({"problem": json.loads(match.problem.to_json())})
                 self._known.add(name)
-            replays = next((row[0].duel.replays for row in score.suites if row), ())
-            record = {
-                "problem": name,
-                "config": dataclasses.asdict(config),
-                "codes": [packed(text) for text in match.codes],
-                "suites": [[packed(text) for text in row] for row in match.suites],
-                "replays": [[packed(each.case.call), packed(each.case.expected)] for each in replays],
-                "rewards": dataclasses.asdict(Rewards.of(score)),
-            }
-            self._append({"match": record})
+            self._append({"match": _plain(match, score, config, with_score=self._scores)})
         self._file.flush()
 
     def close(self) -> None:
@@ -160,10 +162,36 @@ def read_recording(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[Recorde
 def replay(matches: Iterator[RecordedMatch] | Sequence[RecordedMatch], sandbox: Sandbox) -> Iterator[Replayed]:
     """Play every match again, by itself. Raises SandboxError where infrastructure fails now."""
     for recorded in matches:
-        book = MistakeBook()
-        book.record(recorded.match.problem.problem_id, (), recorded.replays)
-        (score,) = Arena(sandbox, recorded.config, book).play([recorded.match], update_book=False)
-        yield Replayed(recorded, Rewards.of(score))
+        yield Replayed(recorded, Rewards.of(score_again(recorded, sandbox)))
+
+
+def score_again(recorded: RecordedMatch, sandbox: Sandbox) -> MatchScore:
+    """Play a match by itself, with the book's tests of its time; no rewards where infrastructure fails now."""
+    book = MistakeBook()
+    book.record(recorded.match.problem.problem_id, (), recorded.replays)
+    (score,) = Arena(sandbox, recorded.config, book).play([recorded.match], update_book=False)
+    return score
+
+
+def _plain(match: Match, score: MatchScore, config: RewardConfig, *, with_score: bool) -> dict[str, object]:
+    replays = next((row[0].duel.replays for row in score.suites if row), ())
+    record: dict[str, object] = {
+        "problem": match.problem.content_hash,
+        "config": dataclasses.asdict(config),
+        "codes": [packed(text) for text in match.codes],
+        "suites": [[packed(text) for text in row] for row in match.suites],
+        "replays": [[packed(each.case.call), packed(each.case.expected)] for each in replays],
+        "rewards": dataclasses.asdict(Rewards.of(score)),
+    }
+    return record | {_SCORE: _cut(detailed_score(score, config))} if with_score else record
+
+
+def _cut(score: dict[str, Any]) -> dict[str, Any]:
+    """The score with what a reader would not read to its end cut short: a value may have a MiB."""
+    for suite in (suite for row in score["suites"] for suite in row):
+        for texts in (*suite["tests"], *suite["replays"]):
+            texts.update({name: cut(text, _MOST_TEXT) for name, text in texts.items()})
+    return score
 
 
 def _records(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -188,8 +216,12 @@ def _records(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[tuple[int, di
 
 
 def _match(number: int, record: Any, problems: Mapping[str, Problem]) -> RecordedMatch:
-    if not isinstance(record, dict) or set(record) != _MATCH_FIELDS:
-        raise FormatError(f"a match must have exactly the fields {sorted(_MATCH_FIELDS)}, got {record!r:.200}")
+    if not isinstance(record, dict) or set(record) - {_SCORE} != _MATCH_FIELDS:
+        raise FormatError(
+            f"a match must have exactly the fields {sorted(_MATCH_FIELDS)}, and may have {_SCORE}, got {record!r:.200}"
+        )
+    if not isinstance(record.get(_SCORE), dict | None):
+        raise FormatError(f"score must be an object, got {record[_SCORE]!r:.200}")
     if record["problem"] not in problems:
         raise FormatError(f"a match must come after its problem, got none with hash {record['problem']!r}")
     read = _reader(number)
@@ -207,6 +239,7 @@ def _match(number: int, record: Any, problems: Mapping[str, Problem]) -> Recorde
         RewardConfig(**record["config"]),
         tuple(TestCase(read(call, "replays"), read(expected, "replays")) for call, expected in record["replays"]),
         Rewards(tuple(rewards["codes"]), tuple(map(tuple, rewards["suites"]))),
+        record.get(_SCORE),
     )
 
 

@@ -23,7 +23,7 @@ from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, Unus
 from codea1_env.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems.problem import TestCase
-from codea1_env.recorded import problem_id_of, read_match, write_error, write_score
+from codea1_env.recorded import problem_id_of, read_match, write_detailed_score, write_error, write_score
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.interrupts import interrupts_later
@@ -63,6 +63,8 @@ class ScoringPlan:
     """MiB of outcomes that each worker remembers across lines; 0: none."""
     rate_tests: bool = False
     """Report every valid test's quality to the book; `score_lines` asks the book whether it wants it."""
+    details: bool = False
+    """Write programs, and what they returned, beside the scores (`recorded.py`)."""
 
 
 def score_lines(lines: Iterable[bytes], plan: ScoringPlan, book: MistakeBook | None = None) -> Iterator[ScoredLine]:
@@ -247,7 +249,7 @@ class _Worker:
 
     def __init__(self, plan: ScoringPlan) -> None:
         sandbox = open_sandbox(plan.sandbox, address=plan.address)
-        self._rate = plan.rate_tests
+        self._rate, self._details = plan.rate_tests, plan.details
         self._arena = Arena(
             sandbox, plan.config, reverse_order=plan.reverse_order, execution_cache_mb=plan.execution_cache_mb
         )
@@ -261,7 +263,8 @@ class _Worker:
         except (ConfigurationError, FormatError, UnusableReference) as error:
             return ScoredLine(number, write_error(number, str(error)), str(error))
         changes = book_changes(score, rate=self._rate)
-        return ScoredLine(number, write_score(score), _failure(score), _verdicts(score), changes)
+        output = write_detailed_score(score, match.problem, self._arena.config) if self._details else write_score(score)
+        return ScoredLine(number, output, _failure(score), _verdicts(score), changes)
 
     def __enter__(self) -> _Worker:
         return self

@@ -29,7 +29,7 @@ LAYERS = [
         "mutator",
     },
     {"duel", "equality", "bounded_cache", "book_files", "book_policies", "metrics", "estimates"},
-    {"oracle", "execution"},
+    {"oracle", "execution", "returned"},
     {"judge", "prompts"},
     {"rewards", "tester_rewards", "mistake_book"},
     {"validation"},
@@ -37,8 +37,8 @@ LAYERS = [
     {"scores"},
     {"bouts"},
     {"arena"},
-    {"tester_book", "recording", "ratings", "diagnostics"},
-    {"players", "recorded", "scoring", "spaces", "rendering", "self_test", "self_test_programs", "doctor", "importing"},
+    {"tester_book", "recorded", "recording", "ratings", "diagnostics"},
+    {"players", "scoring", "spaces", "rendering", "self_test", "self_test_programs", "doctor", "importing"},
     {"game_arguments", "episode", "tournament", "mutation", "coverage"},
     {"suite_quality"},
     {"player_evaluation"},
@@ -46,7 +46,7 @@ LAYERS = [
     {"discrete"},
     {"testing"},
     {"training", "adapters"},
-    {"report"},
+    {"report", "viewer"},
     {"cli_common", "cli_players"},
     {
         "cli",
@@ -60,6 +60,7 @@ LAYERS = [
         "cli_sandbox",
         "cli_score",
         "cli_tournament",
+        "cli_view",
     },
 ]
 HEAVY = {
@@ -181,6 +182,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
         "sandbox/inside/zygote.py",
         "sandbox/Dockerfile",
         "training/configs/7b.yaml",
+        "viewer/page.html",
+        "viewer/main.js",
+        "viewer/theme.css",
     ):
         assert f"codea1_env/{needed}" in names
 

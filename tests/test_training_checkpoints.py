@@ -170,6 +170,17 @@ def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) ->
         assert run.checkpoint("coder") == tmp_path / "coder" / "checkpoint-2"
 
 
+def test_a_resumed_run_forgets_the_duels_that_it_plays_again(tmp_path: Path) -> None:
+    with a_run(tmp_path):
+        save(tmp_path / "coder", 1)
+        save(tmp_path / "tester", 1)
+    (tmp_path / "duels").mkdir()
+    for name in ("round-1.jsonl", "round-2.jsonl", "round-10.jsonl", "round-1.jsonl.partial", "notes.txt"):
+        (tmp_path / "duels" / name).touch()
+    with a_run(tmp_path, resume=True):
+        assert sorted(file.name for file in (tmp_path / "duels").iterdir()) == ["notes.txt", "round-1.jsonl"]
+
+
 def test_a_finished_run_that_is_resumed_does_not_count_its_last_evaluation_twice(tmp_path: Path) -> None:
     with a_run(tmp_path) as run:
         run.log("round", 2, {"value": 1.0})

@@ -121,6 +121,11 @@ def _parser(description: str) -> argparse.ArgumentParser:
         "preset's, 3",
     )
     add(
+        "--keep-duels",
+        metavar="N",
+        help="questions a round whose games are kept for `codea1 view`, 0 to 4096. Default: the preset's, 1",
+    )
+    add(
         "--resume",
         metavar="DIR",
         type=Path,
@@ -210,10 +215,11 @@ def _model_of(directory: Path) -> Path:
 
 def _with_rounds(preset: Preset, given: argparse.Namespace) -> Preset:
     changes: dict[str, Any] = {}
-    for name in ("rounds", "save_rounds", "keep_checkpoints"):
+    ranges = dict.fromkeys(("rounds", "save_rounds", "keep_checkpoints"), (1, 1000000))
+    for name, (low, high) in (ranges | {"keep_duels": (0, 4096)}).items():
         value = getattr(given, name)
         if value is not None:
-            changes[name] = _whole("--" + name.replace("_", "-"), value, 1, 1_000_000)
+            changes[name] = _whole("--" + name.replace("_", "-"), value, low, high)
     return dataclasses.replace(preset, **changes)
 
 

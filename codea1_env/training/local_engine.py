@@ -64,7 +64,9 @@ class LocalEngine:
     def rendezvous(self) -> Rendezvous:
         """The meeting point of a run with two seats."""
         shape = self._run.preset.round
-        self._rendezvous = Rendezvous(self.arena, shape, self.log_round, released=self._baton.released)
+        self._rendezvous = Rendezvous(
+            self.arena, shape, self.log_round, released=self._baton.released, duels=self._run.duels
+        )
         return self._rendezvous
 
     def save_book(self) -> None:

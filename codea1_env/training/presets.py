@@ -69,6 +69,8 @@ class Preset:
     other one hangs."""
     keep_checkpoints: int = 3
     """Checkpoints kept of each seat: of the last rounds that are complete for all seats."""
+    keep_duels: int = 1
+    """Questions a round whose games are kept in the run's directory, for `codea1 view`; 0: none. Runs of two seats."""
     differences: tuple[str, ...] = ()
     """Where the preset departs from the paper, in words; written into the run's configuration."""
     problems: ProblemsPreset | ProblemFiles = field(default_factory=ProblemsPreset)
@@ -97,6 +99,12 @@ class Preset:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1_000_000:
                 raise ConfigurationError(f"{name} must be a whole number in [1, 1000000], got {value!r}")
+        if (
+            not isinstance(self.keep_duels, int)
+            or isinstance(self.keep_duels, bool)
+            or not 0 <= self.keep_duels <= 4096
+        ):
+            raise ConfigurationError(f"keep_duels must be a whole number in [0, 4096], got {self.keep_duels!r}")
         for name, kinds in KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 names = " or ".join(kind.__name__ for kind in kinds)

@@ -28,6 +28,7 @@ book.jsonl       the Mistake Book at the end: per question the tests that progra
 hidden_tests.json
                  which hidden tests of the held-out problems the coder passed, by rounds done: bits of hexadecimal
                  numbers, the first test lowest
+duels/           round-N.jsonl: games of some questions of each round, as recordings; `codea1 view` shows them
 summary.json     base against trained, with intervals over held-out problems, and the cost
 curves.png       evaluations and rounds; tensorboard/ holds the same numbers
 failure.txt      where the last start failed under the engine ray: the first cause with its traceback

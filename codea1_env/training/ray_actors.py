@@ -21,6 +21,7 @@ from codea1_env.errors import SeatFailed
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems.problem import Problem, TestCase
 from codea1_env.sandbox import Sandbox
+from codea1_env.training.duel_sample import DuelSample
 from codea1_env.training.presets import Preset
 from codea1_env.training.ray_handles import ArenaHandle, Record, answer, failure
 from codea1_env.training.rendezvous import Rendezvous
@@ -56,9 +57,14 @@ class _OneAtATime(Arena):
 class ArenaActor:
     """The arena, its sandbox and the seats' meeting point; and the box in which records wait to be written."""
 
-    def __init__(self, preset: Preset, book: MistakeBook, make_sandbox: Callable[[], Sandbox]) -> None:
+    def __init__(
+        self, preset: Preset, book: MistakeBook, make_sandbox: Callable[[], Sandbox], duels: DuelSample
+    ) -> None:
+        """On the machine of the run's directory, where `duels` writes."""
         self._arena = _OneAtATime(make_sandbox(), preset.reward, book)
-        self._meeting = Rendezvous(self._arena, preset.round, self._log_round, patience_s=preset.patience_s)
+        self._meeting = Rendezvous(
+            self._arena, preset.round, self._log_round, patience_s=preset.patience_s, duels=duels
+        )
         self._stop_asked = False
         self._cause: SeatFailed | None = None
         self._changed = threading.Condition()

@@ -92,7 +92,7 @@ class RayEngine:
             ray.get_runtime_context().get_node_id(), soft=False
         )
         options = {"num_cpus": 0, "max_concurrency": CALLS_AT_ONCE, "scheduling_strategy": here}
-        self._actor = ray.remote(ArenaActor).options(**options).remote(run.preset, run.book(), make_sandbox)
+        self._actor = ray.remote(ArenaActor).options(**options).remote(run.preset, run.book(), make_sandbox, run.duels)
         self.arena = ArenaHandle(self._actor, run.preset.reward)
         self.log_round = LogHandle(self._actor)
         try:

@@ -11,10 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TypeVar
 
-from codea1_env.arena import Arena
+from codea1_env.arena import Arena, Match, MatchScore
 from codea1_env.errors import Codea1Error
+from codea1_env.training.duel_sample import DuelSample
 from codea1_env.training.overlap import PartScorer
 from codea1_env.training.presets import RoundPreset
 from codea1_env.training.round_rules import RoundRules
@@ -47,8 +49,10 @@ class Rendezvous:
         *,
         patience_s: float | None = None,
         released: Callable[[], AbstractContextManager[None]] = nullcontext,
+        duels: DuelSample | None = None,
     ) -> None:
         """`on_score`: told a round's metrics. `released`: entered while a seat waits, to let the other one work.
+        `duels`: keeps some of the games; None: none.
 
         `patience_s`: after which a seat that waits takes the other one to hang, and raises RendezvousClosed; None:
         never.
@@ -58,6 +62,7 @@ class Rendezvous:
         self._on_score = on_score
         self._patience_s = patience_s
         self._released = released
+        self._duels = duels
         self._scorer = PartScorer(arena)
         self._changed = threading.Condition()
         self._attacks: tuple[int, tuple[Attack, ...]] | None = None
@@ -107,7 +112,7 @@ class Rendezvous:
             rules=rules,
             round_index=round_index,
             past=past,
-            play=self._scorer.play,
+            play=partial(self._play, round_index),
         )
         require_scores(round_index, score.coder)
         exposed = time.perf_counter() - start
@@ -139,6 +144,12 @@ class Rendezvous:
             self._cause = self._cause or cause
             self._changed.notify_all()
         self._scorer.close()
+
+    def _play(self, round_index: int, matches: Sequence[Match]) -> list[MatchScore]:
+        scores = self._scorer.play(matches)
+        if self._duels is not None:
+            self._duels.keep(round_index, matches, scores, self.arena.config)
+        return scores
 
     def _wait(self, slot: Callable[[], tuple[int, Brought] | None], round_index: int) -> Brought:
         with self._released(), self._changed:

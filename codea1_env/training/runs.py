@@ -22,6 +22,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.arguments import CONFIG_FILE, Arguments
 from codea1_env.training.callbacks import SeatRun
 from codea1_env.training.checkpoints import delete, latest_common, rounds_of, write_whole
+from codea1_env.training.duel_sample import FOLDER, DuelSample
 from codea1_env.training.hidden_tests import HIDDEN, HiddenRecord
 from codea1_env.training.provenance import FILES, problems_hash, this_start
 from codea1_env.training.run_lock import RunLock
@@ -53,6 +54,7 @@ class Run:
         self.ray_address = arguments.ray_address
         self._tester = arguments.tester
         self.seats = tuple(seats)
+        self.duels = DuelSample(self.directory.resolve() / FOLDER, self.preset.keep_duels)
         self._writing = threading.Lock()
         self.directory.mkdir(parents=True, exist_ok=True)
         self._lock = RunLock(self.directory, alone=True)
@@ -168,6 +170,7 @@ class Run:
         if (self.directory / METRICS).exists():
             kept = [record for record in self.records() if rounds and self._is_done(record, rounds)]
             write_whole(self.directory / METRICS, "".join(json.dumps(record) + "\n" for record in kept))
+        self.duels.forget_after(rounds)
         for seat, output in self._outputs().items():
             kept_step = _step(self._checkpoints[seat]) if self._checkpoints else 0
             for checkpoint in output.glob("checkpoint-*"):

@@ -1,0 +1,78 @@
+"""The command `codea1 view`: duels on one HTML page.
+
+Exit codes: 0 the page is written, 1 the input cannot be read to its end, 2 wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.viewer import Found, make_page, read_games
+
+DEFAULT_LIMIT = 20_000
+DESCRIPTION = (
+    "Write one HTML page that shows duels: question, program, suite, every verdict, and every term of both rewards. It "
+    "needs no network and no other file, and nothing that a program says can run in it."
+)
+EXAMPLES = """\
+examples:
+  codea1 view runs/mini-seed0
+  codea1 view games.jsonl -o games.html
+  codea1 score recorded.jsonl -o scored.jsonl --details && codea1 view scored.jsonl
+
+What a file does not hold is said on the page. --execute plays recorded games again in the sandbox and shows what they
+come to now, also for recordings that were written without scores.
+"""
+
+
+def add_view(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.set_defaults(run=_view)
+    parser.add_argument("input", metavar="RUN_OR_FILE", type=Path, help="a training run's directory, the output of "
+                        "`codea1 score`, or a recording of games")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes (default: the "
+                        "input's name with .html, in the working directory)")  # fmt: skip
+    parser.add_argument("--limit", metavar="N", type=int, default=DEFAULT_LIMIT, help="most duels on the page, >= 1; "
+                        f"of more, games are left out evenly (default: {DEFAULT_LIMIT})")  # fmt: skip
+    parser.add_argument("--execute", action="store_true", help="play recorded games again instead of showing what is "
+                        "written about them")  # fmt: skip
+    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where --execute runs programs (default: "
+                        "local)")  # fmt: skip
+
+
+def _view(options: argparse.Namespace) -> int:
+    if options.limit < 1:
+        raise ConfigurationError(f"--limit must be at least 1, got {options.limit}")
+    source = options.input.resolve()
+    output = options.output or Path(f"{source.stem if source.is_file() else source.name}.html")
+    if output.exists() and (not output.is_file() or (source.is_file() and output.samefile(source))):
+        raise ConfigurationError(f"--output must be a regular file other than the input, or not exist, got {output}")
+    if not output.resolve().parent.is_dir():
+        raise ConfigurationError(f"--output must be a file in an existing directory, got {output}")
+    if options.execute:
+        with open_sandbox(options.sandbox) as sandbox:
+            found = read_games(options.input, options.limit, sandbox)
+    else:
+        found = read_games(options.input, options.limit)
+    partial = output.with_name(output.name + ".partial")
+    partial.write_bytes(make_page(source.name, found.games, _note(found)))
+    os.replace(partial, output)
+    if found.unjudged:
+        print(f"{found.unjudged} games have no verdicts in {options.input}; --execute finds them out", file=sys.stderr)
+    print(f"wrote {output}: {found.duels} duels, {output.stat().st_size / 1e6:.1f} MB{_also(found)}", file=sys.stderr)
+    return 0
+
+
+def _note(found: Found) -> str:
+    return _also(found).removeprefix("; ")
+
+
+def _also(found: Found) -> str:
+    """What is not on the page."""
+    left_out = f"; every {found.stride}th game of {found.seen} duels" if found.stride > 1 else ""
+    return left_out + (f"; {found.failed} lines could not be scored" if found.failed else "")

@@ -1,0 +1,10 @@
+"""The viewer: duels on one self-contained HTML page (`codea1 view`).
+
+`sources.py` reads files, `games.py` brings a match into the page's form, `page.py` puts the page together from the
+plain scripts and style sheets beside it: there is no build step.
+"""
+
+from codea1_env.viewer.page import make_page
+from codea1_env.viewer.sources import Found, read_games
+
+__all__ = ["Found", "make_page", "read_games"]

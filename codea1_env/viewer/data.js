@@ -1,0 +1,61 @@
+"use strict";
+// From the packed text in the page to duels. A duel is one program against one suite; a game is a question with all its
+// programs and suites. Field names are those of viewer/games.py. Does not check what Python has written.
+
+const STATUSES = {
+  kept: ["kept", "is valid as written"],
+  wrong_expected: ["wrong value", "states another value than the reference returns"],
+  duplicate: ["duplicate", "repeats a call of this suite"],
+  raises: ["raises", "asks for a call to which the reference returns no value"],
+  flaky: ["flaky", "asks for a call on which the reference does not repeat itself"],
+  rejected: ["rejected", "is no test by the grammar"],
+  surplus: ["surplus", "stands beyond the first K asserts"],
+  unknown: ["not judged", "the file holds no verdicts"],
+};
+const VERDICTS = { pass: "passes", fail: "fails", error: "raises", timeout: "times out", crash: "crashes" };
+const SIGNS = {
+  pass: "✓", fail: "✗", error: "!", timeout: "∞", crash: "†",
+  kept: "·", wrong_expected: "≠", duplicate: "=", raises: "↯", flaky: "~", rejected: "∅", surplus: "+", unknown: "?",
+};
+
+async function unpack() {
+  const packed = atob(document.getElementById("packed").content.textContent.trim());
+  const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+function test([source, status, reason, call, stated, expected, verdict, returned, pay]) {
+  return { source, status, reason, call, stated, expected, verdict, returned, pay };
+}
+
+// What a cell shows: the verdict where the test ran, else what became of the test.
+function face(each) {
+  return each.verdict || each.status;
+}
+
+// The games with their duels in one list, in the order of the file.
+function readGames(page) {
+  const duels = [];
+  page.games.forEach((game, place) => {
+    game.place = place;
+    game.programs.forEach((program, programPlace) => {
+      program.suites.forEach((suite, suitePlace) => {
+        suite.tests = suite.tests.map(test);
+        duels.push({ game, program, suite, programPlace, suitePlace, place: duels.length });
+      });
+      if (!program.suites.length) duels.push({ game, program, suite: null, programPlace, suitePlace: 0, place: duels.length });
+    });
+  });
+  return duels;
+}
+
+// "3.1.2": game, program, suite, from 1; for links.
+function addressOf(duel) {
+  return [duel.game.place, duel.programPlace, duel.suitePlace].map((place) => place + 1).join(".");
+}
+
+function whereabouts(duel) {
+  const suite = duel.suite ? ["suite " + (duel.suitePlace + 1)] : [];
+  return [duel.game.from, "program " + (duel.programPlace + 1), ...suite].filter(Boolean).join(" · ");
+}

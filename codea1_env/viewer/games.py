@@ -1,0 +1,173 @@
+"""A match as the page has it: plain JSON data with every text cut to what a reader can use. Pure.
+
+    game     id, from, question, entry, reference, config, replays: [[call, expected]], programs
+    program  source, executes, reward, suites
+    suite    reward, terms, error, replays: [verdict], tests
+    test     [source, status, reason, call, stated, expected, verdict, returned, pay]
+
+Knows no file and does not execute anything: what a match without a score came to is unknown. What it is given is
+trusted as far as `require_score` has looked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from codea1_env.book_files import unpacked
+from codea1_env.errors import Codea1Error, FormatError
+from codea1_env.recording import RecordedMatch
+from codea1_env.responses import read_program, read_suite
+from codea1_env.returned import cut
+from codea1_env.rewards import RewardConfig, SuiteTerms
+
+Json = dict[str, Any]
+
+MOST_SOURCE = 1 << 16
+"""Characters of a question, a program or a reference on the page."""
+MOST_TEST = 1 << 12
+"""Characters of each text of a test."""
+UNKNOWN = "unknown"
+"""The status of an assert in a file without verdicts."""
+_TERMS = frozenset(field.name for field in dataclasses.fields(SuiteTerms))
+_TEST_TEXTS = ("source", "status", "reason", "call", "stated", "expected", "verdict", "returned")
+_STATUSES = frozenset(("kept", "wrong_expected", "duplicate", "raises", "flaky", "rejected", "surplus"))
+_VERDICTS = frozenset((None, "pass", "fail", "error", "timeout", "crash"))
+
+
+def recorded_game(recorded: RecordedMatch, origin: str, score: Mapping[str, Any] | None) -> Json:
+    """A match of a recording. `score`: of `recorded.detailed_score`; None: what its tests came to is not known."""
+    match, entry_point = recorded.match, recorded.match.problem.entry_point
+    programs = []
+    for place, code in enumerate(match.codes):
+        source = read_program(code, entry_point).source
+        if score is None:
+            suites = [
+                _unjudged(text, reward, entry_point, recorded)
+                for text, reward in zip(match.suites[place], recorded.rewards.suites[place], strict=True)
+            ]
+            executes, reward = None, recorded.rewards.codes[place]
+        else:
+            suites = [_suite(suite) for suite in score["suites"][place]]
+            executes, reward = score["codes"][place]["executes"], score["codes"][place]["reward"]
+        programs.append(_program(source, executes, reward, suites))
+    config = dataclasses.asdict(recorded.config)
+    replays = [[cut(case.call, MOST_TEST), cut(case.expected, MOST_TEST)] for case in recorded.replays]
+    problem = match.problem
+    return _game(problem.problem_id, origin, problem.question, problem.reference_solution, config, replays, programs)
+
+
+def scored_game(score: Mapping[str, Any], origin: str) -> Json:
+    """A line of `codea1 score`; without `--details` it has neither question nor programs. Raises FormatError."""
+    require_score(score)
+    programs = []
+    for code, row in zip(score["codes"], score["suites"], strict=True):
+        packed = code.get("program")
+        source = None if packed is None else unpacked(packed, 1, "program")
+        programs.append(_program(source, code["executes"], code["reward"], [_suite(suite) for suite in row]))
+    first = next((row[0]["replays"] for row in score["suites"] if row), ())
+    replays = [[cut(each["call"], MOST_TEST), cut(each["expected"], MOST_TEST)] for each in first]
+    config = score.get("config")
+    question, reference = score.get("question", ""), score.get("reference_solution")
+    return _game(score["problem_id"], origin, question, reference, config, replays, programs)
+
+
+def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:
+    """Raises FormatError (must, got) for what is no score, or one of another number of `codes`."""
+    try:
+        if not isinstance(score["problem_id"], str):
+            raise FormatError(f"problem_id must be a string, got {score['problem_id']!r:.200}")
+        if codes is not None and codes != len(score["codes"]):
+            raise FormatError(f"a score must have {codes} codes, as many as its match, got {len(score['codes'])}")
+        for code, row in zip(score["codes"], score["suites"], strict=True):
+            _require_number(code["reward"])
+            if not isinstance(code["executes"], bool | None):
+                raise FormatError(f"executes must be true, false or null, got {code['executes']!r:.200}")
+            for suite in row:
+                _require_suite(suite)
+        for name in ("question", "entry_point", "reference_solution"):
+            if not isinstance(score.get(name), str | None):
+                raise FormatError(f"{name} must be a string, got {score[name]!r:.200}")
+        if score.get("config") is not None:
+            RewardConfig(**score["config"])
+    except FormatError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, Codea1Error) as error:
+        raise FormatError(f"a score must be as `codea1 score` writes it, got one with {error!r}") from None
+
+
+def _require_suite(suite: Mapping[str, Any]) -> None:
+    _require_number(suite["reward"])
+    if suite["terms"] is not None:
+        if set(suite["terms"]) != _TERMS:
+            raise FormatError(f"terms must be {sorted(_TERMS)}, got {sorted(suite['terms'])!r:.400}")
+        for value in suite["terms"].values():
+            _require_number(value, or_truth=True)
+    for test in suite["tests"]:
+        for name in _TEST_TEXTS:
+            if not isinstance(test.get(name), str | None):
+                raise FormatError(f"{name} of a test must be a string or null, got {test[name]!r:.200}")
+        if test["status"] not in _STATUSES or test["verdict"] not in _VERDICTS:
+            got = f"{test['status']!r:.80} and {test['verdict']!r:.80}"
+            raise FormatError(f"status and verdict of a test must be known ones, got {got}")
+        _require_number(test.get("pay"))
+    for replay in suite["replays"]:
+        if not isinstance(replay["call"], str) or not isinstance(replay["expected"], str):
+            raise FormatError(f"a replay must have a call and an expected value, got {replay!r:.200}")
+        if replay["verdict"] not in _VERDICTS:
+            raise FormatError(f"the verdict of a replay must be a known one, got {replay['verdict']!r:.200}")
+
+
+def _require_number(value: object, *, or_truth: bool = False) -> None:
+    is_number = isinstance(value, int | float) and math.isfinite(value) and (or_truth or not isinstance(value, bool))
+    if value is not None and not is_number:
+        raise FormatError(f"a reward or term must be a number or null, got {value!r:.200}")
+
+
+def _game(
+    problem_id: str,
+    origin: str,
+    question: str | None,
+    reference: str | None,
+    config: Mapping[str, Any] | None,
+    replays: Sequence[Sequence[str]],
+    programs: Sequence[Json],
+) -> Json:
+    return {
+        "id": cut(problem_id, 400),
+        "from": origin,
+        "question": cut(question or "", MOST_SOURCE),
+        "reference": cut(reference, MOST_SOURCE),
+        "config": config,
+        "replays": replays,
+        "programs": programs,
+    }
+
+
+def _program(source: str | None, executes: bool | None, reward: float | None, suites: Sequence[Json]) -> Json:
+    return {"source": cut(source, MOST_SOURCE), "executes": executes, "reward": reward, "suites": suites}
+
+
+def _suite(suite: Mapping[str, Any]) -> Json:
+    return {
+        "reward": suite["reward"],
+        "terms": suite["terms"],
+        "error": cut(suite.get("error", ""), MOST_TEST),
+        "replays": [replay["verdict"] for replay in suite["replays"]],
+        "tests": [
+            [*(cut(test.get(name), MOST_TEST) for name in _TEST_TEXTS), test.get("pay")] for test in suite["tests"]
+        ],
+    }
+
+
+def _unjudged(response: str, reward: float | None, entry_point: str, recorded: RecordedMatch) -> Json:
+    """A suite of which the recording has the text and the reward, no more."""
+    tests = read_suite(response, entry_point, fidelity=recorded.config.fidelity).tests
+    rows = [
+        [cut(test.source, MOST_TEST), UNKNOWN, test.reason, cut(test.call, MOST_TEST), cut(test.stated, MOST_TEST),
+         None, None, None, None]
+        for test in tests
+    ]  # fmt: skip
+    return {"reward": reward, "terms": None, "error": "", "replays": [], "tests": rows}

@@ -1,0 +1,157 @@
+"""What `codea1 view` reads: a run's directory, the output of `codea1 score`, or a recording of games.
+
+Keeps at most so many duels, spread evenly over what there is. Does not execute anything unless it is given a sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.recorded import detailed_score
+from codea1_env.recording import RecordedMatch, read_recording, score_again
+from codea1_env.sandbox.protocol import Sandbox
+from codea1_env.training.duel_sample import FOLDER
+from codea1_env.viewer.games import Json, recorded_game, require_score, scored_game
+
+_ROUND_FILE = re.compile(r"round-(\d+)\.jsonl")
+
+
+@dataclass(slots=True)
+class Found:
+    """The games that go onto the page."""
+
+    games: list[Json] = field(default_factory=list)
+    duels: int = 0
+    """On the page."""
+    seen: int = 0
+    """Duels there were."""
+    unjudged: int = 0
+    """Duels whose verdicts are not in the file."""
+    failed: int = 0
+    """Lines that say that they could not be scored."""
+    stride: int = 1
+    """Of the games that there were, every so many-th is on the page."""
+    _games_seen: int = 0
+
+    def add(self, game: Json, most: int) -> None:
+        """Take a game, or not: where there are more duels than `most`, every second one of those kept is let go."""
+        count = duels_in(game)
+        self.seen += count
+        self._games_seen += 1
+        if (self._games_seen - 1) % self.stride:
+            return
+        self.games.append(game)
+        self.duels += count
+        while self.duels > most and len(self.games) > 1:
+            self.games = self.games[::2]
+            self.stride *= 2
+            self.duels = sum(map(duels_in, self.games))
+
+
+def duels_in(game: Json) -> int:
+    """Pairs of a program and a suite; a program without suites counts as one."""
+    return sum(max(len(program["suites"]), 1) for program in game["programs"])
+
+
+def read_games(path: Path, most: int, sandbox: Sandbox | None = None) -> Found:
+    """The games of a file or of a run. `sandbox`: play them again there, instead of believing what the file says.
+
+    Raises FormatError with the line's number, and ConfigurationError for what holds no duels.
+    """
+    found = Found()
+    for file, round_number in _files(path):
+        before = f"round {round_number}, " if round_number is not None else ""
+        try:
+            with file.open("rb") as lines:
+                for game in _games(file, lines, before, sandbox, found):
+                    found.add(game, most)
+        except FormatError as error:
+            raise FormatError(f"{file}: {error}") from None
+    found.unjudged = sum(_is_unjudged(game) for game in found.games)
+    return found
+
+
+def _files(path: Path) -> list[tuple[Path, int | None]]:
+    """The files to read, with the rounds that they are of."""
+    if path.is_file():
+        return [(path, None)]
+    if not path.is_dir():
+        raise ConfigurationError(f"the input must be a file or a run's directory, got {path}, which does not exist")
+    folder = path / FOLDER
+    names = [(file, _ROUND_FILE.fullmatch(file.name)) for file in (folder.iterdir() if folder.is_dir() else ())]
+    rounds = sorted((int(name[1]), file) for file, name in names if name)
+    if not rounds:
+        raise ConfigurationError(
+            f"a run's directory must have {FOLDER}/round-N.jsonl to be viewed, got none in {path}; runs write them "
+            "unless told --keep-duels 0"
+        )
+    return [(file, number) for number, file in rounds]
+
+
+def _games(file: Path, lines: Iterator[bytes], before: str, sandbox: Sandbox | None, found: Found) -> Iterator[Json]:
+    first = next(lines, b"")
+    if b'"codea1_recording"' in first[:200]:
+        for recorded in read_recording(_chained(first, lines)):
+            yield _recorded(recorded, before, sandbox)
+    elif sandbox is not None:
+        raise ConfigurationError(
+            f"--execute must be given a recording or a run, got {file}, which has no programs to run: score again with "
+            "codea1 score --details"
+        )
+    else:
+        yield from _scored(_chained(first, lines), found)
+
+
+def _recorded(recorded: RecordedMatch, before: str, sandbox: Sandbox | None) -> Json:
+    score = recorded.score
+    if sandbox is not None:
+        played = score_again(recorded, sandbox)
+        score = json.loads(json.dumps(detailed_score(played, recorded.config)))
+    elif score is not None:
+        try:
+            require_score(score, len(recorded.match.codes))
+        except FormatError as error:
+            raise FormatError(f"line {recorded.number}: {error}") from None
+    return recorded_game(recorded, f"{before}line {recorded.number}" if not before else before[:-2], score)
+
+
+def _scored(lines: Iterator[bytes], found: Found) -> Iterator[Json]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        record = _object(line, number)
+        if "error" in record and "line" in record:
+            found.failed += 1
+            continue
+        try:
+            yield scored_game(record, f"line {number}")
+        except FormatError as error:
+            raise FormatError(f"line {number}: {error}") from None
+
+
+def _object(line: bytes, number: int) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise FormatError(f"line {number} must be a JSON object, of codea1 score or a recording, got {line[:80]!r}")
+    return record
+
+
+def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from rest
+
+
+def _is_unjudged(game: Json) -> bool:
+    return any(
+        test[1] == "unknown" for program in game["programs"] for suite in program["suites"] for test in suite["tests"]
+    )

@@ -1,0 +1,116 @@
+"use strict";
+// Why this reward: what one assert came to on one program, and every term of both seats' rewards with its numbers. What
+// the assert has a part in is marked.
+
+function outcomeOf(each) {
+  if (each.verdict === "fail") return "The program returns another value than the reference.";
+  if (each.verdict === "error") return "The program raises, or does not load.";
+  if (each.verdict === "timeout") return "The program takes too long, or hung too often before.";
+  if (each.verdict === "crash") return "The program's process dies.";
+  if (each.verdict === "pass") return "The program returns what the reference returns.";
+  return "It was not run on the program.";
+}
+
+function meaningOf(each) {
+  const [name, meaning] = STATUSES[each.status];
+  const sentence = (name === "not judged" ? "It was not judged: " + meaning : "The assert " + meaning) + ".";
+  const corrected = each.status === "wrong_expected" && each.verdict ? " It ran with the reference's value instead, and counts." : "";
+  return sentence + (each.reason ? " Reason: " + oneLine(each.reason, 60) + "." : "") + corrected;
+}
+
+// The facts of a test: [name, node].
+function factsOf(each) {
+  const source = (text, missing) => (text === null || text === undefined || text === "" ? make("span", { class: "note" }, missing) : codeInline(text, 1000));
+  const facts = [["call", source(each.call, "none that could be read")]];
+  if (each.stated !== null) facts.push(["the test states", source(each.stated, "nothing")]);
+  const isSame = each.verdict === "pass" && !each.returned;
+  facts.push(["the reference returns", source(each.expected, each.reason ? "nothing: " + oneLine(each.reason, 60) : "not asked")]);
+  const unknown = each.verdict === null ? "not run" : each.verdict === "timeout" ? "nothing in time" : "not in this file";
+  facts.push(["the program returns", isSame ? codeInline(each.expected ?? "", 1000) : source(each.returned, unknown)]);
+  return make("dl", { class: "facts" }, facts.map(([name, node]) => [make("dt", {}, name), make("dd", {}, node)]));
+}
+
+// A table of terms. `own`: names of the counts that the assert is in.
+function termsTable(caption, lines, own) {
+  const rows = lines.map(([name, formula, numbers, value, counts]) =>
+    make("tr", { class: counts.some((each) => own.has(each)) ? "own" : null },
+      make("th", { scope: "row" }, symbol(name)),
+      make("td", {}, make("span", { class: "formula" }, formula), numbers ? make("span", { class: "numbers" }, "= " + numbers) : null),
+      make("td", { class: "value" }, number(value))));
+  return make("table", { class: "terms" }, make("caption", {}, caption), make("tbody", {}, rows));
+}
+
+// What the assert adds to each count, in words.
+function partsOf(counts, mine) {
+  const parts = [];
+  if (counts.valid) parts.push("one of v = " + mine.v + " valid tests");
+  if (counts.invalid) parts.push("one of " + mine.invalid + " invalid asserts");
+  if (counts.breaks) parts.push("one of " + mine.breaking + " that break the program: 1/" + mine.size + " of f_new");
+  if (counts.passes) parts.push("one of " + mine.passed + " that the program passes");
+  return parts.length ? "It counts as " + parts.join(", and as ") + "." : "It counts for nothing.";
+}
+
+function differenceOf(suite, place, mine) {
+  const without = accounted(suite, place);
+  const list = [
+    ["the tester's reward", without.reward, mine.reward],
+    ["what the suite pays the coder", without.share, mine.share],
+  ].map(([name, before, after]) =>
+    make("li", {}, make("b", {}, signed(after - before)), " in " + name + ": " + number(after) + " with it, " + number(before) + " had it counted for nothing"));
+  return [make("ul", { class: "difference" }, list)];
+}
+
+function ownCounts(counts) {
+  return new Set(Object.entries({ v: counts.valid, invalid: counts.invalid, breaking: counts.breaks, passed: counts.passes })
+    .filter(([, is]) => is).map(([name]) => name));
+}
+
+function accountOf(duel, place) {
+  const { suite, game } = duel;
+  if (!suite.terms) return [make("p", { class: "note" }, suite.error ? "No reward: " + oneLine(suite.error, 200) : "The terms are not in this file.")];
+  const method = methodOf(game);
+  const mine = accounted(suite);
+  const counts = place === null ? null : countsOf(suite.tests[place], place, mine.size);
+  const own = counts ? ownCounts(counts) : new Set();
+  const nodes = [];
+  if (method === "code-a1" && agrees(suite, mine)) {
+    if (counts) nodes.push(make("p", {}, partsOf(counts, mine)), ...differenceOf(suite, place, mine));
+    nodes.push(termsTable("Tester · K = " + mine.size + ", α = " + number(mine.alpha), testerLines(suite, mine), own));
+  } else if (method !== "code-a1") {
+    const pay = place === null ? null : suite.tests[place].pay;
+    if (typeof pay === "number") nodes.push(make("p", {}, "By itself this assert earns " + number(pay) + "."));
+    nodes.push(termsTable("Tester · " + METHODS[method] + ", K = " + mine.size, otherLines(method, suite), new Set()));
+  } else {
+    const lines = Object.entries(suite.terms).map(([name, value]) => [name, "as in the file", "", typeof value === "number" ? value : null, []]);
+    nodes.push(make("p", { class: "note" }, "The formula does not come to these terms; they are shown as they stand."), termsTable("Tester", lines, own));
+  }
+  nodes.push(termsTable("Coder", coderLines(duel, mine), own));
+  return nodes;
+}
+
+// The panel about one assert.
+function whyTest(duel, place) {
+  const each = duel.suite.tests[place];
+  return [
+    make("p", { class: "verdict is-" + face(each) }, make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[face(each)]), outcomeOf(each)),
+    codeInline(each.source, 1000),
+    make("p", {}, meaningOf(each)),
+    factsOf(each),
+    make("h3", {}, "Why this reward"),
+    ...accountOf(duel, place),
+  ];
+}
+
+// The panel about one replayed test.
+function whyReplay(duel, place) {
+  const [call, expected] = duel.game.replays[place];
+  const verdict = duel.suite.replays[place];
+  const each = { status: "kept", verdict, call, stated: null, expected, returned: null, reason: "" };
+  return [
+    make("p", { class: "verdict is-" + verdict }, make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[verdict]), outcomeOf(each)),
+    make("p", {}, "A test of the Mistake Book, replayed on every program of the question: one of " + duel.suite.replays.length + " in f_hist and p_hist."),
+    factsOf(each),
+    make("h3", {}, "Why this reward"),
+    ...accountOf(duel, null),
+  ];
+}

@@ -1,0 +1,327 @@
+"""The page in a real browser: what a click, a key, a filter and a hostile text do; that everybody can read it.
+
+Run by `make test-browser`; skipped, saying why, where there is no Chromium. Playwright drives the system's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from viewer_pages import ATTACKS, attack_game, game, write_page
+
+from codea1_env.returned import cut
+from codea1_env.viewer.games import MOST_SOURCE
+
+pytestmark = pytest.mark.browser
+AXE = "4.10.3"
+SIZES = ((360, 740), (768, 1024), (1440, 900))
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser")
+    program = os.environ.get("CODEA1_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("there is no chromium: apt-get install chromium, or name one in CODEA1_CHROMIUM")
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Open]:
+    """Opens a file; at the end of the test the page must not have complained, or asked for anything elsewhere."""
+    contexts, complaints, requests = [], [], []
+
+    def opened(path: Path, width: int = 1440, height: int = 900, theme: str = "light", address: str = "") -> Any:
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri() + address)
+        page.wait_for_selector("html[data-ready]", timeout=30_000)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert all(url.startswith("file:") for url in requests)
+    assert len(requests) == len(contexts)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    games = [game("twice"), game("second", programs=2, suites=1, question="Something else.")]
+    games[1]["programs"][0]["reward"] = 0.9
+    games[1]["programs"][1]["suites"][0]["tests"] = games[1]["programs"][1]["suites"][0]["tests"][:1]
+    return write_page(tmp_path_factory.mktemp("pages") / "plain.html", games)
+
+
+def texts(page: Any, selector: str) -> list[str]:
+    return [str(text).strip() for text in page.locator(selector).all_inner_texts()]
+
+
+def test_a_click_on_a_cell_shows_call_values_and_every_term(open_page: Open, plain: Path) -> None:
+    page = open_page(plain)
+    page.click('.matrix [aria-label="program 2, suite 1, assert 2: fails, kept"]')
+    assert texts(page, "#why-title") == ["PROGRAM 2, SUITE 1, ASSERT 2"]
+    assert texts(page, ".facts dd") == ["f(3)", "6", "6", "[1, 3]"]
+    rows = [re.sub(r"\s+", " ", text) for text in texts(page, ".terms tr")]
+    assert rows == [
+        "Rval min(v / K, 1 − invalid / K) = min(3/4, 1 − 2/4) 0.5",
+        "fnew valid tests that the program fails / K = 1/4 0.25",
+        "fhist replayed tests that it fails / replayed = 2/3 0.6667",
+        "Radv (f_new − f_hist + 1) / 2 = (0.25 − 0.6667 + 1) / 2 0.2917",
+        "RT α R_val + (1 − α) R_adv − unprintable = 0.5 · 0.5 + 0.5 · 0.2917 − 0 0.3958",
+        "pnew valid tests passed / v = 2/3 0.6667",
+        "phist 1 − f_hist = 1 − 0.6667 0.3333",
+        "share (p_hist + p_new) / 2 = (0.3333 + 0.6667) / 2 0.5",
+        "RC mean of the shares of its 2 suites = (0.5 + 0.5) / 2 0.5",
+    ]
+    # Without it: v = 2, f_new = 0, R_adv = 1/6, R_val = 0.5: R_T = 1/3; the coder: p_new = 2/2, share 2/3.
+    assert texts(page, ".difference li") == [
+        "+0.0625 in the tester's reward: 0.3958 with it, 0.3333 had it counted for nothing",
+        "−0.1667 in what the suite pays the coder: 0.5 with it, 0.6667 had it counted for nothing",
+    ]
+
+
+def test_a_corrected_and_a_rejected_test_say_what_they_count_for(open_page: Open, plain: Path) -> None:
+    page = open_page(plain)
+    page.click('.asserts [data-place="2"]')
+    assert "It ran with the reference's value instead, and counts." in page.inner_text(".why")
+    assert "one of v = 3 valid tests, and as one of 2 invalid asserts" in page.inner_text(".why")
+    assert texts(page, ".facts dd") == ["f(2)", "5", "4", "4"]
+    page.click('.asserts [data-place="3"]')
+    assert "is no test by the grammar. Reason: operator." in page.inner_text(".why")
+    assert texts(page, ".facts dd")[-1] == "not run"
+
+
+def test_a_replayed_test_has_its_panel(open_page: Open, plain: Path) -> None:
+    page = open_page(plain)
+    page.click('.matrix [aria-label="program 1, replayed test 3: times out"]')
+    assert "one of 3 in f_hist and p_hist" in page.inner_text(".why")
+
+
+def test_verdicts_differ_by_sign_and_not_by_colour_alone(open_page: Open, plain: Path) -> None:
+    page = open_page(plain)
+    cells = page.locator('.matrix [data-row="0"] .cell').all()
+    assert [cell.inner_text() for cell in cells] == ["✓", "✗", "✓", "∅"] * 2 + ["✓", "✗", "∞"]
+    assert "corrected" in cells[2].get_attribute("class")
+    assert "wrong value" in cells[2].get_attribute("aria-label")
+
+
+def test_search_filters_and_sort_find_duels(open_page: Open, plain: Path) -> None:
+    page = open_page(plain)
+    assert page.inner_text("#count") == "8 duels"
+    page.fill("#search", "SOMETHING assert")
+    assert page.inner_text("#count") == "2 duels of 8"
+    page.fill("#search", "")
+    page.click("#filters summary")
+    page.check('#choices [value="rejected"]', force=True)
+    assert page.inner_text("#count") == "7 duels of 8"
+    page.select_option("#reason", "rejected · operator")
+    assert page.inner_text("#chosen") == "(2)"
+    page.check('#choices [value="pass"]', force=True)
+    assert page.inner_text("#count") == "0 duels of 8"  # no assert is rejected and passes
+    page.click("text=Clear the filter")
+    assert page.inner_text("#count") == "8 duels"
+    page.select_option("#sort", "coder's reward, highest")
+    assert page.locator("#list .row").first.get_attribute("aria-label").startswith("second, round 1 · program 1")
+
+
+def test_everything_can_be_done_by_keys(open_page: Open, plain: Path) -> None:
+    page = open_page(plain)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert page.inner_text(".duel-name p") == "round 1 · program 2 · suite 1"
+    page.keyboard.press("k")
+    assert page.inner_text(".duel-name p") == "round 1 · program 1 · suite 2"
+    page.keyboard.press("/")
+    page.keyboard.type("jk?")
+    assert page.input_value("#search") == "jk?"
+    page.fill("#search", "")
+    page.keyboard.press("Escape")
+    page.focus("#list")
+    page.keyboard.press("End")
+    assert page.inner_text(".duel-name h2") == "second"
+    page.keyboard.press("Home")
+    page.focus('.matrix [tabindex="0"]')
+    for key in ("ArrowRight", "ArrowDown", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    assert texts(page, "#why-title") == ["PROGRAM 2, SUITE 1, ASSERT 4"]
+    focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert focused == "program 2, suite 1, assert 4: rejected, operator"
+    page.keyboard.press("?")
+    assert page.locator("dialog[open]").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+
+
+def test_an_address_opens_its_duel_and_follows_the_reader(open_page: Open, plain: Path) -> None:
+    page = open_page(plain, address="#2.1.1.2")
+    assert texts(page, "#why-title") == ["PROGRAM 1, SUITE 1, ASSERT 2"]
+    assert page.inner_text(".duel-name h2") == "second"
+    page.click('.asserts [data-place="0"]')
+    assert page.evaluate("location.hash") == "#2.1.1.1"
+    for address in ("#0", "#99.1", "#a.b.c", "#1.1.1.99", "#" + "9" * 400):
+        open_page(plain, address=address)
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(open_page: Open, plain: Path) -> None:
+    def ground(page: Any) -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    page = open_page(plain, theme="dark")
+    dark = ground(page)
+    page.click("#theme")
+    light = ground(page)
+    assert dark != light
+    assert ground(open_page(plain, theme="light")) == light
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_page_is_wider_than_its_window(
+    width: int, height: int, theme: str, open_page: Open, plain: Path, tmp_path: Path
+) -> None:
+    page = open_page(plain, width, height, theme)
+    shots = Path(os.environ.get("CODEA1_SCREENSHOTS", tmp_path))
+    for part in ("list", "duel"):
+        if part == "duel":
+            page.click("#list .row")
+            page.click('.asserts [data-place="1"]')
+        page.screenshot(path=shots / f"{part}-{width}-{theme}.png")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate("document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth")
+    assert page.locator(".back").is_visible() == (width < 821)
+
+
+def test_the_narrow_page_turns_from_list_to_duel_and_back(open_page: Open, plain: Path) -> None:
+    page = open_page(plain, 360, 740)
+    assert page.locator("#list").is_visible()
+    assert not page.locator("main").is_visible()
+    page.click("#list .row")
+    assert not page.locator("#list").is_visible()
+    page.click(".back")
+    assert page.locator("#list").is_visible()
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_no_text_runs_or_breaks_the_page(name: str, open_page: Open, tmp_path: Path) -> None:
+    text = ATTACKS[name]
+    hostile = attack_game(name, cut(text, MOST_SOURCE))
+    page = open_page(write_page(tmp_path / "page.html", [hostile, game("after")], title="<b>" + text[:300]))
+    page.click(".matrix .is-fail")
+    page.click("summary:has-text('Reference')")
+    page.hover(".program .code")
+    page.fill("#search", "e")
+    page.fill("#search", "")
+    assert page.evaluate("window.pwned") is None
+    assert (
+        page.evaluate("document.querySelectorAll('img, svg, iframe, base, form, a[href^=javascript], link').length")
+        == 0
+    )
+    scripts = page.evaluate("document.scripts.length")
+    assert scripts == page.evaluate("document.querySelectorAll('body > script').length")
+    assert page.evaluate("document.querySelectorAll('style').length") == 4
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.focus("#list")
+    page.keyboard.press("End")
+    assert page.inner_text(".duel-name h2") == "after"  # the page goes on
+
+
+def test_what_cannot_be_seen_is_spelt_out(open_page: Open, tmp_path: Path) -> None:
+    source = "a = 'user\u202e'  # \x1b[31m\x00\x00\x00 \ud800 \u200b"
+    page = open_page(write_page(tmp_path / "page.html", [game("p", source, programs=1)]))
+    assert texts(page, ".program .hidden") == ["\\u202e", "\\x1b", "\\0 ×3", "\\ud800", "\\u200b"]
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("document.body.innerHTML = '<b>x</b>'", "TypeError"),
+        ("setTimeout('document.title = 1', 0)", "TypeError"),
+        ("await fetch('https://127.0.0.1:9/')", "TypeError"),
+        ("location = 'javascript:document.title=1'; throw new RangeError(document.title)", "RangeError"),
+    ],
+)
+def test_the_policy_stops_markup_scripts_and_requests(code: str, error: str, browser: Any, plain: Path) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(plain.as_uri())
+    found = page.evaluate(f"async () => {{ try {{ {code}; return 'ran'; }} catch (e) {{ return e.name; }} }}")
+    assert found == error
+    assert page.title() == "games.jsonl"
+    context.close()
+
+
+def test_of_ten_thousand_duels_only_those_in_view_are_drawn(open_page: Open, tmp_path: Path) -> None:
+    games = [game(f"question {number}", programs=8, suites=4) for number in range(320)]
+    page = open_page(write_page(tmp_path / "page.html", games))
+    assert page.inner_text("#count") == "10,240 duels"
+    assert page.locator("#list .row").count() < 60
+    page.evaluate("document.querySelector('#list').scrollTop = 1e9")
+    page.wait_for_selector('#list [aria-posinset="10240"]')
+    assert page.locator("#list .row").count() < 60
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The accessibility checker's source, fetched once from the npm registry."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "codea1-env"
+    archive = cache / f"axe-core-{AXE}.tgz"
+    if not archive.exists():
+        if shutil.which("npm") is None:
+            pytest.skip("axe-core is fetched by npm, and there is none")
+        cache.mkdir(parents=True, exist_ok=True)
+        fetched = subprocess.run(
+            ["npm", "pack", "--silent", f"axe-core@{AXE}"], cwd=cache, capture_output=True, text=True
+        )
+        if fetched.returncode:
+            pytest.skip(f"npm cannot fetch axe-core: {fetched.stderr.strip()[:200]}")
+    with tarfile.open(archive) as files:
+        source = files.extractfile("package/axe.min.js")
+        assert source is not None
+        return source.read().decode()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_axe_finds_nothing_serious(width: int, theme: str, browser: Any, plain: Path, axe: str) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True)
+    page = context.new_page()
+    page.goto(plain.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.evaluate(axe)
+    for part in ("list", "filters", "duel", "help"):
+        if part == "filters":
+            page.click("#filters summary")
+        elif part == "duel":
+            page.click("#list .row")
+            page.click('.asserts [data-place="1"]')
+            page.click(".legend summary")
+            page.click(".reference summary")
+        elif part == "help":
+            page.evaluate("document.getElementById('keys').showModal()")
+        found = page.evaluate("axe.run()")
+        serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+        assert not serious, json.dumps([(each["id"], [node["html"] for node in each["nodes"][:3]]) for each in serious])
+    context.close()

@@ -2,8 +2,8 @@
 
     python benchmarks/viewer.py --duels 10000 --repeat 5
 
-Needs Playwright and a Chromium (make test-browser sets both up). Opening: from the navigation until the page has set its
-data-ready, a new browser context each time. Scrolling: frames drawn while the list is dragged over all duels.
+Needs Playwright and a Chromium (make test-browser sets both up). Opening: from the navigation until the page has set
+its data-ready, a new browser context each time. Scrolling: frames drawn while the list is dragged over all duels.
 """
 
 from __future__ import annotations

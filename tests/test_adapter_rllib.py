@@ -134,6 +134,8 @@ def test_the_text_games_options_and_wrong_values_are_refused() -> None:
         ConfigurationError, match=r"options of the discrete game, pools, .*, got problems, sandbox; the text"
     ):
         DiscreteMultiAgentEnv({"problems": [], "sandbox": None})
+    with pytest.raises(ConfigurationError, match="env_config must be a dictionary of options, got tuple"):
+        DiscreteMultiAgentEnv(POOLS)
     for wrong in ({"masks": "nowhere"}, {"pools": []}, {"render_mode": "html"}):
         with pytest.raises(ConfigurationError, match=f"{next(iter(wrong))} must"):
             DiscreteMultiAgentEnv(wrong)

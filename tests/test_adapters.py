@@ -28,6 +28,8 @@ def test_torchrl_is_named_with_its_extra_where_it_is_missing(monkeypatch: pytest
 def test_torchrl_is_not_given_the_text_game() -> None:
     with pytest.raises(ConfigurationError, match=r"the game must be discrete .*, got actions in FreeText\(100000\)"):
         torchrl_env(parallel_env())
+    with pytest.raises(ConfigurationError, match=r"the game must be a parallel environment .*, got raw_env"):
+        torchrl_env(discrete.raw_env())
 
 
 @pytest.mark.parametrize("masks", ["infos", "observations"])

@@ -13,14 +13,13 @@ Not for the text game: RLlib's networks read arrays. Does not choose policies: m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 
 from codea1_env.discrete.environment import DEFAULT_REWARDS
-from codea1_env.discrete.episode import DiscreteEpisode
+from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode
 from codea1_env.episode import AGENTS
 from codea1_env.errors import ConfigurationError
 
@@ -37,8 +36,13 @@ _OPTIONS = ("pools", "rewards", "simultaneous", "masks", "render_mode")
 class DiscreteMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray's types are not followed
     """The discrete game as RLlib plays it. The module's docstring says what is in `env_config`."""
 
+    # Of its own: RLlib's vectors write into it.
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 1}
+
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         """Raises ConfigurationError for an option that is none of the discrete game's, or outside its range."""
+        if config is not None and not isinstance(config, Mapping):
+            raise ConfigurationError(f"env_config must be a dictionary of options, got {type(config).__name__}")
         options = dict(config or {})
         unknown = sorted(map(str, options.keys() - set(_OPTIONS)))
         if unknown:
@@ -76,14 +80,9 @@ class DiscreteMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray's types
 
         Raises ConfigurationError where that pick is missing or is none.
         """
-        due = self._episode.turn
-        if due is None:
-            raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
-        if due not in action_dict:
-            raise ConfigurationError(f"actions must hold a pick of {due} now, got {sorted(map(str, action_dict))}")
-        self._episode.move(action_dict[due])
+        agent = self._episode.move_from(action_dict)
         over = self._episode.turn is None
-        paid = AGENTS if over else (due,)
+        paid = AGENTS if over else (agent,)
         return (
             self._observations(),
             {agent: self._episode.reward(agent) for agent in paid},

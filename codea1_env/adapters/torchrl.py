@@ -17,6 +17,7 @@ import importlib
 import warnings
 from typing import Any
 
+from gymnasium import spaces
 from pettingzoo import ParallelEnv
 from pettingzoo.utils import BaseParallelWrapper
 
@@ -46,13 +47,14 @@ def torchrl_env(game: ParallelEnv, seed: int | None = None) -> Any:
 
     Raises ImportError without TorchRL, ConfigurationError for a game whose actions are no indices.
     """
-    for agent in game.possible_agents:
-        space = game.action_space(agent)
-        if not hasattr(space, "n"):
-            raise ConfigurationError(
-                f"the game must be discrete (codea1_env.discrete.parallel_env), got actions in {space}; texts are no "
-                f"tensors: for the text game see docs/your-algorithm.md"
-            )
+    if not isinstance(game, ParallelEnv):
+        raise ConfigurationError(f"the game must be a parallel environment (PettingZoo's), got {type(game).__name__}")
+    actions = [game.action_space(agent) for agent in game.possible_agents]
+    if not all(isinstance(space, spaces.Discrete) for space in actions):
+        raise ConfigurationError(
+            f"the game must be discrete (codea1_env.discrete.parallel_env), got actions in {actions[0]}; texts are no "
+            f"tensors: for the text game see docs/your-algorithm.md"
+        )
     try:
         envs = importlib.import_module("torchrl.envs")
     except ImportError as error:

@@ -15,7 +15,7 @@ episodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import gymnasium
@@ -28,7 +28,6 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from codea1_env.discrete.episode import AGENTS, RENDER_MODES, DiscreteEpisode, Masks
 from codea1_env.discrete.pool import Pool
 from codea1_env.episode import CODER
-from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
 
 DEFAULT_REWARDS = RewardConfig()
@@ -157,13 +156,7 @@ class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ship
 
         Raises ConfigurationError where the action that is due is missing or is none.
         """
-        due = self._episode.turn
-        if due is None:
-            raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
-        if not isinstance(actions, Mapping) or due not in actions:
-            got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
-            raise ConfigurationError(f"actions must hold a pick of {due} now, got {got}")
-        self._episode.move(actions[due])
+        self._episode.move_from(actions)
         over = self._episode.turn is None
         if over:
             self.agents = []

@@ -125,6 +125,17 @@ class DiscreteEpisode:
             self._score = self._scorer.score(self._program, self._suite())
             self.turn = None
 
+    def move_from(self, actions: object) -> str:
+        """Make the pick that is due, of a dictionary of actions; whose it was. Raises ConfigurationError."""
+        due = self.turn
+        if due is None:
+            raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
+        if not isinstance(actions, Mapping) or due not in actions:
+            got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
+            raise ConfigurationError(f"actions must hold a pick of {due} now, got {got}")
+        self.move(actions[due])
+        return due
+
     def reward(self, agent: str) -> float:
         """The agent's reward for the episode: 0.0 until it is over."""
         if self._score is None:

@@ -61,7 +61,7 @@ class _Face:
             needed and stopped by `close()`.
         rewards: the reward's parameters.
         book: the Mistake Book to begin with; it is copied. None: an empty one.
-        render_mode: None, "human" (prints), "ansi" (text) or "html" (a page).
+        render_mode: None, "human" (prints at every reset and step), "ansi" (text) or "html" (a page).
         max_text_length: characters; longer responses are cut there.
         rounds: how often both respond in an episode, 1 to 1000; from the second on the coder repairs.
         recorder: writes every round that is played; it stays the caller's to close.
@@ -105,6 +105,11 @@ class _Face:
             self._generator, _ = seeding.np_random(seed)
         self._episode.begin(self._generator, restore_book=seed is not None, options=options)
         self.agents = list(AGENTS)
+        self._show()
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
 
 
 class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
@@ -146,6 +151,7 @@ class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
         self.infos = {name: self._episode.info() for name in AGENTS}
         self._accumulate_rewards()
         self._deads_step_first()
+        self._show()
 
 
 class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no types
@@ -187,6 +193,7 @@ class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ship
         over = self._episode.turn is None
         if over:
             self.agents = []
+        self._show()
         rewards = {agent: self._episode.reward(agent) for agent in AGENTS}
         return (
             self._observations(),

@@ -70,6 +70,7 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
         self._episode.begin(self.np_random, restore_book=seed is not None, options=options)
         if self.seat == TESTER:
             self._let_opponent_code()
+        self._show()
         return self._episode.observation(self.seat), self._episode.info()
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -86,6 +87,7 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
             action = self._answer(TesterRequest(self._episode.problem, self._episode.program))
         self._episode.move(action)
         reward, info = self._episode.reward(self.seat), self._episode.info()
+        self._show()
         is_over = self._episode.turn is None
         if self.seat == TESTER and not is_over:
             self._let_opponent_code()
@@ -98,6 +100,10 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
     def close(self) -> None:
         """Stop the sandbox if it is the environment's own. May be called twice."""
         self._episode.close()
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
 
     def _let_opponent_code(self) -> None:
         episode = self._episode

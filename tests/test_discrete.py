@@ -176,6 +176,19 @@ class TestConformance:
         render_test(lambda render_mode: discrete.env(render_mode=render_mode))
         assert "TESTS" in capsys.readouterr().out
 
+    def test_a_game_for_humans_prints_at_every_reset_and_step_unasked(self, capsys: pytest.CaptureFixture[str]) -> None:
+        for make, first, others in (
+            (discrete.parallel_env, {CODER: 1}, {TESTER: 0}),
+            (discrete.raw_env, 1, 0),
+            (DiscreteTesterEnv, 0, 1),
+        ):
+            game = make([DOUBLE], rewards=TWO, render_mode="human")
+            game.reset(seed=0)
+            assert DOUBLE.question in capsys.readouterr().out
+            for action in (first, others):
+                game.step(action)
+                assert "TESTS" in capsys.readouterr().out
+
     def test_the_turns_converted_are_a_parallel_environment(self) -> None:
         parallel_api_test(turn_based_aec_to_parallel(discrete.env()), num_cycles=30)
         with pytest.raises(AssertionError):

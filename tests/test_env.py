@@ -602,6 +602,25 @@ class TestRendering:
         ):
             assert shown in text
 
+    def test_a_game_for_humans_prints_at_every_reset_and_step_unasked(
+        self, sandbox: LocalSandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def printed(call: Any, *arguments: Any) -> str:
+            call(*arguments)
+            return capsys.readouterr().out
+
+        parallel = parallel_env([DOUBLE], sandbox=sandbox, render_mode="human")
+        turns = env([DOUBLE], sandbox=sandbox, render_mode="human")
+        for game, code, suite in ((parallel, {CODER: SQUARE}, {TESTER: SUITE}), (turns, SQUARE, SUITE)):
+            assert DOUBLE.question in printed(game.reset)
+            assert "return x * x" in printed(game.step, code)
+            assert "coder's reward 0.333" in printed(game.step, suite)
+        view = TesterEnv([DOUBLE], opponent=OracleCoder(), sandbox=sandbox, render_mode="human")
+        assert "return 2 * x" in printed(view.reset)
+        assert "coder's reward 1.000" in printed(view.step, SUITE)
+        quiet = parallel_env([DOUBLE], sandbox=sandbox, render_mode="ansi")
+        assert printed(quiet.reset) + printed(quiet.step, {CODER: SQUARE}) == ""
+
     def test_rendering_without_a_mode_warns_and_shows_nothing(self) -> None:
         game = parallel_env([DOUBLE])
         game.reset()

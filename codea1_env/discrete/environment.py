@@ -52,7 +52,7 @@ class _Face:
         rewards: the reward's parameters, as `scoring.PoolScorer` takes them.
         simultaneous: the tester does not see the program: the matrix game that `solve.nash` is about.
         masks: where action masks go, "infos" or "observations".
-        render_mode: None, "human" (prints) or "ansi" (text).
+        render_mode: None, "human" (prints at every reset and step) or "ansi" (text).
         """
         self._episode = DiscreteEpisode(pools, rewards, simultaneous, masks, render_mode)
         self._generator: np.random.Generator | None = None
@@ -87,6 +87,11 @@ class _Face:
             self._generator, _ = seeding.np_random(seed)
         self._episode.begin(self._generator, options)
         self.agents = list(AGENTS)
+        self._show()
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
 
     def _infos(self) -> dict[str, dict[str, Any]]:
         return {agent: self._episode.info(agent) for agent in AGENTS}
@@ -131,6 +136,7 @@ class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
         self.infos = self._infos()
         self._accumulate_rewards()
         self._deads_step_first()
+        self._show()
 
 
 class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no types
@@ -160,6 +166,7 @@ class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ship
         over = self._episode.turn is None
         if over:
             self.agents = []
+        self._show()
         rewards = {agent: self._episode.reward(agent) for agent in AGENTS}
         return (
             self._observations(),

@@ -56,12 +56,14 @@ class _SingleSeat(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         self._episode.begin(self.np_random, options)
         self._answer()
+        self._show()
         return self._episode.observation(self.seat), self._episode.info(self.seat)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """The pick of this seat. Raises ConfigurationError for what is no action."""
         self._episode.move(action)
         self._answer()
+        self._show()
         over = self._episode.turn is None
         reward = self._episode.reward(self.seat)
         return self._episode.observation(self.seat), reward, over, False, self._episode.info(self.seat)
@@ -73,6 +75,10 @@ class _SingleSeat(gymnasium.Env[Any, Any]):
     def render(self) -> str | None:
         """The episode so far: text for "ansi"; "human" prints it and gives None."""
         return self._episode.render()
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
 
     def _answer(self) -> None:
         """The opponent's picks where it is its turn."""

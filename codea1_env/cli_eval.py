@@ -27,6 +27,7 @@ from codea1_env.player_evaluation import (
 from codea1_env.players.player import Request
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.problems.jsonl import write_problems
+from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.sources import SOURCES, find_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.prompts import Messages, for_unit_tests
@@ -52,6 +53,9 @@ examples:
 The directory gets results.json, table.md, the journal of all answers and scores, and the problems as they were used.
 """
 _ALIASES = {"kodcode": "kodcode-v1"}
+_OWN = ("bundled", "miniature")
+_HELD_OUT = 150
+"""Problems of the miniature family that `make demo` measures on; their seed there is 0, too."""
 
 
 def add_eval(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +63,8 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_eval)
     parser.add_argument("--player", metavar="PLAYER", required=True, help="who is measured, as below")
     parser.add_argument("--seat", choices=("coder", "tester"), default="coder", help="(default: coder)")
-    parser.add_argument("--problems", metavar="SET", action="append", required=True, help="a problem file; `bundled`; "
+    parser.add_argument("--problems", metavar="SET", action="append", required=True, help="a problem file; bundled; "
+                        "miniature (the held-out problems of `make demo`); "
                         f"one of {', '.join(SOURCES)} from the hub (extra `data`), or NAME=PATH from a local file of "
                         "its rows; may be given several times")  # fmt: skip
     parser.add_argument("--n", dest="samples", metavar="N", type=int, default=PAPER_SAMPLES, help="answers to each "
@@ -79,10 +84,11 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
 
 
 def _eval(options: argparse.Namespace) -> int:
-    for name in ("workers", "batch", "limit"):
+    for name, flag in (("workers", "workers"), ("batch", "batch"), ("limit", "limit"), ("samples", "n"),
+                       ("suite_size", "suite-size")):  # fmt: skip
         value = getattr(options, name)
         if value is not None and value < 1:
-            raise ConfigurationError(f"--{name} must be at least 1, got {value}")
+            raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
     plan = EvaluationPlan(options.seat, options.samples, options.suite_size, sampling_of(options), options.seed)
@@ -125,10 +131,12 @@ def _named(specs: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for spec in specs:
         name = spec.partition("=")[0]
-        if not (spec == "bundled" or _ALIASES.get(name, name) in SOURCES):
+        if not (spec in _OWN or _ALIASES.get(name, name) in SOURCES):
             if not Path(spec).is_file():
                 known = ", ".join(SOURCES)
-                raise ConfigurationError(f"--problems must be a problem file, bundled or one of {known}, got {spec!r}")
+                raise ConfigurationError(
+                    f"--problems must be a problem file, {', '.join(_OWN)} or one of {known}, got {spec!r}"
+                )
             name = Path(spec).stem
         if name in found:
             raise ConfigurationError(f"--problems must have different names, got {name!r} twice")
@@ -141,6 +149,8 @@ def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbo
     source = _ALIASES.get(name, name)
     if spec == "bundled":
         problems: Sequence[Problem] = bundled_problems()
+    elif spec == "miniature":
+        problems = miniature_problems("held_out", options.limit or _HELD_OUT, 0)
     elif spec == name or spec.startswith(f"{name}="):
         part = f"-first-{options.limit}" if options.limit else ""
         kept = options.output / "problems" / f"{name}{part}.jsonl"

@@ -24,13 +24,15 @@ from codea1_env.players import (
     Traffic,
 )
 from codea1_env.players.chat import Prompt, chat_messages
+from codea1_env.players.player import Request, TesterRequest
+from codea1_env.prompts import Messages
 from codea1_env.recorded import read_match
 
 HELP = """\
   coders    oracle, mutant
   testers   golden, random, fuzz
   either    human, recorded:FILE (what `codea1 score` reads), hf:DIRECTORY-OR-REPOSITORY, vllm:DIRECTORY-OR-REPOSITORY,
-            openai:URL#MODEL
+            openai:URL#MODEL, mini:DIRECTORY (a model of `make demo`, which knows its own short prompts only)
 """
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<where>.+))?", re.DOTALL)
 
@@ -88,6 +90,10 @@ def _either(spec: str, options: argparse.Namespace, prompt: Prompt | None) -> Pl
         from codea1_env.players.hugging_face import HuggingFacePlayer  # torch: only for who needs it
 
         return HuggingFacePlayer.load(where, prompt=prompt)
+    if kind == "mini" and where:
+        from codea1_env.players.hugging_face import HuggingFacePlayer
+
+        return HuggingFacePlayer.load(where, prompt=_mini_prompt)
     if kind == "vllm" and where:
         from codea1_env.players.vllm_offline import VLLMPlayer  # likewise
 
@@ -95,6 +101,15 @@ def _either(spec: str, options: argparse.Namespace, prompt: Prompt | None) -> Pl
     if kind == "openai":
         return _server(where, options, prompt)
     raise ConfigurationError(f"a player must be one of those that --help names, for its seat, got {spec!r}")
+
+
+def _mini_prompt(request: Request) -> Messages:
+    from codea1_env.training.tiny_models import coder_messages, tester_messages
+
+    question = request.problem.question
+    return (
+        tester_messages(question, request.program) if isinstance(request, TesterRequest) else coder_messages(question)
+    )
 
 
 def _server(where: str, options: argparse.Namespace, prompt: Prompt) -> OpenAIPlayer:

@@ -261,6 +261,22 @@ def test_a_hugging_face_directory_is_measured_in_both_seats(tmp_path: Path, prob
         assert json.loads(first)["sets"]["mine"]["truncated"] > 0
 
 
+@pytest.mark.slow
+def test_a_model_of_the_demo_is_asked_in_its_own_words(tmp_path: Path, base: Path) -> None:
+    import tiny_chat_model
+
+    for seat in ("coder", "tester"):
+        out = tmp_path / seat
+        command = ("--seat", seat, "--player", f"mini:{base}", "--problems", "miniature", "--limit", 3, "--n", 2)
+        with tiny_chat_model.one_thread():
+            assert run(*command, "--max-tokens", 48, "--suite-size", 2, "-o", out) == 0
+        found = json.loads((out / "results.json").read_text())["sets"]["miniature"]
+        assert found["problems"] == 3
+        lines = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
+        texts = [text for line in lines if line["kind"] == "answers" for text in line["texts"]]
+        assert sum(("def " if seat == "coder" else "assert") in text for text in texts) > len(texts) / 2
+
+
 def test_without_a_directory_it_is_named_after_seat_and_player(
     tmp_path: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,11 +309,11 @@ def test_a_public_set_is_imported_once_and_several_sets_have_a_mean(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--problems", "nosuch"], "--problems must be a problem file, bundled or one of"),
-        (["--problems", "other=file"], "--problems must be a problem file, bundled or one of"),
+        (["--problems", "nosuch"], "--problems must be a problem file, bundled, miniature or one of"),
+        (["--problems", "other=file"], "--problems must be a problem file, bundled, miniature or one of"),
         (["--problems", "bundled", "--problems", "bundled"], "different names, got 'bundled' twice"),
-        (["--n", "0"], "samples must be at least 1, got 0"),
-        (["--suite-size", "0"], "suite_size must be at least 1, got 0"),
+        (["--n", "0"], "--n must be at least 1, got 0"),
+        (["--suite-size", "0"], "--suite-size must be at least 1, got 0"),
         (["--limit", "0"], "--limit must be at least 1, got 0"),
         (["--batch", "0"], "--batch must be at least 1, got 0"),
         (["--workers", "0"], "--workers must be at least 1, got 0"),

@@ -34,6 +34,7 @@ from codea1_env.prompts import Messages, for_unit_tests
 from codea1_env.sandbox import BACKENDS, open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.suite_quality import SUITE_SIZE
+from codea1_env.terminal import Progress
 from codea1_env.training.run_lock import RunLock
 
 DESCRIPTION = (
@@ -104,7 +105,11 @@ def _eval(options: argparse.Namespace) -> int:
             player = make(options.player, options, _unit_tests(options) if options.seat == "tester" else None)
             journal = EvaluationJournal(options.output / "journal.jsonl", journal_header(player, sets, plan))
             try:
-                report = evaluate(player, sets, plan, sandbox, journal, batch=options.batch, say=_say)
+                left = sum(len(problems) for problems in sets.values()) - len(journal.scores)
+                with Progress(sys.stderr, "problems", left) as progress:
+                    report = evaluate(
+                        player, sets, plan, sandbox, journal, batch=options.batch, advance=progress.advance
+                    )
             finally:
                 journal.close()
         text, table = json.dumps(report, indent=1), as_table(report)

@@ -39,7 +39,6 @@ _KS = (8, 16, 32)
 """k of pass@k beside avg@n, as far as there are so many samples (released code, BigCodeBench)."""
 
 Seat = Literal["coder", "tester"]
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +134,17 @@ def evaluate(
     journal: EvaluationJournal,
     *,
     batch: int = 8,
-    say: Say = lambda message: None,
+    advance: Callable[[int], None] = lambda count: None,
 ) -> dict[str, Any]:
     """The report, plain data: of every set the measures with their intervals, and what was left out and why.
 
-    `batch`: problems that are asked about and scored at a time. Raises PlayerError where the player gives no answer,
-    SandboxError where the sandbox fails; the journal then holds what was done.
+    `batch`: problems that are asked about and scored at a time; `advance` is told of each such number. Raises
+    PlayerError where the player gives no answer, SandboxError where the sandbox fails; the journal then holds what was
+    done.
     """
     if batch < 1:
         raise ConfigurationError(f"batch must be at least 1, got {batch}")
     measure = _Coder(sandbox) if plan.seat == "coder" else _Tester(sandbox, plan)
-    total = sum(len(problems) for problems in sets.values())
     for name, problems in sets.items():
         waiting = [problem for problem in problems if (name, problem.problem_id) not in journal.scores]
         for start in range(0, len(waiting), batch):
@@ -156,7 +155,7 @@ def evaluate(
             texts = [journal.answers[name, problem.problem_id]["texts"] for problem in chunk]
             for problem, score in zip(chunk, measure.scores(chunk, texts), strict=True):
                 journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **score})
-            say(f"{name}: {len(journal.scores)} of {total} problems")
+            advance(len(taken))
     return _report(player, sets, plan, journal)
 
 

@@ -77,7 +77,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """Unique among the mutants of one program."""
+        """Unique among the mutants of one program, texts of one f-string before Python 3.12 apart."""
         return f"{self.operator}: {self.change} (line {self.line}, column {self.column})"
 
 

@@ -21,7 +21,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,8 @@ def _planned(given: argparse.Namespace) -> tuple[list[Cell], tuple[Arm, ...]]:
     if not given.budget_min > 0:
         raise ConfigurationError(f"--budget-min must be above 0 minutes, got {given.budget_min}")
     changes = (read_yaml(given.config, "--config") or {}) if given.config else {}
+    if not isinstance(changes, Mapping):
+        raise ConfigurationError(f"--config must be a mapping of fields to values, got {changes!r:.200}")
     arms = chosen_arms(names, given.arm_file)
     cells = plan(list(dict.fromkeys(presets)), arms, range(seeds), changes)
     for cell in cells:

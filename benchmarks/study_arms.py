@@ -17,6 +17,8 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.training.presets import read_yaml
 
 DUEL = "agents/train_grpo.py"
+ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Of the sweep."""
 FIELDS = {"name": str, "recipe": str, "changes": Mapping, "tester_of": str, "says": str}
 
 
@@ -99,10 +101,7 @@ ARMS: tuple[Arm, ...] = (
         "Code-A1, and 2 old buggy programs a question come back to the tester as targets",
         {"options": {"tester_book": 2}},
     ),
-    *(
-        Arm(f"alpha_{alpha}", DUEL, f"Code-A1 with alpha {alpha}", {"reward": {"alpha": alpha}})
-        for alpha in (0.0, 0.25, 0.5, 0.75, 1.0)
-    ),
+    *(Arm(f"alpha_{alpha}", DUEL, f"Code-A1 with alpha {alpha}", {"reward": {"alpha": alpha}}) for alpha in ALPHAS),
     Arm(
         "no_correction",
         DUEL,

@@ -63,9 +63,10 @@ class Cell:
     @property
     def overrides(self) -> dict[str, Any]:
         """What goes into the cell's configuration file."""
-        merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in self.changes.items()}
+        merged = dict(self.changes)
         for key, value in self.arm.changes.items():
-            merged[key] = {**merged.get(key, {}), **value} if isinstance(value, Mapping) else value
+            both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+            merged[key] = {**merged[key], **value} if both else value
         return merged
 
     def resolved(self) -> Preset:

@@ -11,6 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from study_arms import ALPHAS
+
 from codea1_env.estimates import (
     Estimate,
     mean_with_t,
@@ -18,6 +20,11 @@ from codea1_env.estimates import (
     probability_of_improvement,
     stratified_interquartile_mean,
 )
+
+try:
+    import matplotlib.figure
+except ImportError as error:
+    raise ImportError("the study needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 MAIN = "code_a1"
 PRIMARY = "hidden"
@@ -155,10 +162,6 @@ def _shown(estimate: Estimate, *, signed: bool = False) -> str:
 
 def plot(scores: Scores, order: Sequence[str], directory: Path) -> list[Path]:
     """One picture a measure and preset with a dot for each seed, and the sweep over alpha where there is one."""
-    try:
-        import matplotlib.figure
-    except ImportError as error:
-        raise ImportError("figures need the extra `train`: pip install 'codea1-env[train]'") from error
     written = []
     for preset, arms in scores.items():
         for measure in ("hidden", "input_kills"):
@@ -183,9 +186,7 @@ def plot(scores: Scores, order: Sequence[str], directory: Path) -> list[Path]:
 
 
 def _plot_alpha(preset: str, arms: Mapping[str, Mapping[int, Mapping[str, float]]], directory: Path) -> list[Path]:
-    import matplotlib.figure
-
-    swept = {float(arm.removeprefix("alpha_")): runs for arm, runs in arms.items() if arm.startswith("alpha_")}
+    swept = {alpha: arms[f"alpha_{alpha}"] for alpha in ALPHAS if f"alpha_{alpha}" in arms}
     if len(swept) < 2:
         return []
     figure = matplotlib.figure.Figure(figsize=(7, 4), layout="constrained")

@@ -17,6 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+try:
+    from scipy.stats import t
+except ImportError as error:  # pragma: no cover - depends on the installation
+    raise ImportError("interval estimates need the extra `solve`: pip install 'codea1-env[solve]'") from error
+
 RESAMPLES = 10_000
 
 Scores = Sequence[float]
@@ -44,10 +49,6 @@ def interquartile_mean(scores: Scores) -> float:
 
 def mean_with_t(scores: Scores) -> Estimate:
     """The mean with Student's interval, of n - 1 degrees of freedom; from two runs on."""
-    try:
-        from scipy.stats import t
-    except ImportError as error:
-        raise ImportError("interval estimates need scipy: pip install 'codea1-env[solve]'") from error
     found = np.asarray(_some(scores), dtype=float)
     value, n = float(found.mean()), len(found)
     if n < 2:

@@ -212,6 +212,7 @@ def test_a_bad_arm_file_is_refused_with_must_and_got(content: str, message: str,
     [
         (["--presets", "nowhere"], "--presets must be among"),
         (["--seeds", "0"], "--seeds must be in [1, 1000], got 0"),
+        (["--config", "README.md"], "--config must be"),
         (["--jobs", "0"], "--jobs must be at least 1, got 0"),
         (["--budget-min", "nan"], "--budget-min must be above 0 minutes, got nan"),
         (["--again", "bands/base/seed0"], "--again must be a finished cell of the study, got bands/base/seed0"),

@@ -9,7 +9,7 @@ ADAPTERS := rllib
 # Those of them that need torch.
 WITH_TORCH := rllib
 
-.PHONY: demo test test-slow test-all test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check release-check docs format clean
+.PHONY: demo test test-slow test-all test-browser test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check release-check docs format clean
 
 demo: .venv/installed
 	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
@@ -20,7 +20,11 @@ test: .venv/installed
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
 
-test-all: test test-slow test-adapters
+test-all: test test-slow test-browser test-adapters
+
+# The viewer in the system's Chromium (CODEA1_CHROMIUM names another); skipped, saying why, where there is none.
+test-browser: .venv-browser/installed
+	.venv-browser/bin/python -m pytest -m browser tests/test_viewer_browser.py
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 
@@ -51,7 +55,7 @@ format: .venv/installed
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-vllm .venv-docs site $(ADAPTERS:%=.venv-%) build dist *.egg-info
+	rm -rf .venv .venv-browser .venv-vllm .venv-docs site $(ADAPTERS:%=.venv-%) build dist *.egg-info
 
 # torch goes first, pinned: resolved on its own it may be another build than the one the other pins were tried with.
 .venv/installed: pyproject.toml constraints.txt
@@ -60,6 +64,11 @@ clean:
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[train,lora,docker,ray,sb3,torchrl,dev]'
+	touch $@
+
+.venv-browser/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-browser
+	.venv-browser/bin/python -m pip install --quiet -c constraints.txt pytest playwright --editable .
 	touch $@
 
 # vLLM brings builds of torch's siblings that this torch cannot load; nothing here needs them.

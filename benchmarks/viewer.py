@@ -2,8 +2,8 @@
 
     python benchmarks/viewer.py --duels 10000 --repeat 5
 
-Needs Playwright and a Chromium (make test-browser sets both up). Opening: from the navigation until the page has set
-its data-ready, a new browser context each time. Scrolling: frames drawn while the list is dragged over all duels.
+Needs Playwright and a Chromium: `make test-browser` sets up .venv-browser. Opening: from the navigation until the page
+has set its data-ready, in a new browser each time. Scrolling: frames while the list is dragged over all duels.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
         recording = Path(folder) / "games.jsonl"
         record(recording, given.duels)
         start = time.perf_counter()
-        found = read_games(recording, given.duels)
+        found = read_games(recording, 2 * given.duels)
         page = make_page("benchmark", found.games)
         made = time.perf_counter() - start
         file = Path(folder) / "page.html"

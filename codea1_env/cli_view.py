@@ -1,17 +1,17 @@
-"""The command `codea1 view`: duels on one HTML page.
-
-Exit codes: 0 the page is written, 1 the input cannot be read to its end, 2 wrong arguments.
-"""
+"""The command `codea1 view`: duels on one HTML page."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
+from codea1_env.cli_common import require_place, say
 from codea1_env.errors import ConfigurationError
-from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
+from codea1_env.terminal import Progress
 from codea1_env.viewer import Found, make_page, read_games
 
 DEFAULT_LIMIT = 20_000
@@ -50,29 +50,34 @@ def _view(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"--limit must be at least 1, got {options.limit}")
     source = options.input.resolve()
     output = options.output or Path(f"{source.stem if source.is_file() else source.name}.html")
-    if output.exists() and (not output.is_file() or (source.is_file() and output.samefile(source))):
-        raise ConfigurationError(f"--output must be a regular file other than the input, or not exist, got {output}")
-    if not output.resolve().parent.is_dir():
-        raise ConfigurationError(f"--output must be a file in an existing directory, got {output}")
-    if options.execute:
-        with open_sandbox(options.sandbox) as sandbox:
-            found = read_games(options.input, options.limit, sandbox)
-    else:
-        found = read_games(options.input, options.limit)
+    require_place("--output", output, source)
+    with ExitStack() as stack:
+        sandbox: Sandbox | None = None
+        if options.execute:
+            sandbox = open_sandbox(options.sandbox)
+            stack.callback(sandbox.close)
+        progress = stack.enter_context(Progress(sys.stderr, "kB"))
+        found = read_games(options.input, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
+        page = make_page(source.name, found.games, _left_out(found))
     partial = output.with_name(output.name + ".partial")
-    partial.write_bytes(make_page(source.name, found.games, _note(found)))
-    os.replace(partial, output)
+    try:
+        partial.write_bytes(page)
+        os.replace(partial, output)
+    finally:
+        partial.unlink(missing_ok=True)
     if found.unjudged:
-        print(f"{found.unjudged} games have no verdicts in {options.input}; --execute finds them out", file=sys.stderr)
-    print(f"wrote {output}: {found.duels} duels, {output.stat().st_size / 1e6:.1f} MB{_also(found)}", file=sys.stderr)
+        say(f"{found.unjudged} games have no verdicts in {options.input}; --execute finds them out")
+    left_out = f"; {_left_out(found)}" if _left_out(found) else ""
+    say(f"wrote {output}: {found.duels} duels, {len(page) / 1e6:.1f} MB{left_out}")
     return 0
 
 
-def _note(found: Found) -> str:
-    return _also(found).removeprefix("; ")
-
-
-def _also(found: Found) -> str:
+def _left_out(found: Found) -> str:
     """What is not on the page."""
-    left_out = f"; every {found.stride}th game of {found.seen} duels" if found.stride > 1 else ""
-    return left_out + (f"; {found.failed} lines could not be scored" if found.failed else "")
+    parts = [f"every {found.stride}th game of {found.seen} duels"] if found.stride > 1 else []
+    parts += [f"{found.failed} lines could not be scored"] if found.failed else []
+    return "; ".join(parts)
+
+
+def _kilobytes(line: bytes) -> float:
+    return len(line) / 1e3

@@ -38,7 +38,7 @@ function face(each) {
 function readGames(page) {
   const duels = [];
   page.games.forEach((game, place) => {
-    game.place = place;
+    game.number ??= place + 1;
     game.programs.forEach((program, programPlace) => {
       program.suites.forEach((suite, suitePlace) => {
         suite.tests = suite.tests.map(test);
@@ -50,9 +50,9 @@ function readGames(page) {
   return duels;
 }
 
-// "3.1.2": game, program, suite, from 1; for links.
+// "3.1.2": game, program, suite, from 1, for links. Games are counted in the file, with those that are not on the page.
 function addressOf(duel) {
-  return [duel.game.place, duel.programPlace, duel.suitePlace].map((place) => place + 1).join(".");
+  return [duel.game.number, duel.programPlace + 1, duel.suitePlace + 1].join(".");
 }
 
 function whereabouts(duel) {

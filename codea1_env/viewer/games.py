@@ -1,6 +1,6 @@
 """A match as the page has it: plain JSON data with every text cut to what a reader can use. Pure.
 
-    game     id, from, question, entry, reference, config, replays: [[call, expected]], programs
+    game     number, id, from, question, entry, reference, config, replays: [[call, expected]], programs
     program  source, executes, reward, suites
     suite    reward, terms, error, replays: [verdict], tests
     test     [source, status, reason, call, stated, expected, verdict, returned, pay]

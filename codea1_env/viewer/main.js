@@ -74,7 +74,7 @@ function buildFilters() {
 // "#3.1.2.4": game, program, suite, assert, from 1.
 function openAddress() {
   const [game, program, suite, place] = location.hash.slice(1).split(".").map((part) => Number(part) - 1);
-  const duel = state.duels.find((each) => each.game.place === game && each.programPlace === (program || 0) && each.suitePlace === (suite || 0));
+  const duel = state.duels.find((each) => each.game.number === game + 1 && each.programPlace === (program || 0) && each.suitePlace === (suite || 0));
   if (!duel) return false;
   const cell = duel.suite?.tests[place] ? { place } : null;
   choose(duel, cell);

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.training.duel_sample import FOLDER
 from codea1_env.viewer.games import Json, recorded_game, require_score, scored_game
 
+Watched = Callable[[Iterable[bytes]], Iterator[bytes]]
 _ROUND_FILE = re.compile(r"round-(\d+)\.jsonl")
 
 
@@ -46,7 +47,7 @@ class Found:
         self._games_seen += 1
         if (self._games_seen - 1) % self.stride:
             return
-        self.games.append(game)
+        self.games.append(game | {"number": self._games_seen})
         self.duels += count
         while self.duels > most and len(self.games) > 1:
             self.games = self.games[::2]
@@ -59,8 +60,9 @@ def duels_in(game: Json) -> int:
     return sum(max(len(program["suites"]), 1) for program in game["programs"])
 
 
-def read_games(path: Path, most: int, sandbox: Sandbox | None = None) -> Found:
-    """The games of a file or of a run. `sandbox`: play them again there, instead of believing what the file says.
+def read_games(path: Path, most: int, sandbox: Sandbox | None = None, watched: Watched = iter) -> Found:
+    """The games of a file or of a run, at most about `most` duels. `sandbox`: play them again there, instead of
+    believing what the file says. `watched`: sees every line go by.
 
     Raises FormatError with the line's number, and ConfigurationError for what holds no duels.
     """
@@ -69,7 +71,7 @@ def read_games(path: Path, most: int, sandbox: Sandbox | None = None) -> Found:
         before = f"round {round_number}, " if round_number is not None else ""
         try:
             with file.open("rb") as lines:
-                for game in _games(file, lines, before, sandbox, found):
+                for game in _games(file, watched(lines), before, sandbox, found):
                     found.add(game, most)
         except FormatError as error:
             raise FormatError(f"{file}: {error}") from None

@@ -254,7 +254,7 @@ def test_help_gives_the_default_of_every_argument(capsys: pytest.CaptureFixture[
     assert ended.value.code == 0
     text = capsys.readouterr().out
     options = "--preset --config --output --seed --rounds --save-rounds --keep-checkpoints --resume --dry-run".split()
-    options += ["--keep-duels", "--engine", "--ray-address"]
+    options += ["--keep-duels", "--engine", "--ray-address", "--report-to"]
     assert all(option in text for option in options)
     assert text.count("Default:") == len(options)
 

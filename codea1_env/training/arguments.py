@@ -19,6 +19,7 @@ from codea1_env.training.placement import SEATS
 from codea1_env.training.plan import plan_of
 from codea1_env.training.presets import PRESETS, Preset, load_preset, preset_from_dict, preset_names, read_yaml
 from codea1_env.training.problem_sets import require_files
+from codea1_env.training.sections import TRACKERS, check_trackers
 
 CONFIG_FILE = "config.yaml"
 ENGINES = ("local", "ray")
@@ -126,6 +127,14 @@ def _parser(description: str) -> argparse.ArgumentParser:
         help="questions a round whose games are kept for `codea1 view`, 0 to 4096. Default: the preset's, 1",
     )
     add(
+        "--report-to",
+        metavar="NAME",
+        action="append",
+        help=f"what gets the metrics beside metrics.jsonl, one of {', '.join(TRACKERS)}, or none; may be given several "
+        "times. wandb and trackio must be installed, and are set up by their own environment variables (WANDB_MODE, "
+        "WANDB_PROJECT, TRACKIO_DIR, ...). Default: the preset's, tensorboard",
+    )
+    add(
         "--resume",
         metavar="DIR",
         type=Path,
@@ -157,6 +166,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
 def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     preset = _with_rounds(load_preset(given.preset, given.config), given)
     require_files(preset)
+    _check_installed(preset)
     engine = given.engine or "local"
     _check_engine(engine, given.ray_address, preset)
     seed = _whole("--seed", given.seed or "0", 0, 2**31 - 1)
@@ -185,6 +195,7 @@ def _resumed(given: argparse.Namespace) -> Arguments:
         )
     preset, seed = read_configuration(file)
     preset = _with_rounds(preset, given)
+    _check_installed(preset)
     record = read_yaml(file, "the run's configuration")
     engine = given.engine or str(record.get("engine", "local"))
     _check_engine(engine, given.ray_address, preset)
@@ -220,7 +231,17 @@ def _with_rounds(preset: Preset, given: argparse.Namespace) -> Preset:
         value = getattr(given, name)
         if value is not None:
             changes[name] = _whole("--" + name.replace("_", "-"), value, low, high)
+    if given.report_to is not None:
+        names = () if given.report_to == ["none"] else tuple(given.report_to)
+        check_trackers(names, "--report-to")
+        changes["report_to"] = names
     return dataclasses.replace(preset, **changes)
+
+
+def _check_installed(preset: Preset) -> None:
+    for name in preset.report_to:
+        if importlib.util.find_spec(name) is None:
+            raise ConfigurationError(f"report_to: {name} must be installed, got none: pip install {name}")
 
 
 def _check_engine(engine: str, ray_address: str | None, preset: Preset) -> None:

@@ -27,7 +27,7 @@ from codea1_env.training.run_sections import (
     ProblemsPreset,
     RoundPreset,
 )
-from codea1_env.training.sections import changed
+from codea1_env.training.sections import changed, check_trackers
 
 __all__ = [
     "MINI",
@@ -71,6 +71,8 @@ class Preset:
     """Checkpoints kept of each seat: of the last rounds that are complete for all seats."""
     keep_duels: int = 1
     """Questions a round whose games are kept in the run's directory, for `codea1 view`; 0: none. Runs of two seats."""
+    report_to: tuple[str, ...] = ("tensorboard",)
+    """What gets the metrics beside metrics.jsonl: any of tensorboard, wandb, trackio, as for TRL (docs/metrics.md)."""
     differences: tuple[str, ...] = ()
     """Where the preset departs from the paper, in words; written into the run's configuration."""
     problems: ProblemsPreset | ProblemFiles = field(default_factory=ProblemsPreset)
@@ -105,6 +107,7 @@ class Preset:
             or not 0 <= self.keep_duels <= 4096
         ):
             raise ConfigurationError(f"keep_duels must be a whole number in [0, 4096], got {self.keep_duels!r}")
+        check_trackers(self.report_to, "report_to")
         for name, kinds in KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 names = " or ".join(kind.__name__ for kind in kinds)
@@ -237,8 +240,8 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
         if key not in names:
             raise ConfigurationError(f"{where}: a key must be one of {sorted(names)}, got {key!r}")
         current = getattr(base, key)
-        if key == "differences":
-            changes[key] = _lines(value, f"{where}: differences")
+        if key in ("differences", "report_to"):
+            changes[key] = _lines(value, f"{where}: {key}")
         elif dataclasses.is_dataclass(current):
             changes[key] = changed(current, value, KINDS.get(key, (type(current),)), f"{where}: {key}")
         else:

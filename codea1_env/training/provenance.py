@@ -30,7 +30,7 @@ hidden_tests.json
                  numbers, the first test lowest
 duels/           round-N.jsonl: games of some questions of each round, as recordings; `codea1 view` shows them
 summary.json     base against trained, with intervals over held-out problems, and the cost
-curves.png       evaluations and rounds; tensorboard/ holds the same numbers
+curves.png       evaluations and rounds; tensorboard/ holds the same numbers, unless told otherwise (--report-to)
 failure.txt      where the last start failed under the engine ray: the first cause with its traceback
 coder/, tester/  final/: the trained model and its tokenizer in Hugging Face format
                  checkpoint-STEP/: model, optimizer, schedule, generators, of the coder also the Mistake Book;

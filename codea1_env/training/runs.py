@@ -26,10 +26,10 @@ from codea1_env.training.duel_sample import FOLDER, DuelSample
 from codea1_env.training.hidden_tests import HIDDEN, HiddenRecord
 from codea1_env.training.provenance import FILES, problems_hash, this_start
 from codea1_env.training.run_lock import RunLock
+from codea1_env.training.trackers import Trackers
 
 try:
     import yaml
-    from torch.utils.tensorboard import SummaryWriter
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
@@ -43,7 +43,7 @@ SEAT_SEEDS = {"coder": 0, "tester": 1, "player": 0}
 
 
 class Run:
-    """One run on disk; a context manager that closes the TensorBoard file. `log` may be called from any thread."""
+    """One run on disk; a context manager that closes the trackers. `log` may be called from any thread."""
 
     def __init__(self, arguments: Arguments, seats: Sequence[str]) -> None:
         """Create the directory, or find the latest round that is complete for all `seats` and go on from it."""
@@ -67,11 +67,12 @@ class Run:
                 )
             self._configuration = self._begin()
             self._forget_rounds_after(self.rounds_done)
+            names = self.preset.report_to
+            self._trackers = Trackers(names, self.directory, self._configuration, self.rounds_done)
             self._lock.share()
         except BaseException:
             self._lock.release()
             raise
-        self._board: Any = SummaryWriter(str(self.directory / "tensorboard"), purge_step=self.rounds_done)
 
     def checkpoint(self, seat: str) -> Path | None:
         """Where this seat goes on from, or None for the base model."""
@@ -95,7 +96,7 @@ class Run:
         return HiddenRecord(self.directory / HIDDEN)
 
     def log(self, kind: str, rounds_done: int, values: Mapping[str, float], seat: str = "") -> None:
-        """One line of metrics.jsonl and the same numbers for TensorBoard. Not-a-number is written as null."""
+        """One line of metrics.jsonl and the same numbers for the trackers. Not-a-number is written as null."""
         name = f"{kind}/{seat}" if seat else kind
         plain = {key: None if math.isnan(value) else value for key, value in values.items()}
         record: dict[str, Any] = {"kind": kind, "seat": seat, "round": rounds_done} | plain
@@ -105,8 +106,7 @@ class Run:
                 if rounds_done % self.preset.save_rounds == 0:  # a checkpoint of this round follows
                     file.flush()
                     os.fsync(file.fileno())
-            for key, value in values.items():
-                self._board.add_scalar(f"{name}/{key}", value, rounds_done)
+            self._trackers.log(name, rounds_done, values)
 
     def set_problems(self, train: Iterable[Problem], held_out: Iterable[Problem]) -> None:
         """Note which problems the run is about. Raises ConfigurationError where a resumed run had other ones."""
@@ -139,7 +139,7 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._board.close()
+        self._trackers.close()
         self._lock.release()
 
     def _begin(self) -> dict[str, Any]:

@@ -66,6 +66,16 @@ def _is_exponent(value: str) -> bool:
     return re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value) is not None
 
 
+TRACKERS = ("tensorboard", "wandb", "trackio")
+"""What `report_to` may name."""
+
+
+def check_trackers(names: Sequence[str], where: str) -> None:
+    """Raise ConfigurationError unless each is one of TRACKERS, once."""
+    if not set(names) <= set(TRACKERS) or len(set(names)) < len(names):
+        raise ConfigurationError(f"{where} must be different names among {', '.join(TRACKERS)}, got {list(names)}")
+
+
 def changed(current: Any, overrides: object, kinds: Sequence[type[Any]], where: str) -> Any:
     """The section `current` with the fields that `overrides` names replaced.
 

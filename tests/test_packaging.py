@@ -2,9 +2,12 @@
 
 import ast
 import re
+import runpy
 import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -31,3 +34,19 @@ def test_the_package_alone_requires_exactly_what_it_imports_without_being_asked(
     modules = [path for path in PACKAGE.rglob("*.py") if not str(path.relative_to(PACKAGE)).startswith(OF_EXTRAS)]
     assert len(modules) > 80
     assert set().union(*map(imported_at_once, modules)) == names(PROJECT["dependencies"])
+
+
+def test_the_release_check_refuses_two_builds_that_differ(tmp_path: Path) -> None:
+    check = runpy.run_path(str(ROOT / "tests" / "release" / "check.py"))
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+        for name in ("codea1_env-1.tar.gz", "codea1_env-1-py3-none-any.whl"):
+            (folder / name).write_bytes(name.encode())
+    assert [path.parent for path in check["same_bytes"](*folders)] == [folders[0]] * 2
+    (folders[1] / "codea1_env-1.tar.gz").write_bytes(b"other times in it")
+    with pytest.raises(SystemExit, match=r"codea1_env-1\.tar\.gz must have the same bytes"):
+        check["same_bytes"](*folders)
+    (folders[1] / "codea1_env-1.tar.gz").unlink()
+    with pytest.raises(SystemExit, match="one sdist and one wheel"):
+        check["same_bytes"](*folders)

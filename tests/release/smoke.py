@@ -109,6 +109,9 @@ def text_game() -> None:
     game.close()
     recorder.close()
     run(CODEA1, "replay", "games.jsonl")
+    run(CODEA1, "view", "games.jsonl", "-o", "games.html")
+    page = Path("games.html").read_text().lower()
+    need(page.startswith("<!doctype html") and "<script" in page and "<style" in page, "the viewer's parts in its page")
 
 
 def evaluation() -> None:

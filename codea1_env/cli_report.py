@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,8 +13,11 @@ from urllib.parse import quote
 
 from codea1_env.cli_common import require_place, say
 from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.report.duels import kept_duels
+from codea1_env.report.page import Shown, notice, page
 from codea1_env.report.runs_read import RunRead, read_runs
 from codea1_env.terminal import Progress
+from codea1_env.viewer import make_page
 
 DESCRIPTION = (
     "Make one page of training runs, side by side: held-out scores and rewards of both seats, diagnostics, where the "
@@ -24,7 +26,7 @@ DESCRIPTION = (
 )
 EXAMPLES = """\
 examples:
-  codea1 report runs/mini-seed0                          # runs/mini-seed0/report.html and report.png
+  codea1 report runs/mini-seed0              # report.html, report.png and report-duels.html in runs/mini-seed0
   codea1 report runs/mini-seed0 runs/golden-seed0 -o compared.html
   codea1 report runs/mini-seed0 --watch                  # a page at 127.0.0.1 that follows the run
 
@@ -38,8 +40,8 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN_DIR", nargs="+", type=Path, help="directory of a training run")
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes, with the picture "
                         "beside it as .png (default: report.html in the first RUN_DIR)")  # fmt: skip
-    parser.add_argument("--duels", metavar="PAGE.html", type=Path, help="the page that `codea1 view RUN_DIR` made of "
-                        "the one run: best and worst duels lead into it (default: no links)")  # fmt: skip
+    parser.add_argument("--no-duels", action="store_true", help="no page of the duels that a run kept (default: one "
+                        "beside it for each run that kept any, as of `codea1 view`)")  # fmt: skip
     parser.add_argument("--no-png", action="store_true", help="no picture (default: one, which needs matplotlib)")
     parser.add_argument("--watch", action="store_true", help="write nothing, but serve a page that refreshes itself, "
                         "to this machine only, until Ctrl-C")  # fmt: skip
@@ -54,12 +56,10 @@ def _report(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"--port must be in [0, 65535], got {options.port}")
     if options.port and not options.watch:
         raise ConfigurationError(f"--port must come with --watch, got {options.port} without")
-    if options.duels is not None and (len(options.runs) > 1 or options.watch):
-        raise ConfigurationError("--duels must come with one RUN_DIR and without --watch: it is the page of one run")
-    if options.duels is not None and not options.duels.is_file():
-        raise ConfigurationError(f"--duels must be a page that codea1 view wrote, got {options.duels}")
-    if options.watch and (options.output or options.json or options.no_png):
-        raise ConfigurationError("--watch writes nothing: it must come without --output, --no-png and --json")
+    if options.watch and (options.output or options.json or options.no_png or options.no_duels):
+        raise ConfigurationError(
+            "--watch writes nothing: it must come without --output, --no-png, --no-duels and --json"
+        )
     runs = read_runs(options.runs)
     if options.watch:
         return _watch(options.runs, options.port)
@@ -70,9 +70,11 @@ def _report(options: argparse.Namespace) -> int:
             require_place("--output", path)
     if output == picture:
         raise ConfigurationError(f"--output must be a page, .html, got {output}")
-    viewer = quote(os.path.relpath(options.duels, output.absolute().parent)) if options.duels else ""
-    output.write_text(_page(runs, viewer=viewer), encoding="utf-8", errors="backslashreplace")
     written = [output]
+    shown = [Shown(run, kept_duels(run.directory)) for run in runs]
+    if not options.no_duels:
+        shown = [_with_viewer(each, output, number, written) for number, each in enumerate(shown, 1)]
+    output.write_text(_page(shown), encoding="utf-8", errors="backslashreplace")
     if picture is not None:
         from codea1_env.report.picture import draw
 
@@ -86,11 +88,19 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
-def _page(runs: Sequence[RunRead], *, refreshes: bool = False, viewer: str = "") -> str:
-    from codea1_env.report.page import page
+def _with_viewer(shown: Shown, output: Path, number: int, written: list[Path]) -> Shown:
+    """The run with links into a page of its duels, which is written beside `output`, where it kept any."""
+    if not len(shown.kept):
+        return shown
+    beside = output.with_name(f"{output.stem}-duels{number if number > 1 else ''}.html")
+    beside.write_bytes(make_page(shown.run.name, shown.kept.games))
+    written.append(beside)
+    return Shown(shown.run, shown.kept, quote(beside.name))
 
+
+def _page(shown: Sequence[Shown], *, refreshes: bool = False) -> str:
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
-    return page(runs, made, refreshes=refreshes, viewer=viewer)
+    return page(shown, made, refreshes=refreshes)
 
 
 def _watch(directories: Sequence[Path], port: int) -> int:
@@ -109,10 +119,8 @@ def _watch(directories: Sequence[Path], port: int) -> int:
 def _live_page(directories: Sequence[Path]) -> str:
     """The page as of now; where that fails, one that says why: the next look may find more."""
     try:
-        return _page(read_runs(directories), refreshes=True)
+        return _page([Shown(run, kept_duels(run.directory)) for run in read_runs(directories)], refreshes=True)
     except (Codea1Error, OSError) as error:
-        from codea1_env.report.page import notice
-
         return notice(str(error))
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,9 @@ from codea1_env.problems.problem import Problem, TestCase
 from codea1_env.recording import Recorder
 from codea1_env.report.configuration import differences_between, differences_from_paper
 from codea1_env.report.duels import kept_duels
-from codea1_env.report.page import page
+from codea1_env.report.page import Shown, page
 from codea1_env.report.panels import CHAPTERS, Chart, Series, charts_of
-from codea1_env.report.runs_read import read_run, read_runs
+from codea1_env.report.runs_read import RunRead, read_run, read_runs
 from codea1_env.report.svg_chart import line_chart, shown, smoothed, thinned, ticks
 from codea1_env.report.times import time_splits
 from codea1_env.rewards import RewardConfig
@@ -68,6 +68,10 @@ def write_run(directory: Path, *, rounds: int = 3, name: str = "smoke", reward: 
     book.record("q", (), [TestCase("f(1)", "2"), TestCase("f(1)", "2"), TestCase("f(2)", "3")])
     book.save(directory / "book.jsonl")
     return directory
+
+
+def paged(runs: Sequence[RunRead], made: str = "now", viewer: str = "") -> str:
+    return page([Shown(run, kept_duels(run.directory), viewer) for run in runs], made)
 
 
 class Tags(HTMLParser):
@@ -111,7 +115,7 @@ def assert_harmless(text: str) -> Tags:
 
 def test_a_finished_run_is_shown_from_outcome_to_configuration(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
-    found = assert_harmless(page(read_runs([run]), "now"))
+    found = assert_harmless(paged(read_runs([run])))
     headings = "The run What came of it Held-out problems Rewards Diagnostics Mistake Book Where the time goes"
     anchors = {a["id"] for tag, a in found.tags if tag == "section"}
     assert {a["href"] for tag, a in found.tags if tag == "a"} == {f"#{anchor}" for anchor in anchors}
@@ -148,7 +152,7 @@ def test_several_runs_share_charts_and_their_configurations_are_told_apart(tmp_p
     assert [run.name for run in runs] == [str(one), str(other)], "the last part alone would not tell them apart"
     assert read_runs([one])[0].name == "run"
     assert differences_between(runs) == [["seed", "4", "5"]]
-    found = assert_harmless(page(runs, "now"))
+    found = assert_harmless(paged(runs))
     assert "both seats: coder, R_C" in found.text
     assert "what differs between the runs" in found.text
     panel = next(p for chapter in CHAPTERS for p in chapter.panels if p.title == "both seats")
@@ -168,7 +172,7 @@ def test_hostile_text_in_any_file_stays_text(tmp_path: Path) -> None:
     with (run / "metrics.jsonl").open("a") as file:
         file.write(line("seat", 1, {"seconds_learning": 1.0, HOSTILE: 1.0}, HOSTILE))
         file.write(line("evaluation", 1, {HOSTILE: 1.0}, HOSTILE))
-    for text in (page(read_runs([run]), HOSTILE, viewer="x.html"), page(read_runs([run, run]), HOSTILE)):
+    for text in (paged(read_runs([run]), HOSTILE, "x.html"), paged(read_runs([run, run]), HOSTILE)):
         found = assert_harmless(text)
         assert found.text.count("<script>alert(1)</script>") >= 6, "it is all there, as text"
         assert "\x1b" not in text
@@ -194,7 +198,7 @@ def test_what_is_there_of_a_run_is_shown_and_what_is_not_is_said(
     (run,) = read_runs([part])
     assert note in " ".join(run.notes)
     assert run.status.startswith("not finished")
-    assert_harmless(page([run], "now"))
+    assert_harmless(paged([run]))
 
 
 def test_damaged_files_are_noted_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -219,7 +223,7 @@ def test_damaged_files_are_noted_and_the_rest_is_read(tmp_path: Path) -> None:
         "config.yaml cannot",
     ):
         assert word in noted, noted
-    assert_harmless(page([run], "now"))
+    assert_harmless(paged([run]))
 
 
 @pytest.mark.parametrize("made", ["missing", "empty", "file"])
@@ -259,7 +263,7 @@ def test_the_command_writes_a_page_and_a_picture_and_says_so_to_scripts(tmp_path
         (["--watch", "--json"], "--watch writes nothing"),
         (["-o", "no/such/page.html"], "--output must be a file in an existing directory"),
         (["-o", "page.png"], "--output must be a page, .html, got page.png"),
-        (["--duels", "none.html"], "--duels must be a page that codea1 view wrote, got none.html"),
+        (["--watch", "--no-duels"], "--watch writes nothing"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(tmp_path: Path, arguments: list[str], must: str, capsys: Any) -> None:
@@ -309,15 +313,33 @@ def test_the_best_and_the_worst_duels_lead_into_the_viewer(tmp_path: Path) -> No
     keep_duels(run, [(0.2, (0.1, 0.9)), (None, (None,))], 10)
     keep_duels(run, [(1.0, (0.0, 0.5))], 2)  # round 2 is the first game, 10 the second
     kept = kept_duels(run)
-    assert kept.count == 4
-    assert (kept.best_for_tester[0].address, kept.best_for_tester[0].round_number) == ("2.1.2", 10)
-    assert kept.best_for_coder[0].address == "1.1.1"
-    assert kept.worst[0].address == "2.1.1"
-    found = assert_harmless(page(read_runs([run]), "now", viewer="of%20run.html"))
-    assert "of%20run.html#2.1.2" in {a.get("href") for tag, a in found.tags if tag == "a"}
+    assert len(kept) == 4
+    (best, *_) = kept.best_for_tester()
+    assert best.address == "2.1.2"
+    assert best.origin == "round 10"
+    assert kept.best_for_coder()[0].address == "1.1.1"
+    assert kept.worst()[0].address == "2.1.1"
+    found = assert_harmless(paged(read_runs([run]), viewer="of%20run.html"))
+    assert {"of%20run.html#2.1.2", "of%20run.html#1.1.1"} <= {a.get("href") for tag, a in found.tags if tag == "a"}
     (run / "duels" / "round-3.jsonl").write_text("nonsense\n")
-    assert kept_duels(run).count == 4
-    assert "round-3.jsonl cannot be read to its end" in kept_duels(run).notes[0]
+    assert len(kept_duels(run)) == 0
+    assert "round-3.jsonl" in kept_duels(run).note
+    assert "cannot be read" in assert_harmless(paged(read_runs([run]))).text
+
+
+def test_the_viewers_page_is_written_beside_the_report_unless_told_not_to(tmp_path: Path, capsys: Any) -> None:
+    one, other, none = (write_run(tmp_path / name) for name in ("one #1", "other", "none"))
+    for run in (one, other):
+        keep_duels(run, [(0.5, (0.25,))], 1)
+    output = tmp_path / "page?.html"
+    assert main(["report", str(one), str(none), str(other), "-o", str(output), "--no-png", "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)["written"]
+    assert written == [str(tmp_path / name) for name in ("page?.html", "page?-duels.html", "page?-duels3.html")]
+    assert b"one #1" in (tmp_path / "page?-duels.html").read_bytes()
+    links = {a.get("href") for tag, a in assert_harmless(output.read_text()).tags if tag == "a"}
+    assert {"page%3F-duels.html#1.1.1", "page%3F-duels3.html#1.1.1"} <= links
+    assert main(["report", str(one), "-o", str(tmp_path / "plain.html"), "--no-png", "--no-duels"]) == 0
+    assert not (tmp_path / "plain-duels.html").exists()
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6), st.integers(2, 8), st.booleans())

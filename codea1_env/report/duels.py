@@ -1,80 +1,79 @@
-"""The duels worth looking at among those that a run kept: where each seat earned most and least.
+"""The duels worth looking at among those that a run kept: where each seat earned most, and where both earned least.
 
-Reads `duels/round-N.jsonl` of a run, recordings of games (`recording.py`), in the order in which `codea1 view RUN`
-shows them. Nothing is played again. Does not look at what was said in a duel.
+What a run kept is read as `codea1 view RUN` reads it, and places are those on its page. Nothing is played again.
 """
 
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codea1_env.errors import FormatError
-from codea1_env.recording import read_recording
+from codea1_env.errors import Codea1Error
+from codea1_env.training.duel_sample import FOLDER
+from codea1_env.viewer import read_games
+from codea1_env.viewer.games import Json
 
-FOLDER = "duels"
-_ROUND_FILE = re.compile(r"round-(\d+)\.jsonl")
 EACH = 3
-"""Duels listed at either end."""
+"""Duels listed of each kind."""
+MOST = 20_000
+"""Duels on a viewer's page; of more, games are left out evenly."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptDuel:
     """One suite against one program."""
 
-    round_number: int
+    origin: str
+    """Where it was recorded: its round and line."""
     problem_id: str
     address: str
-    """Game, program and suite, from 1, in the order of the files: the part after # of the viewer's address."""
+    """Game, program and suite, from 1: the part after # of the viewer's address."""
     coder_reward: float
     tester_reward: float
 
 
 @dataclass(frozen=True, slots=True)
 class KeptDuels:
-    """What a run's recordings come to."""
+    """What a run kept."""
 
-    count: int
-    best_for_tester: tuple[KeptDuel, ...]
-    """The highest R_T, at most EACH; the earlier duel first where they are equal."""
-    best_for_coder: tuple[KeptDuel, ...]
-    """The highest R_C with the lowest R_T beside it."""
-    worst: tuple[KeptDuel, ...]
-    """The lowest sum of both rewards: nobody did well."""
-    notes: tuple[str, ...]
-    """Files that could not be read to their end."""
+    games: tuple[Json, ...] = ()
+    """In the viewer's form and order."""
+    note: str = ""
+    """Why there are none, where something is there that cannot be read."""
+
+    def best_for_tester(self) -> list[KeptDuel]:
+        """The highest R_T, at most EACH; the earlier duel first where they are equal."""
+        return heapq.nsmallest(EACH, self._duels(), key=lambda duel: -duel.tester_reward)
+
+    def best_for_coder(self) -> list[KeptDuel]:
+        """The highest R_C, and of those the lowest R_T."""
+        return heapq.nsmallest(EACH, self._duels(), key=lambda duel: (-duel.coder_reward, duel.tester_reward))
+
+    def worst(self) -> list[KeptDuel]:
+        """The lowest sum of both rewards: nobody did well."""
+        return heapq.nsmallest(EACH, self._duels(), key=lambda duel: duel.coder_reward + duel.tester_reward)
+
+    def __len__(self) -> int:
+        """Duels that have both rewards."""
+        return sum(1 for _ in self._duels())
+
+    def _duels(self) -> Iterator[KeptDuel]:
+        for game_number, game in enumerate(self.games, 1):
+            for program_number, program in enumerate(game["programs"], 1):
+                for suite_number, suite in enumerate(program["suites"], 1):
+                    coder, tester = program["reward"], suite["reward"]
+                    if coder is not None and tester is not None:
+                        address = f"{game_number}.{program_number}.{suite_number}"
+                        yield KeptDuel(game["from"], game["id"], address, coder, tester)
 
 
 def kept_duels(directory: Path) -> KeptDuels:
-    """Of a run's directory; none where the run kept none."""
-    notes: list[str] = []
-    found = list(_duels(directory / FOLDER, notes))
-    return KeptDuels(
-        len(found),
-        tuple(heapq.nsmallest(EACH, found, key=lambda duel: -duel.tester_reward)),
-        tuple(heapq.nsmallest(EACH, found, key=lambda duel: (-duel.coder_reward, duel.tester_reward))),
-        tuple(heapq.nsmallest(EACH, found, key=lambda duel: duel.coder_reward + duel.tester_reward)),
-        tuple(notes),
-    )
-
-
-def _duels(folder: Path, notes: list[str]) -> Iterator[KeptDuel]:
-    names = [(_ROUND_FILE.fullmatch(file.name), file) for file in (folder.iterdir() if folder.is_dir() else ())]
-    game = 0
-    for number, file in sorted((int(name[1]), file) for name, file in names if name):
-        try:
-            with file.open("rb") as lines:
-                for recorded in read_recording(lines):
-                    game += 1
-                    for program, (coder, row) in enumerate(
-                        zip(recorded.rewards.codes, recorded.rewards.suites, strict=True), 1
-                    ):
-                        for suite, tester in enumerate(row, 1):
-                            if coder is not None and tester is not None:
-                                problem_id = recorded.match.problem.problem_id
-                                yield KeptDuel(number, problem_id, f"{game}.{program}.{suite}", coder, tester)
-        except (FormatError, ValueError, OSError) as error:
-            notes.append(f"{FOLDER}/{file.name} cannot be read to its end: {error}")
+    """Of a run's directory; empty where the run kept none."""
+    if not (directory / FOLDER).is_dir() or not any((directory / FOLDER).iterdir()):
+        return KeptDuels()
+    try:
+        return KeptDuels(tuple(read_games(directory, MOST).games))
+    except (Codea1Error, OSError) as error:
+        return KeptDuels(note=f"the duels that the run kept cannot be read: {error}")

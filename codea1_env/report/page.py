@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 
 from codea1_env import __version__
 from codea1_env.report.configuration import differences_between, differences_from_paper, stated_differences
-from codea1_env.report.duels import kept_duels
+from codea1_env.report.duels import KeptDuels
 from codea1_env.report.html_text import GAP, Link, listed, table, text
 from codea1_env.report.panels import CHAPTERS, charts_of
 from codea1_env.report.runs_read import RunRead
@@ -26,13 +27,21 @@ FULLEST = 10
 """Questions of the Mistake Book that are listed."""
 
 
-def page(runs: Sequence[RunRead], made: str, *, refreshes: bool = False, viewer: str = "") -> str:
-    """The whole page. `made`: date and time. `refreshes`: the browser asks for it again every few seconds.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A run on the page."""
 
-    `viewer`: address of the page that `codea1 view` made of the one run, for links into it; empty: no links.
-    """
+    run: RunRead
+    kept: KeptDuels
+    viewer: str = ""
+    """Relative address of the viewer's page of `kept`, its path quoted, for links into it; empty: no links."""
+
+
+def page(shown_runs: Sequence[Shown], made: str, *, refreshes: bool = False) -> str:
+    """The whole page. `made`: date and time. `refreshes`: the browser asks for it again every few seconds."""
+    runs = [each.run for each in shown_runs]
     title = "codea1: " + ", ".join(run.name for run in runs)
-    sections = [*_sections(runs, viewer)]
+    sections = [*_sections(runs, shown_runs)]
     ways = "".join(f'<a href="#{anchor}">{text(name)}</a>' for anchor, name, _ in sections)
     body = "".join(f'<section id="{anchor}"><h2>{text(name)}</h2>{inner}</section>' for anchor, name, inner in sections)
     live = " It is made anew every few seconds." if refreshes else ""
@@ -66,7 +75,7 @@ def _heading(runs: Sequence[RunRead]) -> str:
     return runs[0].name if len(runs) == 1 else f"{len(runs)} runs side by side"
 
 
-def _sections(runs: Sequence[RunRead], viewer: str) -> Iterator[tuple[str, str, str]]:
+def _sections(runs: Sequence[RunRead], shown_runs: Sequence[Shown]) -> Iterator[tuple[str, str, str]]:
     """(anchor, heading, HTML) of whatever there is something to say about."""
     yield "runs", "The run" if len(runs) == 1 else "The runs", _about(runs)
     if final := _final(runs):
@@ -83,7 +92,7 @@ def _sections(runs: Sequence[RunRead], viewer: str) -> Iterator[tuple[str, str, 
         if figures:
             book = _fullest(runs) if chapter.title == "Mistake Book" else ""
             yield f"chapter{number}", chapter.title, f'<div class="charts">{figures}</div>{book}'
-    if duels := "".join(_duels(run, viewer, len(runs) > 1) for run in runs):
+    if duels := "".join(_duels(each, f"{each.run.name}: " if len(runs) > 1 else "") for each in shown_runs):
         yield "duels", "Duels worth a look", duels
     if times := _times(runs):
         yield "time", "Where the time goes", times
@@ -175,35 +184,30 @@ def _fullest(runs: Sequence[RunRead]) -> str:
     return tables
 
 
-def _duels(run: RunRead, viewer: str, is_one_of_several: bool) -> str:
-    """Best and worst of the duels that a run kept; empty where it kept none."""
-    kept = kept_duels(run.directory)
-    if not kept.count:
-        return listed(kept.notes) if kept.notes else ""
-    owner = f"{run.name}: " if is_one_of_several else ""
-    heads = ["duel", "round", "question", "R_C", "R_T"]
+def _duels(shown_run: Shown, owner: str) -> str:
+    """Best and worst of the duels that a run kept; empty where it kept none. `owner`: before every caption."""
+    kept, viewer = shown_run.kept, shown_run.viewer
+    if not len(kept):
+        return f'<div class="notes">{text(kept.note)}</div>' if kept.note else ""
     found = ""
     for name, duels in (
-        ("the tester earned most", kept.best_for_tester),
-        ("the coder earned most", kept.best_for_coder),
-        ("both earned least", kept.worst),
+        ("the tester earned most", kept.best_for_tester()),
+        ("the coder earned most", kept.best_for_coder()),
+        ("both earned least", kept.worst()),
     ):
         rows = [
             (
                 Link(f"#{duel.address}", f"{viewer}#{duel.address}" if viewer else ""),
-                duel.round_number,
+                duel.origin,
                 duel.problem_id,
                 f"{duel.coder_reward:.3f}",
                 f"{duel.tester_reward:.3f}",
             )
             for duel in duels
         ]
-        found += table(f"{owner}{name}", heads, rows)
-    how = (
-        f"{kept.count} duels are kept. codea1 view {run.directory} makes their page; the numbers after # are game, "
-        "program and suite in it."
-    )
-    return f"<p>{text(how)}</p>{listed(kept.notes) if kept.notes else ''}{found}"
+        found += table(f"{owner}{name}", ["duel", "from", "question", "R_C", "R_T"], rows)
+    whole = f'<p><a href="{text(viewer)}#1.1.1">{text(f"{owner}all {len(kept)} duels")}</a></p>' if viewer else ""
+    return whole + found
 
 
 def _times(runs: Sequence[RunRead]) -> str:

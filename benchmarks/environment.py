@@ -199,7 +199,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=list(PARTS))
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--envs", type=int, default=16)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="at least 2, for quartiles (default: 5)")
     options = parser.parse_args()
     for part in options.parts or PARTS:
         PARTS[part](options)

@@ -1,7 +1,9 @@
 """From drafts to problems: values that are still to be computed are, and every reference runs against its own tests.
 
 A test that the reference fails leaves its problem; a problem whose reference does not load, or passes none of its
-tests, is not usable. Either is in the report: nothing is dropped silently. Does not read files: see `problems/sources`.
+tests, is not usable, unless the function is the oracle and not the tests (UnLeakedTestBench): then tests that state
+another value get the function's. All of it is in the report: nothing is dropped silently. Does not read files: see
+`problems/sources`.
 """
 
 from __future__ import annotations
@@ -164,13 +166,35 @@ def _checked(drafts: Sequence[Draft], judge: Judge) -> list[Imported]:
     ]
     results = judge.try_programs(trials)
     return [
-        _imported(replace(draft, left_out=(*draft.left_out, *refused)), [*found], result)
+        _imported(
+            replace(draft, left_out=(*draft.left_out, *refused)),
+            [*found],
+            result,
+            _corrected(draft, found, result, judge),
+        )
         for draft, found, refused, result in zip(drafts, usable, left_out, results, strict=True)
     ]
 
 
-def _imported(draft: Draft, cases: Sequence[TestCase], result: TrialResult) -> Imported:
-    """A draft whose reference has run on `cases`."""
+def _corrected(
+    draft: Draft, found: dict[TestCase, Expectation], result: TrialResult, judge: Judge
+) -> dict[TestCase, TestCase]:
+    """The tests that state another value than the function returns, with that value, where the function is the oracle."""
+    if draft.are_tests_trusted or not result.executes:
+        return {}
+    wrong = [case for case, verdict in zip(found, result.verdicts, strict=True) if verdict is Verdict.FAIL]
+    (values,) = judge.reference_values([(draft.problem, [found[case].arguments for case in wrong])])
+    return {
+        case: TestCase(case.call, tree_source(json.loads(value.value)))
+        for case, value in zip(wrong, values, strict=True)
+        if not value.failure
+    }
+
+
+def _imported(
+    draft: Draft, cases: Sequence[TestCase], result: TrialResult, corrected: dict[TestCase, TestCase]
+) -> Imported:
+    """A draft whose reference has run on `cases`. `corrected`: what takes the place of some that it failed."""
     problem = draft.problem
     failed = tuple(
         FailedTest(case, verdict)
@@ -187,9 +211,10 @@ def _imported(draft: Draft, cases: Sequence[TestCase], result: TrialResult) -> I
     if why_not:
         return Imported(problem.problem_id, None, why_not, draft.left_out, failed)
     passed = set(cases) - {each.case for each in failed}
+    kept = [corrected.get(case, case) for case in problem.golden_tests if case in passed or case in corrected]
     problem = replace(
         problem,
-        golden_tests=tuple(case for case in problem.golden_tests if case in passed),
+        golden_tests=tuple(dict.fromkeys(kept)),
         hidden_tests=tuple(case for case in problem.hidden_tests if case in passed),
     )
     return Imported(problem.problem_id, problem, "", draft.left_out, failed)

@@ -219,10 +219,11 @@ def test_what_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert "must unpack to at most 65536 bytes, got more" in found.reason
 
 
-def test_functions_for_testers_are_usable_though_their_tests_are_wrong() -> None:
+def test_functions_for_testers_are_usable_though_their_tests_are_wrong_and_get_the_right_values() -> None:
     (found,) = imported("unleakedtestbench", UNLEAKED_ROW)
     assert found.problem is not None
-    assert (found.status, found.problem.entry_point, len(found.failed)) == ("none", "sign", 2)
+    assert (found.status, found.problem.entry_point, len(found.failed)) == ("some", "sign", 2)
+    assert asserts(found.problem) == ["assert sign(3) == 1", "assert sign(0) == 0"]
 
 
 def test_unittest_asserts_are_read_and_what_is_no_call_is_left_out() -> None:

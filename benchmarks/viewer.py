@@ -9,12 +9,14 @@ has set its data-ready, in a new browser each time. Scrolling: frames while the 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env import Arena, LocalSandbox, Match, bundled_problems
@@ -56,10 +58,14 @@ def main() -> None:
         tests = sum(len(s["tests"]) for g in found.games for p in g["programs"] for s in p["suites"])
         print(f"{found.duels} duels, {tests} asserts: recording {recording.stat().st_size / 1e6:.1f} MB, "
               f"page {len(page) / 1e6:.2f} MB, made in {made:.1f} s")  # fmt: skip
-        opened, frames, slowest = zip(*(open_once(file) for _ in range(given.repeat)), strict=True)
-        print(f"opened in {statistics.median(opened):.2f} s (median of {given.repeat}; {min(opened):.2f} to "
-              f"{max(opened):.2f}); scrolling: median frame {statistics.median(frames):.1f} ms, 99th of 100 "
+        opened, spent, frames, slowest = zip(*(open_once(file) for _ in range(given.repeat)), strict=True)
+        print(f"opened in {_spread(opened)} s, {_spread(spent)} CPU-seconds (medians of {given.repeat}, extremes); "
+              f"scrolling: median frame {statistics.median(frames):.1f} ms, 99th of 100 "
               f"{statistics.median(slowest):.1f} ms")  # fmt: skip
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def record(path: Path, duels: int) -> None:
@@ -81,8 +87,8 @@ def _assert(rng: random.Random, tests: list) -> str:
     return str(test) if rng.random() < 0.7 else f"assert {test.call} == {rng.randrange(100)}"
 
 
-def open_once(file: Path) -> tuple[float, float, float]:
-    """Seconds to open; milliseconds of the median and of the slowest-but-one frame of a scroll through the list."""
+def open_once(file: Path) -> tuple[float, float, float, float]:
+    """Seconds and CPU-seconds to open; milliseconds of the median and the slowest-but-one frame of a scroll."""
     from playwright.sync_api import sync_playwright
 
     program = os.environ.get("CODEA1_CHROMIUM") or shutil.which("chromium")
@@ -90,13 +96,34 @@ def open_once(file: Path) -> tuple[float, float, float]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-        start = time.perf_counter()
+        start, spent = time.perf_counter(), _cpu_seconds()
         page.goto(file.as_uri())
         page.wait_for_selector("html[data-ready]")
-        opened = time.perf_counter() - start
+        opened, spent = time.perf_counter() - start, _cpu_seconds() - spent
         median, slow = page.evaluate(_SCROLL)
         browser.close()
-    return opened, median, slow
+    return opened, spent, median, slow
+
+
+def _cpu_seconds() -> float:
+    """Of all processes that this one has started, as far as they live."""
+    parents, ticks = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rsplit(") ", 1)[1].split()
+            parents[int(stat.parent.name)], ticks[int(stat.parent.name)] = (
+                int(fields[1]),
+                int(fields[11]) + int(fields[12]),
+            )
+    return sum(ticks[process] for process in parents if _is_ours(process, parents)) / os.sysconf("SC_CLK_TCK")
+
+
+def _is_ours(process: int, parents: dict[int, int]) -> bool:
+    while process in parents and process != os.getpid():
+        process = parents[process]
+        if process == os.getpid():
+            return True
+    return False
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def _view(options: argparse.Namespace) -> int:
     finally:
         partial.unlink(missing_ok=True)
     if found.unjudged:
-        say(f"{found.unjudged} games have no verdicts in {options.input}; --execute finds them out")
+        say(f"games without verdicts in {options.input}: {found.unjudged}; --execute finds them out")
     left_out = f"; {_left_out(found)}" if _left_out(found) else ""
     say(f"wrote {output}: {found.duels} duels, {len(page) / 1e6:.1f} MB{left_out}")
     return 0
@@ -74,7 +74,7 @@ def _view(options: argparse.Namespace) -> int:
 
 def _left_out(found: Found) -> str:
     """What is not on the page."""
-    parts = [f"every {found.stride}th game of {found.seen} duels"] if found.stride > 1 else []
+    parts = [f"one game in {found.stride} of {found.seen} duels"] if found.stride > 1 else []
     parts += [f"{found.failed} lines could not be scored"] if found.failed else []
     return "; ".join(parts)
 

@@ -95,7 +95,7 @@ def test_a_recording_without_scores_shows_its_texts_and_says_that_verdicts_are_m
     assert found.unjudged == 1
     assert [test[1:7:5] for test in asserts_of(found.games[0], 0)] == [["unknown", None]] * 6
     assert main(["view", str(path), "-o", str(tmp_path / "page.html")]) == 0
-    assert "1 games have no verdicts" in capsys.readouterr().err
+    assert f"games without verdicts in {path}: 1; --execute" in capsys.readouterr().err
     assert main(["view", str(path), "-o", str(tmp_path / "page.html"), "--execute"]) == 0
     (game,) = content((tmp_path / "page.html").read_bytes())["games"]
     assert asserts_of(game, 1)[1][6:8] == ["fail", "[1, 3]"]

@@ -20,13 +20,28 @@ const SIGNS = {
 
 async function unpack() {
   const packed = atob(document.getElementById("packed").content.textContent.trim());
-  const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
+  const bytes = new Uint8Array(packed.length);
+  for (let place = 0; place < packed.length; place += 1) bytes[place] = packed.charCodeAt(place);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
 }
 
 function test([source, status, reason, call, stated, expected, verdict, returned, pay]) {
   return { source, status, reason, call, stated, expected, verdict, returned, pay };
+}
+
+// Gives the tests of a game their names: not before somebody looks at it, since there may be a hundred thousand.
+function prepare(game) {
+  if (game.isPrepared) return;
+  game.isPrepared = true;
+  for (const program of game.programs) {
+    for (const suite of program.suites) suite.tests = suite.tests.map(test);
+  }
+}
+
+function testsOf(duel) {
+  prepare(duel.game);
+  return duel.suite ? duel.suite.tests : [];
 }
 
 // What a cell shows: the verdict where the test ran, else what became of the test.
@@ -41,7 +56,6 @@ function readGames(page) {
     game.number ??= place + 1;
     game.programs.forEach((program, programPlace) => {
       program.suites.forEach((suite, suitePlace) => {
-        suite.tests = suite.tests.map(test);
         duels.push({ game, program, suite, programPlace, suitePlace, place: duels.length });
       });
       if (!program.suites.length) duels.push({ game, program, suite: null, programPlace, suitePlace: 0, place: duels.length });

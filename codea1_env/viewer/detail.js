@@ -26,6 +26,7 @@ class Detail {
   // What stays the same within a game.
   begin(game) {
     this.game = game;
+    prepare(game);
     this.head = make("header", { class: "duel-head" });
     this.program = make("section", { class: "program", "aria-labelledby": "program-title" });
     this.suite = make("section", { class: "suite", "aria-labelledby": "suite-title" });

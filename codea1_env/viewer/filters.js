@@ -16,10 +16,6 @@ function rewardOf(side, missing = -Infinity) {
   return side?.reward ?? missing;
 }
 
-function testsOf(duel) {
-  return duel.suite ? duel.suite.tests : [];
-}
-
 function noChoice() {
   return { text: "", order: "as played", statuses: new Set(), verdicts: new Set(), reason: "" };
 }

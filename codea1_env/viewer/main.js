@@ -76,7 +76,7 @@ function openAddress() {
   const [game, program, suite, place] = location.hash.slice(1).split(".").map((part) => Number(part) - 1);
   const duel = state.duels.find((each) => each.game.number === game + 1 && each.programPlace === (program || 0) && each.suitePlace === (suite || 0));
   if (!duel) return false;
-  const cell = duel.suite?.tests[place] ? { place } : null;
+  const cell = testsOf(duel)[place] ? { place } : null;
   choose(duel, cell);
   return true;
 }
@@ -158,7 +158,7 @@ async function begin() {
   byId("search").addEventListener("input", (event) => { state.choice.text = event.target.value; refresh(); });
   state.list = new DuelList(byId("list"), (duel) => choose(duel));
   state.detail = new Detail(byId("duel"), choose, back);
-  buildFilters();
+  byId("filters").addEventListener("toggle", buildFilters, { once: true });
   refresh();
   window.addEventListener("hashchange", openAddress);
   if (!state.duels.length) byId("duel").replaceChildren(make("p", { class: "empty" }, "There are no duels in this file."));

@@ -84,7 +84,7 @@ def _files(path: Path) -> list[tuple[Path, int | None]]:
     if path.is_file():
         return [(path, None)]
     if not path.is_dir():
-        raise ConfigurationError(f"the input must be a file or a run's directory, got {path}, which does not exist")
+        raise ConfigurationError(f"the input must be a file or a run's directory, got {path}")
     folder = path / FOLDER
     names = [(file, _ROUND_FILE.fullmatch(file.name)) for file in (folder.iterdir() if folder.is_dir() else ())]
     rounds = sorted((int(name[1]), file) for file, name in names if name)

@@ -18,13 +18,19 @@ function meaningOf(each) {
   return sentence + (each.reason ? " Reason: " + oneLine(each.reason, 60) + "." : "") + corrected;
 }
 
+// What decides which value is right: the reference, unless the game was judged by another oracle.
+function oracleOf(game) {
+  const oracle = game.config?.oracle ?? "reference";
+  return oracle === "reference" ? "the reference" : "the oracle (" + oracle + ")";
+}
+
 // The facts of a test: [name, node].
-function factsOf(each) {
+function factsOf(each, game) {
   const source = (text, missing) => (text === null || text === undefined || text === "" ? make("span", { class: "note" }, missing) : codeInline(text, 1000));
   const facts = [["call", source(each.call, "none that could be read")]];
   if (each.stated !== null) facts.push(["the test states", source(each.stated, "nothing")]);
   const isSame = each.verdict === "pass" && !each.returned;
-  facts.push(["the reference returns", source(each.expected, each.reason ? "nothing: " + oneLine(each.reason, 60) : "not asked")]);
+  facts.push([oracleOf(game) + " returns", source(each.expected, each.reason ? "nothing: " + oneLine(each.reason, 60) : "not asked")]);
   const unknown = each.verdict === null ? "not run" : each.verdict === "timeout" ? "nothing in time" : "not in this file";
   facts.push(["the program returns", isSame ? codeInline(each.expected ?? "", 1000) : source(each.returned, unknown)]);
   return make("dl", { class: "facts" }, facts.map(([name, node]) => [make("dt", {}, name), make("dd", {}, node)]));
@@ -95,7 +101,7 @@ function whyTest(duel, place) {
     make("p", { class: "verdict is-" + face(each) }, make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[face(each)]), outcomeOf(each)),
     codeInline(each.source, 1000),
     make("p", {}, meaningOf(each)),
-    factsOf(each),
+    factsOf(each, duel.game),
     make("h3", {}, "Why this reward"),
     ...accountOf(duel, place),
   ];
@@ -109,7 +115,7 @@ function whyReplay(duel, place) {
   return [
     make("p", { class: "verdict is-" + verdict }, make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[verdict]), outcomeOf(each)),
     make("p", {}, "A test of the Mistake Book, replayed on every program of the question: one of " + duel.suite.replays.length + " in f_hist and p_hist."),
-    factsOf(each),
+    factsOf(each, duel.game),
     make("h3", {}, "Why this reward"),
     ...accountOf(duel, null),
   ];

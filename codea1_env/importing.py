@@ -179,7 +179,7 @@ def _checked(drafts: Sequence[Draft], judge: Judge) -> list[Imported]:
 def _corrected(
     draft: Draft, found: dict[TestCase, Expectation], result: TrialResult, judge: Judge
 ) -> dict[TestCase, TestCase]:
-    """The tests that state another value than the function returns, with that value, where the function is the oracle."""
+    """Where the function is the oracle: the tests that state another value than it returns, with its value."""
     if draft.are_tests_trusted or not result.executes:
         return {}
     wrong = [case for case, verdict in zip(found, result.verdicts, strict=True) if verdict is Verdict.FAIL]

@@ -2,8 +2,8 @@
 
 UnLeakedTestBench is for testers: its functions have many branches, and they are the oracle. Most of the tests that come
 with them state other values than the functions return (887 of the 1,000 in its small edition); these get the functions'
-values, and are reported. BigCodeBench's tests are unittest classes whose asserts are read like others; most of its functions need
-libraries that the sandbox does not have: what does not load is reported as unusable.
+values, and are reported. BigCodeBench's tests are unittest classes whose asserts are read like others; most of its
+functions need libraries that the sandbox does not have: what does not load is reported as unusable.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Which mutants of a reference behave otherwise, and on which inputs: kill matrices over a pool of inputs.
 
 The pool of a problem: the calls of its golden and hidden tests, and the same calls with their arguments changed a
-little or put at boundary values; with fewer than eight tests also calls with guessed arguments of all types. An input
-counts where the reference, asked under two hash seeds, returns the same plain value within a hundredth of a call's
-time; whether it lies in the domain that the question states is not known. A mutant is killed by an input on which it
-returns another value, raises, or takes more than five times as long as that. References that are slower have their
-whole time, and so have their mutants.
+little, replaced by the reference's own constants or put at boundary values; with fewer than eight tests also calls with
+guessed arguments of all types. An input counts where the reference, asked under two hash seeds, returns the same plain
+value within a small part of a call's time; whether it lies in the domain that the question states is not known. A
+mutant is killed by an input on which it returns another value, raises, or takes more than four times as long as that.
+References that are slower have their whole time, and so have their mutants.
 
 A mutant that no input kills is dropped as equivalent, and counted; so is one that does not load. Mutants that mostly
 run for ever are not made (`mutator.py`). Everything runs in the sandbox.
@@ -16,10 +16,12 @@ hangs a mutant is not tried on the others, which count as killing it.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +34,9 @@ from codea1_env.grammar import read_case
 from codea1_env.judge import Expectation, Judge, Trial, TrialResult
 from codea1_env.mutator import Mutant, mutants
 from codea1_env.oracle import with_imports
+from codea1_env.parsing import Unparsable, parse
 from codea1_env.players.boundary import boundary
-from codea1_env.players.perturb import changed_call, perturbed
+from codea1_env.players.perturb import Change, changed_call, perturbed
 from codea1_env.problems.problem import Problem, TestCase
 from codea1_env.signatures import parameters, placed
 from codea1_env.statefulness import keeps_state
@@ -168,14 +171,40 @@ def _calls(problem: Problem, size: int, seed: int) -> list[str]:
     room = min(max(size // 2 - len(golden), 0), len(hidden))
     own = [*golden, *(hidden[place * len(hidden) // room] for place in range(room))]
     generator = random.Random(f"pool {seed} {problem.problem_id}")
-    guessed = _guessed(problem, generator, size) if len(own) < _FEW else []
+    guessed = _guessed(problem, generator, size // 4 if own else size) if len(own) < _FEW else []
     bases = [*own, *guessed]
+    # Of boundary values many are outside the domain.
+    changes = (perturbed, _own_constants(problem), perturbed, boundary)
     changed: list[str] = []
     for place in range(_TRIES * size if bases else 0):
-        change = boundary if place % 4 == 3 else perturbed  # many boundary values are outside the domain
+        change = changes[place % 4]
         base = generator.choice(changed) if changed and place % 2 else generator.choice(own or guessed)
         changed.append(changed_call(base, change, generator))
     return list(dict.fromkeys([*bases, *changed]))
+
+
+def _own_constants(problem: Problem) -> Change:
+    """Puts the reference's own constants into arguments, ints off by one as well: what its conditions compare with."""
+    try:
+        module = parse(problem.reference_solution or "")
+    except Unparsable:
+        return perturbed
+    known: dict[type, list[Any]] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant):
+            known.setdefault(type(node.value), []).append(node.value)
+
+    def change(node: ast.expr, generator: random.Random) -> ast.expr:
+        if isinstance(node, ast.List | ast.Tuple) and node.elts:
+            place = generator.randrange(len(node.elts))
+            return type(node)([*node.elts[:place], change(node.elts[place], generator), *node.elts[place + 1 :]])
+        options = known.get(type(node.value)) if isinstance(node, ast.Constant) else None
+        if not options:
+            return perturbed(node, generator)
+        value = generator.choice(options)
+        return ast.Constant(value + generator.choice((-1, 0, 1)) if type(value) is int else value)
+
+    return change
 
 
 def _guessed(problem: Problem, generator: random.Random, count: int) -> list[str]:

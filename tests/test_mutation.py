@@ -19,7 +19,7 @@ ABSOLUTE = Problem(
     "f(x): the absolute value.",
     "f",
     reference_solution="def f(x):\n    if x < 0:\n        return -x\n    return x",
-    golden_tests=(TestCase("f(3)", "3"), TestCase("f(-2)", "2"), TestCase("f(0)", "0")),
+    golden_tests=(TestCase("f(3)", "3"), TestCase("f(-2)", "2"), TestCase("f(0)", "0"), TestCase("f(0.5)", "0.5")),
 )
 
 
@@ -71,7 +71,7 @@ def test_kills_are_those_of_plain_execution_and_what_no_input_kills_is_dropped(j
     assert matrix.kills.shape == (len(matrix.mutants), len(matrix.inputs))
     assert np.array_equal(matrix.kills, plainly_kills(ABSOLUTE, matrix))
     assert matrix.kills.any(axis=1).all(), "each is killed"
-    # x < 0 and x <= 0 differ at 0 only, and -0 is 0; x < -1 differs at -1.
+    # x < 0 and x <= 0 differ at 0 only, and -0 is 0; x < 1 differs at 0.5, x < -1 at -1 or -0.5.
     assert [mutant.change for mutant in matrix.equivalent] == ["< to <="]
     assert matrix.made == len(mutants(ABSOLUTE.reference_solution or ""))
     assert {each.call for each in matrix.inputs} >= {"f(3)", "f(-2)", "f(0)"}
@@ -163,3 +163,12 @@ def test_bundled_references_have_mutants_and_few_that_nothing_kills(judge: Judge
     made, equivalent = sum(each.made for each in matrices), sum(len(each.equivalent) for each in matrices)
     assert made > 100
     assert equivalent < 0.15 * made
+
+
+def test_the_references_own_constants_are_among_the_inputs(judge: Judge) -> None:
+    """Nothing that is near 3 is near 77123, or 'magic'."""
+    source = "def f(x, y):\n    return 1 if x == 77123 else 2 if y == 'magic' else 3"
+    tests = tuple(TestCase(f"f({n}, 'a')", "3") for n in range(8))
+    problem = dataclasses.replace(ABSOLUTE, reference_solution=source, golden_tests=tests)
+    (matrix,) = KillMatrices(judge).of([problem])
+    assert matrix.equivalent == ()

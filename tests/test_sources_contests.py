@@ -226,6 +226,14 @@ def test_functions_for_testers_are_usable_though_their_tests_are_wrong_and_get_t
     assert asserts(found.problem) == ["assert sign(3) == 1", "assert sign(0) == 0"]
 
 
+def test_functions_for_testers_have_what_their_own_harness_imports() -> None:
+    code = "def sign(x: List[int]):\n    return bool(re.match('[0-9]+', str(x))) + math.floor(np.sign(0))"
+    found = draft("unleakedtestbench", {**UNLEAKED_ROW, "code": code}).problem
+    assert found.imports.splitlines() == ["import re", "import math", "import numpy as np", "from typing import List"]
+    assert found.packages == ("numpy",)
+    assert draft("unleakedtestbench", UNLEAKED_ROW).problem.imports == ""
+
+
 def test_unittest_asserts_are_read_and_what_is_no_call_is_left_out() -> None:
     (found,) = imported("bigcodebench", BIG_ROW)
     assert found.problem is not None

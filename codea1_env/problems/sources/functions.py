@@ -54,12 +54,23 @@ def _read_mbpp(row: Row, source: Source) -> Draft:
     return Draft(problem, (), (*golden.left_out, *hidden.left_out))
 
 
+# What UnLeakedTestBench's own harness imports before each function: many functions count on it. pandas is not here.
+_HARNESS = {name: f"import {name}" for name in "os re math random string warnings datetime traceback numpy".split()}
+_HARNESS |= {"np": "import numpy as np"}
+_HARNESS |= {
+    name: f"from typing import {name}"
+    for name in "List Dict Any Optional Union Tuple Set FrozenSet Sequence Iterable Generator Callable".split()
+}
+
+
 def _read_unleaked(row: Row, source: Source) -> Draft:
     code, entry_point = text(row, "code"), text(row, "func_name")
     module = tree_of(code, "the function")
     if entry_point not in functions_of(module):
         raise RowError(f"the code must define {entry_point}, got {', '.join(functions_of(module)) or 'no function'}")
     found = extract("\n".join(texts_of(row, "test_list")), entry_point)
+    used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    assumed = tree_of("\n".join(line for name, line in _HARNESS.items() if name in used), "the harness's imports")
     arguments = ast.unparse(functions_of(module)[entry_point].args)
     problem = Problem(
         problem_id=f"UnLeakedTestBench/{row.get('task_id', entry_point)}",
@@ -68,11 +79,11 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
         reference_solution=code,
         golden_tests=tuple(found.tests),
         starter_code=f"def {entry_point}({arguments}):",
-        imports=imports_of(module),
+        imports="\n".join(filter(None, [imports_of(assumed), imports_of(module)])),
         source=source.hub_id,
         license=source.license,
         tolerance=found.tolerance,
-        packages=packages_of(module),
+        packages=packages_of(assumed, module),
     )
     return Draft(problem, (), tuple(found.left_out), are_tests_trusted=False)
 

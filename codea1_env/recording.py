@@ -93,7 +93,7 @@ class Recorder:
     def __init__(self, path: str | os.PathLike[str], *, scores: bool = True) -> None:
         """A new file, or one that a recorder began: half a line at its end, of a process that was killed, is removed.
 
-        `scores`: write down how each reward came about, for `codea1 view`; the file is two to three times as large.
+        `scores`: write down how each reward came about, for `codea1 view`; the file is about five times as large.
         Raises ConfigurationError for another file, and OSError.
         """
         self._path = Path(path)

@@ -120,6 +120,58 @@ def test_a_replayed_test_has_its_panel(open_page: Open, plain: Path) -> None:
     assert "one of 3 in f_hist and p_hist" in page.inner_text(".why")
 
 
+def test_another_method_shows_its_terms_and_what_the_assert_earns(open_page: Open, tmp_path: Path) -> None:
+    paid = game(config={"tester_reward": "cure", "coder_tests": "own", "oracle": "golden"})
+    suite = paid["programs"][0]["suites"][0]
+    suite["reward"] = 0.25  # (1 + 0.5 - 0.5 + 0) / 4
+    for test, pay in zip(suite["tests"], (1.0, 0.5, -0.5, 0.0), strict=True):
+        test[8] = pay
+    page = open_page(write_page(tmp_path / "page.html", [paid]), address="#1.1.1.3")
+    assert "By itself this assert earns −0.5." in page.inner_text(".why")
+    assert "(1 + 0.5 − 0.5 + 0) / 4" in page.inner_text(".terms")
+    assert "the oracle (golden) returns" in page.inner_text(".facts")
+
+
+def test_terms_that_the_formula_does_not_give_are_shown_as_they_stand(open_page: Open, tmp_path: Path) -> None:
+    other = game()
+    other["programs"][0]["suites"][0]["reward"] = 0.9
+    page = open_page(write_page(tmp_path / "page.html", [other]), address="#1.1.1.1")
+    assert "The formula does not come to these terms" in page.inner_text(".why")
+    assert page.locator(".difference").count() == 0
+
+
+def test_games_with_holes_are_shown_with_what_they_have(open_page: Open, tmp_path: Path) -> None:
+    failed = game("the sandbox failed", suites=1, replays=[])
+    for program in failed["programs"]:
+        program |= {"executes": None, "reward": None}
+        program["suites"] = [{"reward": None, "terms": None, "error": "no engine", "replays": [], "tests": []}]
+    bare = game("no program", config=None, reference=None, question="")
+    for program in bare["programs"]:
+        program["source"] = None
+    alone = game("no suites", suites=0, replays=[])
+    page = open_page(write_page(tmp_path / "page.html", [failed, bare, alone]))
+    assert "no engine" in page.inner_text("main")
+    page.evaluate("location.hash = '#2.1.1.2'")
+    page.wait_for_selector(".facts")
+    assert "codea1 score --details writes it" in page.inner_text(".program")
+    page.evaluate("location.hash = '#3.1.1'")
+    page.wait_for_selector("text=No suites were written against these programs.")
+    open_page(write_page(tmp_path / "empty.html", []))
+
+
+def test_a_large_matrix_is_drawn_as_far_as_it_is_seen(open_page: Open, tmp_path: Path) -> None:
+    page = open_page(write_page(tmp_path / "page.html", [game(programs=64, suites=8)]))
+    assert page.locator(".matrix-row").count() < 30
+    page.focus('.matrix [tabindex="0"]')
+    for _ in range(63):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("End")
+    assert texts(page, "#why-title") == ["PROGRAM 64, REPLAYED TEST 3"]
+    assert (
+        page.evaluate("document.activeElement.getAttribute('aria-label')") == "program 64, replayed test 3: times out"
+    )
+
+
 def test_verdicts_differ_by_sign_and_not_by_colour_alone(open_page: Open, plain: Path) -> None:
     page = open_page(plain)
     cells = page.locator('.matrix [data-row="0"] .cell').all()

@@ -113,10 +113,10 @@ function otherLines(method, suite) {
   }
   const pays = suite.tests.map((each) => each.pay);
   const known = pays.every((pay) => typeof pay === "number");
-  const sum = known ? "(" + pays.slice(0, size).map(number).join(" + ") + ")" : "";
+  const sum = known ? pays.slice(0, size).map(number).join(" + ").replaceAll("+ −", "− ") : "";
   const missing = method === "skill" ? Math.max(size - suite.tests.length, 0) : 0;
   const lack = missing ? " − " + missing + " · 0.5 for missing asserts" : "";
-  return [["R_T", "what the first K asserts earn / K", known ? "[" + sum + lack + "] / " + size : "", suite.reward, []]];
+  return [["R_T", "what the first K asserts earn / K", known ? "(" + sum + lack + ") / " + size : "", suite.reward, []]];
 }
 
 // Lines of the coder's reward for the program of this duel.

@@ -63,7 +63,7 @@ function differenceOf(suite, place, mine) {
     ["what the suite pays the coder", without.share, mine.share],
   ].map(([name, before, after]) =>
     make("li", {}, make("b", {}, signed(after - before)), " in " + name + ": " + number(after) + " with it, " + number(before) + " had it counted for nothing"));
-  return [make("ul", { class: "difference" }, list)];
+  return [make("ul", { class: "difference" }, list), make("p", { class: "note part" }, "It has a part in the terms marked so.")];
 }
 
 function ownCounts(counts) {

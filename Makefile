@@ -5,7 +5,7 @@ SEED ?= 0
 
 # Frameworks that do not fit beside the others: the contract test of each runs in an environment of its own, .venv-NAME, which
 # has the extra NAME. constraints-NAME.txt, where there is one, holds in place of constraints.txt.
-ADAPTERS := rllib openenv
+ADAPTERS := rllib openenv verifiers
 # Those of them that need torch.
 WITH_TORCH := rllib
 

@@ -48,7 +48,8 @@ def completion(*texts: str, **fields: Any) -> bytes:
         for k, text in enumerate(texts)
     ]
     usage = {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10}
-    return json.dumps({"model": "fake-1", "choices": choices, "usage": usage}).encode()
+    told = {"id": "chat-1", "object": "chat.completion", "created": 0, "model": "fake-1"}
+    return json.dumps({**told, "choices": choices, "usage": usage}).encode()
 
 
 def echo(request: Json) -> Reply:

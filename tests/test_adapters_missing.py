@@ -11,6 +11,7 @@ import pytest
     [
         ("openenv", "openenv", "openenv"),
         ("openenv_server", "openenv", "openenv"),
+        ("verifiers", "verifiers", "verifiers"),
     ],
 )
 def test_a_missing_library_is_named_with_what_to_install(module: str, library: str, extra: str) -> None:

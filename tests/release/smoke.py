@@ -167,7 +167,7 @@ def missing_extras() -> None:
 
 def runs_here(example: str) -> bool:
     """It imports nothing of an extra, the modules that need one included, and asks for no arguments."""
-    of_extras = (*ABSENT, *NEEDING_EXTRAS, "supersuit", "stable_baselines3")
+    of_extras = (*ABSENT, *NEEDING_EXTRAS, "openenv", "stable_baselines3", "supersuit", "verifiers")
     imported = re.findall(r"^\s*(?:import|from) ([\w.]+)", example, re.MULTILINE)
     return not any(name.startswith(of_extras) for name in imported) and 'SystemExit("usage' not in example
 

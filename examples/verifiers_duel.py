@@ -1,0 +1,28 @@
+"""A model plays both seats of the duel as an environment of verifiers; this module is what verifiers loads by its name.
+
+python examples/verifiers_duel.py http://localhost:8000/v1 MODEL    # any OpenAI-compatible server (extra `verifiers`)
+
+The seats may have models of their own: `DuelConfig(coder=vf.AgentConfig(model=...), ...)`. The key is OPENAI_API_KEY.
+"""
+
+import asyncio
+import sys
+
+import verifiers.v1 as vf
+
+from codea1_env.adapters.verifiers import DuelConfig, DuelEnv, DuelTaskset, DuelTasksetConfig, OneAnswer
+
+__all__ = ["DuelEnv", "DuelTaskset", "OneAnswer"]
+
+
+async def main(url: str, model: str) -> None:
+    context = vf.ModelContext(model, vf.EvalClientConfig(base_url=url, api_key_var="OPENAI_API_KEY"))
+    duel = DuelEnv(DuelConfig(taskset=DuelTasksetConfig(id="verifiers_duel")))
+    async with duel.serving():
+        for task in duel.taskset.take(3):
+            episode = await duel.run_episode(task, context)
+            print(task.data.problem_id, {trace.agent.name: round(trace.reward, 3) for trace in episode.traces})
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -38,8 +38,8 @@ MEASURES = {
     "tester: valid tests": "valid",
     "tester: valid tests that kill": "kills",
     "tester: inputs that kill": "input_kills",
-    "tester: suites all valid (pass@1)": "pass_at_1",
-    "tester: suites that kill (mut@1)": "mut_at_1",
+    "tester: suites all valid": "all_valid",
+    "tester: suites that kill": "killed",
 }
 """Rows of a run's summary.json and what they are called here."""
 LAST_ROUNDS = 10

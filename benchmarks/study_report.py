@@ -33,8 +33,8 @@ SHOWN = {
     "golden": "coder: golden",
     "input_kills": "tester: inputs that kill",
     "valid": "tester: valid",
-    "pass_at_1": "tester: pass@1",
-    "mut_at_1": "tester: mut@1",
+    "all_valid": "tester: suites all valid",
+    "killed": "tester: suites that kill",
     "last_reward": "coder's reward, last rounds",
 }
 Scores = dict[str, dict[str, dict[int, dict[str, float]]]]

@@ -102,7 +102,7 @@ CHAPTERS = (
                 (
                     ("validity", "valid tests"),
                     ("kill_rate", "valid tests that kill"),
-                    ("mut_at_1", "suites that kill (mut@1)"),
+                    ("killed", "suites that kill"),
                     ("input_kill_rate", "inputs that kill"),
                 ),
             ),

@@ -94,6 +94,12 @@ ARMS: tuple[Arm, ...] = (
         "the same, black-box",
         {"options": {"access": "black-box"}, "reward": {"oracle": "majority"}},
     ),
+    Arm(
+        "frozen_no_book",
+        "baselines/frozen_tester.py",
+        "`frozen` without replays from the Mistake Book, which may do a part of the aiming",
+        {"reward": {"replay_limit": 0}},
+    ),
     Arm("no_book", DUEL, "Code-A1 without replays from the Mistake Book", {"reward": {"replay_limit": 0}}),
     Arm(
         "tester_book",

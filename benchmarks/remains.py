@@ -17,16 +17,19 @@ import psutil
 SETTLE_S = 20.0
 """How long what was killed may take until nothing of it is left."""
 _SET_CHILD_SUBREAPER = 36
+_NEW_MOUNTS, _RECURSIVE, _PRIVATE = 0x20000, 0x4000, 0x40000
 
 
 class Remains:
     """What the processes that are started here leave behind; nothing else on the machine counts.
 
-    This process adopts every orphan below it, and its children get a directory of their own for temporary files.
+    This process adopts every orphan below it, and its children get a directory of their own for temporary files. Where
+    it may (as root), it takes a shared memory of its own as well; elsewhere what others leave there counts, too.
     """
 
     def __init__(self, temporary: Path) -> None:
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _own_shared_memory()
         self.temporary = temporary
         self._shared = set(os.listdir("/dev/shm"))
 
@@ -49,6 +52,12 @@ class Remains:
         new = set(os.listdir("/dev/shm")) - self._shared
         mapped = _mapped() if new else ""
         return processes + files + [f"/dev/shm/{name}" for name in new if f"/dev/shm/{name}" not in mapped]
+
+
+def _own_shared_memory() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_NEW_MOUNTS) == 0 and libc.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None) == 0:
+        libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, None)
 
 
 def _mapped() -> str:

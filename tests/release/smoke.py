@@ -26,7 +26,8 @@ import codea1_env
 
 CODEA1 = str(Path(sysconfig.get_path("scripts")) / "codea1")
 NEEDING_EXTRAS = tuple(
-    f"codea1_env.{name}" for name in ("training", "adapters", "players.hugging_face", "players.vllm_offline")
+    f"codea1_env.{name}"
+    for name in ("training", "adapters", "estimates", "players.hugging_face", "players.vllm_offline")
 )
 BY_PATH = "codea1_env.sandbox.inside"
 """Runs in a sandbox process, not from here."""

@@ -25,10 +25,8 @@ from pathlib import Path
 import codea1_env
 
 CODEA1 = str(Path(sysconfig.get_path("scripts")) / "codea1")
-NEEDING_EXTRAS = tuple(
-    f"codea1_env.{name}"
-    for name in ("training", "adapters", "estimates", "players.hugging_face", "players.vllm_offline")
-)
+_OF_EXTRAS = ("training", "adapters", "estimates", "players.hugging_face", "players.vllm_offline")
+NEEDING_EXTRAS = tuple(f"codea1_env.{name}" for name in _OF_EXTRAS)
 BY_PATH = "codea1_env.sandbox.inside"
 """Runs in a sandbox process, not from here."""
 ABSENT = ("torch", "transformers", "trl", "ray", "docker", "scipy", "datasets", "matplotlib", "yaml", "pytest")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,9 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import SandboxError
+
+AXE = "4.10.3"
+"""Release of the accessibility checker."""
 
 # A shell starts background commands with interrupts ignored, and what is ignored is inherited: tests press Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -40,3 +47,36 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from training_runs import tiny_base
 
     return tiny_base(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser")
+    program = os.environ.get("CODEA1_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("there is no chromium: apt-get install chromium, or name one in CODEA1_CHROMIUM")
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The accessibility checker's source, fetched once from the npm registry."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "codea1-env"
+    archive = cache / f"axe-core-{AXE}.tgz"
+    if not archive.exists():
+        if shutil.which("npm") is None:
+            pytest.skip("axe-core is fetched by npm, and there is none")
+        cache.mkdir(parents=True, exist_ok=True)
+        fetched = subprocess.run(
+            ["npm", "pack", "--silent", f"axe-core@{AXE}"], cwd=cache, capture_output=True, text=True
+        )
+        if fetched.returncode:
+            pytest.skip(f"npm cannot fetch axe-core: {fetched.stderr.strip()[:200]}")
+    with tarfile.open(archive) as files:
+        source = files.extractfile("package/axe.min.js")
+        assert source is not None
+        return source.read().decode()

@@ -8,9 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,23 +19,9 @@ from codea1_env.returned import cut
 from codea1_env.viewer.games import MOST_SOURCE
 
 pytestmark = pytest.mark.browser
-AXE = "4.10.3"
 SIZES = ((360, 740), (768, 1024), (1440, 900))
 
 Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser")
-    program = os.environ.get("CODEA1_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("there is no chromium: apt-get install chromium, or name one in CODEA1_CHROMIUM")
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=arguments)
-        yield running
-        running.close()
 
 
 @pytest.fixture
@@ -333,26 +316,6 @@ def test_of_ten_thousand_duels_only_those_in_view_are_drawn(open_page: Open, tmp
     page.evaluate("document.querySelector('#list').scrollTop = 1e9")
     page.wait_for_selector('#list [aria-posinset="10240"]')
     assert page.locator("#list .row").count() < 60
-
-
-@pytest.fixture(scope="session")
-def axe() -> str:
-    """The accessibility checker's source, fetched once from the npm registry."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "codea1-env"
-    archive = cache / f"axe-core-{AXE}.tgz"
-    if not archive.exists():
-        if shutil.which("npm") is None:
-            pytest.skip("axe-core is fetched by npm, and there is none")
-        cache.mkdir(parents=True, exist_ok=True)
-        fetched = subprocess.run(
-            ["npm", "pack", "--silent", f"axe-core@{AXE}"], cwd=cache, capture_output=True, text=True
-        )
-        if fetched.returncode:
-            pytest.skip(f"npm cannot fetch axe-core: {fetched.stderr.strip()[:200]}")
-    with tarfile.open(archive) as files:
-        source = files.extractfile("package/axe.min.js")
-        assert source is not None
-        return source.read().decode()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -1,0 +1,73 @@
+"""The report in a real browser: nothing of a run acts on it, everybody can read it, and it fits the window."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("yaml", reason="the extra `train` is not installed")
+
+from report_pages import write_hostile_run, write_run
+
+from codea1_env.cli import main
+
+pytestmark = pytest.mark.browser
+SIZES = ((360, 740), (768, 1024), (1440, 900))
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of two runs, one of which is hostile."""
+    folder = tmp_path_factory.mktemp("report")
+    runs = [write_run(folder / "first", rounds=40), write_hostile_run(folder / "<b>run&'")]
+    page = folder / "report.html"
+    assert main(["report", *map(str, runs), "-o", str(page), "--no-png"]) == 0
+    return page
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_report_is_wider_than_its_window(
+    width: int, height: int, theme: str, browser: Any, compared: Path, tmp_path: Path
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+    page = context.new_page()
+    page.goto(compared.as_uri())
+    shots = Path(os.environ.get("CODEA1_SCREENSHOTS", tmp_path))
+    page.screenshot(path=shots / f"report-{width}-{theme}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()
+
+
+def test_nothing_that_a_run_says_runs_or_asks_for_anything(browser: Any, compared: Path) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    complaints: list[str] = []
+    requests: list[str] = []
+    page.on("dialog", lambda dialog: complaints.append(dialog.message))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(compared.as_uri())
+    assert "<script>alert(1)</script>" in page.inner_text("body"), "it is shown as text"
+    assert page.evaluate("document.querySelectorAll('script, img, iframe, object, form, base').length") == 0
+    assert complaints == []
+    assert requests == [compared.as_uri()]
+    context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_a_report(theme: str, browser: Any, compared: Path, axe: str) -> None:
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=theme, bypass_csp=True)
+    page = context.new_page()
+    page.goto(compared.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    page.evaluate(axe)
+    found = page.evaluate("axe.run()")
+    serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    assert not serious, json.dumps([(each["id"], [node["html"] for node in each["nodes"][:3]]) for each in serious])
+    context.close()

@@ -20,6 +20,8 @@ COLOURS = 8
 MOST_POINTS = 300
 SMOOTH_FROM = 30
 """Rounds from which a running mean is drawn over the faint line."""
+_SMALLEST = 1e-300
+"""What is smaller has lost digits, and its share can be 0."""
 
 Point = tuple[float, float]
 
@@ -73,8 +75,8 @@ def stacked_bar(parts: Sequence[tuple[str, float]], most: float) -> str:
 def ticks(low: float, high: float, most: int, *, whole: bool = False) -> list[float]:
     """At most about `most` round numbers that enclose [low, high], evenly spaced; at least two."""
     span = high - low
-    if not span > abs(high) * 1e-9:
-        span = abs(high) or 1.0
+    if not span > max(abs(high) * 1e-9, _SMALLEST):
+        span = abs(high) if abs(high) > _SMALLEST else 1.0
     step = 10 ** math.floor(math.log10(span / most))
     step = next(step * factor for factor in (1, 2, 5, 10, 20) if span / (step * factor) <= most)
     if whole:

@@ -22,9 +22,9 @@ test-slow: .venv/installed
 
 test-all: test test-slow test-browser test-adapters
 
-# Viewer and report in the system's Chromium (CODEA1_CHROMIUM names another); skipped, saying why, where there is none.
+# Viewer, report and terminal, in the system's Chromium (CODEA1_CHROMIUM names another); skipped, saying why, without one.
 test-browser: .venv-browser/installed
-	.venv-browser/bin/python -m pytest -m browser tests/test_viewer_browser.py tests/test_report_browser.py
+	.venv-browser/bin/python -m pytest -m browser tests/test_viewer_browser.py tests/test_report_browser.py tests/test_terminal.py
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 
@@ -68,7 +68,7 @@ clean:
 
 .venv-browser/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-browser
-	.venv-browser/bin/python -m pip install --quiet -c constraints.txt pytest playwright pyyaml --editable .
+	.venv-browser/bin/python -m pip install --quiet -c constraints.txt pytest playwright pyte pyyaml --editable .
 	touch $@
 
 # vLLM brings builds of torch's siblings that this torch cannot load; nothing here needs them.

@@ -30,13 +30,14 @@ from codea1_env.players import (
     RandomTester,
     TesterRequest,
 )
+from codea1_env.players.human import RULE_COLUMNS
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.recorded import write_score
 from codea1_env.responses import read_program
 from codea1_env.rewards import RewardConfig, SuiteTerms
 from codea1_env.sandbox import BACKENDS, open_sandbox
 from codea1_env.scores import Match
-from codea1_env.terminal import Painter, printable
+from codea1_env.terminal import Painter, columns_of, printable
 
 DESCRIPTION = (
     "Play one game. As the tester you see a question and a program, and write asserts that are right and that the "
@@ -153,7 +154,7 @@ def _show(score: MatchScore, options: argparse.Namespace, seed: int) -> None:
     paint = Painter(sys.stdout, os.environ)
     pause_s = PAUSE_S if sys.stdout.isatty() else 0.0
     (game,) = score.suites[0]
-    _say(paint("-" * 72, "dim"))
+    _say(paint("-" * min(RULE_COLUMNS, columns_of(sys.stdout) or RULE_COLUMNS), "dim"))
     whose = "your program" if options.seat == "coder" else "the program"
     if game.duel.executes is False:
         _say(

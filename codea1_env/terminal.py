@@ -1,11 +1,13 @@
 """What the commands show people: colours, text of strangers, and progress, on terminals only.
 
 Everything is decided from the stream and the environment that it is given. Off a terminal there are no colours and no
-progress. Does not wrap lines.
+progress. Does not wrap what was coloured.
 """
 
 from __future__ import annotations
 
+import os
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
@@ -23,6 +25,35 @@ WIDTH = 24
 def printable(text: str) -> str:
     """The text without characters that could move the cursor, recolour the terminal or turn the writing around."""
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
+def columns_of(stream: TextIO) -> int | None:
+    """Width of the terminal behind the stream; None off a terminal, or where it does not say."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
+    except (OSError, ValueError):  # a closed stream, or one that only looks like a terminal
+        return None
+
+
+def wrapped(prose: str, columns: int | None) -> str:
+    """Lines broken between words so that they fit the columns; an indented line's rest is indented as well."""
+    if columns is None:
+        return prose
+    lines = []
+    for line in prose.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        if len(line) <= columns or len(indent) >= columns // 2:
+            lines.append(line)
+        else:
+            lines += textwrap.wrap(
+                line.strip(),
+                columns,
+                initial_indent=indent,
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+    return "\n".join(lines)
 
 
 class Painter:

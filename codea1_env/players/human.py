@@ -11,9 +11,9 @@ from typing import TextIO
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Request, Response, Sampling
-from codea1_env.terminal import printable
+from codea1_env.terminal import columns_of, printable, wrapped
 
-_RULE = "-" * 72
+RULE_COLUMNS = 72
 
 
 class HumanPlayer:
@@ -50,13 +50,13 @@ class HumanPlayer:
             raise ConfigurationError(f"n must be at least 1, got {n}")
         answers = []
         for request in requests:
-            self._say(_shown(request, self._suite_size))
+            self._say(_shown(request, self._suite_size, columns_of(self._output)))
             answers.append([Response(self._ask(k, n), False, self.name, self.version) for k in range(n)])
         return answers
 
     def _ask(self, k: int, n: int) -> str:
         which = f"answer {k + 1} of {n}" if n > 1 else "your answer"
-        self._say(f"{which}, ended by a line with only a dot, or by Ctrl-D:\n")
+        self._say(wrapped(f"{which}, ended by a line with only a dot, or by Ctrl-D:", columns_of(self._output)) + "\n")
         reader = sys.stdin if self._reader is None else self._reader
         lines: list[str] = []
         try:
@@ -70,16 +70,22 @@ class HumanPlayer:
                 raise PlayerError(f"{self.name} must answer (a dot alone is an empty answer), got the end of the input")
         return "".join(lines)
 
+    @property
+    def _output(self) -> TextIO:
+        return sys.stderr if self._writer is None else self._writer
+
     def _say(self, text: str) -> None:
-        writer = sys.stderr if self._writer is None else self._writer
+        writer = self._output
         encoding = writer.encoding or "utf-8"
         writer.write(text.encode(encoding, "backslashreplace").decode(encoding))
         writer.flush()
 
 
-def _shown(request: Request, suite_size: int) -> str:
+def _shown(request: Request, suite_size: int, columns: int | None) -> str:
+    """`columns`: of the terminal, for prose to be wrapped; programs are left as they are."""
     problem = request.problem
-    parts = [_RULE, problem.problem_id, "", problem.question.strip(), ""]
+    rule = "-" * min(RULE_COLUMNS, columns or RULE_COLUMNS)
+    parts = [rule, problem.problem_id, "", wrapped(printable(problem.question.strip()), columns), ""]
     if isinstance(request, CoderRequest):
         if problem.starter_code.strip():
             parts += ["Start from:", problem.starter_code.strip("\n"), ""]
@@ -90,5 +96,5 @@ def _shown(request: Request, suite_size: int) -> str:
         parts.append(f"Write the function {problem.entry_point}.")
     else:
         parts += ["The program to break:", request.program.strip("\n"), ""]
-        parts.append(f"Write up to {suite_size} lines: assert {problem.entry_point}(...) == value")
+        parts.append(wrapped(f"Write up to {suite_size} lines: assert {problem.entry_point}(...) == value", columns))
     return printable("\n".join(parts) + "\n")  # a program is a stranger's text

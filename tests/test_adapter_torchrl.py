@@ -1,5 +1,6 @@
 """The discrete game under TorchRL as it is: its checks, groups, masks, rewards, and seats that learn."""
 
+import multiprocessing
 import re
 import runpy
 from pathlib import Path
@@ -17,6 +18,9 @@ pytest.importorskip("torchrl", reason="TorchRL comes with the extra `torchrl`")
 import torch
 from torchrl.envs import MarlGroupMapType, PettingZooWrapper
 from torchrl.envs.utils import check_env_specs
+
+# TorchRL, imported, sets "spawn" for the whole process; what other tests start is not its business.
+multiprocessing.set_start_method(None, force=True)
 
 # What TorchRL and its parts deprecate in one another, and that this PettingZoo is not the one of their own tests.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")

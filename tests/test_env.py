@@ -112,7 +112,14 @@ class TestConformance:
 
     @pytest.mark.parametrize("env_id", [CODER_ID, TESTER_ID])
     def test_the_single_seat_views_pass_gymnasiums_tests(self, env_id: str) -> None:
-        testing.check_view(functools.partial(gymnasium.make, env_id))
+        testing.check_view(functools.partial(gymnasium.make, f"codea1_env:{env_id}"))
+
+    def test_vectors_find_the_views_where_processes_are_spawned(self) -> None:
+        make = functools.partial(gymnasium.make, f"codea1_env:{CODER_ID}")
+        vector = gymnasium.vector.AsyncVectorEnv([make] * 2, shared_memory=False, context="spawn")
+        observations, _ = vector.reset(seed=1)
+        assert all(observations["question"])
+        vector.close()
 
     def test_observations_are_no_pictures_and_pettingzoos_test_of_saving_them_says_so(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -196,11 +196,14 @@ PARTS = {"step": step, "vector": vector, "import": imports}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=list(PARTS))
+    # A list as `choices` would be held against the empty default as well, before Python 3.12.
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)")
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--envs", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=5, help="at least 2, for quartiles (default: 5)")
     options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"PART must be among {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
     for part in options.parts or PARTS:
         PARTS[part](options)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book import MistakeBook
@@ -17,6 +18,16 @@ from codea1_env.rewards import RewardConfig
 MAX_ROUNDS = 1_000
 _LEAST_TEXT = 8
 """Characters: room for the name of a phase."""
+
+
+class Asked(Protocol):
+    """What an episode may be about."""
+
+    @property
+    def problem_id(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=Asked)
 
 
 def check_parts(sandbox: object, rewards: object, book: object, recorder: object) -> None:
@@ -40,20 +51,28 @@ def check_numbers(max_text_length: object, rounds: object) -> None:
         raise ConfigurationError(f"rounds must be a whole number in [1, {MAX_ROUNDS}], got {rounds!r}")
 
 
-def checked_problems(problems: object, max_text_length: int, rewards: RewardConfig) -> tuple[Problem, ...]:
-    """The problems, fit to be played. Raises ConfigurationError."""
-    if not isinstance(problems, Iterable) or isinstance(problems, str | bytes):
-        raise ConfigurationError(f"problems must be None or a list of Problems, got {type(problems).__name__}")
-    found = tuple(problems)
+def checked_items(what: str, given: object, kind: type[Item]) -> tuple[Item, ...]:
+    """What is asked, one thing at least, each with its own id. `what`: a singular. Raises ConfigurationError."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise ConfigurationError(f"{what}s must be None or a list of {kind.__name__}s, got {type(given).__name__}")
+    found = tuple(given)
     if not found:
-        raise ConfigurationError("problems must hold at least one problem, got none")
+        raise ConfigurationError(f"{what}s must hold at least one {what}, got none")
     for each in found:
-        if not isinstance(each, Problem):
-            raise ConfigurationError(f"problems must be None or a list of Problems, got {type(each).__name__} in it")
-    counts = Counter(problem.problem_id for problem in found)
+        if not isinstance(each, kind):
+            raise ConfigurationError(
+                f"{what}s must be None or a list of {kind.__name__}s, got {type(each).__name__} in it"
+            )
+    counts = Counter(each.problem_id for each in found)
     repeated = [problem_id for problem_id, count in counts.items() if count > 1]
     if repeated:
-        raise ConfigurationError(f"problems must have distinct ids, got these more than once: {repeated[:5]}")
+        raise ConfigurationError(f"{what}s must have distinct problem ids, got these more than once: {repeated[:5]}")
+    return found
+
+
+def checked_problems(problems: object, max_text_length: int, rewards: RewardConfig) -> tuple[Problem, ...]:
+    """The problems, fit to be played. Raises ConfigurationError."""
+    found = checked_items("problem", problems, Problem)
     for problem in found:
         if problem.reference_solution is None and rewards.oracle == "reference":
             raise ConfigurationError(

@@ -639,7 +639,10 @@ class TestRendering:
     ("arguments", "message"),
     [
         ({"problems": []}, "problems must hold at least one problem, got none"),
-        ({"problems": [DOUBLE, DOUBLE]}, r"problems must have distinct ids, got these more than once: \['double'\]"),
+        (
+            {"problems": [DOUBLE, DOUBLE]},
+            r"problems must have distinct problem ids, got these more than once: \['double'\]",
+        ),
         ({"problems": [Problem("x", "q", "f")]}, "must have a reference_solution.*got none for 'x'"),
         ({"render_mode": "rgb_array"}, "render_mode must be None or one of .*, got 'rgb_array'"),
         ({"max_text_length": 0}, "max_text_length must be a whole number of at least 1, got 0"),

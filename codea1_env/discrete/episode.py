@@ -13,8 +13,7 @@ Holds no clock and asks nobody: equal seeds and actions give equal episodes.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any, Literal
 
@@ -29,6 +28,7 @@ from codea1_env.discrete.pool_files import bundled_pools
 from codea1_env.discrete.scoring import PairScore, PoolScorer
 from codea1_env.episode import AGENTS, CODER, TESTER
 from codea1_env.errors import ConfigurationError
+from codea1_env.game_arguments import checked_items
 from codea1_env.rewards import RewardConfig, SuiteTerms
 
 RENDER_MODES = ("human", "ansi")
@@ -49,7 +49,7 @@ class DiscreteEpisode:
         render_mode: str | None,
     ) -> None:
         """The arguments of `codea1_env.discrete.environment.parallel_env`. Raises ConfigurationError."""
-        pools = bundled_pools() if pools is None else _checked(pools)
+        pools = bundled_pools() if pools is None else checked_items("pool", pools, Pool)
         if not isinstance(rewards, RewardConfig):
             raise ConfigurationError(f"rewards must be a codea1_env.RewardConfig, got {rewards!r}")
         if masks not in ("infos", "observations"):
@@ -238,23 +238,6 @@ class DiscreteEpisode:
             lines += [f"{test.status:<14}  {test.verdict or '-':<4}  {test.source}" for test in self._score.tests]
             lines += ["", f"coder's reward {self._score.coder:.3f}, tester's reward {self._score.tester:.3f}"]
         return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in "\n".join(lines))
-
-
-def _checked(pools: object) -> tuple[Pool, ...]:
-    """The pools, fit to be played. Raises ConfigurationError."""
-    if not isinstance(pools, Iterable) or isinstance(pools, str | bytes):
-        raise ConfigurationError(f"pools must be None or a list of Pools, got {type(pools).__name__}")
-    found = tuple(pools)
-    if not found:
-        raise ConfigurationError("pools must hold at least one pool, got none")
-    for each in found:
-        if not isinstance(each, Pool):
-            raise ConfigurationError(f"pools must be None or a list of Pools, got {type(each).__name__} in it")
-    counts = Counter(pool.problem_id for pool in found)
-    repeated = [problem_id for problem_id, count in counts.items() if count > 1]
-    if repeated:
-        raise ConfigurationError(f"pools must have distinct problem ids, got these more than once: {repeated[:5]}")
-    return found
 
 
 __all__ = ["AGENTS", "RENDER_MODES", "DiscreteEpisode", "Masks"]

@@ -226,6 +226,7 @@ def run_cells(
     """
     twins = twins_of(cells)
     todo = [cell for cell in cells if twins[cell.name] == cell.name]
+    builders = _builders(todo)
     waiting = [cell for cell in todo if not _is_done(cell, directory)]
     done = {cell.name for cell in todo} - {cell.name for cell in waiting}
     running: list[Running] = []
@@ -237,7 +238,7 @@ def run_cells(
                 break
             _drop_hopeless(waiting, twins, failures)
             for cell in tuple(waiting):
-                if len(running) < jobs and _is_ready(cell, todo, twins, done | set(failures)):
+                if len(running) < jobs and _is_ready(cell, builders, twins, done | set(failures)):
                     waiting.remove(cell)
                     tester = directory / "cells" / twins[cell.tester()] / "run" if cell.tester() else None
                     running.append(Running(cell, directory / "cells" / cell.name, tester))
@@ -260,12 +261,17 @@ def _is_done(cell: Cell, directory: Path) -> bool:
     return found is not None
 
 
-def _is_ready(cell: Cell, todo: Sequence[Cell], twins: Mapping[str, str], ended: set[str]) -> bool:
-    """Its tester is trained; and the base model is built, by the first cell that starts from it and needs no tester."""
+def _builders(cells: Sequence[Cell]) -> dict[str, str]:
+    """The name of every cell that needs no tester to the first one's that starts from the same base model."""
+    first: dict[str, str] = {}
+    return {cell.name: first.setdefault(cell.base_key(), cell.name) for cell in cells if not cell.tester()}
+
+
+def _is_ready(cell: Cell, builders: Mapping[str, str], twins: Mapping[str, str], ended: set[str]) -> bool:
+    """Its tester is trained; or, where it needs none, the base model is built or it is the one that builds it."""
     if cell.tester():
         return twins[cell.tester()] in ended
-    builder = next(other for other in todo if other.base_key() == cell.base_key() and not other.tester())
-    return builder.name == cell.name or builder.name in ended
+    return builders[cell.name] == cell.name or builders[cell.name] in ended
 
 
 def _drop_hopeless(waiting: list[Cell], twins: Mapping[str, str], failures: dict[str, str]) -> None:

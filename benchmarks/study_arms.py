@@ -120,6 +120,32 @@ ARMS: tuple[Arm, ...] = (
         "Code-A1 with suites read as the released code reads them",
         {"reward": {"fidelity": "paper"}},
     ),
+    Arm(
+        "question_baseline",
+        DUEL,
+        "Code-A1, rewards measured against the question's running mean, which does not cancel f_hist",
+        {"options": {"baseline": "question"}},
+    ),
+    Arm(
+        "past_opponents",
+        DUEL,
+        "Code-A1, and a quarter more programs and suites by past opponents, those that did better first",
+        {"options": {"opponents": "prioritised"}},
+    ),
+    Arm(
+        "more_tests",
+        DUEL,
+        "Code-A1 with suites of 4 tests, and a base model of its own that writes so many",
+        {"reward": {"suite_size": 4}, "round": {"suite_tokens": 44}},
+    ),
+    Arm("more_rounds", DUEL, "Code-A1 with 200 rounds", {"rounds": 200}),
+    Arm("few_questions", DUEL, "Code-A1 on 50 questions, 16 visits to each", {"problems": {"train": 50}}),
+    Arm(
+        "few_questions_no_book",
+        DUEL,
+        "the same without replays from the Mistake Book",
+        {"problems": {"train": 50}, "reward": {"replay_limit": 0}},
+    ),
 )
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

@@ -120,7 +120,7 @@ def _one_seed(work: tuple[Source, int, int]) -> dict[str, Run]:
     cut = round(len(order) * HELD_OUT)
     held_out, train = np.sort(order[:cut]), np.sort(order[cut:])
     final = {"base": Policies.untrained(questions)}
-    runs = {"base": Run(_evaluation(questions, final["base"], train, held_out, seed))}
+    runs = {"base": Run(evaluation(questions, final["base"], train, held_out, seed))}
     for arm in ARMS:
         policies = Policies.untrained(questions)
         if arm.starts_from:
@@ -145,7 +145,7 @@ def _train(questions: Questions, game: Game, held_out: Ints, seed: int, rounds: 
             curves["exploitability"].append(_exploitable(questions, policies, train[:SOLVED], seed))
         if number < rounds:
             game.round()
-    numbers = _evaluation(questions, policies, train, held_out, seed)
+    numbers = evaluation(questions, policies, train, held_out, seed)
     earlier, now = np.array(passed[:-1]).max(0), passed[-1]
     once = (earlier >= 0.5) & questions.hidden_calls[train]
     numbers["regressions"] = float((once & (now < 0.5)).sum() / max(once.sum(), 1))
@@ -172,7 +172,7 @@ def _call_rates(questions: Questions, policies: Policies) -> Floats:
     return np.einsum("qp,qph->qh", _mixes(questions, policies), questions.hidden)
 
 
-def _evaluation(questions: Questions, policies: Policies, train: Ints, held_out: Ints, seed: int) -> dict[str, float]:
+def evaluation(questions: Questions, policies: Policies, train: Ints, held_out: Ints, seed: int) -> dict[str, float]:
     right = (questions.pass_rates == 1) & questions.executes
     numbers = {
         "hidden, held out": _hidden(questions, policies, held_out),

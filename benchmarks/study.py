@@ -26,9 +26,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import study_figures
 import study_report
 from study_arms import Arm, as_table, chosen_arms
 from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
+from study_numbers import curve_of, diagnostics_of
 from tqdm import tqdm
 
 from codea1_env.errors import Codea1Error, ConfigurationError
@@ -126,11 +128,15 @@ def _report(
 ) -> None:
     """results.json, table.md and the figures, from all that is done so far."""
     found, missing = [], dict.fromkeys(ended.left, "not run yet") | dict(ended.failures)
+    curves: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
     for cell in cells:
-        result = outcome(directory / "cells" / twins[cell.name])
+        place = directory / "cells" / twins[cell.name]
+        result = outcome(place)
         if result is not None:
             twin = {} if twins[cell.name] == cell.name else {"same_run_as": twins[cell.name]}
-            found.append(result | {"name": cell.name, "arm": cell.arm.name} | twin)
+            seen = {"diagnostics": diagnostics_of(place / "run"), "curve": curve_of(place / "run")}
+            found.append(result | {"name": cell.name, "arm": cell.arm.name} | seen | twin)
+            curves.setdefault(cell.preset, {}).setdefault(cell.arm.name, {})[cell.seed] = seen["curve"]
     hours = sum(result["seconds"] for result in found if "same_run_as" not in result) / 3600
     revisions = sorted({result["code"].get("git", "no checkout")[:12] for result in found})
     provenance = {
@@ -148,7 +154,7 @@ def _report(
     write_whole(directory / "results.json", json.dumps(results, indent=1) + "\n")
     table = study_report.as_markdown(scores, order, provenance, missing)
     write_whole(directory / "table.md", table)
-    study_report.plot(scores, order, directory)
+    study_figures.draw_all(scores, curves, order, directory)
     print(table)
     print(f"everything is in {directory}; missing cells: {len(missing)}")
 

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from typing import Any
 
 import yaml
 from study_arms import Arm
+from study_numbers import measures_of
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.arguments import CONFIG_FILE
@@ -32,18 +32,6 @@ from codea1_env.training.presets import Preset, load_preset, preset_from_dict
 
 ROOT = Path(__file__).parent.parent
 DONE, LOG = "cell.json", "log.txt"
-MEASURES = {
-    "coder: hidden pass rate": "hidden",
-    "coder: golden pass rate": "golden",
-    "tester: valid tests": "valid",
-    "tester: valid tests that kill": "kills",
-    "tester: inputs that kill": "input_kills",
-    "tester: suites all valid": "all_valid",
-    "tester: suites that kill": "killed",
-}
-"""Rows of a run's summary.json and what they are called here."""
-LAST_ROUNDS = 10
-"""Over which the reward at the end of training is a mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +95,6 @@ def outcome(directory: Path) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
-
-
-def measures_of(run: Path) -> dict[str, float]:
-    """The numbers of a finished run: after training, and the coder's reward in its last rounds."""
-    rows = json.loads((run / "summary.json").read_text(encoding="utf-8"))["rows"]
-    found = {MEASURES[row["name"]]: float(row["trained"]) for row in rows if row["name"] in MEASURES}
-    rewards = [
-        record["coder_reward"]
-        for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        if (record := json.loads(line))["kind"] == "round" and record.get("coder_reward") is not None
-    ]
-    return found | ({"last_reward": statistics.fmean(rewards[-LAST_ROUNDS:])} if rewards else {})
 
 
 class Running:

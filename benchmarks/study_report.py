@@ -1,4 +1,4 @@
-"""The study's tables and figures, from what its cells left: every number with how many runs it is from.
+"""The study's tables, from what its cells left: every number with how many runs it is from.
 
 Does not decide what is shown by what came out: all arms are in every table, missing cells as gaps.
 """
@@ -8,10 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
-
-from study_arms import ALPHAS
 
 from codea1_env.estimates import (
     Estimate,
@@ -20,11 +17,6 @@ from codea1_env.estimates import (
     probability_of_improvement,
     stratified_interquartile_mean,
 )
-
-try:
-    import matplotlib.figure
-except ImportError as error:
-    raise ImportError("the study needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 MAIN = "code_a1"
 PRIMARY = "hidden"
@@ -37,15 +29,29 @@ SHOWN = {
     "killed": "tester: suites that kill",
     "last_reward": "coder's reward, last rounds",
 }
+DIAGNOSED = {
+    "regressions": "regressions",
+    "effective_alpha": "effective alpha",
+    "validity_signal": "validity's share of the tester's signal",
+    "coder_zero_groups": "coder's groups that teach nothing",
+    "trivial_tests": "trivial tests",
+    "duplicate_tests": "duplicate tests",
+    "book_hit_rate": "questions with replays",
+    "replays_failed": "replays failed",
+    "coder_entropy": "coder's entropy, nats",
+    "tester_entropy": "tester's entropy, nats",
+}
+"""docs/metrics.md has what each is; `study_cells.diagnostics_of`, over which rounds."""
 Scores = dict[str, dict[str, dict[int, dict[str, float]]]]
 """Preset, arm, seed, measure."""
 
 
 def scores_of(cells: Sequence[Mapping[str, Any]]) -> Scores:
-    """The measures of finished cells by preset, arm and seed."""
+    """The measures and diagnostics of finished cells by preset, arm and seed."""
     found: Scores = {}
     for cell in cells:
-        found.setdefault(cell["preset"], {}).setdefault(cell["arm"], {})[cell["seed"]] = cell["measures"]
+        numbers = cell["measures"] | cell.get("diagnostics", {})
+        found.setdefault(cell["preset"], {}).setdefault(cell["arm"], {})[cell["seed"]] = numbers
     return found
 
 
@@ -55,7 +61,9 @@ def estimates(scores: Scores) -> Any:
         "arms": {
             preset: {
                 arm: {
-                    name: asdict(mean_with_t(values)) for name in SHOWN if (values := list(column(runs, name).values()))
+                    name: asdict(mean_with_t(values))
+                    for name in (*SHOWN, *DIAGNOSED)
+                    if (values := list(column(runs, name).values()))
                 }
                 for arm, runs in arms.items()
             }
@@ -112,7 +120,8 @@ def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, A
     """table.md: one section a preset, then what is missing, then where it comes from."""
     parts = ["# Study: results", ""]
     for preset, arms in scores.items():
-        parts += [f"## {preset}", "", *_arm_table(arms, order), "", *_difference_table(arms, order), ""]
+        parts += [f"## {preset}", "", *_arm_table(arms, order, SHOWN), "", *_difference_table(arms, order), ""]
+        parts += ["### Diagnostics", "", *_arm_table(arms, order, DIAGNOSED), ""]
     together = over_presets(scores) if len(scores) > 1 else {}
     if together:
         parts += ["## All presets: interquartile mean of the hidden pass rate, stratified bootstrap", ""]
@@ -124,15 +133,19 @@ def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, A
     return "\n".join(parts)
 
 
-def _arm_table(arms: Mapping[str, Mapping[int, Mapping[str, float]]], order: Sequence[str]) -> list[str]:
+def _arm_table(
+    arms: Mapping[str, Mapping[int, Mapping[str, float]]], order: Sequence[str], shown: Mapping[str, str]
+) -> list[str]:
     lines = [
         "Mean over seeds [95 % interval, Student's t over seeds] (seeds).",
         "",
-        f"| arm | {' | '.join(SHOWN.values())} |",
-        "|---" * (len(SHOWN) + 1) + "|",
+        f"| arm | {' | '.join(shown.values())} |",
+        "|---" * (len(shown) + 1) + "|",
     ]
     for arm in (arm for arm in order if arm in arms):
-        columns = [list(column(arms[arm], name).values()) for name in SHOWN]
+        columns = [list(column(arms[arm], name).values()) for name in shown]
+        if not any(columns):
+            continue
         lines.append(f"| `{arm}` | {' | '.join(_shown(mean_with_t(c)) if c else '' for c in columns)} |")
     return lines
 
@@ -156,47 +169,6 @@ def _difference_table(arms: Mapping[str, Mapping[int, Mapping[str, float]]], ord
 
 def _shown(estimate: Estimate, *, signed: bool = False) -> str:
     form = "+.3f" if signed else ".3f"
-    ends = "" if math.isnan(estimate.low) else f" [{estimate.low:{form}}, {estimate.high:{form}}]"
-    return f"{estimate.value:{form}}{ends} ({estimate.runs})"
-
-
-def plot(scores: Scores, order: Sequence[str], directory: Path) -> list[Path]:
-    """One picture a measure and preset with a dot for each seed, and the sweep over alpha where there is one."""
-    written = []
-    for preset, arms in scores.items():
-        for measure in ("hidden", "input_kills"):
-            names = [arm for arm in order if arm in arms and column(arms[arm], measure)]
-            if not names:
-                continue
-            figure = matplotlib.figure.Figure(figsize=(8, 1.2 + 0.32 * len(names)), layout="constrained")
-            axis = figure.subplots()
-            for place, arm in enumerate(reversed(names)):
-                values = list(column(arms[arm], measure).values())
-                found = mean_with_t(values)
-                axis.plot(values, [place] * len(values), "o", color="tab:grey", alpha=0.6)
-                axis.plot([found.value], [place], "D", color="tab:blue")
-                if not math.isnan(found.low):
-                    axis.plot([max(found.low, 0.0), min(found.high, 1.0)], [place, place], color="tab:blue")
-            axis.set_yticks(range(len(names)), list(reversed(names)))
-            axis.set_title(f"{preset}: {SHOWN[measure]} (dots: seeds; line: 95 %, t over seeds)")
-            written.append(directory / f"{preset}-{measure}.png")
-            figure.savefig(written[-1], dpi=110)
-        written += _plot_alpha(preset, arms, directory)
-    return written
-
-
-def _plot_alpha(preset: str, arms: Mapping[str, Mapping[int, Mapping[str, float]]], directory: Path) -> list[Path]:
-    swept = {alpha: arms[f"alpha_{alpha}"] for alpha in ALPHAS if f"alpha_{alpha}" in arms}
-    if len(swept) < 2:
-        return []
-    figure = matplotlib.figure.Figure(figsize=(7, 4), layout="constrained")
-    axis = figure.subplots()
-    for measure in ("hidden", "valid", "input_kills"):
-        points = [(a, mean_with_t(v).value) for a in sorted(swept) if (v := list(column(swept[a], measure).values()))]
-        axis.plot(*zip(*points, strict=True), marker="o", label=SHOWN[measure])
-    axis.set_xlabel("alpha")
-    axis.set_title(f"{preset}: the weight of validity")
-    axis.legend()
-    file = directory / f"{preset}-alpha.png"
-    figure.savefig(file, dpi=110)
-    return [file]
+    value, low, high = (round(number, 3) + 0.0 for number in (estimate.value, estimate.low, estimate.high))  # no -0.000
+    ends = "" if math.isnan(low) else f" [{low:{form}}, {high:{form}}]"
+    return f"{value:{form}}{ends} ({estimate.runs})"

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))  # where the study's modules are
 
 import study  # noqa: E402  # after the path
+import study_numbers  # noqa: E402
 import study_report  # noqa: E402
 from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
 from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
@@ -41,7 +42,8 @@ FAKE = """
     if known["rounds"] == 99:
         time.sleep(600)
     row = {"name": "coder: hidden pass rate", "trained": known["rounds"] / 100 + known["seed"] / 1000}
-    (run / "metrics.jsonl").write_text(json.dumps({"kind": "round", "coder_reward": 0.5}) + "\\n")
+    record = {"kind": "round", "seat": "", "round": 1, "coder_reward": 0.5}
+    (run / "metrics.jsonl").write_text(json.dumps(record) + "\\n")
     (run / "summary.json").write_text(json.dumps({"rows": [row]}))
 """
 
@@ -172,6 +174,29 @@ def test_the_table_has_means_paired_differences_and_gaps() -> None:
     one = study_report.estimates(study_report.scores_of(cells[:1]))
     assert one["arms"]["bands"]["golden"]["hidden"] == {"value": 0.2, "low": None, "high": None, "runs": 1}
     json.dumps(one, allow_nan=False)
+
+
+def test_a_run_is_read_for_its_measures_diagnostics_and_way(tmp_path: Path) -> None:
+    """By hand: 12 rounds whose reward and groups are their number / 100, so that the last 10 have the mean 0.075."""
+    records: list[dict[str, Any]] = [
+        {"kind": "round", "seat": "", "round": n, "coder_reward": n / 100, "coder_zero_groups": n / 100}
+        | {"effective_alpha": 0.4 if n % 2 else None}
+        for n in range(1, 13)
+    ]
+    records += [{"kind": "seat", "seat": "tester", "round": n, "entropy": 1.0 + n} for n in range(1, 13)]
+    looks = [(0, 0.2, None), (25, 0.5, 0.1), (50, 0.4, 0.3)]
+    records += [
+        {"kind": "evaluation", "seat": "coder", "round": n, "hidden_pass_rate": hidden, "regression_rate": lost}
+        for n, hidden, lost in looks
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    rows = [{"name": "coder: hidden pass rate", "trained": 0.7}, {"name": "something else", "trained": 1.0}]
+    (tmp_path / "summary.json").write_text(json.dumps({"rows": rows}))
+    assert study_numbers.measures_of(tmp_path) == {"hidden": 0.7, "last_reward": pytest.approx(0.075)}
+    assert study_numbers.diagnostics_of(tmp_path) == pytest.approx(
+        {"effective_alpha": 0.4, "coder_zero_groups": 0.075, "tester_entropy": 8.5, "regressions": 0.3}
+    )
+    assert study_numbers.curve_of(tmp_path) == {0: 0.2, 25: 0.5, 50: 0.4}
 
 
 def test_an_arm_of_ones_own_stands_beside_the_others(recipe: str, tmp_path: Path) -> None:

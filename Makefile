@@ -22,9 +22,9 @@ test-slow: .venv/installed
 
 test-all: test test-slow test-browser test-adapters
 
-# Viewer, report and terminal, in the system's Chromium (CODEA1_CHROMIUM names another); skipped, saying why, without one.
-test-browser: .venv-browser/installed
-	.venv-browser/bin/python -m pytest -m browser tests/test_viewer_browser.py tests/test_report_browser.py tests/test_terminal.py
+# Viewer, report, site and terminal, in the system's Chromium (CODEA1_CHROMIUM names another); skipped, saying why, without one.
+test-browser: .venv-browser/installed docs
+	.venv-browser/bin/python -m pytest -m browser tests/test_viewer_browser.py tests/test_report_browser.py tests/test_site_browser.py tests/test_terminal.py
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 

@@ -56,6 +56,7 @@ CHEATING_TESTS = (
 )
 ARMS = (Arm("coder alone", coder_paid_by="golden", tester_learns=False, book=False), Arm("both seats", book=False))
 EVALUATORS = ("released", "ours")
+SHOWN = {"released": "paid by the released semantics", "ours": "paid by our verdicts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ def draw(found: Sequence[dict[str, dict[str, list[float]]]], file: Path) -> None
                 curves = np.array([run[f"{arm.name}, {evaluator}"][name] for run in found])
                 rounds = EVERY * np.arange(curves.shape[1])
                 axis.plot(rounds, curves.T, color=colour, alpha=0.2, linewidth=0.8)
-                axis.plot(rounds, curves.mean(0), color=colour, label=f"paid by {evaluator}")
+                axis.plot(rounds, curves.mean(0), color=colour, label=SHOWN[evaluator])
             axis.set_title(f"{arm.name}: {name}", fontsize=10)
     axes[0, 0].legend()
     for axis in axes[1]:

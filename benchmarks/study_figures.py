@@ -115,6 +115,7 @@ def _reward_against_truth(arms: Runs, order: Sequence[str]) -> Any:
         axis.plot(*zip(*points, strict=True), markers[place % len(markers)], color=colour, label=arm)
     axis.set_xlabel(NAMES["last_reward"])
     axis.set_ylabel(NAMES["hidden"])
+    axis.set(xlim=(0, 1.02), ylim=(0, 1.02))
     axis.set_title("what it is paid, and what it can do")
     figure.legend(loc="outside right upper", fontsize=7)
     return figure

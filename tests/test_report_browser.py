@@ -29,17 +29,29 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page
 
 
+@pytest.fixture(scope="module")
+def pictured(tmp_path_factory: pytest.TempPathFactory, compared: Path) -> Path:
+    """The page that the pictures show: of the runs in CODEA1_SCREENSHOT_RUNS, where that names some."""
+    runs = os.environ.get("CODEA1_SCREENSHOT_RUNS", "").split()
+    if not runs:
+        return compared
+    page = tmp_path_factory.mktemp("pictured") / "report.html"
+    assert main(["report", *runs, "-o", str(page), "--no-png"]) == 0
+    return page
+
+
 @pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_no_report_is_wider_than_its_window(
-    width: int, height: int, theme: str, browser: Any, compared: Path, tmp_path: Path
+    width: int, height: int, theme: str, browser: Any, compared: Path, pictured: Path, tmp_path: Path
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
     page = context.new_page()
-    page.goto(compared.as_uri())
     shots = Path(os.environ.get("CODEA1_SCREENSHOTS", tmp_path))
-    page.screenshot(path=shots / f"report-{width}-{theme}.png", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for shown in dict.fromkeys((compared, pictured)):
+        page.goto(shown.as_uri())
+        page.screenshot(path=shots / f"report-{width}-{theme}.png")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     context.close()
 
 

@@ -1,0 +1,71 @@
+"""The documentation site in a real browser: everybody can read it, it fits the window, and it asks for nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+SITE = Path(__file__).parents[1] / "site"
+PAGES = (
+    "index.html",
+    "quick-start.html",
+    "algorithm.html",
+    "study.html",
+    "command-line.html",
+    "benchmarks.html",
+    "api/arena.html",
+)
+SIZES = ((360, 740), (768, 1024), (1440, 900))
+
+
+@pytest.fixture(params=PAGES)
+def address(request: pytest.FixtureRequest) -> str:
+    if not (SITE / "index.html").is_file():
+        pytest.skip("the site is not built: make docs")
+    return (SITE / request.param).as_uri()
+
+
+@pytest.fixture(params=["light", "dark"])
+def theme(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def page(theme: str, browser: Any) -> Iterator[Any]:
+    context = browser.new_context(color_scheme=theme, reduced_motion="reduce")
+    yield context.new_page()
+    context.close()
+
+
+def test_axe_finds_nothing_serious_on_the_site(page: Any, address: str, axe: str) -> None:
+    page.goto(address)
+    page.evaluate(axe)
+    found = page.evaluate("axe.run()")
+    serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    assert not serious, json.dumps([(each["id"], [node["html"] for node in each["nodes"][:3]]) for each in serious])
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_no_page_is_wider_than_its_window(
+    page: Any, theme: str, address: str, width: int, height: int, tmp_path: Path
+) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(address)
+    shots = Path(os.environ.get("CODEA1_SCREENSHOTS", tmp_path))
+    page.screenshot(path=shots / f"site-{Path(address).stem}-{width}-{theme}.png")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_page_asks_for_nothing_but_the_sites_own_files(page: Any, address: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+    assert asked
+    assert [url for url in asked if not url.startswith((SITE.as_uri(), "data:"))] == []

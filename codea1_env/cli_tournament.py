@@ -86,6 +86,12 @@ def _tournament(options: argparse.Namespace) -> int:
         recorder = stack.enter_context(Recorder(options.record)) if options.record else None
         games = len(coders) * len(testers) * len(problems) * options.samples
         progress = stack.enter_context(Progress(sys.stderr, "games", games))
+        answering: dict[str, Progress] = {}
+
+        def answered(seat: str, count: int, *, total: int) -> None:
+            if seat not in answering:
+                answering[seat] = stack.enter_context(Progress(sys.stderr, f"answers of {seat}", total))
+            answering[seat].advance(count)
 
         def scored(matches: Sequence[Match], scores: Sequence[MatchScore], config: RewardConfig) -> None:
             progress.advance(len(matches))
@@ -95,7 +101,14 @@ def _tournament(options: argparse.Namespace) -> int:
         sandbox = open_sandbox(options.sandbox, options.workers)
         arena = stack.enter_context(Arena(sandbox, rewards, on_score=scored))
         played = play_tournament(
-            coders, testers, problems, arena, samples=options.samples, sampling=sampling, seed=options.seed
+            coders,
+            testers,
+            problems,
+            arena,
+            samples=options.samples,
+            sampling=sampling,
+            seed=options.seed,
+            on_answers=answered,
         )
     print(_as_json(played, problems, options) if options.json else _as_text(played))
     unscored = sum(each.unscored for each in played.coders)

@@ -20,19 +20,27 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
 from codea1_env.arena import Arena
 from codea1_env.errors import ConfigurationError
-from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Player, Sampling, TesterRequest
+from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Player, Request, Sampling, TesterRequest
 from codea1_env.problems.problem import Problem
 from codea1_env.ratings import Rating, rate
 from codea1_env.responses import read_program
 from codea1_env.scores import Match, SuiteScore
+
+
+class OnAnswers(Protocol):
+    """Told that `count` more of the `total` answers of a seat, `coders` or `testers`, are there."""
+
+    def __call__(self, seat: str, count: int, *, total: int) -> None: ...
 
 
 class Outcome(StrEnum):
@@ -45,6 +53,8 @@ class Outcome(StrEnum):
     """Infrastructure failed."""
 
 
+_ASKED_AT_ONCE = 64
+"""Requests that a player gets at a time: many enough to be answered side by side, few enough to say how far it is."""
 _CODERS_SHARE = {Outcome.CODER: 1.0, Outcome.TESTER: 0.0, Outcome.DRAW: 0.5}
 
 
@@ -113,6 +123,7 @@ def play_tournament(
     samples: int = 1,
     sampling: Sampling = DEFAULT_SAMPLING,
     seed: int = 0,
+    on_answers: OnAnswers | None = None,
 ) -> Tournament:
     """Players by the names they stand under. `samples`: programs for each question and coder, a game each, >= 1.
 
@@ -125,17 +136,21 @@ def play_tournament(
     if len({problem.problem_id for problem in problems}) < len(problems):
         raise ConfigurationError("problems must have different ids, got one twice")
     asked = [CoderRequest(problem) for problem in problems]
-    codes = {
-        name: [[response.text for response in group] for group in player.respond(asked, samples, sampling, seed)]
-        for name, player in coders.items()
-    }
+    on_answers = on_answers or (lambda seat, count, *, total: None)
+    told = partial(on_answers, "coders", total=len(coders) * len(problems) * samples)
+    codes = {name: _texts(player, asked, samples, sampling, seed, told) for name, player in coders.items()}
     attacked = {
         (problem.problem_id, code): TesterRequest(problem, read_program(code, problem.entry_point).source)
         for rows in codes.values()
         for problem, row in zip(problems, rows, strict=True)
         for code in row
     }
-    suites = {name: _suites(player, list(attacked.values()), sampling, seed) for name, player in testers.items()}
+    different = {(request.problem.problem_id, request.program): request for request in attacked.values()}
+    told = partial(on_answers, "testers", total=len(testers) * len(different))
+    suites = {}
+    for name, player in testers.items():
+        texts = _texts(player, list(different.values()), 1, sampling, seed, told)
+        suites[name] = {key: group[0] for key, group in zip(different, texts, strict=True)}
     games = []
     for coder, rows in codes.items():
         for tester in testers:
@@ -149,13 +164,16 @@ def play_tournament(
     return _tournament(coders, testers, problems, games, seed)
 
 
-def _suites(
-    player: Player, requests: Sequence[TesterRequest], sampling: Sampling, seed: int
-) -> dict[tuple[str, str], str]:
-    """One suite against each program, by problem and program."""
-    different = {(request.problem.problem_id, request.program): request for request in requests}
-    answers = player.respond(list(different.values()), 1, sampling, seed)
-    return {key: group[0].text for key, group in zip(different, answers, strict=True)}
+def _texts(
+    player: Player, requests: Sequence[Request], n: int, sampling: Sampling, seed: int, told: Callable[[int], None]
+) -> list[list[str]]:
+    """`n` answers to each request, asked in parts so that somebody can be told how far it is."""
+    found: list[list[str]] = []
+    for at in range(0, len(requests), _ASKED_AT_ONCE):
+        part = player.respond(requests[at : at + _ASKED_AT_ONCE], n, sampling, seed)
+        found += [[response.text for response in group] for group in part]
+        told(sum(map(len, part)))
+    return found
 
 
 def _played(coder: str, tester: str, matches: Sequence[Match], arena: Arena) -> list[Game]:

@@ -116,6 +116,22 @@ def test_every_pair_plays_every_question_and_a_program_meets_every_tester(sandbo
     assert one.asked == other.asked
 
 
+def test_somebody_is_told_how_many_answers_there_are(sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two coders of 3 programs on 6 questions, 4 at a time; the testers meet a program once: three different ones."""
+    monkeypatch.setattr("codea1_env.tournament._ASKED_AT_ONCE", 4)
+    told: list[tuple[str, int, int]] = []
+    played(
+        sandbox,
+        {"a": Says(RIGHT, WRONG, BROKEN), "b": Says(RIGHT, WRONG, BROKEN)},
+        {"c": Says(FINDS)},
+        BUNDLED,
+        samples=3,
+        on_answers=lambda seat, count, *, total: told.append((seat, count, total)),
+    )
+    assert told[:4] == [("coders", 12, 36), ("coders", 6, 36)] * 2
+    assert told[4:] == [("testers", 4, 18)] * 4 + [("testers", 2, 18)]
+
+
 def test_a_tournament_repeats_itself_for_a_seed_and_a_pair_whoever_else_is_there(sandbox: LocalSandbox) -> None:
     coders: dict[str, Player] = {"mutant": MutantCoder(), "oracle": OracleCoder()}
     testers: dict[str, Player] = {"random": RandomTester(), "golden": GoldenTester()}

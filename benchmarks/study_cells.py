@@ -156,7 +156,7 @@ class Running:
             "seed": self.cell.seed,
             "identity": self.cell.identity(),
             "measures": measures_of(self._run),
-            "command": self.command,
+            "command": ["python", *self.command[1:]],
             "started": self._started,
             "seconds": round(time.monotonic() - self._began, 1),
             "starts": len(configuration["starts"]),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import BookFormatError
+from codea1_env.whole_files import whole_file
 
 Header = Mapping[str, object]
 
@@ -23,21 +24,9 @@ def save_lines(path: str | os.PathLike[str], header: Header, records: Iterable[M
     Atomic: after a crash, a full disk or an error the file at `path` is the old one or the new one, whole. Raises
     OSError, and then leaves no temporary file.
     """
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="ascii", newline="\n") as file:
-            file.write(json.dumps(header) + "\n")
-            for record in records:
-                file.write(json.dumps(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    _sync_directory(target.parent)
+    with whole_file(path) as file:
+        for line in (header, *records):
+            file.write(json.dumps(line).encode("ascii") + b"\n")
 
 
 def read_lines(path: str | os.PathLike[str], header: Header) -> Iterator[tuple[int, Any]]:
@@ -82,12 +71,3 @@ def _record(line: bytes, number: int) -> Any:
     except (ValueError, RecursionError) as error:
         shown = line[:80].decode("ascii", "backslashreplace")
         raise BookFormatError(f"line {number} must be JSON, got {shown!r} ({type(error).__name__})") from None
-
-
-def _sync_directory(path: Path) -> None:
-    """Make a rename in a directory last through a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

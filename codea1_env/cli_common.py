@@ -78,6 +78,8 @@ def require_place(name: str, path: Path, *others: Path | None) -> None:
     """Raise ConfigurationError unless a file can be written there that is none of `others`. `name`: of the argument."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ConfigurationError(f"{name} must be a file in an existing directory, got {path}")
+    if path.exists() and not path.is_file():
+        raise ConfigurationError(f"{name} must be a file, which is replaced, or a new one, got {path} (a device?)")
     for other in others:
         if other is not None and path.exists() and other.exists() and path.samefile(other):
             raise ConfigurationError(f"{name} must be another file than the input, got {path}")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.cli_players import HELP, add_models, as_coder, as_tester, sampling_of
+from codea1_env.cli_players import HELP, add_models, as_coder, as_tester, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.importing import import_drafts
 from codea1_env.player_evaluation import (
@@ -96,6 +96,7 @@ def _eval(options: argparse.Namespace) -> int:
     if options.output.exists() and not options.output.is_dir():
         raise ConfigurationError(f"--output must be a directory or not exist, got {options.output}")
     named = _named(options.problems)
+    require_player(options.player, options.seat)
     options.output.mkdir(parents=True, exist_ok=True)
     lock = RunLock(options.output, alone=True)
     try:

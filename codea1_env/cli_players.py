@@ -34,6 +34,9 @@ HELP = """\
   either    human, recorded:FILE (what `codea1 score` reads), hf:DIRECTORY-OR-REPOSITORY, vllm:DIRECTORY-OR-REPOSITORY,
             openai:URL#MODEL, mini:DIRECTORY (a model of `make demo`, which knows its own short prompts only)
 """
+_SCRIPTED = {"coder": ("oracle", "mutant"), "tester": ("golden", "random", "fuzz")}
+_PLACED = {"recorded": "FILE", "hf": "MODEL", "vllm": "MODEL", "openai": "URL#MODEL", "mini": "DIRECTORY"}
+"""Players of either seat that come with a place, and what that is."""
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<where>.+))?", re.DOTALL)
 
 
@@ -62,8 +65,18 @@ def sampling_of(options: argparse.Namespace) -> Sampling:
     return Sampling(options.temperature, options.top_p, options.max_tokens)
 
 
+def require_player(spec: str, seat: str) -> None:
+    """Raise ConfigurationError for a player that nobody could be in this seat, before anything is loaded."""
+    parts = _SPEC.fullmatch(spec)
+    is_placed = parts is not None and parts["kind"] in _PLACED and parts["where"] is not None
+    if not is_placed and spec not in (*_SCRIPTED[seat], "human"):
+        known = [*_SCRIPTED[seat], "human", *(f"{kind}:{where}" for kind, where in _PLACED.items())]
+        raise ConfigurationError(f"a player in the {seat}'s seat must be one of {', '.join(known)}, got {spec!r}")
+
+
 def as_coder(spec: str, options: argparse.Namespace, prompt: Prompt | None = None) -> Player:
     """Raises ConfigurationError for a player that there is not, in this seat."""
+    require_player(spec, "coder")
     if spec in ("oracle", "mutant"):
         return OracleCoder() if spec == "oracle" else MutantCoder()
     return _either(spec, options, prompt)
@@ -71,6 +84,7 @@ def as_coder(spec: str, options: argparse.Namespace, prompt: Prompt | None = Non
 
 def as_tester(spec: str, options: argparse.Namespace, prompt: Prompt | None = None) -> Player:
     """Likewise. `options.suite_size`: asserts that it is asked for."""
+    require_player(spec, "tester")
     if spec == "golden":
         return GoldenTester()
     if spec in ("random", "fuzz"):
@@ -79,28 +93,26 @@ def as_tester(spec: str, options: argparse.Namespace, prompt: Prompt | None = No
 
 
 def _either(spec: str, options: argparse.Namespace, prompt: Prompt | None) -> Player:
+    """`spec`: of a player that can be in the seat."""
     prompt = prompt or partial(chat_messages, suite_size=options.suite_size)
-    parts = _SPEC.fullmatch(spec)
-    kind, where = (parts["kind"], parts["where"] or "") if parts else ("", "")
-    if kind == "human" and not where:
+    kind, _, where = spec.partition(":")
+    if kind == "human":
         return HumanPlayer(suite_size=options.suite_size)
-    if kind == "recorded" and where:
+    if kind == "recorded":
         return _recorded(Path(where))
-    if kind == "hf" and where:
+    if kind == "hf":
         from codea1_env.players.hugging_face import HuggingFacePlayer  # torch: only for who needs it
 
         return HuggingFacePlayer.load(where, prompt=prompt)
-    if kind == "mini" and where:
+    if kind == "mini":
         from codea1_env.players.hugging_face import HuggingFacePlayer
 
         return HuggingFacePlayer.load(where, prompt=_mini_prompt)
-    if kind == "vllm" and where:
+    if kind == "vllm":
         from codea1_env.players.vllm_offline import VLLMPlayer  # likewise
 
         return VLLMPlayer.load(where, prompt=prompt)
-    if kind == "openai":
-        return _server(where, options, prompt)
-    raise ConfigurationError(f"a player must be one of those that --help names, for its seat, got {spec!r}")
+    return _server(where, options, prompt)
 
 
 def _mini_prompt(request: Request) -> Messages:

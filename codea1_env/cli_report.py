@@ -18,6 +18,7 @@ from codea1_env.report.page import Shown, notice, page
 from codea1_env.report.runs_read import RunRead, read_runs
 from codea1_env.terminal import Progress
 from codea1_env.viewer import make_page
+from codea1_env.whole_files import whole_file
 
 DESCRIPTION = (
     "Make one page of training runs, side by side: held-out scores and rewards of both seats, diagnostics, where the "
@@ -74,7 +75,8 @@ def _report(options: argparse.Namespace) -> int:
     shown = [Shown(run, kept_duels(run.directory)) for run in runs]
     if not options.no_duels:
         shown = [_with_viewer(each, output, number, written) for number, each in enumerate(shown, 1)]
-    output.write_text(_page(shown), encoding="utf-8", errors="backslashreplace")
+    with whole_file(output) as file:
+        file.write(_page(shown).encode("utf-8", "backslashreplace"))
     if picture is not None:
         from codea1_env.report.picture import draw
 
@@ -93,7 +95,8 @@ def _with_viewer(shown: Shown, output: Path, number: int, written: list[Path]) -
     if not len(shown.kept):
         return shown
     beside = output.with_name(f"{output.stem}-duels{number if number > 1 else ''}.html")
-    beside.write_bytes(make_page(shown.run.name, shown.kept.games))
+    with whole_file(beside) as file:
+        file.write(make_page(shown.run.name, shown.kept.games))
     written.append(beside)
     return Shown(shown.run, shown.kept, quote(beside.name))
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from codea1_env.bounded_cache import bytes_of
-from codea1_env.cli_common import say
+from codea1_env.cli_common import require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book import MistakeBook
@@ -70,15 +70,11 @@ def _score(options: argparse.Namespace) -> int:
     bytes_of("--execution-cache-mb", options.execution_cache_mb)
     if options.input.is_dir():
         raise ConfigurationError(f"{options.input} must be a file, got a directory")
-    for path in (options.output, options.book):  # they are replaced: a device or a pipe must not be
-        if path is not None and path.exists() and not path.is_file():
-            raise ConfigurationError(f"{path} must be a regular file or not exist, got something else")
     if not options.input.exists():
         raise ConfigurationError(f"the input must exist, got {options.input}")
-    if not options.output.resolve().parent.is_dir():
-        raise ConfigurationError(f"--output must be a file in an existing directory, got {options.output}")
-    if options.output.exists() and options.output.samefile(options.input):
-        raise ConfigurationError(f"--output must be another file than the input, got {options.output}")
+    require_place("--output", options.output, options.input)
+    if options.book is not None:
+        require_place("--book", options.book, options.input, options.output)
     config = RewardConfig(
         alpha=options.alpha,
         suite_size=options.suite_size,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +12,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
 from codea1_env.terminal import Progress
 from codea1_env.viewer import Found, make_page, read_games
+from codea1_env.whole_files import whole_file
 
 DEFAULT_LIMIT = 20_000
 DESCRIPTION = (
@@ -59,12 +59,8 @@ def _view(options: argparse.Namespace) -> int:
         progress = stack.enter_context(Progress(sys.stderr, "kB"))
         found = read_games(options.input, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
         page = make_page(source.name, found.games, _left_out(found))
-    partial = output.with_name(output.name + ".partial")
-    try:
-        partial.write_bytes(page)
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(output) as file:
+        file.write(page)
     if found.unjudged:
         say(f"games without verdicts in {options.input}: {found.unjudged}; --execute finds them out")
     left_out = f"; {_left_out(found)}" if _left_out(found) else ""

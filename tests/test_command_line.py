@@ -20,6 +20,7 @@ from codea1_env import cli_common
 from codea1_env.cli import _parser, main
 from codea1_env.cli_common import require_place
 from codea1_env.errors import ConfigurationError
+from codea1_env.whole_files import whole_file
 
 PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text()
 COMMAND = [sys.executable, "-m", "codea1_env.cli"]
@@ -156,11 +157,34 @@ def test_a_place_to_write_must_be_one(tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.write_text("x")
     (tmp_path / "link").symlink_to(source)
+    os.mkfifo(tmp_path / "pipe")
     require_place("--output", tmp_path / "new", source)
     for path, must in (
         (tmp_path, "--output must be a file in an existing directory"),
         (tmp_path / "no" / "file", "--output must be a file in an existing directory"),
         (tmp_path / "link", "--output must be another file than the input"),
+        (tmp_path / "pipe", "--output must be a file, which is replaced, or a new one"),
     ):
         with pytest.raises(ConfigurationError, match=must):
             require_place("--output", path, source)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_bytes(b"old")
+    with pytest.raises(TypeError), whole_file(target) as file:
+        file.writelines([b"half", "of it"])  # type: ignore[list-item]
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("file", b"old")]
+    with whole_file(target) as file:
+        file.write(b"new")
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("file", b"new")]
+
+
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
+    """Found here: as root, a page that was written to a device took the device's place."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(FileExistsError, match="must be a file, or nothing yet"), whole_file(pipe) as file:
+        file.write(b"x")
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]

@@ -197,9 +197,9 @@ def test_the_bytes_do_not_change_under_cpu_stress(tmp_path: Path) -> None:
     [
         (["missing.jsonl", "-o", "out"], "the input must exist"),
         (["in.jsonl", "-o", "nowhere/out"], "--output must be a file in an existing directory"),
-        (["in.jsonl", "-o", "pipe"], "pipe must be a regular file or not exist"),
-        (["in.jsonl", "-o", "out", "--book", "pipe"], "pipe must be a regular file or not exist"),
-        (["in.jsonl", "-o", "."], "must be a regular file or not exist"),
+        (["in.jsonl", "-o", "pipe"], "--output must be a file, which is replaced, or a new one, got pipe"),
+        (["in.jsonl", "-o", "out", "--book", "pipe"], "--book must be a file, which is replaced"),
+        (["in.jsonl", "-o", "."], "--output must be a file in an existing directory, got ."),
         (["in.jsonl", "-o", "in.jsonl"], "--output must be another file than the input"),
         (["in.jsonl", "-o", "out", "--workers", "0"], "--workers must be at least 1, got 0"),
         (["in.jsonl", "-o", "out", "--alpha", "1.3"], "alpha must be in [0, 1], got 1.3"),

@@ -176,6 +176,15 @@ def test_the_table_has_means_paired_differences_and_gaps() -> None:
     json.dumps(one, allow_nan=False)
 
 
+def test_the_page_of_results_is_what_the_cells_say() -> None:
+    """docs/study-results.json: the cells as results.json has them, less machine and versions; the page is table.md."""
+    record = json.loads((ROOT / "docs" / "study-results.json").read_text())
+    scores = study_report.scores_of(record["cells"])
+    order = [arm.name for arm in ARMS]
+    page = (ROOT / "docs" / "study-results.md").read_text()
+    assert page == study_report.as_markdown(scores, order, record["provenance"], record["missing"])
+
+
 def test_a_run_is_read_for_its_measures_diagnostics_and_way(tmp_path: Path) -> None:
     """By hand: 12 rounds whose reward and groups are their number / 100, so that the last 10 have the mean 0.075."""
     records: list[dict[str, Any]] = [

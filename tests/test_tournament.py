@@ -280,7 +280,7 @@ def test_a_person_plays(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     ("arguments", "message"),
     [
         (["--coder", "mutant"], "different names, got 'mutant' twice"),
-        (["--coder", "golden"], "one of those that --help names, for its seat, got 'golden'"),
+        (["--coder", "golden"], "a player in the coder's seat must be one of oracle, mutant, human"),
         (["--coder", "oracle:x"], "got 'oracle:x'"),
         (["--coder", ""], "got ''"),
         (["--coder", "recorded"], "got 'recorded'"),

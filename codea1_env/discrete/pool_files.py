@@ -9,10 +9,10 @@ import functools
 import os
 from collections.abc import Iterable
 from importlib import resources
-from pathlib import Path
 
 from codea1_env.discrete.pool import Pool
 from codea1_env.errors import FormatError
+from codea1_env.whole_files import whole_file
 
 
 @functools.cache
@@ -34,17 +34,9 @@ def read_pools(path: str | os.PathLike[str]) -> tuple[Pool, ...]:
 
 def write_pools(path: str | os.PathLike[str], pools: Iterable[Pool]) -> None:
     """Write a file of pools, whole or not at all. Equal pools, equal bytes."""
-    path = Path(path)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(unfinished, "w", encoding="ascii", newline="\n") as file:
-            for pool in pools:
-                file.write(pool.to_json() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        for pool in pools:
+            file.write(pool.to_json().encode("ascii") + b"\n")
 
 
 def _parsed(lines: Iterable[bytes], name: str) -> tuple[Pool, ...]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.problem import Problem
+from codea1_env.whole_files import whole_file
 
 
 def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
@@ -50,20 +50,11 @@ def write_problems(path: str | os.PathLike[str], problems: Iterable[Problem]) ->
 
     Raises ProblemFormatError for a repeated id, and then leaves `path` as it was.
     """
-    path = Path(path)
-    # Beside the target, because a rename is atomic only within one file system.
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     first_seen: dict[str, int] = {}
-    try:
-        with open(unfinished, "w", encoding="ascii", newline="\n") as file:
-            for number, problem in enumerate(problems, start=1):
-                _require_new(problem.problem_id, first_seen, number, str(path))
-                file.write(problem.to_json() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        for number, problem in enumerate(problems, start=1):
+            _require_new(problem.problem_id, first_seen, number, str(path))
+            file.write(problem.to_json().encode("ascii") + b"\n")
 
 
 def _require_new(problem_id: str, first_seen: dict[str, int], number: int, name: str) -> None:

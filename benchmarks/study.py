@@ -78,7 +78,9 @@ def _study(given: argparse.Namespace) -> int:
     cells, arms = _planned(given)
     twins = twins_of(cells)
     given.output.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # no run is left behind
+    # No run is left behind; and a shell's background jobs, whose runs would inherit it, have Ctrl-C ignored.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     began = datetime.now(UTC).isoformat(timespec="seconds")
     with tqdm(total=len(set(twins.values())), desc="cells", unit="cell", disable=None) as bar:
         ended = run_cells(

@@ -23,6 +23,7 @@ from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
 from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
 
 from codea1_env.errors import ConfigurationError  # noqa: E402
+from codea1_env.estimates import mean_with_t  # noqa: E402
 
 # A recipe's command line and files, in a tenth of a second: its score is what the arm's `rounds` and the seed make it.
 FAKE = """
@@ -183,6 +184,10 @@ def test_the_page_of_results_is_what_the_cells_say() -> None:
     order = [arm.name for arm in ARMS]
     page = (ROOT / "docs" / "study-results.md").read_text()
     assert page == study_report.as_markdown(scores, order, record["provenance"], record["missing"])
+    row = (ROOT / "README.md").read_text().split("<!-- study: begin -->\n")[1].split("<!-- study: end -->")[0]
+    for arm in ("golden", "frozen", "self_play", "black_box", "code_a1"):
+        found = mean_with_t(list(study_report.column(scores["bands"][arm], "hidden").values()))
+        assert f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]" in row
 
 
 def test_a_run_is_read_for_its_measures_diagnostics_and_way(tmp_path: Path) -> None:

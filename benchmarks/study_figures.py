@@ -107,7 +107,7 @@ def _reward_against_truth(arms: Runs, order: Sequence[str]) -> Any:
     if not names:
         return None
     figure, axis = _figure(8.5, 5)
-    markers = "osD^v<>PX*"
+    markers = "osD^v<>PX"  # 9, beside 20 colours: no two arms look alike
     for place, arm in enumerate(names):
         rewards, hidden = column(arms[arm], "last_reward"), column(arms[arm], "hidden")
         points = [(rewards[seed], hidden[seed]) for seed in rewards]

@@ -134,20 +134,20 @@ def questions_of(source: Source, seed: int) -> Questions:
     return Questions(
         tuple(pool.problem_id for pool in pools),
         tuple(pools),
-        programs=_padded([np.ones(len(pool.programs), bool) for pool in pools]),
-        executes=_padded([np.array(pool.executes) for pool in pools]),
-        tests=_padded([np.ones(len(pool.tests), bool) for pool in pools]),
-        kept=_padded([np.array([status is Status.KEPT for status in pool.statuses]) for pool in pools]),
-        run=_padded(is_run),
-        calls=_padded([np.array(places) for places in firsts]),
-        golden=_padded([_golden(places, runs) for places, runs in zip(firsts, is_run, strict=True)]),
-        fails=_padded([pool.kills for pool in pools]),
-        written=_padded([one[:, places] for one, places in zip(source.written, played, strict=True)]),
-        hidden=_padded(hidden),
-        hidden_calls=_padded([np.ones(one.shape[1], bool) for one in hidden]),
-        program_features=_padded(list(source.programs)),
-        shapes=_padded([one[:, : len(_NODES) + 2] for one in source.programs]),
-        test_features=_padded(features),
+        programs=padded([np.ones(len(pool.programs), bool) for pool in pools]),
+        executes=padded([np.array(pool.executes) for pool in pools]),
+        tests=padded([np.ones(len(pool.tests), bool) for pool in pools]),
+        kept=padded([np.array([status is Status.KEPT for status in pool.statuses]) for pool in pools]),
+        run=padded(is_run),
+        calls=padded([np.array(places) for places in firsts]),
+        golden=padded([_golden(places, runs) for places, runs in zip(firsts, is_run, strict=True)]),
+        fails=padded([pool.kills for pool in pools]),
+        written=padded([one[:, places] for one, places in zip(source.written, played, strict=True)]),
+        hidden=padded(hidden),
+        hidden_calls=padded([np.ones(one.shape[1], bool) for one in hidden]),
+        program_features=padded(list(source.programs)),
+        shapes=padded([one[:, : len(_NODES) + 2] for one in source.programs]),
+        test_features=padded(features),
     )
 
 
@@ -169,7 +169,7 @@ def _golden(firsts: Sequence[int], runs: Flags) -> Flags:
     return np.isin(np.arange(len(firsts)), chosen)
 
 
-def _padded(arrays: Sequence[NDArray]) -> NDArray:
+def padded(arrays: Sequence[NDArray]) -> NDArray:
     """One array with a first axis for the questions."""
     shape = np.max([array.shape for array in arrays], axis=0)
     result = np.zeros((len(arrays), *shape), arrays[0].dtype)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from matrix_learning import Arm, Game, Policies, softmax, suite_draws
-from matrix_pools import Flags, Floats, Ints, Questions, Source, questions_of, source_of
+from matrix_pools import Ints, Questions, Source, padded, questions_of, source_of
 from matrix_study import EVERY, HELD_OUT, ROUNDS, evaluation
 from matrix_tables import interval
 from released_semantics import Released, judge_as_released
@@ -167,7 +167,7 @@ def _measured(
     policies = game.policies
     chosen = np.arange(len(truth.ids))
     mixes = softmax(policies.program_logits(truth, chosen))
-    cheats = _padded_flags([np.arange(len(one.pool.programs)) >= one.honest_programs for one in judged], mixes)
+    cheats = padded([np.arange(len(one.pool.programs)) >= one.honest_programs for one in judged])
     found = evaluation(truth, policies, train, held_out, seed)
     numbers = {
         "coder cheats": float((mixes * cheats).sum(1)[held_out].mean()),
@@ -185,13 +185,6 @@ def _measured(
         numbers["tester cheats"] = float(np.mean(drawn))
         numbers |= {"valid": found["valid"], "kills": found["kills"]}
     return numbers
-
-
-def _padded_flags(rows: Sequence[Flags], like: Floats) -> Flags:
-    result = np.zeros(like.shape, bool)
-    for place, row in enumerate(rows):
-        result[place, : len(row)] = row
-    return result
 
 
 def exploits_table(judged: Sequence[Judged]) -> str:

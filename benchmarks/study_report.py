@@ -41,7 +41,7 @@ DIAGNOSED = {
     "coder_entropy": "coder's entropy, nats",
     "tester_entropy": "tester's entropy, nats",
 }
-"""docs/metrics.md has what each is; `study_cells.diagnostics_of`, over which rounds."""
+"""docs/metrics.md has what each is; `study_numbers.diagnostics_of`, over which rounds."""
 Scores = dict[str, dict[str, dict[int, dict[str, float]]]]
 """Preset, arm, seed, measure."""
 

@@ -36,6 +36,7 @@ from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.suite_quality import SUITE_SIZE
 from codea1_env.terminal import Progress
 from codea1_env.training.run_lock import RunLock
+from codea1_env.whole_files import whole_file
 
 DESCRIPTION = (
     "Measure one player in one seat. Coder: n programs for each question, on all its tests (avg@n, pass@k). Tester: n "
@@ -115,9 +116,8 @@ def _eval(options: argparse.Namespace) -> int:
                 journal.close()
         text, table = json.dumps(report, indent=1), as_table(report)
         for file, content in (("results.json", text), ("table.md", table)):
-            partial_file = options.output / f"{file}.partial"
-            partial_file.write_text(content + "\n", encoding="utf-8")
-            partial_file.replace(options.output / file)
+            with whole_file(options.output / file) as written:
+                written.write(content.encode("utf-8") + b"\n")
     finally:
         lock.release()
     _say(f"wrote {options.output}")

@@ -184,6 +184,10 @@ def test_the_page_of_results_is_what_the_cells_say() -> None:
     order = [arm.name for arm in ARMS]
     page = (ROOT / "docs" / "study-results.md").read_text()
     assert page == study_report.as_markdown(scores, order, record["provenance"], record["missing"])
+    study_page = (ROOT / "docs" / "study.md").read_text()
+    for arm in ("base", "golden", "frozen", "self_play", "black_box", "frozen_trained", "hidden"):
+        found = study_report.against_main(scores["bands"], arm)["paired"]
+        assert f"| {found['value']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}] |" in study_page
     row = (ROOT / "README.md").read_text().split("<!-- study: begin -->\n")[1].split("<!-- study: end -->")[0]
     for arm in ("golden", "frozen", "self_play", "black_box", "code_a1"):
         found = mean_with_t(list(study_report.column(scores["bands"][arm], "hidden").values()))

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from codea1_env import Problem, SandboxError
 from codea1_env.duel import Status
-from codea1_env.oracle import limits_of, with_imports
 from codea1_env.sandbox.protocol import OutcomeKind, Sandbox, StdioJob
+from codea1_env.schedule import limits_of, with_imports
 
 MARK = "__PASS__"
 

@@ -31,6 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from codea1_env.statefulness import keeps_state
 from sandbox_sides import SIDES, Measured, Unit
 
 from codea1_env.judge import Expectation, Judge, Trial
@@ -38,7 +39,6 @@ from codea1_env.problems import Problem
 from codea1_env.responses import read_program, read_suite
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.inside import values
-from codea1_env.statefulness import keeps_state
 
 PROGRAMS, CALLS, SPREAD = 8, 64, 17
 OURS, PEER = "codea1", "EvalPlus"

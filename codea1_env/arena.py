@@ -1,7 +1,9 @@
 """The one place that scores: batched duels of N programs against M suites per question, in one sandbox pass each step.
 
-    read responses -> validate suites on the reference -> run programs -> verdicts -> rewards -> Mistake Book
+    read responses -> tests to data -> run programs -> ask the oracle -> verdicts -> rewards -> Mistake Book
 
+In this order: what programs are asked follows from texts alone, and nothing that was computed from a right value exists
+while one of them runs. The Mistake Book's replays are the one thing that older verdicts decide.
 Does not know torch, Ray or gradients, and does not decide who plays: environments and trainers bring responses and take
 scores. Not thread-safe: one arena serves one caller at a time.
 """
@@ -9,33 +11,36 @@ scores. Not thread-safe: one arena serves one caller at a time.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from codea1_env.bounded_cache import BoundedCache
-from codea1_env.bouts import Bout, Replay, scored, trials
+from codea1_env.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
 from codea1_env.duel import Duel
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
 from codea1_env.grammar import read_case
-from codea1_env.judge import EXECUTION_CACHE_MB, Expectation, Judge, Trial, TrialResult
+from codea1_env.judge import EXECUTION_CACHE_MB, Expectation, Judge, Trial, TrialResult, plain_values
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.oracles import BatchOracle, Jury
 from codea1_env.problems.problem import Problem, TestCase
 from codea1_env.responses import Suite, read_program, read_suite
 from codea1_env.rewards import RewardConfig
-from codea1_env.sandbox.protocol import Sandbox
+from codea1_env.sandbox.protocol import JobResult, Sandbox
+from codea1_env.schedule import Turn
 from codea1_env.scores import BookChanges, CodeScore, Grade, Match, MatchScore, SuiteScore, book_changes
-from codea1_env.validation import validate
+from codea1_env.validation import Asked, read_suites, validate
 
 __all__ = ["Arena", "BookChanges", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore", "book_changes"]
 
 _log = logging.getLogger(__name__)
 _CASE_CACHE_MB = 64
 _UNREADABLE = Expectation(b"", b"")
+Item = TypeVar("Item")
 
 
 class Arena:
@@ -48,13 +53,11 @@ class Arena:
         book: MistakeBook | None = None,
         *,
         tolerance: float = 0.0,
-        reverse_order: bool = False,
         execution_cache_mb: int = EXECUTION_CACHE_MB,
         on_score: Callable[[Sequence[Match], Sequence[MatchScore], RewardConfig], None] | None = None,
     ) -> None:
         """`tolerance`: relative and absolute, for comparing floats; 0 is exact.
 
-        `reverse_order`: run what a program that may keep state has passed again in reverse order (`Judge`).
         `execution_cache_mb`: MiB of outcomes of programs' calls to remember across batches; 0 runs everything anew.
         `on_score`: is told of every batch and what it came to, e.g. `codea1_env.recording.Recorder.write`.
         """
@@ -62,7 +65,7 @@ class Arena:
         self.config = config or RewardConfig()
         self.book = book if book is not None else MistakeBook()
         self._sandbox = sandbox
-        self._judge = Judge(sandbox, tolerance, reverse_order=reverse_order, execution_cache_mb=execution_cache_mb)
+        self._judge = Judge(sandbox, tolerance, execution_cache_mb=execution_cache_mb)
         self._cases: BoundedCache[tuple[str, TestCase], Expectation] = BoundedCache(_CASE_CACHE_MB << 20)
         self.seconds: dict[str, float] = {}
         """Of the last batch that was scored, by part: `parsing`, `judging` (the sandbox is in it), `rewarding`."""
@@ -102,23 +105,33 @@ class Arena:
         parsed = time.perf_counter()
         replays = self._replays([match.problem for match in matches])
         golden = [self._golden(match.problem, config) for match in matches]
+        read = read_suites(self._judge, suites, config)
+        asked = _like_suites(matches, [suite.asked for suite in read])
+        turns = [
+            program_turns(match, sources, [[one.calls for one in row] for row in rows], replayed, trusted, config)
+            for match, sources, rows, replayed, trusted in zip(matches, programs, asked, replays, golden, strict=True)
+        ]
+        ran = self._run(turns)
+        # From here on nothing runs on a candidate: what follows knows the right values.
         oracle = BatchOracle(
             self._judge,
             config.oracle,
             [
-                Jury(match.problem, tuple(sources), sum(map(len, match.suites)), trusted)
-                for match, sources, trusted in zip(matches, programs, golden, strict=True)
+                Jury(match.problem, sum(map(len, match.suites)), _solutions(rows, mine, ran, config), trusted)
+                for match, rows, mine, trusted in zip(matches, asked, turns, golden, strict=True)
             ],
         )
-        validated = iter(validate(self._judge, suites, config, oracle.answer))
-        tests = [[[next(validated) for _ in row] for row in match.suites] for match in matches]
+        tests = _like_suites(matches, validate(read, config, oracle.answer))
         bouts = [
             Bout(match, tuple(sources), tuple(map(tuple, rows)), tuple(replayed), trusted)
             for match, sources, rows, replayed, trusted in zip(matches, programs, tests, replays, golden, strict=True)
         ]
-        results = iter(self._judge.try_programs([trial for bout in bouts for trial in trials(bout, config)]))
         judged = time.perf_counter()
-        scores = [scored(bout, results, config) for bout in bouts]
+        scores = []
+        for bout, mine in zip(bouts, turns, strict=True):
+            tried = comparisons(bout, mine, config)
+            results = (self._judge.judged(one.trial, one.turn, ran[one.turn]) for one in tried)
+            scores.append(scored(bout, results, config))
         found = [
             dataclasses.replace(score, oracle_error=error) if error else score
             for score, error in zip(scores, oracle.errors, strict=True)
@@ -126,6 +139,13 @@ class Arena:
         parts = {"parsing": parsed - started, "judging": judged - parsed, "rewarding": time.perf_counter() - judged}
         self.seconds = parts
         return found
+
+    def _run(self, turns: Sequence[Sequence[ProgramTurns]]) -> dict[Turn, JobResult]:
+        """What all turns of a batch came to, in one pass."""
+        every = dict.fromkeys(
+            turn for match in turns for program in match for turn in (program.replays, *program.suites, program.golden)
+        )
+        return dict(zip(every, self._judge.run(list(every)), strict=True))
 
     def _golden(self, problem: Problem, config: RewardConfig) -> tuple[Expectation, ...]:
         """The golden tests, where the reward or the oracle asks for them. Raises ConfigurationError."""
@@ -204,6 +224,25 @@ class Arena:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _like_suites(matches: Sequence[Match], items: Iterable[Item]) -> list[list[list[Item]]]:
+    """One item for every suite, `[match][program][suite]`."""
+    following = iter(items)
+    return [[[next(following) for _ in row] for row in match.suites] for match in matches]
+
+
+def _solutions(
+    rows: Sequence[Sequence[Asked]], turns: Sequence[ProgramTurns], ran: Mapping[Turn, JobResult], config: RewardConfig
+) -> list[list[tuple[bytes | None, ...] | None]]:
+    """What every solution returned for every suite, where the solutions are the oracle."""
+    if config.oracle not in ("majority", "dual"):
+        return []
+    suites = list(itertools.chain.from_iterable(rows))
+    return [
+        [plain_values(turn, ran[turn], suite.calls) for turn, suite in zip(program.suites, suites, strict=True)]
+        for program in turns
+    ]
 
 
 def _are_measured(matches: Sequence[Match]) -> bool:

@@ -1,6 +1,7 @@
 """One question's match on its way through the arena: what its programs are tried on, and how the results are scored.
 
-Pure: programs are read, suites are validated and replays are known before, and running is left to the judge.
+Pure: what the programs are asked (`program_turns`) follows from texts; what they are tried on (`comparisons`) is known
+when they have run. Running and comparing are left to the judge.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from codea1_env.judge import Expectation, Trial, TrialResult
 from codea1_env.problems.problem import TestCase
 from codea1_env.responses import nonprintable_share
 from codea1_env.rewards import RewardConfig, coder_reward, suite_terms
+from codea1_env.schedule import Turn, turn
 from codea1_env.scores import CodeScore, Match, MatchScore, SuiteScore
 from codea1_env.tester_rewards import Group, best_solution, suite_reward, union_reward
 from codea1_env.validation import ValidatedTest
@@ -34,7 +36,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Bout:
-    """A match with all that must be known before its programs run."""
+    """A match with all that is known when its programs have run and its suites are validated."""
 
     match: Match
     sources: tuple[str, ...]
@@ -46,19 +48,67 @@ class Bout:
     """The question's golden tests, where the tester's reward asks which solutions are right."""
 
 
-def trials(bout: Bout, config: RewardConfig) -> list[Trial]:
-    """Everything that the programs are tried on, program by program: the replays (also where there are none: does it
-    execute?), then suites: its own, or all of the question's, these as written, too, and golden tests."""
+@dataclass(frozen=True, slots=True)
+class ProgramTurns:
+    """One program's turns, and what they came to."""
+
+    replays: Turn
+    """Also where there are none: does it execute?"""
+    suites: tuple[Turn, ...]
+    """Its own suites, or all of the question's."""
+    golden: Turn
+
+
+def asks_all(config: RewardConfig) -> bool:
+    """Whether every program of a question is asked every suite of it."""
+    return config.runs_union or config.oracle in ("majority", "dual")
+
+
+def program_turns(
+    match: Match,
+    sources: Sequence[str],
+    rows: Sequence[Sequence[Sequence[bytes]]],
+    replays: Sequence[Replay],
+    golden: Sequence[Expectation],
+    config: RewardConfig,
+) -> list[ProgramTurns]:
+    """All that the programs of a match are asked. `rows[i][j]`: the calls of all tests of suite j against program i
+    that can be read, valid or not: which of them count is not known yet, and must not be."""
+    every = list(chain.from_iterable(rows))
+    problem = match.problem
+    return [
+        ProgramTurns(
+            turn(problem, source, [replay.expectation.arguments for replay in replays]),
+            tuple(turn(problem, source, calls) for calls in (every if asks_all(config) else row)),
+            turn(problem, source, [test.arguments for test in golden]),
+        )
+        for source, row in zip(sources, rows, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a program is tried on, and the turn that has what it returned there."""
+
+    trial: Trial
+    turn: Turn
+
+
+def comparisons(bout: Bout, turns: Sequence[ProgramTurns], config: RewardConfig) -> list[Comparison]:
+    """Everything that the programs are tried on, program by program: the replays, then suites: its own, or all of the
+    question's, these as written, too, and golden tests."""
     suites = list(chain.from_iterable(bout.rows))
+    starts = itertools.accumulate(map(len, bout.rows), initial=0)
     found = []
-    for source, row in zip(bout.sources, bout.rows, strict=True):
-        tried = [tuple(replay.expectation for replay in bout.replays)]
-        tried += [_counting(suite) for suite in (suites if config.runs_union else row)]
+    for source, row, start, ran in zip(bout.sources, bout.rows, starts, turns, strict=False):
+        asked = ran.suites if config.runs_union or not asks_all(config) else ran.suites[start : start + len(row)]
+        tried = [(tuple(replay.expectation for replay in bout.replays), ran.replays)]
+        tried += zip(map(_counting, suites if config.runs_union else row), asked, strict=True)
         if config.runs_stated:
-            tried += [tuple(test.stated for test in suite if test.stated is not None) for suite in suites]
+            tried += zip(map(_as_written, suites), ran.suites, strict=True)
         if config.tester_reward == "cure":
-            tried.append(bout.golden)
-        found += [Trial(bout.match.problem, source, expectations) for expectations in tried]
+            tried.append((bout.golden, ran.golden))
+        found += [Comparison(Trial(bout.match.problem, source, tests), one) for tests, one in tried]
     return found
 
 
@@ -168,6 +218,10 @@ def _suite_score(duel: Duel, config: RewardConfig, group: Group | None) -> Suite
 
 def _counting(suite: Sequence[ValidatedTest]) -> tuple[Expectation, ...]:
     return tuple(test.expectation for test in suite if test.expectation is not None)
+
+
+def _as_written(suite: Sequence[ValidatedTest]) -> tuple[Expectation, ...]:
+    return tuple(test.stated for test in suite if test.stated is not None)
 
 
 def _placed(suite: Sequence[ValidatedTest], found: Sequence[Found]) -> tuple[Found | None, ...]:

@@ -53,8 +53,6 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--oracle", choices=("reference", "golden", "majority", "dual"), default=default.oracle,
                         help="what decides the value of a call: the reference, the line's golden_tests, most of its "
                         "programs, or their consensus with the tests (paper and default: reference)")  # fmt: skip
-    parser.add_argument("--reverse-order", action="store_true", help="run what a program that may keep state has "
-                        "passed again in reverse order: passes owed to earlier calls are found out")  # fmt: skip
     parser.add_argument("--execution-cache-mb", metavar="kB", type=int, default=EXECUTION_CACHE_MB, help="MiB of "
                         "outcomes that each process remembers: what a program was asked before is not run again; no "
                         f"score depends on it; 0 turns it off (default: {EXECUTION_CACHE_MB})")  # fmt: skip
@@ -87,7 +85,6 @@ def _score(options: argparse.Namespace) -> int:
         config,
         options.sandbox,
         options.workers,
-        reverse_order=options.reverse_order,
         execution_cache_mb=options.execution_cache_mb,
         details=options.details,
     )

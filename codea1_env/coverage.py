@@ -25,11 +25,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_env.errors import UnusableReference
-from codea1_env.oracle import limits_of, with_imports
 from codea1_env.parsing import Unparsable, parse
 from codea1_env.problems.problem import Problem
+from codea1_env.purity import company
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, OutcomeKind, Sandbox
-from codea1_env.statefulness import keeps_state
+from codea1_env.schedule import limits_of, with_imports
 
 _NOTES, _ENTRY = "_codea1_notes", "_codea1_measured"
 _PROLOGUE = f"{_NOTES} = set()"
@@ -94,15 +94,18 @@ def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) 
         limits = limits_of(problem)
         budget_s = min(room * limits.time_limit_s, MAX_BUDGET_S)
         limits = dataclasses.replace(limits, strikes=room, budget_s=budget_s)
-        alone = keeps_state(with_imports(problem, problem.reference_solution or ""))
-        groups = [(call,) for call in calls] if alone else [tuple(calls)] * bool(calls)
-        jobs += [CallsJob(program.source, _ENTRY, group, limits, packages=problem.packages) for group in groups]
-    results = iter(zip(jobs, sandbox.run(jobs) if jobs else [], strict=True))
+        may_share = company(with_imports(problem, problem.reference_solution or ""))
+        if calls:
+            asking = CallsJob(
+                program.source, _ENTRY, tuple(calls), limits, packages=problem.packages, company=may_share
+            )
+            jobs.append(asking)
+    results = iter(sandbox.run(jobs) if jobs else [])
     found = []
     for (problem, calls), program in zip(asked, programs, strict=True):
         notes: list[frozenset[int]] = []
         while len(notes) < len(calls):
-            _, result = next(results)
+            result = next(results)
             if not result.loaded:
                 raise UnusableReference(
                     f"the reference_solution of problem {problem.problem_id!r} must load, got one that does not"

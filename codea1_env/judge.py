@@ -1,9 +1,10 @@
 """From calls to verdicts: evaluates what tests state, asks the reference for the right values, tries programs on them.
 
-Batched passes, each one sandbox run: `evaluate` (tests to data), `reference_values` (the oracle), `try_programs`, and
-`answers` where solutions must serve as the oracle.
-Expected values and references stay here; a candidate's process sees calls only, and what it sends back is compared as
-data. Does not compute rewards and does not read responses.
+Batched passes: `evaluate` (tests to data), `run` (candidates on their turns), `reference_values` (the oracle), `judged`
+(what came back, compared as data). In a batch that is scored they follow in this order, so that nothing that was
+computed from an expected value exists while a candidate runs.
+Expected values and references stay here. Does not compute rewards, does not read responses and does not decide what
+candidates are asked: see `schedule.py`.
 """
 
 from __future__ import annotations
@@ -17,19 +18,18 @@ from codea1_env.duel import Verdict
 from codea1_env.equality import is_opaque, same_value
 from codea1_env.execution import Execution
 from codea1_env.grammar import WrittenTest
-from codea1_env.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain, limits_of, with_imports
+from codea1_env.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
 from codea1_env.problems.problem import Problem
 from codea1_env.pure_expressions import Reason
 from codea1_env.returned import returned_text
 from codea1_env.sandbox.protocol import (
-    CallsJob,
     ExpressionsJob,
     JobResult,
     Outcome,
     OutcomeKind,
     Sandbox,
 )
-from codea1_env.statefulness import keeps_state
+from codea1_env.schedule import Turn, turn
 
 EXECUTION_CACHE_MB = 64
 """MiB of outcomes of candidates' calls that a judge remembers unless told otherwise."""
@@ -73,15 +73,6 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Questioned:
-    """One program and what it is asked, where nobody knows the right values yet."""
-
-    problem: Problem
-    source: str
-    calls: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TrialResult:
     executes: bool
     """The program loads within its limits and defines a callable entry point."""
@@ -99,20 +90,15 @@ class Judge:
         sandbox: Sandbox,
         tolerance: float = 0.0,
         *,
-        reverse_order: bool = False,
         execution_cache_mb: int = EXECUTION_CACHE_MB,
         reference_cache_mb: int = REFERENCE_CACHE_MB,
     ) -> None:
         """`tolerance`: relative and absolute, for floats; 0 is exact, where the problem has no larger one of its own.
 
-        `reverse_order`: doubt passes as well as failures of programs that may keep state, by a second run of the calls
-        that passed, in reverse order.
-
         The caches' bounds are in MiB, 0 for none: of what candidates' calls came to and of the references' values.
         """
         self._sandbox = sandbox
         self._tolerance = tolerance
-        self._reverse_order = reverse_order
         self._oracle = Oracle(sandbox, bytes_of("reference_cache_mb", reference_cache_mb))
         self._execution = Execution(sandbox, bytes_of("execution_cache_mb", execution_cache_mb))
 
@@ -144,101 +130,21 @@ class Judge:
         """The reference's value for every call. Raises UnusableReference."""
         return self._oracle.values(asked)
 
-    def answers(self, asked: Sequence[Questioned]) -> list[tuple[bytes | None, ...] | None]:
-        """What programs return: the plain value of every call, None where it came to none; None for a program that does
-        not load. Each list of calls is as though it were the only one."""
-        jobs = [_job(Trial(one.problem, one.source, ()), tuple(dict.fromkeys(one.calls))) for one in asked]
-        answered: list[tuple[bytes | None, ...] | None] = []
-        for one, job, result in zip(asked, jobs, self._execution.run(jobs), strict=True):
-            if result.loaded:
-                found = dict(zip(job.calls, map(_plain_value, result.outcomes), strict=True))
-                answered.append(tuple(found[call] for call in one.calls))
-            else:
-                answered.append(None)
-        return answered
+    def run(self, turns: Sequence[Turn]) -> list[JobResult]:
+        """What candidates return, in the order of `turns`; nothing is compared. Raises SandboxError."""
+        return self._execution.run([one.job() for one in turns])
+
+    def judged(self, trial: Trial, ran: Turn, result: JobResult) -> TrialResult:
+        """The verdicts of `trial` from a turn that held its calls, and maybe others."""
+        outcomes = dict(zip(ran.calls, _outcomes(result, len(ran.calls)), strict=True))
+        seen = [outcomes[expected.arguments] for expected in trial.expectations]
+        verdicts = [self._verdict(trial, *pair) for pair in zip(trial.expectations, seen, strict=True)]
+        return TrialResult(result.loaded, tuple(verdicts), tuple(map(_returned, verdicts, seen)))
 
     def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
-        """Verdicts of every trial, each as though it were the only one."""
-        if not trials:
-            return []
-        jobs = [_job(trial, tuple(dict.fromkeys(e.arguments for e in trial.expectations))) for trial in trials]
-        results = self._execution.run(jobs)
-        judged = []
-        seen = []
-        for trial, job, result in zip(trials, jobs, results, strict=True):
-            found = dict(zip(job.calls, _outcomes(result, len(job.calls)), strict=True))
-            seen.append([found[expected.arguments] for expected in trial.expectations])
-            judged.append([self._verdict(trial, *pair) for pair in zip(trial.expectations, seen[-1], strict=True)])
-        self._confirm(trials, results, judged, seen)
-        return [
-            TrialResult(result.loaded, tuple(verdicts), tuple(map(_returned, verdicts, outcomes)))
-            for result, verdicts, outcomes in zip(results, judged, seen, strict=True)
-        ]
-
-    def _confirm(
-        self,
-        trials: Sequence[Trial],
-        results: Sequence[JobResult],
-        judged: list[list[Verdict]],
-        seen: list[list[Outcome]],
-    ) -> None:
-        """Run every failing call of a program that may keep state alone, so that no earlier call can be to blame.
-
-        Where that turns a failure into a pass, or the other order of calls a pass into a failure, the program's answers
-        depend on their company: then its other calls are run alone too, and what was turned once more, since it may
-        have been chance. So one kind of run decides all its verdicts, and no program has two guesses at a test.
-        """
-        doubtful = [
-            index
-            for index, trial in enumerate(trials)
-            if results[index].loaded and len(trial.expectations) > 1 and _may_keep_state(trial)
-        ]
-        unconfirmed = (Verdict.FAIL, Verdict.ERROR, Verdict.CRASH)
-        failing = [(i, at) for i in doubtful for at, verdict in enumerate(judged[i]) if verdict in unconfirmed]
-        self._judge_alone(trials, failing, judged, seen)
-        confirmed = set(failing)
-        dependent = dict.fromkeys(i for i, at in failing if judged[i][at] is Verdict.PASS)
-        if self._reverse_order:
-            settled = [i for i in doubtful if i not in dependent]
-            dependent |= dict.fromkeys(self._unrepeated(trials, settled, judged))
-        others = [
-            (i, at)
-            for i in dependent
-            for at, verdict in enumerate(judged[i])
-            if (i, at) not in confirmed or verdict is Verdict.PASS
-        ]
-        self._judge_alone(trials, others, judged, seen)
-
-    def _unrepeated(self, trials: Sequence[Trial], chosen: Sequence[int], judged: list[list[Verdict]]) -> list[int]:
-        """Those of `chosen` whose passing calls do not all pass in a fresh process that has them in reverse order."""
-        passed = {
-            i: [e for e, verdict in zip(trials[i].expectations, judged[i], strict=True) if verdict is Verdict.PASS]
-            for i in chosen
-        }
-        passed = {i: expectations for i, expectations in passed.items() if expectations}
-        jobs = [
-            _job(trials[i], tuple(dict.fromkeys(e.arguments for e in reversed(expectations))))
-            for i, expectations in passed.items()
-        ]
-        unrepeated = []
-        for (i, expectations), job, result in zip(passed.items(), jobs, self._execution.run(jobs), strict=True):
-            found = dict(zip(job.calls, _outcomes(result, len(job.calls)), strict=True))
-            if any(self._verdict(trials[i], e, found[e.arguments]) is not Verdict.PASS for e in expectations):
-                unrepeated.append(i)
-        return unrepeated
-
-    def _judge_alone(
-        self,
-        trials: Sequence[Trial],
-        chosen: Sequence[tuple[int, int]],
-        judged: list[list[Verdict]],
-        seen: list[list[Outcome]],
-    ) -> None:
-        """Replace the verdict on each (trial, expectation) of `chosen` by that of a process of its own, a new one."""
-        jobs = [_job(trials[i], (trials[i].expectations[at].arguments,)) for i, at in chosen]
-        for (i, at), result in zip(chosen, self._sandbox.run(jobs) if jobs else [], strict=True):
-            seen[i][at] = _outcomes(result, 1)[0]
-            judged[i][at] = self._verdict(trials[i], trials[i].expectations[at], seen[i][at])
+        """Verdicts of every trial, each as though it were the only one. All of them run before one is compared."""
+        turns = [turn(one.problem, one.source, [e.arguments for e in one.expectations]) for one in trials]
+        return [self.judged(*row) for row in zip(trials, turns, self.run(turns), strict=True)]
 
     def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
@@ -251,21 +157,20 @@ def _returned(verdict: Verdict, outcome: Outcome) -> str:
     return "" if verdict is Verdict.PASS else returned_text(outcome)
 
 
-def _may_keep_state(trial: Trial) -> bool:
-    return keeps_state(with_imports(trial.problem, trial.source))
-
-
-def _job(trial: Trial, calls: tuple[bytes, ...]) -> CallsJob:
-    problem = trial.problem
-    source = with_imports(problem, trial.source)
-    return CallsJob(source, problem.entry_point, calls, limits_of(problem), packages=problem.packages)
-
-
 def _outcomes(result: JobResult, count: int) -> Sequence[Outcome]:
     """A result's outcomes; what kept the program from loading stands for every call."""
     if result.loaded:
         return result.outcomes
     return [result.load_failure or Outcome(OutcomeKind.CRASH)] * count
+
+
+def plain_values(ran: Turn, result: JobResult, calls: Sequence[bytes]) -> tuple[bytes | None, ...] | None:
+    """What a program returned: the plain value of every call, None where it came to none; None for a program that does
+    not load."""
+    if not result.loaded:
+        return None
+    values = dict(zip(ran.calls, map(_plain_value, result.outcomes), strict=True))
+    return tuple(values[call] for call in calls)
 
 
 def _plain_value(outcome: Outcome) -> bytes | None:

@@ -33,17 +33,18 @@ from codea1_env.errors import ConfigurationError, UnusableReference
 from codea1_env.grammar import read_case
 from codea1_env.judge import Expectation, Judge, Trial, TrialResult
 from codea1_env.mutator import Mutant, mutants
-from codea1_env.oracle import with_imports
 from codea1_env.parsing import Unparsable, parse
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import Change, changed_call, perturbed
 from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.purity import company
+from codea1_env.sandbox.protocol import Company
+from codea1_env.schedule import with_imports
 from codea1_env.signatures import parameters, placed
-from codea1_env.statefulness import keeps_state
 
 POOL_SIZE = 64
 """Inputs in a pool, at most."""
-_STATEFUL_SIZE = 24
+_ALONE_SIZE = 24
 """The same where the reference may keep state: every call that fails is then run again, in a process of its own."""
 CACHE_MB = 64
 """MiB of kill matrices that are remembered unless told otherwise."""
@@ -148,7 +149,7 @@ def input_pools(judge: Judge, problems: Sequence[Problem], size: int = POOL_SIZE
     Of more tests than half the pool has room for, such hidden ones are taken as lie evenly among them. Raises
     UnusableReference.
     """
-    sizes = [min(size, _STATEFUL_SIZE) if _may_keep_state(problem) else size for problem in problems]
+    sizes = [min(size, _ALONE_SIZE) if _runs_alone(problem) else size for problem in problems]
     wanted = [_calls(problem, most, seed) for problem, most in zip(problems, sizes, strict=True)]
     fast = [dataclasses.replace(problem, time_limit_s=_REFERENCE_SHARE * problem.time_limit_s) for problem in problems]
     pools = _answered(judge, fast, wanted)
@@ -248,8 +249,8 @@ def _answered(
     return found
 
 
-def _may_keep_state(problem: Problem) -> bool:
-    return keeps_state(with_imports(problem, problem.reference_solution or ""))
+def _runs_alone(problem: Problem) -> bool:
+    return company(with_imports(problem, problem.reference_solution or "")) is Company.ALONE
 
 
 def _matrix(

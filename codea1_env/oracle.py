@@ -5,20 +5,19 @@ Does not promise that the reference is right, only that it repeats itself. No ca
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.equality import is_opaque, same_value
 from codea1_env.errors import UnusableReference
 from codea1_env.literals import tree_source
-from codea1_env.parsing import Unparsable, parse
 from codea1_env.problems.problem import Problem
+from codea1_env.purity import company
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox
-from codea1_env.statefulness import keeps_state
+from codea1_env.schedule import limits_of, with_imports
 
 HASH_SEEDS = (0, 1)
 """What is evaluated for the judge is evaluated under both: order, identity and chance show as a difference."""
@@ -68,63 +67,32 @@ class Oracle:
         return [[known[question] for question in row] for row in questions]
 
     def _ask(self, new: dict[_Question, Problem]) -> dict[_Question, ReferenceValue]:
-        """What has no value under the first hash seed needs no second opinion."""
-        first = self._outcomes(new, new, HASH_SEEDS[0])
-        valued = [question for question in new if first[question].kind is OutcomeKind.VALUE]
-        second = self._outcomes(valued, new, HASH_SEEDS[1])
-        return {question: _agreed(outcome, second.get(question, outcome)) for question, outcome in first.items()}
-
-    def _outcomes(
-        self, questions: Iterable[_Question], problems: dict[_Question, Problem], hash_seed: int
-    ) -> dict[_Question, Outcome]:
-        """One run: a process per reference, or per call where the reference could keep state.
-
-        Every call has its whole time limit, whatever the others take: one that hangs is one suite's fault, and other
-        suites' tests share the process.
-        """
+        """One run under every hash seed, whatever the others come to."""
         groups: dict[_Question, list[_Question]] = {}
-        for question in questions:
-            shared = question if keeps_state(question.source) else replace(question, call=b"")
-            groups.setdefault(shared, []).append(question)
-        jobs = []
-        for group, members in groups.items():
-            room = len(members) + 10
-            budget_s = min(room * group.limits.time_limit_s, MAX_BUDGET_S)
-            limits = replace(group.limits, strikes=room, budget_s=budget_s)
-            calls = tuple(question.call for question in members)
-            jobs.append(CallsJob(group.source, group.entry_point, calls, limits, hash_seed, group.packages))
-        outcomes: dict[_Question, Outcome] = {}
-        for members, result in zip(groups.values(), self._sandbox.run(jobs) if jobs else [], strict=True):
-            if not result.loaded:
-                raise _unusable(problems[members[0]], result)
-            outcomes.update(zip(members, result.outcomes, strict=True))
-        return outcomes
+        for question in new:
+            groups.setdefault(replace(question, call=b""), []).append(question)
+        jobs = [_reference_job(group, members, seed) for seed in HASH_SEEDS for group, members in groups.items()]
+        results = iter(self._sandbox.run(jobs) if jobs else [])
+        runs: list[dict[_Question, Outcome]] = []
+        for _ in HASH_SEEDS:
+            outcomes: dict[_Question, Outcome] = {}
+            for members in groups.values():
+                result = next(results)
+                if not result.loaded:
+                    raise _unusable(new[members[0]], result)
+                outcomes.update(zip(members, result.outcomes, strict=True))
+            runs.append(outcomes)
+        return {question: _agreed(*(outcomes[question] for outcomes in runs)) for question in new}
 
 
-def limits_of(problem: Problem) -> Limits:
-    """The limits of a solution's process: ten calls' worth of CPU time for the whole of it."""
-    return Limits(problem.time_limit_s, budget_s=10 * problem.time_limit_s, memory_mb=problem.memory_mb)
-
-
-def with_imports(problem: Problem, source: str) -> str:
-    """The program as it is run: after the problem's own imports."""
-    if not problem.imports:
-        return source
-    lines = source.split("\n")
-    first = _lines_of_future_imports(source) if "__future__" in source else 0  # these must come first
-    return "\n".join([*lines[:first], problem.imports, *lines[first:]])
-
-
-def _lines_of_future_imports(source: str) -> int:
-    """How many lines the program has up to the end of its last `from __future__ import`."""
-    try:
-        body = parse(source).body
-    except Unparsable:
-        return 0
-    last = max(
-        (node.lineno for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"), default=0
-    )
-    return max((node.end_lineno or 0 for node in body if node.lineno <= last), default=0)
+def _reference_job(group: _Question, members: Sequence[_Question], hash_seed: int) -> CallsJob:
+    """Every call has its whole time limit, whatever the others take: one that hangs is one suite's fault, and other
+    suites' tests are in the same job."""
+    room = len(members) + 10
+    limits = replace(group.limits, strikes=room, budget_s=min(2 * room * group.limits.time_limit_s, MAX_BUDGET_S))
+    calls = tuple(question.call for question in members)
+    may_share = company(group.source)
+    return CallsJob(group.source, group.entry_point, calls, limits, hash_seed, group.packages, may_share)
 
 
 def _question(problem: Problem, call: bytes) -> _Question:

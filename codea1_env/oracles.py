@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from codea1_env.equality import call_key, same_value
 from codea1_env.errors import UnusableReference
-from codea1_env.judge import Expectation, Judge, Questioned
+from codea1_env.judge import Expectation, Judge
 from codea1_env.oracle import ReferenceValue
 from codea1_env.problems.problem import Problem
 from codea1_env.rewards import OracleMode
@@ -54,10 +54,11 @@ class Jury:
     """One question, as an oracle meets it."""
 
     problem: Problem
-    sources: tuple[str, ...]
-    """The programs of all its solutions."""
     suites: int
     """How many suites ask."""
+    solutions: Sequence[Sequence[tuple[bytes | None, ...] | None]] = ()
+    """`solutions[i][suite]`: what solution i returned for the calls of each suite, where the solutions are the oracle;
+    None where it did not load."""
     golden: tuple[Expectation, ...] = ()
     """Its golden tests, where they are the oracle."""
 
@@ -89,25 +90,18 @@ class BatchOracle:
         return list(itertools.chain.from_iterable(values))
 
     def _of_solutions(self, groups: Sequence[Sequence[Asked]]) -> list[list[list[ReferenceValue]]]:
-        asking = [[suite for suite in group if suite.calls] for group in groups]
-        questions = [
-            Questioned(jury.problem, source, suite.calls)
-            for jury, suites in zip(self._juries, asking, strict=True)
-            for suite in suites
-            for source in jury.sources
-        ]
-        results = iter(self._judge.answers(questions))
         values = []
-        for jury, group, suites in zip(self._juries, groups, asking, strict=True):
-            found = [[next(results) for _ in jury.sources] for _ in suites]
+        for jury, group in zip(self._juries, groups, strict=True):
             # Who fails to load for one suite, by chance, votes for none.
-            voters = [j for j in range(len(jury.sources)) if all(rows[j] is not None for rows in found)]
-            answers = [[row for j in voters if (row := rows[j]) is not None] for rows in found]
+            voters = [rows for rows in jury.solutions if None not in rows]
+            answers = [[row for rows in voters if (row := rows[number]) is not None] for number in range(len(group))]
+            asking = [number for number, suite in enumerate(group) if suite.calls]
             if self._mode == "dual":
-                decided = iter(dual_values(suites, answers))
+                decided = dual_values([group[n] for n in asking], [answers[n] for n in asking])
             else:
-                decided = (majority_values(len(s.calls), rows) for s, rows in zip(suites, answers, strict=True))
-            values.append([next(decided) if suite.calls else [] for suite in group])
+                decided = [majority_values(len(group[n].calls), answers[n]) for n in asking]
+            found = dict(zip(asking, decided, strict=True))
+            values.append([found.get(number, []) for number in range(len(group))])
         return values
 
     def _measure(self, groups: Sequence[Sequence[Asked]], values: Sequence[Sequence[Sequence[ReferenceValue]]]) -> None:

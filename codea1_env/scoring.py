@@ -57,8 +57,6 @@ class ScoringPlan:
     workers: int = 1
     address: str | None = None
     """Of the Ray cluster, for the sandbox "ray"; None: the one that RAY_ADDRESS names, else one of our own."""
-    reverse_order: bool = False
-    """Run what a program that may keep state has passed again in reverse order."""
     execution_cache_mb: int = EXECUTION_CACHE_MB
     """MiB of outcomes that each worker remembers across lines; 0: none."""
     rate_tests: bool = False
@@ -250,9 +248,7 @@ class _Worker:
     def __init__(self, plan: ScoringPlan) -> None:
         sandbox = open_sandbox(plan.sandbox, address=plan.address)
         self._rate, self._details = plan.rate_tests, plan.details
-        self._arena = Arena(
-            sandbox, plan.config, reverse_order=plan.reverse_order, execution_cache_mb=plan.execution_cache_mb
-        )
+        self._arena = Arena(sandbox, plan.config, execution_cache_mb=plan.execution_cache_mb)
 
     def score(self, number: int, line: bytes, replays: tuple[TestCase, ...]) -> ScoredLine:
         try:

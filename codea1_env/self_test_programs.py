@@ -80,7 +80,6 @@ def attack(how):
 """
 
 FORGE = """
-import mmap
 import os
 import struct
 import sys
@@ -89,7 +88,7 @@ def attack(claim):
     while frame is not None:
         for found in list(frame.f_locals.values()):
             region = getattr(found, "_region", found)
-            if isinstance(region, mmap.mmap):
+            if isinstance(region, memoryview):
                 payload = claim.encode()
                 answer = struct.pack("<IBQ", len(payload), ord("V"), 0) + payload
                 records = struct.pack("<IBQ", 0, ord("L"), 0) + answer * 5 + struct.pack("<IBQ", 2**31, ord("V"), 0)

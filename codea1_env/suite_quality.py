@@ -24,7 +24,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.responses import Suite, read_suite
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
-from codea1_env.validation import validate
+from codea1_env.validation import read_suites, validate
 
 SUITE_SIZE = 5
 """k of pass@k and mut@k (paper: pass@5, mut@5)."""
@@ -131,7 +131,8 @@ class SuiteMeter:
             for test in tests
         ]
         config = RewardConfig(suite_size=1, correct_outputs=False)
-        judged = iter(validate(self._judge, alone, config, BatchOracle(self._judge, "reference", ()).answer))
+        asked = read_suites(self._judge, alone, config)
+        judged = iter(validate(asked, config, BatchOracle(self._judge, "reference", ()).answer))
         found = []
         for row in suites:
             read = []

@@ -1,13 +1,17 @@
 """Which asserts of a suite are valid: every one gets a status, and the ones that count get the value that is used.
 
-The oracle is given: the reference solution, or what takes its place (`oracles.py`). Computes no reward.
+In two steps: `read_suites` makes data of the texts, before anything of a question runs; `validate` compares what the
+tests state with the oracle's values, after all candidates have run. Nothing of the second decides what is run. The
+oracle is given: the reference solution, or what takes its place (`oracles.py`). Computes no reward.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from codea1_env.duel import JudgedTest, Status
 from codea1_env.equality import call_key, same_value
@@ -36,53 +40,70 @@ class ValidatedTest:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one suite asks the oracle: the calls of its tests, and what they state about them."""
+    """What one suite asks candidates and the oracle: the calls of its tests; and what it states about them."""
 
     problem: Problem
     calls: tuple[bytes, ...]
+    """In the order of the tests, repeated calls included."""
     stated: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadSuite:
+    """One suite with the data of its tests: all that is known of it before anything of the question has run."""
+
+    problem: Problem
+    suite: Suite
+    stated: tuple[StatedTest | None, ...]
+    """One per test of the suite; None for one that the grammar rejects or that is beyond the first K."""
+
+    @property
+    def asked(self) -> Asked:
+        """All that can be asked, whatever the tests state."""
+        tests = [test for test in self.stated if test is not None and not test.failure]
+        return Asked(self.problem, tuple(test.arguments for test in tests), tuple(test.value for test in tests))
+
+
 Answer = Callable[[Sequence[Asked]], list[list[ReferenceValue]]]
+"""The oracle: one value for every call of every suite."""
 
 
-def validate(
-    judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: RewardConfig, answer: Answer
-) -> list[tuple[ValidatedTest, ...]]:
-    """The status (`duel.Status`) of every assert of every suite; a few sandbox runs for the whole batch.
+def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: RewardConfig) -> list[ReadSuite]:
+    """The data of every assert that the grammar accepts; one sandbox run for the whole batch."""
+    room = _room(config)
+    is_asked = [[not test.reason and at < room for at, test in enumerate(suite.tests)] for _, suite in suites]
+    accepted = [list(compress(suite.tests, asked)) for (_, suite), asked in zip(suites, is_asked, strict=True)]
+    read = []
+    for (problem, suite), asked, items in zip(suites, is_asked, judge.evaluate(accepted), strict=True):
+        found = iter(items)
+        read.append(ReadSuite(problem, suite, tuple(next(found) if yes else None for yes in asked)))
+    return read
 
-    `answer`: the oracle; one value for every call of every suite. Raises what it raises.
-    """
-    room = config.suite_size if config.fidelity == "strict" else None
-    accepted = [[test for test in suite.tests[:room] if not test.reason] for _, suite in suites]
-    stated = judge.evaluate(accepted)
-    usable = [[item for item in items if not item.failure] for items in stated]
-    answers = answer(
-        [
-            Asked(problem, tuple(item.arguments for item in items), tuple(item.value for item in items))
-            for (problem, _), items in zip(suites, usable, strict=True)
-        ]
-    )
+
+def validate(suites: Sequence[ReadSuite], config: RewardConfig, answer: Answer) -> list[tuple[ValidatedTest, ...]]:
+    """The status (`duel.Status`) of every assert of every suite. Raises what `answer` raises."""
     validated = []
-    for (problem, suite), items, values in zip(suites, stated, answers, strict=True):
-        reference = problem.reference_solution if config.oracle == "reference" else None
-        names = parameters(reference or "", problem.entry_point)
-        known, used = iter(items), iter(values)
+    for read, values in zip(suites, answer([suite.asked for suite in suites]), strict=True):
+        reference = read.problem.reference_solution if config.oracle == "reference" else None
+        names = parameters(reference or "", read.problem.entry_point)
+        used = iter(values)
         seen: set[bytes] = set()  # hashed by this process's own secret seed
-        row = []
-        for position, test in enumerate(suite.tests):
-            if room is not None and position >= room:
-                row.append(_without_value(test, Status.SURPLUS, test.reason))
-            elif test.reason:
-                row.append(_without_value(test, Status.REJECTED, test.reason))
-            else:
-                item = next(known)
-                value = ReferenceValue(b"", item.failure) if item.failure else next(used)
-                key = b"" if item.failure else call_key(placed(item.arguments, names))
-                row.append(_validated(test, item, value, key in seen, config.correct_outputs))
-                seen.add(key)
+        row: list[ValidatedTest] = []
+        for test, item in zip(read.suite.tests, read.stated, strict=True):
+            if item is None:
+                status = Status.REJECTED if test.reason and len(row) < _room(config) else Status.SURPLUS
+                row.append(_without_value(test, status, test.reason))
+                continue
+            value = ReferenceValue(b"", item.failure) if item.failure else next(used)
+            key = b"" if item.failure else call_key(placed(item.arguments, names))
+            row.append(_validated(test, item, value, key in seen, config.correct_outputs))
+            seen.add(key)
         validated.append(tuple(row))
     return validated
+
+
+def _room(config: RewardConfig) -> float:
+    return config.suite_size if config.fidelity == "strict" else math.inf
 
 
 def _validated(

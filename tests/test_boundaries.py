@@ -25,7 +25,9 @@ LAYERS = [
         "responses",
         "spans",
         "signatures",
-        "statefulness",
+        "purity",
+        "purity_names",
+        "schedule",
         "mutator",
     },
     {"duel", "equality", "bounded_cache", "book_files", "book_policies", "metrics", "estimates"},
@@ -113,6 +115,26 @@ def test_imports_run_one_way(path: Path) -> None:
         ):
             other = name.split(".")[1]
             assert layer(other) <= own, f"{path.name} imports {name}"
+
+
+DECIDES_WHAT_RUNS = ("schedule", "execution", "purity", "purity_names", "sandbox")
+"""Whatever they need, too."""
+KNOWS_WHAT_IS_RIGHT = {
+    "equality", "oracle", "oracles", "validation", "judge", "rewards", "tester_rewards", "duel", "bouts",
+    "mistake_book",
+}  # fmt: skip
+
+
+def test_nothing_that_decides_what_runs_imports_what_knows_or_compares_right_values() -> None:
+    reached, waiting = set(), set(DECIDES_WHAT_RUNS)
+    while waiting:
+        name = waiting.pop()
+        reached.add(name)
+        paths = sorted((PACKAGE / name).glob("*.py")) if (PACKAGE / name).is_dir() else [PACKAGE / f"{name}.py"]
+        names = {part.split(".")[1] for path in paths for part in imported(path) if part.startswith("codea1_env.")}
+        waiting |= {name for name in names if (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists()} - reached
+    assert "parsing" in reached  # it follows imports
+    assert not reached & KNOWS_WHAT_IS_RIGHT
 
 
 def test_only_training_imports_what_is_heavy_and_each_backend_its_own_library() -> None:

@@ -1,4 +1,4 @@
-"""Runs that are shared and remembered: nobody can tell them from runs of each job alone, without a memory."""
+"""Turns that share runs and a memory: nobody can tell them from turns that are run alone, without a memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from codea1_env.errors import SandboxError
 from codea1_env.execution import Execution
-from codea1_env.sandbox import CallsJob, Job, JobResult, Limits, LocalSandbox, Outcome, OutcomeKind
+from codea1_env.purity import company
+from codea1_env.sandbox import CallsJob, Company, Job, JobResult, Limits, LocalSandbox, Outcome, OutcomeKind
 
 STATELESS = "def f(x):\n    return x\n"
 STATEFUL = "n = []\ndef f(x):\n    n.append(x)\n    return x\n"
@@ -170,24 +171,33 @@ def test_a_hang_that_was_seen_is_a_strike_of_every_job_that_has_it_and_is_not_ru
     assert sandbox.spent_s == 3.0
 
 
-def test_a_program_that_always_hangs_does_not_cost_every_jobs_strikes_in_full() -> None:
-    """Eight jobs, all of whose calls differ: three hangs of a second, then three of two tenths for each other job."""
+def test_every_call_is_tried_once_with_its_full_limit_and_no_more_than_the_strikes_of_its_turns_ask() -> None:
+    """Eight turns, all of whose calls differ and hang: three of each are tried, for a second."""
     sandbox = ClockworkSandbox()
     Execution(sandbox, 0).run([job(*(hang(10 * n + k) for k in range(8))) for n in range(8)])
-    assert sandbox.spent_s == pytest.approx(3 * 1.0 + 7 * 3 * 0.2)
+    tried = [call for one in sandbox.jobs for call in one.calls[:3]]
+    assert len(set(tried)) == len(tried) == 24
+    assert {one.limits.time_limit_s for one in sandbox.jobs} == {1.0}
+    assert sandbox.spent_s == pytest.approx(24 * 1.0)
 
 
-def test_a_call_that_is_slow_keeps_its_time_until_its_program_has_hung_three_times() -> None:
+def test_a_call_that_is_slow_keeps_its_time_whatever_its_program_has_hung_on() -> None:
     def last(hangs: int) -> OutcomeKind:
-        jobs = [job(*HANGS[:hangs]), job(SLOW[1])]
-        return kinds(Execution(ClockworkSandbox(), 0).run(jobs)[1])[0]
+        return kinds(Execution(ClockworkSandbox(), 0).run([job(*HANGS[:hangs]), job(SLOW[1])])[1])[0]
 
-    assert [last(hangs) for hangs in (0, 2, 3)] == [VALUE, VALUE, TIMEOUT]
+    assert [last(hangs) for hangs in (0, 2, 3, 7)] == [VALUE] * 4
 
 
-def test_a_program_that_is_slow_to_load_is_given_its_time_whatever_it_hung_on() -> None:
-    jobs = [job(*HANGS[:3]), job(*QUICK[:2], SLOW[1])]
-    assert kinds(Execution(ClockworkSandbox(load_s=0.3), 0).run(jobs)[1]) == [VALUE] * 3
+def test_no_place_in_a_run_tells_which_turn_a_call_is_from() -> None:
+    """The first calls of all turns, then the second; by their digests, whatever the order of the turns."""
+    replays, suite = job(*QUICK[:3]), job(*QUICK[3:7])
+    asked = []
+    for turns in ([replays, suite], [suite, replays]):
+        sandbox = ClockworkSandbox()
+        Execution(sandbox, 0).run(turns)
+        asked.append([json.loads(call)[0] for call in sandbox.jobs[0].calls])
+    assert asked[0] == asked[1]
+    assert [number % 3 for number in sorted(asked[0][:2])] == [0, 0]
 
 
 def test_a_job_without_calls_says_whether_the_program_loads() -> None:
@@ -202,22 +212,6 @@ class StubbornSandbox(ClockworkSandbox):
     def _run(self, job: CallsJob) -> JobResult:
         self.jobs.append(job)
         return JobResult(True, None, (Outcome(CRASH, tried=False),) * len(job.calls))
-
-
-class RashSandbox(ClockworkSandbox):
-    """Its clock jumps: what ends within its time is said to have taken twice that."""
-
-    def _run(self, job: CallsJob) -> JobResult:
-        result = super()._run(job)
-        jumped = round(2e9 * job.limits.time_limit_s)
-        return dataclasses.replace(
-            result, outcomes=tuple(dataclasses.replace(outcome, cpu_ns=jumped) for outcome in result.outcomes)
-        )
-
-
-def test_a_clock_that_jumps_turns_no_answer_of_a_program_that_hangs_into_a_time_out() -> None:
-    jobs = [job(*HANGS[:3]), job(*QUICK[:2], QUICK[8])]
-    assert kinds(Execution(RashSandbox(), ROOM).run(jobs)[1]) == [VALUE, VALUE, CRASH]
 
 
 def test_where_the_sandbox_will_not_try_a_call_its_word_stands() -> None:
@@ -267,15 +261,6 @@ def test_what_is_not_the_calls_own_is_not_remembered(bad: Call) -> None:
     before, after = QUICK[0], QUICK[1]
     asked = again(job(before, bad, after), job(before, bad, after))
     assert asked == [(bad.encoded,) if bad.kind is MEMORY else (bad.encoded, after.encoded)]
-    whole = job(before, bad, after, source=STATEFUL)
-    assert again(whole, whole) == [whole.calls]
-
-
-def test_a_program_with_state_is_remembered_by_all_its_calls_in_order() -> None:
-    first = job(*QUICK[:2], source=STATEFUL)
-    assert again(first, first) == []
-    for other in ([QUICK[1], QUICK[0]], QUICK[:1], QUICK[:3]):
-        assert again(first, job(*other, source=STATEFUL)) == [job(*other).calls]
 
 
 @pytest.mark.parametrize(
@@ -286,6 +271,7 @@ def test_a_program_with_state_is_remembered_by_all_its_calls_in_order() -> None:
         {"hash_seed": 1},
         {"limits": dataclasses.replace(LIMITS, memory_mb=2048)},
         {"limits": dataclasses.replace(LIMITS, time_limit_s=2.0)},
+        {"company": Company.SHARED},
     ],
     ids=lambda changed: next(iter(changed)),
 )
@@ -309,13 +295,13 @@ def test_nothing_is_remembered_of_a_run_in_which_the_sandbox_failed(rounds: int)
     """The second run is for what the first left untried."""
     sandbox = FailingSandbox(rounds)
     execution = Execution(sandbox, ROOM)
-    jobs = [job(QUICK[0], *HANGS[:3]), job(QUICK[1])]
+    jobs = [job(QUICK[0], *HANGS[:3]), job(*QUICK[1:6])]
     with pytest.raises(SandboxError):
         execution.run(jobs)
     sandbox.left = 99
     sandbox.jobs.clear()
     execution.run(jobs)
-    assert QUICK[1].encoded in sandbox.jobs[0].calls
+    assert QUICK[5].encoded in sandbox.jobs[0].calls
     assert (QUICK[0].encoded in sandbox.jobs[0].calls) == (rounds == 0)
 
 
@@ -352,7 +338,13 @@ def test_no_result_of_real_programs_tells_whether_anything_is_remembered(
     remembering = Execution(local, ROOM)
     for batch in batches:
         jobs = [
-            CallsJob(source, "f", tuple(b"[[%d],[]]" % x for x in dict.fromkeys(numbers)), Limits(0.1, 1.0, 256))
+            CallsJob(
+                source,
+                "f",
+                tuple(b"[[%d],[]]" % x for x in dict.fromkeys(numbers)),
+                Limits(0.1, 1.0, 256),
+                company=company(source),
+            )
             for source, numbers in batch
         ]
         assert [*map(comes_to, remembering.run(jobs))] == [*map(comes_to, Execution(local, 0).run(jobs))]

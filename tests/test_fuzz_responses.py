@@ -11,11 +11,12 @@ from edits import edited
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.oracle import with_imports
 from codea1_env.problems.problem import Problem
 from codea1_env.pure_expressions import BUILTINS, Reason
+from codea1_env.purity import company
 from codea1_env.responses import read_program, read_suite
-from codea1_env.statefulness import keeps_state
+from codea1_env.sandbox import Company
+from codea1_env.schedule import with_imports
 
 _SHORT = 500
 _WORDS = (
@@ -76,6 +77,6 @@ def assert_pure(expression: str) -> None:
 @given(edited(st.sampled_from(PROGRAMS), PIECES), st.booleans())
 def test_any_program_is_read_looked_at_and_given_its_imports(response: str, is_fenced: bool) -> None:
     source = read_program(f"```python\n{response}\n```" if is_fenced else response, "solve").source
-    assert keeps_state(source) in (True, False)
+    assert company(source) in Company
     whole = with_imports(PROBLEM, source)
     assert whole.replace("import math\n", "", 1) == source or whole == source + "\nimport math"

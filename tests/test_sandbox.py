@@ -24,6 +24,7 @@ import pytest
 from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
 from codea1_env.sandbox import (
     CallsJob,
+    Company,
     ExpressionsJob,
     JobResult,
     Limits,
@@ -59,7 +60,7 @@ def call(*positional: object, **named: object) -> bytes:
 
 def run(sandbox: LocalSandbox, source: str, arguments: Sequence[object], limits: Limits = SHORT) -> JobResult:
     """One job that calls `f` with each argument."""
-    (result,) = sandbox.run([CallsJob(source, "f", tuple(call(x) for x in arguments), limits)])
+    (result,) = sandbox.run([CallsJob(source, "f", tuple(call(x) for x in arguments), limits, company=Company.SHARED)])
     return result
 
 
@@ -78,9 +79,8 @@ def descendants() -> list[psutil.Process]:
 
 
 def test_calls_take_positional_and_named_arguments_and_answer_in_order(sandbox: LocalSandbox) -> None:
-    job = CallsJob(
-        "def f(a, b=1, *c, d=2):\n    return [a, b, *c, d]\n", "f", (call(5), call(5, 6, 7, d=8), call(5, b=6))
-    )
+    calls = (call(5), call(5, 6, 7, d=8), call(5, b=6))
+    job = CallsJob("def f(a, b=1, *c, d=2):\n    return [a, b, *c, d]\n", "f", calls)
     (result,) = sandbox.run([job])
     assert result.load_failure is None
     assert [outcome.value for outcome in result.outcomes] == [b"[5,1,2]", b"[5,6,7,8]", b"[5,6,2]"]
@@ -485,8 +485,8 @@ def test_an_earlier_programs_code_and_values_are_nowhere_in_memory(sandbox: Loca
     carrier = f"secret = {_MARK!r}\ndef f(x):\n    return [secret, x] * 50\n"
     limits = Limits(time_limit_s=5, budget_s=20)
     earlier = [CallsJob(carrier, "f", (call(f"{_MARK} again"),) * 20, limits) for _ in range(3)]
-    scan = CallsJob(_SCAN, "f", (call([_MARK[:9], _MARK[9:]]), call(["".join(["ast"]), ".py"])), limits)
-    *_, result = sandbox.run([*earlier, scan])
+    parts = (call([_MARK[:9], _MARK[9:]]), call(["".join(["ast"]), ".py"]))
+    *_, result = sandbox.run([*earlier, CallsJob(_SCAN, "f", parts, limits, company=Company.SHARED)])
     (own, scanned), (control, _) = [json.loads(outcome.value) for outcome in result.outcomes]
     assert scanned > 4 << 20
     assert control > 1
@@ -505,14 +505,14 @@ def f(parts):
             continue
         found += content.count(mark)
         size += len(content)
-    return [found, size > 0]
+    return [found, size]
 """
 
 
 def test_no_descriptor_leads_to_an_earlier_job(sandbox: LocalSandbox) -> None:
     carrier = CallsJob(f"secret = {_MARK!r}\n" + IDENTITY, "f", (call(_MARK * 1000),) * 20)
     (_, result) = sandbox.run([carrier, CallsJob(_READ_DESCRIPTORS, "f", (call([_MARK[:9], _MARK[9:]]),), SHORT)])
-    assert json.loads(result.outcomes[0].value) == [0, True]
+    assert json.loads(result.outcomes[0].value) == [0, 0]
 
 
 # Fail closed

@@ -18,9 +18,11 @@ from codea1_env.duel import Verdict
 from codea1_env.errors import ConfigurationError, ProblemFormatError
 from codea1_env.judge import Expectation, Judge, Trial
 from codea1_env.problems import Problem
+from codea1_env.purity import company
 from codea1_env.recorded import read_match
 from codea1_env.sandbox import (
     CallsJob,
+    Company,
     ExpressionsJob,
     Job,
     JobResult,
@@ -32,7 +34,6 @@ from codea1_env.sandbox import (
 )
 from codea1_env.sandbox.frames import HEADER, pack_job, read_job
 from codea1_env.self_test import run_attacks
-from codea1_env.statefulness import keeps_state
 
 NUMPY = ("numpy",)
 MODES = ((), ("namespaces",), ("landlock",))
@@ -347,5 +348,5 @@ def test_packages_reach_a_container_with_their_job(job: CallsJob) -> None:
         "def f(x):\n    import numpy.random\n    return numpy.random.rand()",
     ],
 )
-def test_a_program_that_uses_numpy_may_keep_state(source: str) -> None:
-    assert keeps_state(source)
+def test_the_calls_of_a_program_that_uses_numpy_run_alone(source: str) -> None:
+    assert company(source) is Company.ALONE

@@ -126,16 +126,6 @@ def test_the_book_is_updated_in_the_order_of_the_input(tmp_path: Path) -> None:
     assert MistakeBook.load(book).frequencies("p0") == {TestCase("f(3)", "6"): 1}
 
 
-def test_the_reverse_order_is_run_where_it_is_asked_for(tmp_path: Path) -> None:
-    codes = ["n = []\ndef f(x):\n    n.append(x)\n    return 2 * len(n)"]
-    counting = line(codes=codes, suites=[["assert f(1) == 2\nassert f(2) == 4"]])
-    _, (plain,) = score(tmp_path, [counting])
-    _, (careful,) = score(tmp_path, [counting], "--reverse-order")
-    assert [[test["verdict"] for test in found["suites"][0][0]["tests"]] for found in (plain, careful)] == [
-        ["pass", "pass"], ["pass", "fail"],
-    ]  # fmt: skip
-
-
 def test_the_bytes_do_not_depend_on_what_is_remembered(tmp_path: Path) -> None:
     """Lines that repeat, with programs of every kind: right, wrong, hanging, keeping state, broken."""
     codes = [

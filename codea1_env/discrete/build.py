@@ -18,19 +18,19 @@ from codea1_env.duel import Status, Verdict
 from codea1_env.equality import call_key
 from codea1_env.errors import ConfigurationError, FormatError, UnusableReference
 from codea1_env.judge import Judge, Trial
-from codea1_env.oracle import with_imports
 from codea1_env.oracles import BatchOracle
 from codea1_env.parsing import Unparsable, parse
 from codea1_env.players import RandomTester, TesterRequest
 from codea1_env.problems.problem import Problem
+from codea1_env.purity import alone_because
 from codea1_env.recorded import read_match
 from codea1_env.responses import Suite, read_program, read_suite
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
+from codea1_env.schedule import with_imports
 from codea1_env.scores import Match
 from codea1_env.signatures import parameters, placed
-from codea1_env.statefulness import keeps_state
-from codea1_env.validation import ValidatedTest, validate
+from codea1_env.validation import ValidatedTest, read_suites, validate
 
 _STRIKES = 3
 """Time-outs and crashes after which the rest of a suite is not tried (`SECURITY.md`)."""
@@ -181,7 +181,8 @@ def _alone(judge: Judge, problem: Problem, texts: Sequence[str]) -> list[Validat
     """Every test as the only one of its suite."""
     suites = [(problem, read_suite(text, problem.entry_point)) for text in texts]
     answer = BatchOracle(judge, "reference", ()).answer
-    return [row[0] for row in validate(judge, suites, RewardConfig(), answer)]
+    config = RewardConfig()
+    return [row[0] for row in validate(read_suites(judge, suites, config), config, answer)]
 
 
 def _is_fit(source: str, problem: Problem, left_out: list[str]) -> bool:
@@ -191,8 +192,8 @@ def _is_fit(source: str, problem: Problem, left_out: list[str]) -> bool:
         why = "a program that is not read back as it stands"
     elif any("\ud800" <= character <= "\udfff" for character in source):
         why = "a program that UTF-8 cannot hold"
-    elif _parses(source) and keeps_state(with_imports(problem, source)):  # what does not parse does not load either
-        why = "a program that may keep state between calls"
+    elif _parses(source) and alone_because(with_imports(problem, source)):  # what does not parse does not load either
+        why = "a program whose calls must each run alone"
     if why:
         left_out.append(why)
     return not why

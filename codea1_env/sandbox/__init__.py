@@ -8,6 +8,7 @@ from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.protocol import (
     CallsJob,
+    Company,
     ExpressionsJob,
     Job,
     JobResult,
@@ -50,6 +51,7 @@ def open_sandbox(
 __all__ = [
     "BACKENDS",
     "CallsJob",
+    "Company",
     "ExpressionsJob",
     "Job",
     "JobResult",

@@ -80,7 +80,7 @@ class DockerSandbox:
         """Changes with whatever may change an outcome: the image holds the interpreter and the code inside."""
         with self._lock:
             self._client()
-            return f"docker-1-{self._image_id.removeprefix('sha256:')[:16]}-{self._runtime or 'default'}"
+            return f"docker-2-{self._image_id.removeprefix('sha256:')[:16]}-{self._runtime or 'default'}"
 
     @property
     def guarantees(self) -> Mapping[str, bool | str]:

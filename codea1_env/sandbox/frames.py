@@ -16,6 +16,7 @@ from typing import Any
 
 from codea1_env.sandbox.protocol import (
     CallsJob,
+    Company,
     ExpressionsJob,
     Job,
     JobResult,
@@ -97,7 +98,7 @@ def read_job(head: bytes, body: bytes) -> Job:
         name: tuple(value) if isinstance(value, list) else value for name, value in found["fields"].items()
     }
     if found["job"] == CallsJob.__name__:
-        plain["calls"] = _split(body, found["sizes"])
+        plain |= {"calls": _split(body, found["sizes"]), "company": Company(plain["company"])}
     return _JOBS[found["job"]](**plain, limits=Limits(**found["limits"]))
 
 

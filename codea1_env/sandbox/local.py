@@ -22,7 +22,7 @@ from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
 from codea1_env.sandbox.packages import package_versions
 from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind
 from codea1_env.sandbox.scheduling import Scheduling
-from codea1_env.sandbox.tasks import Task, absorb, give_up, items_of, payload, refused, zygote_kind
+from codea1_env.sandbox.tasks import Task, absorb, give_up, items_of, most_records, payload, refused, zygote_kind
 from codea1_env.sandbox.zygotes import Zygote, ZygoteDied, ZygoteKind
 
 _MIN_CHECK_S = 0.1
@@ -82,7 +82,7 @@ class LocalSandbox:
     def version(self) -> str:
         """Changes with whatever may change an outcome."""
         python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-        return f"local-2-python-{python}-{package_versions()}"
+        return f"local-3-python-{python}-{package_versions()}"
 
     @property
     def guarantees(self) -> Mapping[str, bool | str]:
@@ -153,7 +153,8 @@ class LocalSandbox:
         for attempt in (1, 2):
             slot.zygote = self._zygote(slot, zygote_kind(task.job))
             try:
-                slot.zygote.start(job, limits.memory_mb, math.ceil(left_s + limits.time_limit_s) + 1)
+                # The same for every process of a job: no later one learns from it what the earlier ones used.
+                slot.zygote.start(job, limits.memory_mb, math.ceil(limits.budget_s + limits.time_limit_s) + 1)
                 break
             except ZygoteDied:  # it had died while idle: no job's fault
                 self._discard(slot)
@@ -175,7 +176,7 @@ class LocalSandbox:
         task, limits = slot.task, slot.task.job.limits
         try:
             # In this order: an item that begins after the first look began before the second.
-            progress = slot.zygote.progress(len(task.items) + 2)
+            progress = slot.zygote.progress(most_records(task))
             cpu_ns = slot.zygote.cpu_ns()
             if cpu_ns is None:
                 return False
@@ -210,7 +211,7 @@ class LocalSandbox:
         task.asleep_s += slot.asleep_s
         try:
             ending = slot.zygote.wait()
-            records = slot.zygote.records(len(task.items) + 2)
+            records = slot.zygote.records(most_records(task))
         except ZygoteDied:
             self._discard(slot)
             task.losses += 1
@@ -223,6 +224,7 @@ class LocalSandbox:
                 failure = Outcome(OutcomeKind.TIMEOUT)
             elif task.kills < _MOST_KILLS:
                 task.kills += 1
+                task.spent_ns += ending.cpu_ns  # whoever ended it, it has used that
                 return
         absorb(task, records, ending.cpu_ns, failure)
 

@@ -46,9 +46,20 @@ class Limits:
             raise ConfigurationError(f"value_bytes must be in [64, 4194304], got {self.value_bytes}")
 
 
+class Company(StrEnum):
+    """What the calls of a program may share. Decided from the program's text (`codea1_env.purity`)."""
+
+    SHARED = "shared"
+    """One process, and the module that was loaded first."""
+    RELOADED = "reloaded"
+    """One process; the module is executed anew before every call but the first."""
+    ALONE = "alone"
+    """Nothing: every call has a process of its own, which was given no other call."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallsJob:
-    """Load `source`, then call `entry_point` once per element of `calls`, in order, in one process.
+    """Load `source`, then call `entry_point` once per element of `calls`, in order, in as many processes as it takes.
 
     Guarantee: unforgeable. Data goes in, data comes out; the right answer is nowhere near the process.
     """
@@ -62,6 +73,9 @@ class CallsJob:
     """PYTHONHASHSEED and the seed of `random` in the process. Two seeds expose order- and chance-dependence."""
     packages: tuple[str, ...] = ()
     """Of PACKAGES, what the program may import. numpy's scalars come back as Python's, its arrays as opaque."""
+    company: Company = Company.ALONE
+    """What the calls may share; not more than `codea1_env.purity.company(source)` says, or they depend on each
+    other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from codea1_env.sandbox.protocol import (
     CallsJob,
+    Company,
     ExpressionsJob,
     Job,
     Outcome,
@@ -27,6 +28,8 @@ MAX_SOURCE_BYTES = 4 << 20
 _RARE_IMPORT = re.compile(rf"^[ \t]*(?:from|import)[ \t].*\b(?:{'|'.join(RARE_MODULES)})\b", re.MULTILINE)
 _TOO_LARGE = b'{"o":"too large"}'
 _TIMEOUT = Outcome(OutcomeKind.TIMEOUT)
+STRIKES = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
+"""What counts against `Limits.strikes`."""
 _OUTCOMES = {"V": OutcomeKind.VALUE, "E": OutcomeKind.ERROR, "M": OutcomeKind.MEMORY}
 
 
@@ -38,6 +41,8 @@ class Task:
     job: Job
     items: Sequence[bytes]
     outcomes: list[Outcome] = field(default_factory=list)
+    head: bytes = b""
+    """What every process of the job is given beside its items, as JSON without its closing brace."""
     handed_over: int = 0
     """Items that the running process was given: not all, where they are many or each wants a process."""
     loaded: bool = False
@@ -77,28 +82,40 @@ def zygote_kind(job: Job) -> ZygoteKind:
 
 def payload(task: Task) -> bytes:
     """The job from its next item on, as the candidate reads it; as many items as fit one hand-over."""
-    job = task.job
+    first = len(task.outcomes)
+    most = min(first + 1, len(task.items)) if wants_a_process_each(task.job) else len(task.items)
+    size, last = 0, first
+    while last < most and (last == first or size + len(task.items[last]) < JOB_BYTES):
+        size += len(task.items[last]) + 1
+        last += 1
+    task.handed_over = last - first
+    task.head = task.head or json.dumps(_head(task.job)).encode()[:-1]
+    return task.head + b',"items":[' + b",".join(task.items[first:last]) + b"]}"
+
+
+def wants_a_process_each(job: Job) -> bool:
+    """A process that is given one item alone holds nothing that tells of the others, not even how many there are."""
+    return isinstance(job, StdioJob) or (isinstance(job, CallsJob) and job.company is Company.ALONE)
+
+
+def most_records(task: Task) -> int:
+    """Records that a process of the job may write: one for loading and one for each item, twice where it is
+    reloaded."""
+    return 2 * task.handed_over + 2
+
+
+def _head(job: Job) -> dict[str, object]:
     fields: dict[str, object] = {"value_bytes": job.limits.value_bytes}
     match job:
         case CallsJob():
-            fields |= {"kind": "calls", "source": job.source, "entry_point": job.entry_point}
+            reload = job.company is Company.RELOADED
+            return fields | {"kind": "calls", "source": job.source, "entry_point": job.entry_point, "reload": reload}
         case ExpressionsJob():
-            fields |= {"kind": "expressions"}
+            return fields | {"kind": "expressions"}
         case StdioJob():
-            fields |= {"kind": "stdio", "source": job.source}
+            return fields | {"kind": "stdio", "source": job.source}
         case ScriptJob():
-            fields |= {"kind": "script", "source": job.source}
-    items = task.items[len(task.outcomes) :]
-    if isinstance(job, StdioJob):
-        items = items[:1]  # a process each
-    size, count = 0, 0
-    for item in items:
-        size += len(item) + 1
-        if count and size > JOB_BYTES:
-            break
-        count += 1
-    task.handed_over = count
-    return json.dumps(fields).encode()[:-1] + b',"items":[' + b",".join(items[:count]) + b"]}"
+            return fields | {"kind": "script", "source": job.source}
 
 
 def refused(task: Task) -> bool:
@@ -125,20 +142,34 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome) -> 
         elif head is not None and head.kind == "L":
             failure = _TIMEOUT
         if task.loaded:  # it loaded in an earlier process: the item that is next pays
-            _strike(task, replace(failure, tried=False))
+            failed = replace(failure, tried=wants_a_process_each(task.job), cpu_ns=cpu_ns)
+            if failed.tried and failed.kind not in STRIKES:
+                task.outcomes.append(failed)
+            else:
+                _strike(task, failed)
             _stop_at_the_budget(task)
         else:
             task.load_failure = failure
         return
     task.loaded = True
     claimed_ns += head.cpu_ns
-    taken = [record for record in results if record.kind in _OUTCOMES][: task.handed_over]
-    for record in taken:
+    taken = 0
+    loading_ns = head.cpu_ns if wants_a_process_each(task.job) else 0
+    for record in results:
+        if taken == task.handed_over:
+            break
+        if record.kind == "L":  # it was loaded anew for the next item
+            loading_ns = record.cpu_ns
+            claimed_ns += record.cpu_ns
+        if record.kind not in _OUTCOMES:
+            continue
         claimed_ns += record.cpu_ns
+        taken += 1
         is_late = record.cpu_ns > limit_ns or claimed_ns > budget_ns
         kind = OutcomeKind.TIMEOUT if is_late else _OUTCOMES[record.kind]
         tried = kind is not OutcomeKind.TIMEOUT or record.cpu_ns > limit_ns
-        used_ns = min(record.cpu_ns, cpu_ns)
+        used_ns = min(loading_ns + record.cpu_ns, cpu_ns)
+        loading_ns = 0
         value, error = b"", ""
         if kind is OutcomeKind.VALUE:  # only an honest process has seen to the size itself
             value = record.payload if len(record.payload) <= task.job.limits.value_bytes else _TOO_LARGE
@@ -146,7 +177,7 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome) -> 
             error = _text(record.payload)
         task.outcomes.append(Outcome(kind, value, error, tried, used_ns))
     full = any(record.kind == "F" for record in results)
-    if len(taken) < task.handed_over and not (full and taken):
+    if taken < task.handed_over and not (full and taken):
         used_ns = max(0, task.spent_ns - claimed_ns)
         is_cut_short = failure.kind is OutcomeKind.TIMEOUT and task.spent_ns >= budget_ns and used_ns < limit_ns
         _strike(task, replace(failure, tried=not is_cut_short, cpu_ns=used_ns))

@@ -35,7 +35,7 @@ RARE_MODULES = (
 """Of the standard library: slow to import, and imported so seldom that most candidates need not be forked so large."""
 
 _START = struct.Struct("<cIII")
-_ENDED = struct.Struct("<cQB")
+_NOTICE = struct.Struct("<c3xi4q")  # `Notice` in inside/isolation.py
 _HEADER = struct.Struct("<IIQ")
 _RECORD = struct.Struct("<IBQ")
 _ZYGOTE = Path(__file__).parent / "inside" / "zygote.py"
@@ -229,7 +229,8 @@ class Zygote:
         self._send(b"T")
         reply = self._receive()
         if reply[:1] == b"T":
-            return int(struct.unpack("<Q", reply[1:])[0])
+            _, _, seconds, nanoseconds, _, _ = _NOTICE.unpack(reply)
+            return int(seconds * 1_000_000_000 + nanoseconds)
         self._ended = reply
         return None
 
@@ -254,7 +255,10 @@ class Zygote:
             raise SandboxError(f"a candidate's process must start, got: {reply[1:].decode()} (see ulimit -u)")
         if reply[:1] != b"D":
             raise ZygoteDied
-        return Ending(*_ENDED.unpack(reply)[1:])
+        _, status, *times = _NOTICE.unpack(reply)
+        user_s, user_us, system_s, system_us = times
+        cpu_ns = (user_s + system_s) * 1_000_000_000 + (user_us + system_us) * 1000
+        return Ending(cpu_ns, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
 
     def records(self, most: int) -> list[Record]:
         """What the candidate has written, up to the first record that makes no sense; at most `most` records.
@@ -275,8 +279,7 @@ class Zygote:
         return self._records
 
     def _header(self) -> tuple[int, ...]:
-        # Short where the candidate has truncated the file: it can where it sees a /proc/self/fd.
-        return _HEADER.unpack(os.pread(self._output, _HEADER.size, 0).ljust(_HEADER.size, b"\0"))
+        return _HEADER.unpack(os.pread(self._output, _HEADER.size, 0))
 
     def _send(self, message: bytes) -> None:
         try:

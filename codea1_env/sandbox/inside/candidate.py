@@ -12,7 +12,6 @@ import sys
 import time
 import types
 from collections.abc import Callable
-from mmap import mmap
 from typing import Any
 
 import values
@@ -36,7 +35,7 @@ _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HE
 class Results:
     """Appends records to the shared region; the header moves last, so a killed writer leaves whole records."""
 
-    def __init__(self, region: mmap) -> None:
+    def __init__(self, region: memoryview) -> None:
         self._region, self._room = region, len(region)
         self._used = HEADER.size
         self._count = 0
@@ -57,7 +56,7 @@ class Results:
             os._exit(0)
 
 
-def run(payload: bytes, region: mmap) -> None:
+def run(payload: bytes, region: memoryview) -> None:
     """Do one job. The process must end after it, whatever it raises: the program may have changed anything."""
     job = json.loads(payload)
     KINDS[job["kind"]](job, Results(region))
@@ -79,39 +78,54 @@ def _attempt(results: Results, function: Callable[[], object], max_bytes: int) -
         results.write(VALUE, value)
 
 
-def _load(job: dict[str, Any], module_name: str, results: Results) -> dict[str, Any] | None:
-    """Run the program's module body; its namespace, or None after writing why it has none."""
+def _executed(code: types.CodeType, module_name: str) -> dict[str, Any]:
+    """The namespace of a new module after its body has run. Raises what the body raises."""
     module = types.ModuleType(module_name)
     sys.modules[module_name] = module
-    sys.argv = [module_name]
+    exec(code, module.__dict__)
+    return module.__dict__
+
+
+def _load(job: dict[str, Any], results: Results) -> tuple[types.CodeType, dict[str, Any]] | None:
+    """The program and its namespace after its body has run; None after writing why it has none."""
+    sys.argv = ["solution"]
     try:
-        exec(compile(job["source"], "<program>", "exec", dont_inherit=True), module.__dict__)
+        code = compile(job["source"], "<program>", "exec", dont_inherit=True)
+        return code, _executed(code, "solution")
     except MemoryError:
         results.write(LOAD_ERROR, b"MemoryError")
     except BaseException as error:
         results.write(LOAD_ERROR, _name(error))
-    else:
-        return module.__dict__
     return None
 
 
 def _calls(job: dict[str, Any], results: Results) -> None:
-    namespace = _load(job, "solution", results)
-    if namespace is None:
+    loaded = _load(job, results)
+    if loaded is None:
         return
-    function = namespace.get(job["entry_point"])
+    code, namespace = loaded
+    function: Any = namespace.get(job["entry_point"])
     if not callable(function):
         results.write(LOAD_ERROR, b"NoEntryPoint")
         return
     results.write(LOADED)
-    decode, max_bytes = values.decode, job["value_bytes"]
+    decode, max_bytes, reload = values.decode, job["value_bytes"], job["reload"]
     positional: list[Any]
     named: list[list[Any]]
 
     def call() -> object:
         return function(*[decode(node) for node in positional], **{name: decode(node) for name, node in named})
 
-    for positional, named in job["items"]:  # noqa: B007
+    for number, (positional, named) in enumerate(job["items"]):  # noqa: B007
+        if reload and number:
+            namespace.clear()  # what the last call left goes now, not when the collector comes
+            try:
+                namespace = _executed(code, "solution")
+                function = namespace[job["entry_point"]]
+            except BaseException as error:
+                results.write(ERROR, _name(error))
+                continue
+            results.write(LOADED)
         _attempt(results, call, max_bytes)
 
 
@@ -144,13 +158,13 @@ def _stdio(job: dict[str, Any], results: Results) -> None:
 
 def _script(job: dict[str, Any], results: Results) -> None:
     """The test program shares the candidate's process: forgeable by nature, for evaluation only."""
-    namespace = _load(job, "solution", results)
-    if namespace is None:
+    loaded = _load(job, results)
+    if loaded is None:
         return
     results.write(LOADED)
 
     def main() -> bool:
-        exec(compile(job["items"][0], "<script>", "exec", dont_inherit=True), namespace)
+        exec(compile(job["items"][0], "<script>", "exec", dont_inherit=True), loaded[1])
         return True
 
     _attempt(results, main, job["value_bytes"])

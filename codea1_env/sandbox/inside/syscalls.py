@@ -7,17 +7,18 @@ import struct
 from typing import TypedDict
 
 # Names that a single-threaded CPython needs to compute, import and read the time. Left out on purpose: everything that
-# starts, signals, traces or inspects a process, opens a socket, creates or changes a file, or alters limits; and what
-# waits without the kernel calling it sleep (membarrier), for sleeping is charged.
+# starts, signals, traces or inspects a process, opens a socket, creates or changes a file, or alters limits; what waits
+# without the kernel calling it sleep (membarrier), for sleeping is charged; and what tells of others: process numbers
+# (how many ran before), getrusage (whether a file was in memory already) and sysinfo (how busy and how full it is).
 _X86_64 = {
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9,
     "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
     "ioctl": 16, "pread64": 17, "readv": 19, "writev": 20, "access": 21, "select": 23, "sched_yield": 24, "mremap": 25,
-    "madvise": 28, "dup": 32, "nanosleep": 35, "getitimer": 36, "alarm": 37, "setitimer": 38, "getpid": 39, "exit": 60,
-    "uname": 63, "fcntl": 72, "getcwd": 79, "readlink": 89, "gettimeofday": 96, "getrlimit": 97, "getrusage": 98,
-    "sysinfo": 99, "times": 100, "getuid": 102, "getgid": 104, "geteuid": 107, "getegid": 108, "getppid": 110,
-    "getpgrp": 111, "sigaltstack": 131, "gettid": 186, "time": 201, "futex": 202, "sched_getaffinity": 204,
-    "getdents64": 217, "set_tid_address": 218, "restart_syscall": 219, "clock_gettime": 228, "clock_getres": 229,
+    "madvise": 28, "dup": 32, "nanosleep": 35, "getitimer": 36, "alarm": 37, "setitimer": 38, "exit": 60,
+    "uname": 63, "fcntl": 72, "getcwd": 79, "readlink": 89, "gettimeofday": 96, "getrlimit": 97,
+    "times": 100, "getuid": 102, "getgid": 104, "geteuid": 107, "getegid": 108, "getppid": 110,
+    "sigaltstack": 131, "time": 201, "futex": 202, "sched_getaffinity": 204,
+    "getdents64": 217, "restart_syscall": 219, "clock_gettime": 228, "clock_getres": 229,
     "clock_nanosleep": 230, "exit_group": 231, "openat": 257, "newfstatat": 262, "readlinkat": 267, "faccessat": 269,
     "pselect6": 270, "ppoll": 271, "set_robust_list": 273, "prlimit64": 302, "getrandom": 318, "statx": 332,
     "rseq": 334, "faccessat2": 439,
@@ -25,12 +26,12 @@ _X86_64 = {
 _ARM64 = {
     "getcwd": 17, "dup": 23, "fcntl": 25, "ioctl": 29, "faccessat": 48, "openat": 56, "close": 57, "getdents64": 61,
     "lseek": 62, "read": 63, "write": 64, "readv": 65, "writev": 66, "pread64": 67, "pselect6": 72, "ppoll": 73,
-    "readlinkat": 78, "newfstatat": 79, "fstat": 80, "exit": 93, "exit_group": 94, "set_tid_address": 96, "futex": 98,
+    "readlinkat": 78, "newfstatat": 79, "fstat": 80, "exit": 93, "exit_group": 94, "futex": 98,
     "set_robust_list": 99, "nanosleep": 101, "getitimer": 102, "setitimer": 103, "clock_gettime": 113,
     "clock_getres": 114, "clock_nanosleep": 115, "sched_getaffinity": 123, "sched_yield": 124, "restart_syscall": 128,
     "sigaltstack": 132, "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "times": 153, "uname": 160,
-    "getrusage": 165, "gettimeofday": 169, "getpid": 172, "getppid": 173, "getuid": 174, "geteuid": 175, "getgid": 176,
-    "getegid": 177, "gettid": 178, "sysinfo": 179, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222,
+    "gettimeofday": 169, "getppid": 173, "getuid": 174, "geteuid": 175, "getgid": 176,
+    "getegid": 177, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222,
     "mprotect": 226, "madvise": 233, "prlimit64": 261, "getrandom": 278, "statx": 291, "rseq": 293,
     "faccessat2": 439,
 }  # fmt: skip
@@ -54,13 +55,24 @@ MACHINES: dict[str, Machine] = {
 CLONE3 = 435
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
 
-# Calls that are allowed with some arguments only: (index of the argument, allowed values).
-# fcntl: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC; F_SETOWN would let the kernel signal others on our behalf.
-# ioctl: TCGETS (isatty), FIOCLEX, FIONCLEX. prlimit64: reading or lowering one's own limits only.
-_RESTRICTED = {
-    "fcntl": (1, (0, 1, 2, 3, 1030)),
-    "ioctl": (1, (0x5401, 0x5451, 0x5450)),
-    "prlimit64": (0, (0,)),
+# Calls that are allowed with some arguments only: (32-bit word of the arguments, two to each; allowed values), all of
+# which must hold.
+_OWN_CLOCKS = tuple(range(12))  # the others are those of any process of the machine, by its number
+_RESTRICTED: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC; F_SETOWN would let the kernel signal others on our behalf.
+    "fcntl": ((2, (0, 1, 2, 3, 1030)),),
+    # TCGETS (isatty), FIOCLEX, FIONCLEX.
+    "ioctl": ((2, (0x5401, 0x5451, 0x5450)),),
+    # Reading one's own limits only (no pointer to new ones): a process that lowers its own would end by them, as though
+    # something from outside had ended it.
+    "prlimit64": ((0, (0,)), (4, (0,)), (5, (0,))),
+    "clock_gettime": ((0, _OWN_CLOCKS),),
+    "clock_getres": ((0, _OWN_CLOCKS),),
+    "clock_nanosleep": ((0, _OWN_CLOCKS),),
+    # DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE: others throw files out of the page cache, which all processes share.
+    "madvise": ((4, (4, 8, 14, 15)),),
+    # The operations of locks within one process: on a page of a file, the others would meet other processes.
+    "futex": ((2, (128, 129, 131, 132, 133, 137, 138, 393)),),
 }
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
@@ -84,8 +96,8 @@ def build_filter(machine: str) -> bytes:
         _op(_EQUAL, CLONE3, 0, 1),
         _op(_RETURN, _ENOSYS),
     ]
-    for name, (argument, values) in _RESTRICTED.items():
-        program += _restricted(numbers["allowed"][name], argument, values)
+    for name, conditions in _RESTRICTED.items():
+        program += _restricted(numbers["allowed"][name], conditions)
     plain = sorted(number for name, number in numbers["allowed"].items() if name not in _RESTRICTED)
     steps = _steps(plain)
     program += _search(steps, 0, len(steps))
@@ -96,10 +108,13 @@ def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("HBBI", code, if_true, if_false, value)
 
 
-def _restricted(number: int, argument: int, values: tuple[int, ...]) -> list[bytes]:
-    """If the call is `number`: allow it where the low word of `argument` is one of `values`, else EPERM."""
-    checks = [_op(_EQUAL, value, len(values) - i, 0) for i, value in enumerate(values)]
-    body = [_op(_LOAD, 16 + 8 * argument), *checks, _op(_RETURN, _EPERM), _op(_RETURN, _ALLOW)]
+def _restricted(number: int, conditions: tuple[tuple[int, tuple[int, ...]], ...]) -> list[bytes]:
+    """If the call is `number`: allow it where every word is one of its values, else EPERM."""
+    body = []
+    for word, values in conditions:
+        checks = [_op(_EQUAL, value, len(values) - i, 0) for i, value in enumerate(values)]
+        body += [_op(_LOAD, 16 + 4 * word), *checks, _op(_RETURN, _EPERM)]
+    body.append(_op(_RETURN, _ALLOW))
     return [_op(_EQUAL, number, 0, len(body)), *body]
 
 

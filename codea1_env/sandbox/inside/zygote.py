@@ -1,8 +1,12 @@
 """The zygote: isolates itself once, then forks one candidate process per job.
 
 Started as `python -P -s -S zygote.py CONTROL INPUT OUTPUT OPTIONS`. CONTROL is a SOCK_SEQPACKET socket to the parent,
-INPUT and OUTPUT are memory files: the parent writes a job into INPUT, the candidate writes records into OUTPUT. The
-job's code never enters this process, so no later candidate can find it in memory.
+INPUT and OUTPUT are memory files: the parent writes a job into INPUT, the candidate writes records into OUTPUT.
+
+Every candidate is a copy of this process, so nothing of an earlier candidate may be left here. The job's code never
+enters it. How a candidate ended and what it used go from the kernel to the parent through a buffer that is cleared
+(`Notice`), and become no Python object on the way. No candidate holds a file description that this process or another
+candidate holds: the memory files and the control socket are closed, and /dev/null is opened anew.
 
 Does not judge and does not keep time: the parent decides when a candidate is killed.
 """
@@ -26,14 +30,12 @@ import gc  # noqa: E402
 import heapq  # noqa: E402, F401
 import itertools  # noqa: E402, F401
 import math  # noqa: E402, F401
-import mmap  # noqa: E402
 import operator  # noqa: E402, F401
 import random  # noqa: E402
 import re  # noqa: E402, F401
 import resource  # noqa: E402
 import select  # noqa: E402
 import string  # noqa: E402, F401
-import time  # noqa: E402
 import typing  # noqa: E402
 
 os.register_at_fork = _register
@@ -46,7 +48,6 @@ import packages  # noqa: E402
 sys.path.pop(0)
 
 START = struct.Struct("<cIII")  # b"J", bytes of the job, MiB of memory, CPU seconds
-ENDED = struct.Struct("<cQB")  # b"D", CPU nanoseconds, the signal that ended it or 0
 _WARM_UP = """
 import math
 from typing import List
@@ -67,6 +68,8 @@ def f(a: List[int], b=2):
 def main() -> None:
     control, input_fd, output_fd = map(int, sys.argv[1:4])
     options = json.loads(sys.argv[4])
+    sys.argv[1:], sys.orig_argv[:] = [], []  # the paths in them are none of a candidate's business
+    os.chdir("/")
     preload(options["modules"])
     spared_mb = packages.preload(options["packages"], options["hash_seed"])
     parent = os.pidfd_open(os.getppid())
@@ -79,7 +82,7 @@ def main() -> None:
     layers = isolate(options, control, parent, null)
     os.dup2(null, 2)  # until now the parent was told why nothing starts
     os.close(null)
-    region = mmap.mmap(output_fd, options["region_bytes"])
+    region = isolation.map_shared(output_fd, options["region_bytes"])
     os.close(output_fd)
     seccomp = isolation.SeccompFilter(options["machine"]) if layers["seccomp"] is True else None
     warm_up(seccomp, region)
@@ -166,16 +169,21 @@ def try_seccomp(machine: str) -> None:
 
 
 def become_candidate(
-    inherited: int,
+    inherited: tuple[int, int],
     memory: tuple[int, int],
     cpu: tuple[int, int],
     seccomp: "isolation.SeccompFilter | None",
     operation: int,
     payload: bytes,
-    region: mmap.mmap,
+    region: memoryview,
 ) -> None:
     """What a child does from its first to its last instruction. `warm_up` does it in the zygote, with no effect."""
-    os.close(inherited)
+    for handle in inherited:
+        os.close(handle)
+    null = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.close(null)
     resource.setrlimit(resource.RLIMIT_AS, memory)
     resource.setrlimit(resource.RLIMIT_CPU, cpu)
     if seccomp is not None:
@@ -183,18 +191,19 @@ def become_candidate(
     candidate.run(payload, region)
 
 
-def warm_up(seccomp: "isolation.SeccompFilter | None", region: mmap.mmap) -> None:
+def warm_up(seccomp: "isolation.SeccompFilter | None", region: memoryview) -> None:
     """Be a candidate here, with a program of our own, so that children find bytecode and caches as they need them.
 
     Every page that a child is the first to write to is copied for it, at more than a microsecond each: what has been
     specialised, interned or cached beforehand is only read.
     """
     arguments = [[["a"], []], [[[1, {"t": [2.5, None]}]], [["b", {"d": [["k", True]]}]]], [[], []]] * 4
-    job = {"kind": "calls", "source": _WARM_UP, "entry_point": "f", "value_bytes": 1 << 20, "items": arguments}
+    job = {"kind": "calls", "source": _WARM_UP, "entry_point": "f", "reload": False, "value_bytes": 1 << 20}
+    job["items"] = arguments
     payload = json.dumps(job).encode()
     memory, cpu = (resource.getrlimit(limit) for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU))
     for _ in range(20):
-        become_candidate(os.dup(0), memory, cpu, seccomp, isolation.SeccompFilter.PROBE, payload, region)
+        become_candidate((os.dup(0), os.dup(0)), memory, cpu, seccomp, isolation.SeccompFilter.PROBE, payload, region)
         del sys.modules["solution"]
     gc.collect()
     gc.freeze()
@@ -203,12 +212,12 @@ def warm_up(seccomp: "isolation.SeccompFilter | None", region: mmap.mmap) -> Non
 def serve(
     control: int,
     input_fd: int,
-    region: mmap.mmap,
+    region: memoryview,
     seccomp: "isolation.SeccompFilter | None",
     spared_mb: int,
 ) -> None:
     """Fork a candidate per job. `spared_mb`: of its address space, what is not its own doing."""
-    own_pid, install = os.getpid(), isolation.SeccompFilter.INSTALL
+    own_pid, install, notice = os.getpid(), isolation.SeccompFilter.INSTALL, isolation.Notice(control)
     poll = select.poll()
     poll.register(control, select.POLLIN)
     while True:
@@ -231,17 +240,18 @@ def serve(
                     isolation.die_with_parent()
                     if os.getppid() != own_pid:  # it ended before that was in force
                         os._exit(1)
-                become_candidate(control, memory, cpu, seccomp, install, os.pread(input_fd, size, 0), region)
+                payload = os.pread(input_fd, size, 0)
+                become_candidate((control, input_fd), memory, cpu, seccomp, install, payload, region)
             finally:
                 os._exit(0)
-        watch(control, poll, pid)
-        _, status, usage = os.wait4(pid, 0)
+        watch(control, poll, pid, notice)
+        notice.reap(pid)
         if own_pid == 1:
             end_everything()
-        os.write(control, ENDED.pack(b"D", int((usage.ru_utime + usage.ru_stime) * 1e9), os.WTERMSIG(status)))
+        notice.send()
 
 
-def watch(control: int, poll: select.poll, pid: int) -> None:
+def watch(control: int, poll: select.poll, pid: int, notice: "isolation.Notice") -> None:
     """Until the candidate ends: kill it (K) or tell its CPU nanoseconds (T) when the parent says so."""
     handle = os.pidfd_open(pid)
     poll.register(handle, select.POLLIN)
@@ -252,11 +262,8 @@ def watch(control: int, poll: select.poll, pid: int) -> None:
         if message[:1] == b"K":
             os.kill(pid, signal.SIGKILL)
         elif message[:1] == b"T":
-            try:
-                spent = time.clock_gettime_ns((~pid << 3) | 2)  # the kernel's id of another process's CPU clock
-            except OSError:  # it ended just now
-                spent = 0
-            os.write(control, b"T" + struct.pack("<Q", spent))
+            notice.read_clock(pid)
+            notice.send()
     poll.unregister(handle)
     os.close(handle)
 

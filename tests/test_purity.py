@@ -1,4 +1,4 @@
-"""Which programs may share a process between calls: never one that could keep something from call to call."""
+"""What company a program's calls may have: never more than leaves every call independent of the others."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.problems import bundled_problems
-from codea1_env.statefulness import keeps_state
+from codea1_env.purity import alone_because, company
+from codea1_env.sandbox import Company
 
 _F = "def f(x):\n    return x\n"
-STATELESS = {
+SHARED = {
     "plain": _F,
     "documented": f'"""What it does."""\n{_F}',
     "constants": f"A = B = 3\nC: int = -1\nD = (1, ('a', None))\nE: str\n{_F}",
@@ -21,13 +22,12 @@ STATELESS = {
     "import_that_is_not_used": f"import os, sys, random\nfrom functools import lru_cache\nimport numpy as np\n{_F}",
     "main_guard": f"{_F}if __name__ == '__main__':\n    print(f(1))\n",
     "future": f"from __future__ import annotations\n{_F}",
-    "async": "async def f(x):\n    return x\n",
     "calls_at_module_level": f"{_F}print(f(1))\nassert f(2) == 2\npass\n",
     "table_of_constants": "ROMAN = {'I': 1, 'V': 5}\nODD = [1, (3, -5)]\nVOWELS = WORDS = {'a'}\ndef f(x):\n"
     "    return ROMAN[x], ROMAN.get(x), x in VOWELS, [n for n in ODD], [k for k, v in ROMAN.items()], ODD[1:]\n",
     "lambda_inside": "def f(x):\n    return sorted(x, key=lambda y, z=1: -y)\n",
 }
-STATEFUL = {
+NOT_SHARED = {
     "mutable_default": "def f(x, seen=[]):\n    seen.append(x)\n    return seen\n",
     "mutable_keyword_default": "def f(x, *, seen={}):\n    return seen.setdefault(x, len(seen))\n",
     "mutable_default_of_lambda": "def f(x):\n    return x\ng = lambda x, s=[]: s\n",
@@ -77,30 +77,79 @@ STATEFUL = {
 }
 
 
-@pytest.mark.parametrize("name", STATELESS)
-def test_a_program_without_state_may_share_a_process(name: str) -> None:
-    assert not keeps_state(STATELESS[name])
+RELOADED = {
+    "mutable_default", "mutable_keyword_default", "mutable_default_of_lambda", "global", "module_list", "module_dict",
+    "module_object_in_tuple", "decorated", "table_that_grows", "table_that_is_handed_out", "table_by_another_name",
+    "table_as_an_argument", "table_item_assigned", "table_item_added_to", "table_item_deleted", "table_of_tables",
+    "table_with_another_inside", "table_on_the_left", "named_at_module_level", "named_in_an_assert",
+    "loop_at_module_level", "unpacking_at_module_level", "augmented", "else_of_a_main_guard",
+}  # fmt: skip
+"""Of NOT_SHARED: what they keep lies in their own namespace."""
+ALONE = {
+    "async": "async def f(x):\n    return x\n",
+    "with": "def f(x):\n    with x:\n        pass\n",
+    "class": "class A:\n    pass\ndef f(x):\n    return 1\n",
+    "match": "def f(x):\n    match f:\n        case object(__globals__=g):\n            return g\n",
+    "address": "def f(x):\n    return id(x) % 7\n",
+    "hash": "def f(x):\n    return hash(x)\n",
+    "text_of_a_function": "def f(x):\n    return str(f)\n",
+    "text_of_a_lambda": "def f(x):\n    return f'{lambda: 0}'\n",
+    "text_of_an_iterator": "def f(x):\n    return str(map(str, x))\n",
+    "text_of_a_generator": "def g():\n    yield 1\ndef f(x):\n    return '%s' % g()\n",
+    "text_of_a_method": "def f(x):\n    return str(x.append)\n",
+    "format_at_run_time": "def f(x):\n    return x.format(f)\n",
+    "format_of_an_attribute": "def f(x):\n    return '{0.__globals__}'.format(f)\n",
+    "format_as_a_value": "def f(x):\n    return list(map(str.format, x))\n",
+    "attribute_by_name": "from operator import attrgetter\ndef f(x):\n    return attrgetter('a')(x)\n",
+    "module_in_a_module": "from statistics import sys\ndef f(x):\n    return sys.modules\n",
+    "module_of_a_module_by_attribute": "import statistics\ndef f(x):\n    return statistics.sys.modules\n",
+    "module_as_a_value": "import math\ndef f(x):\n    return [math]\n",
+    "table_of_a_module": "import copy\ndef f(x):\n    return copy.dispatch_table\n",
+    "type_hints": "import typing\ndef g(x: [0]): pass\ndef f(x):\n    return typing.get_type_hints(g)\n",
+    "registry": "import numbers\ndef f(x):\n    numbers.Number.register(str)\n",
+    "patterns_that_are_remembered": "import re\ndef f(x):\n    return re.compile(x) is re.compile(x)\n",
+    "context": "import decimal\ndef f(x):\n    with decimal.localcontext() as c:\n        return c.flags\n",
+    "normal_distribution": "from statistics import NormalDist\ndef f(x):\n    return NormalDist().samples(2)\n",
+    "type_made": "def f(x):\n    return type('A', (), {})\n",
+    "type_of_a_type": "def f(x):\n    t = type(x)\n    return t\n",
+    "clock": "import time\ndef f(x):\n    return time.time()\n",
+    "hidden_builtin": "def g():\n    getattr = 1\ndef f(x):\n    return getattr(x, 'a')\n",
+    "factory_in_a_text": "from collections import defaultdict\ndef f(x):\n    return str(defaultdict(lambda: 0))\n",
+    "default_repr": "def f(x):\n    return repr(object())\n",
+    "recursion_limit": "import sys\nsys.setrecursionlimit(99999)\ndef f(x):\n    return x\n",
+}
 
 
-@pytest.mark.parametrize("name", STATEFUL)
-def test_a_program_that_could_keep_state_may_not(name: str) -> None:
-    assert keeps_state(STATEFUL[name])
+@pytest.mark.parametrize("name", SHARED)
+def test_a_program_that_keeps_nothing_may_share_process_and_module(name: str) -> None:
+    assert (company(SHARED[name]), alone_because(SHARED[name])) == (Company.SHARED, "")
+
+
+@pytest.mark.parametrize("name", NOT_SHARED)
+def test_a_program_that_could_keep_state_may_at_most_share_a_process(name: str) -> None:
+    assert company(NOT_SHARED[name]) is (Company.RELOADED if name in RELOADED else Company.ALONE)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_is_not_on_the_list_runs_alone_and_says_why(name: str) -> None:
+    assert company(ALONE[name]) is Company.ALONE
+    assert alone_because(ALONE[name])
 
 
 @pytest.mark.parametrize(
     "source", ["def f(:", "f = '\ud800'", "f = 1\0", "-" * 100_000 + "1", "(" * 100_000, f"{_F}#{' ' * 70_000}"]
 )
-def test_what_cannot_be_looked_at_counts_as_keeping_state(source: str) -> None:
-    assert keeps_state(source)
+def test_what_cannot_be_looked_at_runs_alone(source: str) -> None:
+    assert company(source) is Company.ALONE
 
 
 @given(st.text(max_size=200))
 def test_no_text_raises(source: str) -> None:
-    assert keeps_state(source) in (True, False)
+    assert company(source) in Company
 
 
 def test_nearly_all_bundled_references_may_share_a_process() -> None:
     """Otherwise the quick way would be of no use."""
     references = [problem.reference_solution or "" for problem in bundled_problems()]
-    shared = sum(not keeps_state(source) for source in references)
+    shared = sum(company(source) is not Company.ALONE for source in references)
     assert shared >= 0.9 * len(references) > 30

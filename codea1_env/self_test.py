@@ -1,8 +1,8 @@
-"""Ten attacks of our own on a sandbox of this machine, each judged by what it did, not by what it says.
+"""Eleven attacks of our own on a sandbox of this machine, each judged by what it did, not by what it says.
 
 Harmless where the sandbox holds. Where it does not, they change only what the test itself has put there (a file, a
 listening socket, a variable, a process) and the sandbox's own process, and read files that this user may read. Does not
-replace the attack corpus in `tests/`: ten attacks that fail show that the layers are in force, not that all attacks do.
+replace the attack corpus in `tests/`: eleven attacks that fail show that the layers are in force, not that all attacks do.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from codea1_env import self_test_programs as programs
 from codea1_env.sandbox import (
     CallsJob,
+    Company,
     JobResult,
     Limits,
     Outcome,
@@ -84,23 +85,28 @@ class _Attack:
     """Positional arguments of every call."""
     judge: Callable[[_Canaries, JobResult], str]
     """Why it succeeded; "" where it did not."""
+    is_apart: bool = False
+    """Every call is a job of its own: two candidates, one after the other."""
 
 
 def run_attacks(sandbox: Sandbox) -> list[AttackResult]:
-    """All ten, one after another. Raises SandboxError where the sandbox cannot run at all."""
+    """All of them, one after another. Raises SandboxError where the sandbox cannot run at all."""
     with _canaries() as canaries:
         return [_run(attack, canaries, sandbox) for attack in _ATTACKS]
 
 
 def _run(attack: _Attack, canaries: _Canaries, sandbox: Sandbox) -> AttackResult:
     calls = tuple(json.dumps([list(words), []]).encode() for words in attack.arguments(canaries))
+    groups = [(call,) for call in calls] if attack.is_apart else [calls]
+    jobs = [CallsJob(attack.source, "attack", group, _LIMITS, company=Company.SHARED) for group in groups]
     try:
-        hostile, honest = sandbox.run([CallsJob(attack.source, "attack", calls, _LIMITS), _HONEST])
+        *ran, honest = sandbox.run([*jobs, _HONEST])
     except SandboxUnsafe:
         raise
     except SandboxError as error:
         sandbox.run([_HONEST])  # raises again where nothing can run at all
         return AttackResult(attack.name, attack.tries, True, f"it broke the sandbox: {error}")
+    hostile = ran[0] if len(ran) == 1 else JobResult(True, None, tuple(one for job in ran for one in job.outcomes))
     why = attack.judge(canaries, hostile)
     if not why and [outcome.value for outcome in honest.outcomes] != [_HONEST_VALUE]:
         why = f"the next program, an honest one, came to {_told(honest)}"
@@ -198,6 +204,11 @@ def _has_outlived(canaries: _Canaries, result: JobResult) -> str:
     return "" if ended else f"it was not stopped for time: {_told(result)}"
 
 
+def _has_remembered(canaries: _Canaries, result: JobResult) -> str:
+    found = [value for value in _values(result) if value != b"[]"]
+    return f"a later candidate found {found[-1][:120].decode('ascii', 'replace')}" if found else ""
+
+
 def _has_allocated(canaries: _Canaries, result: JobResult) -> str:
     return f"it was given more than {_LIMITS.memory_mb} MiB" if _values(result) else ""
 
@@ -261,6 +272,15 @@ _ATTACKS = (
         programs.MEMORY,
         lambda canaries: [[_LIMITS.memory_mb]],
         _has_allocated,
+    ),
+    _Attack(
+        "remember",
+        "leave bits for a later candidate: the offsets of open files, and what the process above it knows of the one "
+        "before",
+        programs.REMEMBER,
+        lambda canaries: [[1 + 4 * k] for k in range(3)],
+        _has_remembered,
+        is_apart=True,
     ),
 )
 

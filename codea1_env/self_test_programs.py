@@ -110,6 +110,25 @@ def attack():
             pass
 """
 
+REMEMBER = """
+import os
+import sys
+def attack(mark):
+    found = []
+    for handle in range(64):
+        try:
+            if os.lseek(handle, 0, os.SEEK_CUR) > 0:
+                found.append(f"the offset of descriptor {handle}")
+            os.lseek(handle, mark, os.SEEK_SET)
+        except OSError:
+            pass
+    frame = sys._getframe()
+    while frame is not None:
+        found += [name for name, value in frame.f_locals.items() if hasattr(value, "ru_maxrss")]
+        frame = frame.f_back
+    return found
+"""
+
 MEMORY = """
 def attack(limit):
     blocks = []

@@ -40,6 +40,7 @@ from codea1_env.sandbox.protocol import Sandbox
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded-humaneval-codegen16b.jsonl.gz"
 SAMPLED_PROBLEMS, SAMPLED_PROGRAMS = 25, 10
 SOURCES = [program.source for program in (*STATEFUL_PROGRAMS, *PURE_PROGRAMS)]
+SAMPLE = SOURCES[::4]
 
 
 @pytest.fixture(scope="module")
@@ -104,25 +105,23 @@ def test_a_program_that_keeps_none_loses_nothing(found: dict[str, list[str]], pr
 
 def test_two_workers_answer_as_one(sandbox: Sandbox) -> None:
     with LocalSandbox(2) as two:
-        assert differences(two, SOURCES, seed=1) == {}
-        assert alone(two, SOURCES) == alone(sandbox, SOURCES)
-        assert in_company(Judge(two), SOURCES) == alone(sandbox, SOURCES)
+        assert differences(two, SAMPLE, seed=1) == {}
+        assert in_company(Judge(two), SAMPLE) == alone(sandbox, SAMPLE)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_any_other_program_may_have_run_before(sandbox: Sandbox, seed: int) -> None:
+def test_any_other_program_may_have_run_before(sandbox: Sandbox) -> None:
     """Two programs in one batch: the second is what it is alone, with either of them first."""
-    chance = random.Random(seed)
-    expected = dict(zip(SOURCES, alone(sandbox, SOURCES), strict=True))
+    chance = random.Random(3)
+    expected = dict(zip(SAMPLE, alone(sandbox, SAMPLE), strict=True))
     for _ in range(20):
-        pair = chance.sample(SOURCES, 2)
+        pair = chance.sample(SAMPLE, 2)
         for sources in (pair, pair[::-1]):
             assert in_company(Judge(sandbox), sources) == [expected[source] for source in sources]
 
 
 def test_without_namespaces() -> None:
     with LocalSandbox(without=("namespaces",)) as made:
-        assert differences(made, SOURCES) == {}
+        assert differences(made, SAMPLE) == {}
 
 
 @pytest.mark.slow

@@ -75,7 +75,6 @@ def differences(sandbox: Sandbox, sources: Sequence[str], seed: int = 0) -> dict
     def fresh() -> Judge:
         return Judge(sandbox, execution_cache_mb=0)
 
-    compare("alone again", alone(sandbox, sources))
     compare("in company", in_company(fresh(), sources))
     compare("in reverse order", [row and row[::-1] for row in in_company(fresh(), sources, CALLS[::-1])])
     compare("asked for one call twice", [row and row[1:] for row in in_company(fresh(), sources, (CALLS[2], *CALLS))])

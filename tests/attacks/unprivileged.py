@@ -24,19 +24,27 @@ _NEW_NS, _BIND, _REC, _PRIVATE = 0x20000, 4096, 16384, 1 << 18
 
 def main() -> None:
     options = json.load(sys.stdin)
+    why_not = become_nobody()
+    if why_not:
+        print(json.dumps({"skip": why_not}))
+        return
+    with LocalSandbox(without=options["without"]) as sandbox:
+        played = play(sandbox, options["words"], options["calls"])
+    print(json.dumps(dataclasses.asdict(played)))
+
+
+def become_nobody() -> str:
+    """Make this process an ordinary user's for good; or say why it cannot be."""
     try:
         _open_ways([Path(sys.base_prefix), Path(os.path.realpath(sys.executable)), Path(__file__).parents[2]])
     except OSError as error:
-        print(json.dumps({"skip": f"the interpreter must be within a user's reach, got one that is not: {error}"}))
-        return
+        return f"the interpreter must be within a user's reach, got one that is not: {error}"
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
     # Changing users has made this process one that /proc hides; a user's own processes are not.
     ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
-    with LocalSandbox(without=options["without"]) as sandbox:
-        played = play(sandbox, options["words"], options["calls"])
-    print(json.dumps(dataclasses.asdict(played)))
+    return ""
 
 
 def _open_ways(needed: list[Path]) -> None:

@@ -104,7 +104,9 @@ def get(i): return os.lseek(_files[i], 0, 1) if len(_files) > i else 0
 def put(i, value):
     if len(_files) > i: os.lseek(_files[i], value, 0)
 """
-FORGER = MEMORY + """
+FORGER = (
+    MEMORY
+    + """
 QUESTION = @NUMBER@
 if get(1) != QUESTION:
     put(1, QUESTION)
@@ -121,15 +123,22 @@ def solve(x):
     put(0, asked | again << 4 | last << 12 | over << 16)
     return not again >> i & 1
 """
-REMEMBERS = MEMORY + """
+)
+REMEMBERS = (
+    MEMORY
+    + """
 def solve(x):
     put(0, get(0) | 1 << x % 61)
     return True
 """
-RECALLS = MEMORY + """
+)
+RECALLS = (
+    MEMORY
+    + """
 def solve(x):
     return not get(0) >> x % 61 & 1
 """
+)
 TRUTHS = ("x * 2654435761 >> 7 & 1 == 0", "x * 2654435761 >> 7 & 1 == 1")
 """Two worlds: what is right in one is wrong in the other."""
 
@@ -146,12 +155,11 @@ def passed(tests: Sequence[object]) -> list[bool]:
     return [str(getattr(test, "verdict", test)) == "pass" for test in tests]
 
 
-@pytest.mark.parametrize("reverse_order", [False, True])
-def test_a_program_cannot_learn_from_its_later_runs_what_it_failed(reverse_order: bool) -> None:
+def test_a_program_cannot_learn_from_its_later_runs_what_it_failed() -> None:
     """Its answers are the same where the opposite is right: what passes in one world fails in the other."""
     found = []
     for truth in TRUTHS:
-        with Arena(LocalSandbox(), reverse_order=reverse_order) as arena:
+        with Arena(LocalSandbox()) as arena:
             rows = []
             for number in range(1, 5):
                 codes = tuple(FORGER.replace("@NUMBER@", str(number)) + f"# {i}\n" for i in range(2))
@@ -212,18 +220,19 @@ CANDIDATES = {
 }
 
 
-@pytest.mark.parametrize("reverse_order", [False, True])
 @pytest.mark.parametrize("name", CANDIDATES)
-def test_what_is_run_does_not_depend_on_what_is_right(name: str, reverse_order: bool) -> None:
+def test_what_is_run_does_not_depend_on_what_is_right(name: str) -> None:
     """Four worlds: which answers are right, and whether the tests state them. The same jobs, in the same order."""
     logs = []
     for truth in TRUTHS:
         for stated in TRUTHS:
             watched = Watched(LocalSandbox())
             problem = dataclasses.replace(world(truth), time_limit_s=0.2)
-            with Arena(watched, reverse_order=reverse_order) as arena:
+            with Arena(watched) as arena:
                 text = suite(range(1, 6), stated)
-                arena.play([Match(problem, (CANDIDATES[name], CANDIDATES["always_true"] + "# 2\n"), ((text,), (text,)))])
+                arena.play(
+                    [Match(problem, (CANDIDATES[name], CANDIDATES["always_true"] + "# 2\n"), ((text,), (text,)))]
+                )
                 tests = [TestCase(f"solve({x})", str(eval(stated, {"x": x}))) for x in range(6, 9)]
                 arena.grade(problem, [CANDIDATES[name]], tests)
             own = {problem.reference_solution}

@@ -80,9 +80,15 @@ print(json.dumps([[answers(source, calls) for calls in ([1], [1], [0, 1], [2, 0,
 def test_the_corpus_keeps_state_in_a_plain_interpreter() -> None:
     """Programs that kept none would make the tests below say nothing; and pure ones that did would be a mistake."""
     done = subprocess.run(
-        [sys.executable, "-c", _IN_ONE_PROCESS], input=json.dumps(SOURCES), stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, "-c", _IN_ONE_PROCESS],
+        input=json.dumps(SOURCES),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
-    for program, (first, again, *later) in zip((*STATEFUL_PROGRAMS, *PURE_PROGRAMS), json.loads(done.stdout), strict=True):
+    for program, (first, again, *later) in zip(
+        (*STATEFUL_PROGRAMS, *PURE_PROGRAMS), json.loads(done.stdout), strict=True
+    ):
         assert first, program.name
         assert first == again, f"{program.name} does not answer the same twice when alone"
         assert all((answer != first) == (program in STATEFUL_PROGRAMS) for answer in later), program.name

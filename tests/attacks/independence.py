@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codea1_env.judge import Expectation, Judge, Questioned, Trial
+from codea1_env.judge import Expectation, Judge, Trial, plain_values
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.protocol import Sandbox
+from codea1_env.schedule import turn
 
 _HEADING = re.compile(r"^#### (.+) / (\w+)$", re.MULTILINE)
 PROBLEM = Problem("independence", "Return anything.", "solve", time_limit_s=2.0, memory_mb=512)
@@ -46,10 +47,7 @@ def alone(
     sandbox: Sandbox, sources: Sequence[str], calls: Sequence[bytes] = CALLS, problem: Problem = PROBLEM
 ) -> Answers:
     """What each call comes to in a batch that asks every program for nothing else."""
-    columns = [
-        Judge(sandbox, execution_cache_mb=0).answers([Questioned(problem, source, (call,)) for source in sources])
-        for call in calls
-    ]
+    columns = [in_company(Judge(sandbox, execution_cache_mb=0), sources, (call,), problem) for call in calls]
     rows = list(zip(*columns, strict=True))
     return [None if None in row else tuple(answer[0] for answer in row if answer is not None) for row in rows]
 
@@ -58,11 +56,12 @@ def in_company(
     judge: Judge, sources: Sequence[str], calls: Sequence[bytes] = CALLS, problem: Problem = PROBLEM
 ) -> Answers:
     """What each call comes to where every program is asked for all of them, in this order."""
-    return judge.answers([Questioned(problem, source, tuple(calls)) for source in sources])
+    turns = [turn(problem, source, calls) for source in sources]
+    return [plain_values(asked, result, calls) for asked, result in zip(turns, judge.run(turns), strict=True)]
 
 
 def differences(sandbox: Sandbox, sources: Sequence[str], seed: int = 0) -> dict[str, list[str]]:
-    """By source: where which answers became others, for every program whose answers or verdicts depend on their company."""
+    """By source: where which answers became others, for every program whose answers depend on their company."""
     chance = random.Random(seed)
     expected = alone(sandbox, sources)
     found: dict[str, list[str]] = {}
@@ -98,7 +97,9 @@ def differences(sandbox: Sandbox, sources: Sequence[str], seed: int = 0) -> dict
 def _verdicts(judge: Judge, sources: Sequence[str], expected: Answers) -> list[tuple[str, str]]:
     """Every call passes where its answer when alone is the right one, and fails where nothing is right; (source, what
     became of that) where it does not."""
-    known = [(source, row) for source, row in zip(sources, expected, strict=True) if row is not None and None not in row]
+    known = [
+        (source, row) for source, row in zip(sources, expected, strict=True) if row is not None and None not in row
+    ]
     trials = [
         Trial(PROBLEM, source, tuple(Expectation(call, right) for call, right in zip(CALLS, rights, strict=True)))
         for source, row in known

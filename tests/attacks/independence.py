@@ -62,7 +62,7 @@ def in_company(
 
 
 def differences(sandbox: Sandbox, sources: Sequence[str], seed: int = 0) -> dict[str, list[str]]:
-    """By source: where which answers became others, for every program whose answers or verdicts depend on their company."""
+    """By source, where which answers or verdicts became others because of their company."""
     chance = random.Random(seed)
     expected = alone(sandbox, sources)
     found: dict[str, list[str]] = {}
@@ -98,7 +98,9 @@ def differences(sandbox: Sandbox, sources: Sequence[str], seed: int = 0) -> dict
 def _verdicts(judge: Judge, sources: Sequence[str], expected: Answers) -> list[tuple[str, str]]:
     """Every call passes where its answer when alone is the right one, and fails where nothing is right; (source, what
     became of that) where it does not."""
-    known = [(source, row) for source, row in zip(sources, expected, strict=True) if row is not None and None not in row]
+    known = [
+        (source, row) for source, row in zip(sources, expected, strict=True) if row is not None and None not in row
+    ]
     trials = [
         Trial(PROBLEM, source, tuple(Expectation(call, right) for call, right in zip(CALLS, rights, strict=True)))
         for source, row in known

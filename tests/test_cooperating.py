@@ -1,7 +1,7 @@
 """What a candidate leaves behind tells a later one nothing; and what is run does not tell what is right.
 
-`attacks/cooperating_programs.txt` has the pairs of programs that try it. Its kind `timing` is not held closed: the clock
-and the caches of a machine are shared by nature (SECURITY.md). They are worth nothing while no verdict decides what is
+`attacks/cooperating_programs.txt` has the pairs of programs that try it. Its kind `timing` is not held closed: clock
+and caches of a machine are shared by nature (SECURITY.md). They are worth nothing while no verdict decides what is
 run.
 """
 

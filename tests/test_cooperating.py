@@ -1,7 +1,8 @@
 """What a candidate leaves behind tells a later one nothing; and what is run does not tell what is right.
 
-`attacks/cooperating_programs.txt` has the pairs of programs that try it. Its kind `timing` is not held closed: the clock
-and the caches of a machine are shared by nature (SECURITY.md), and worth nothing while no verdict decides what is run.
+`attacks/cooperating_programs.txt` has the pairs of programs that try it. Its kind `timing` is not held closed: clock
+and caches of a machine are shared by nature (SECURITY.md). They are worth nothing while no verdict decides what is
+run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from attacks.cooperating import COOPERATING_PAIRS, REPETITIONS, Pair, accuracy, 
 from codea1_env.arena import Arena, Match
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.protocol import CallsJob, Job, JobResult, Sandbox
 from codea1_env.scoring import ScoringPlan, score_lines
@@ -80,12 +82,13 @@ def test_a_later_line_of_score_learns_nothing_from_an_earlier(pair: Pair) -> Non
 
 def _line(name: str, program: str, answers: dict[int, str]) -> bytes:
     """A line of `codea1 score`: one program, and a suite that is right about `answers`."""
+    table = ", ".join(f"{x}: {y}" for x, y in answers.items())
     return json.dumps(
         {
             "problem_id": name,
             "question": "q",
             "entry_point": "solve",
-            "reference_solution": f"def solve(x):\n    return {{{', '.join(f'{x}: {y}' for x, y in answers.items())}}}[x]\n",
+            "reference_solution": f"def solve(x):\n    return {{{table}}}[x]\n",
             "codes": [f"```python\n{program}```"],
             "suites": [["\n".join(f"assert solve({x}) == {y}" for x, y in answers.items())]],
         }
@@ -141,6 +144,7 @@ def solve(x):
 )
 TRUTHS = ("x * 2654435761 >> 7 & 1 == 0", "x * 2654435761 >> 7 & 1 == 1")
 """Two worlds: what is right in one is wrong in the other."""
+EIGHT = RewardConfig(suite_size=8)
 
 
 def world(truth: str) -> Problem:
@@ -159,7 +163,7 @@ def test_a_program_cannot_learn_from_its_later_runs_what_it_failed() -> None:
     """Its answers are the same where the opposite is right: what passes in one world fails in the other."""
     found = []
     for truth in TRUTHS:
-        with Arena(LocalSandbox()) as arena:
+        with Arena(LocalSandbox(), EIGHT) as arena:
             rows = []
             for number in range(1, 5):
                 codes = tuple(FORGER.replace("@NUMBER@", str(number)) + f"# {i}\n" for i in range(2))
@@ -167,7 +171,7 @@ def test_a_program_cannot_learn_from_its_later_runs_what_it_failed() -> None:
                 (score,) = arena.play([Match(world(truth), codes, ((text,),) * 2)])
                 rows += [passed(row[0].duel.tests) for row in score.suites]
             found.append(rows)
-    assert len(found[0][0]) == 5 or len(found[0][0]) == 8
+    assert {len(row) for row in found[0]} == {8}
     assert [[not verdict for verdict in row] for row in found[0]] == found[1]
 
 
@@ -179,7 +183,7 @@ def test_a_line_of_score_cannot_learn_from_the_lines_before() -> None:
             asked = range(80 * number, 80 * number + 8)
             answers = {x: str(eval(truth, {"x": x})) for x in asked}
             lines.append(_line(f"question {number}", FORGER.replace("@NUMBER@", str(number // 2 + 1)), answers))
-        scores = [json.loads(line.output) for line in score_lines(lines, ScoringPlan())]
+        scores = [json.loads(line.output) for line in score_lines(lines, ScoringPlan(EIGHT))]
         found.append([[test["verdict"] == "pass" for test in score["suites"][0][0]["tests"]] for score in scores])
     assert [[not verdict for verdict in row] for row in found[0]] == found[1]
 
@@ -187,8 +191,8 @@ def test_a_line_of_score_cannot_learn_from_the_lines_before() -> None:
 def test_a_later_round_cannot_learn_from_the_book_what_an_earlier_failed() -> None:
     """The first round's program notes its calls; the second's answers the other way to those that come back."""
     truth, book = TRUTHS[0], MistakeBook()
-    with Arena(LocalSandbox(), book=book) as arena:
-        arena.play([Match(world(truth), (REMEMBERS,), ((suite(range(61), truth),),))])
+    with Arena(LocalSandbox(), EIGHT, book) as arena:
+        arena.play([Match(world(truth), (REMEMBERS,), ((suite(range(8), truth),),))])
         (score,) = arena.play([Match(world(truth), (RECALLS,), ((suite(range(122, 126), truth),),))])
     replays = score.suites[0][0].duel.replays
     assert replays, "nothing was replayed, so the test says nothing"
@@ -220,15 +224,20 @@ CANDIDATES = {
 }
 
 
+@pytest.mark.parametrize(
+    "config",
+    [RewardConfig(), RewardConfig(fidelity="paper"), RewardConfig(coder_tests="union")],
+    ids=["strict", "paper", "union"],
+)
 @pytest.mark.parametrize("name", CANDIDATES)
-def test_what_is_run_does_not_depend_on_what_is_right(name: str) -> None:
+def test_what_is_run_does_not_depend_on_what_is_right(name: str, config: RewardConfig) -> None:
     """Four worlds: which answers are right, and whether the tests state them. The same jobs, in the same order."""
     logs = []
     for truth in TRUTHS:
         for stated in TRUTHS:
             watched = Watched(LocalSandbox())
             problem = dataclasses.replace(world(truth), time_limit_s=0.2)
-            with Arena(watched) as arena:
+            with Arena(watched, config) as arena:
                 text = suite(range(1, 6), stated)
                 arena.play(
                     [Match(problem, (CANDIDATES[name], CANDIDATES["always_true"] + "# 2\n"), ((text,), (text,)))]

@@ -1,4 +1,4 @@
-"""The verdict on a call is the same alone, in company, in any order, after any other program, with any cache and backend.
+"""The verdict on a call is the same alone, in company, in any order, after any program, with any cache and backend.
 
 Over programs that keep state by every means that we know of, programs that keep none, programs made by chance, and
 recorded ones. `test_cooperating.py` has what programs can tell each other.
@@ -171,8 +171,27 @@ def test_as_an_ordinary_user(without: tuple[str, ...]) -> None:
 
 # Programs made by chance: lines of a module, each of which may or may not keep something, and lines of `solve` that use
 # what the module has. They need not work: what goes wrong is an answer as well.
-_NUMBERS = ("x", "n", "3", "LIMIT", "len(ROW)", "len(MEMO)", "helper(x)", "kept(n)", "twice(x)", "next(NUMBERS)", "Box.n",
-            "box.add(x)", "sum(ROW)", "MEMO.get(x, 0)", "(lambda a: a + n)(x)", "max(n, x)", "n // 2", "fresh(n)", "count()")  # fmt: skip
+_NUMBERS = (
+    "x",
+    "n",
+    "3",
+    "LIMIT",
+    "len(ROW)",
+    "len(MEMO)",
+    "helper(x)",
+    "kept(n)",
+    "twice(x)",
+    "next(NUMBERS)",
+    "Box.n",
+    "box.add(x)",
+    "sum(ROW)",
+    "MEMO.get(x, 0)",
+    "(lambda a: a + n)(x)",
+    "max(n, x)",
+    "n // 2",
+    "fresh(n)",
+    "count()",
+)
 _MODULE = (
     "LIMIT = 5",
     "ROW = [1, 2, 3]",
@@ -188,13 +207,30 @@ _MODULE = (
     "    return count\ncount = make()",
 )
 _LINES = (
-    "n += {0}", "n = {0} - {1}", "ROW.append({0})", "MEMO[x] = {0}", "n += 1 if x in MEMO else 0", "Box.n += 1",
-    "global LIMIT; LIMIT = {0}", "n = [a + {0} for a in range(3)][x % 3]", "for a in ROW: n += a", "rows = [{0}, {1}]; n += rows.pop()",
-    "mine = ROW; mine[0] = {0}", "solve.n = getattr(solve, 'n', 0) + 1; n += solve.n", "own = Box(); n += own.add({0})",
-    "n = helper({0}) if n else {1}", "Box.rows += [{0}]; n += len(Box.rows)", "n += sum(a for a in (x, {0}))", "box = Box(); box.n = {0}; n += box.n",
-    "for n, a in enumerate(sorted(ROW)): pass", "text = f'{{n}}{{x}}'; n += len(text)", "n = dict(a={0}).get('a', 0)",
-    "def inner(a): return a + {0}\n    n = inner(n)", "n += {{x: 1}}.setdefault({0}, 2)", "row = list(ROW); row.append({0}); n += len(row)",
-)  # fmt: skip
+    "n += {0}",
+    "n = {0} - {1}",
+    "ROW.append({0})",
+    "MEMO[x] = {0}",
+    "n += 1 if x in MEMO else 0",
+    "Box.n += 1",
+    "global LIMIT; LIMIT = {0}",
+    "n = [a + {0} for a in range(3)][x % 3]",
+    "for a in ROW: n += a",
+    "rows = [{0}, {1}]; n += rows.pop()",
+    "mine = ROW; mine[0] = {0}",
+    "solve.n = getattr(solve, 'n', 0) + 1; n += solve.n",
+    "own = Box(); n += own.add({0})",
+    "n = helper({0}) if n else {1}",
+    "Box.rows += [{0}]; n += len(Box.rows)",
+    "n += sum(a for a in (x, {0}))",
+    "box = Box(); box.n = {0}; n += box.n",
+    "for n, a in enumerate(sorted(ROW)): pass",
+    "text = f'{{n}}{{x}}'; n += len(text)",
+    "n = dict(a={0}).get('a', 0)",
+    "def inner(a): return a + {0}\n    n = inner(n)",
+    "n += {{x: 1}}.setdefault({0}, 2)",
+    "row = list(ROW); row.append({0}); n += len(row)",
+)
 
 
 @st.composite

@@ -61,7 +61,7 @@ def in_company(
 
 
 def differences(sandbox: Sandbox, sources: Sequence[str], seed: int = 0) -> dict[str, list[str]]:
-    """By source: where which answers became others, for every program whose answers depend on their company."""
+    """By source, where which answers or verdicts became others because of their company."""
     chance = random.Random(seed)
     expected = alone(sandbox, sources)
     found: dict[str, list[str]] = {}

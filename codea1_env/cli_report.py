@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from codea1_env.cli_common import require_place, say
+from codea1_env.cli_common import claim, require_place, say
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.report.duels import kept_duels
 from codea1_env.report.page import Shown, notice, page
@@ -71,6 +71,17 @@ def _report(options: argparse.Namespace) -> int:
             require_place("--output", path)
     if output == picture:
         raise ConfigurationError(f"--output must be a page, .html, got {output}")
+    with claim(("--output", output)):
+        written = _write(runs, output, picture, options)
+    for run in runs:
+        for note in run.notes:
+            say(f"codea1: {run.name}: {note}")
+    print(_as_json(runs, written) if options.json else "\n".join(f"wrote {path}" for path in written))
+    return 0
+
+
+def _write(runs: Sequence[RunRead], output: Path, picture: Path | None, options: argparse.Namespace) -> list[Path]:
+    """The page and what stands beside it; what was written."""
     written = [output]
     shown = [Shown(run, kept_duels(run.directory)) for run in runs]
     if not options.no_duels:
@@ -83,11 +94,7 @@ def _report(options: argparse.Namespace) -> int:
         with Progress(sys.stderr, "charts") as progress:
             if draw(runs, picture, progress.advance):
                 written.append(picture)
-    for run in runs:
-        for note in run.notes:
-            say(f"codea1: {run.name}: {note}")
-    print(_as_json(runs, written) if options.json else "\n".join(f"wrote {path}" for path in written))
-    return 0
+    return written
 
 
 def _with_viewer(shown: Shown, output: Path, number: int, written: list[Path]) -> Shown:

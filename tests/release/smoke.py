@@ -29,7 +29,7 @@ _OF_EXTRAS = ("training", "adapters", "estimates", "players.hugging_face", "play
 NEEDING_EXTRAS = tuple(f"codea1_env.{name}" for name in _OF_EXTRAS)
 BY_PATH = "codea1_env.sandbox.inside"
 """Runs in a sandbox process, not from here."""
-ABSENT = ("torch", "transformers", "trl", "ray", "docker", "scipy", "datasets", "matplotlib", "yaml", "pytest")
+ABSENT = ("torch", "transformers", "trl", "ray", "docker", "scipy", "datasets", "matplotlib", "pytest")
 ADD = {
     "problem_id": "smoke/add",
     "question": "add(a, b): the sum.",

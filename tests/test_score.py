@@ -88,6 +88,7 @@ def test_a_bad_line_is_reported_with_its_number_and_the_rest_is_scored(
         line(reference_solution=None),
         line(reference_solution="def g(): pass"),
         line(entry_point="not a name"),
+        line(entry_point="\uff46", reference_solution="def \uff46(x): return x"),  # Python reads it as f
         "[" * 100_000,
         line(schema=2),
     ]

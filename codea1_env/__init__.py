@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.registration import register
+from codea1_env.starting import end_on_interrupt
 
 if TYPE_CHECKING:
     from codea1_env.arena import Arena, CodeScore, Grade, Match, MatchScore, SuiteScore
@@ -106,5 +106,8 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted(__all__)
 
+
+end_on_interrupt()
+from codea1_env.registration import register  # noqa: E402  # the import that takes time
 
 register()

@@ -186,6 +186,19 @@ def test_damaged_files_are_noted_and_the_rest_is_read(tmp_path: Path) -> None:
     assert_harmless(paged([run]))
 
 
+def test_without_matplotlib_the_page_is_written_and_the_missing_picture_is_said(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an installation of the package alone, where a report needs nothing more."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    directory = write_run(tmp_path / "run")
+    assert main(["report", str(directory)]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"wrote {directory / 'report.html'}\n"
+    assert "there is no picture, for matplotlib is not installed" in said.err
+
+
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
 
 

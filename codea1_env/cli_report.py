@@ -44,9 +44,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
                         "beside it as .png (default: report.html in the first RUN_DIR)")  # fmt: skip
     parser.add_argument("--no-duels", action="store_true", help="no page of the duels that a run kept (default: one "
                         "beside it for each run that kept any, as of `codea1 view`)")  # fmt: skip
-    parser.add_argument(
-        "--no-png", action="store_true", help="no picture (default: one, with matplotlib)"
-    )
+    parser.add_argument("--no-png", action="store_true", help="no picture (default: one, with matplotlib)")
     parser.add_argument("--watch", action="store_true", help="write nothing, but serve a page that refreshes itself, "
                         "to this machine only, until Ctrl-C")  # fmt: skip
     parser.add_argument("--port", metavar="N", type=int, default=0, help="of --watch, 0 to 65535; 0: any free one "
@@ -92,9 +90,7 @@ def _write(runs: Sequence[RunRead], output: Path, picture: Path | None, options:
     with whole_file(output) as file:
         file.write(_page(shown).encode("utf-8", "backslashreplace"))
     if picture is not None and importlib.util.find_spec("matplotlib") is None:
-        say(
-            "codea1: there is no picture, for matplotlib is not installed: see the extra `train`, or --no-png"
-        )
+        say("codea1: there is no picture, for matplotlib is not installed: see the extra `train`, or --no-png")
     elif picture is not None:
         from codea1_env.report.picture import draw
 

@@ -2,35 +2,33 @@
 
 The first imports take longer than a finger, and whatever is being imported may turn an exception into another one; so
 until `interrupts_as_usual` a Ctrl-C ends the process where it stands, which has not begun anything. Does not touch the
-signals of programs that import the package, and knows nothing of what comes before it: some 20 ms of Python's own.
+signals of programs that import the package, and cannot do anything about Python's own start before it, some 20 ms.
 """
 
-from __future__ import annotations
-
+# Nothing here may take time: `signal` and `pathlib` import for some 20 ms, what is behind them is there already.
+import _signal  # type: ignore[import-not-found]  # C; typeshed leaves it out
 import os
-import signal
 import sys
-from pathlib import Path
 
 INTERRUPTED = 130
-_HERE = Path(__file__).resolve().parents[1]
-_RECIPES = (_HERE / "agents", _HERE / "baselines")
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_RECIPES = (os.path.join(_HERE, "agents"), os.path.join(_HERE, "baselines"))
 
 
 def end_on_interrupt() -> None:
     """From now on, if this process was started as `codea1` or as a recipe that lies beside the package."""
-    if _is_ours() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
+    if _is_ours() and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _end)
 
 
 def interrupts_as_usual() -> None:
     """From now on Ctrl-C is a KeyboardInterrupt: whoever calls this catches it."""
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _signal.getsignal(_signal.SIGINT) is _end:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
 def _end(number: int, frame: object) -> None:
-    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"codea1: interrupted\n")
+    os.write(2, b"codea1: interrupted\n")
     os._exit(INTERRUPTED)
 
 
@@ -42,4 +40,4 @@ def _is_ours() -> bool:
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
     if not script or script not in typed:
         return False
-    return Path(script).name == "codea1" or Path(script).resolve().parent in _RECIPES
+    return os.path.basename(script) == "codea1" or os.path.dirname(os.path.realpath(script)) in _RECIPES

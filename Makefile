@@ -68,7 +68,7 @@ clean:
 
 .venv-browser/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-browser
-	.venv-browser/bin/python -m pip install --quiet -c constraints.txt pytest playwright pyte pyyaml --editable .
+	.venv-browser/bin/python -m pip install --quiet -c constraints.txt pytest playwright pyte --editable .
 	touch $@
 
 # vLLM brings builds of torch's siblings that this torch cannot load; nothing here needs them.

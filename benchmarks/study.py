@@ -35,8 +35,9 @@ from tqdm import tqdm
 
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.training.checkpoints import write_whole
-from codea1_env.training.presets import preset_names, read_yaml
+from codea1_env.training.presets import preset_names
 from codea1_env.training.provenance import code_revision
+from codea1_env.yaml_files import read_yaml
 
 MOST_SEEDS = 1_000
 

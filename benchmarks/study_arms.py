@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.presets import read_yaml
+from codea1_env.yaml_files import read_yaml
 
 DUEL = "agents/train_grpo.py"
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)

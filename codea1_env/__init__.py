@@ -8,10 +8,14 @@ The names below are loaded when they are first used; importing the package loads
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from codea1_env.starting import end_on_interrupt
 
-from codea1_env.registration import register
+end_on_interrupt()  # before the imports that take time, hence E402
+
+import importlib  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from codea1_env.registration import register  # noqa: E402
 
 if TYPE_CHECKING:
     from codea1_env.arena import Arena, CodeScore, Grade, Match, MatchScore, SuiteScore

@@ -56,11 +56,21 @@ class Arena:
         execution_cache_mb: int = EXECUTION_CACHE_MB,
         on_score: Callable[[Sequence[Match], Sequence[MatchScore], RewardConfig], None] | None = None,
     ) -> None:
-        """`tolerance`: relative and absolute, for comparing floats; 0 is exact.
+        """Raises ConfigurationError for an argument of another kind.
+
+        `tolerance`: relative and absolute, for comparing floats; 0 is exact.
 
         `execution_cache_mb`: MiB of outcomes of programs' calls to remember across batches; 0 runs everything anew.
         `on_score`: is told of every batch and what it came to, e.g. `codea1_env.recording.Recorder.write`.
         """
+        for name, is_right, needed, got in (
+            ("sandbox", _is_sandbox(sandbox), "a sandbox, as codea1_env.open_sandbox makes it", sandbox),
+            ("config", config is None or isinstance(config, RewardConfig), "None or a codea1_env.RewardConfig", config),
+            ("book", book is None or isinstance(book, MistakeBook), "None or a codea1_env.MistakeBook", book),
+            ("on_score", on_score is None or callable(on_score), "None or callable", on_score),
+        ):
+            if not is_right:
+                raise ConfigurationError(f"{name} must be {needed}, got {got!r}")
         self._on_score = on_score
         self.config = config or RewardConfig()
         self.book = book if book is not None else MistakeBook()
@@ -243,6 +253,10 @@ def _solutions(
         [plain_values(turn, ran[turn], suite.calls) for turn, suite in zip(program.suites, suites, strict=True)]
         for program in turns
     ]
+
+
+def _is_sandbox(given: object) -> bool:
+    return not isinstance(given, type) and callable(getattr(given, "run", None))
 
 
 def _are_measured(matches: Sequence[Match]) -> bool:

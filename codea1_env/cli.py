@@ -12,6 +12,8 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from codea1_env.starting import interrupts_as_usual
+
 if TYPE_CHECKING:
     from codea1_env.cli_common import Parser
 
@@ -20,7 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Raises SystemExit for --help, --version and arguments that cannot be read."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        options = _parser().parse_args(given)
+        parser = _parser()
+        interrupts_as_usual()
+        options = parser.parse_args(given)
         status = int(options.run(options))
         sys.stdout.flush()  # here, where it is known how to say that nobody listens
         return status
@@ -57,7 +61,7 @@ def _ended(error: BaseException, message: str, given: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    """Of all commands. Imports them: Ctrl-C meanwhile must find `main` ready."""
+    """Of all commands, which it imports."""
     from codea1_env import (
         __version__,
         cli_data,

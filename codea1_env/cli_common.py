@@ -6,13 +6,16 @@ Exit codes are those of docs/command-line.md. Does not run anything.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import textwrap
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.whole_files import claimed
 
 DONE, FAILED, MISUSED, FAULT, INTERRUPTED, CLOSED = 0, 1, 2, 70, 130, 141
 """Done; a part of the work failed; wrong arguments or input; a fault of ours; Ctrl-C; whoever read the output left."""
@@ -76,13 +79,32 @@ def require_file(name: str, path: Path) -> None:
 
 def require_place(name: str, path: Path, *others: Path | None) -> None:
     """Raise ConfigurationError unless a file can be written there that is none of `others`. `name`: of the argument."""
+    if path == Path("-"):
+        raise ConfigurationError(f"{name} must be the name of a file, got -, which is none; give the path of a file")
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ConfigurationError(f"{name} must be a file in an existing directory, got {path}")
     if path.exists() and not path.is_file():
         raise ConfigurationError(f"{name} must be a file, which is replaced, or a new one, got {path} (a device?)")
     for other in others:
-        if other is not None and path.exists() and other.exists() and path.samefile(other):
-            raise ConfigurationError(f"{name} must be another file than the input, got {path}")
+        if other is not None and _is_same(path, other):
+            raise ConfigurationError(
+                f"{name} must be another file than the input and the other outputs, got {path} for two of them"
+            )
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Whether both name one file, be it there or not."""
+    is_link = path.exists() and other.exists() and path.samefile(other)
+    return is_link or os.path.realpath(path) == os.path.realpath(other)
+
+
+def claim(*places: tuple[str, Path | None]) -> ExitStack:
+    """Until it is closed no other run writes to these, each with its argument's name. Raises ConfigurationError."""
+    with ExitStack() as stack:
+        for name, path in places:
+            if path is not None:
+                stack.enter_context(claimed(name, path))
+        return stack.pop_all()
 
 
 def say(message: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from codea1_env.cli_common import Parser, add_actions, add_command, require_place, say
+from codea1_env.cli_common import Parser, add_actions, add_command, claim, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.importing import Imported, import_drafts
 from codea1_env.problems.contamination import Contamination
@@ -20,6 +20,7 @@ from codea1_env.problems.sources.functions import FIELDS, generic_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import BACKENDS, open_sandbox
 from codea1_env.terminal import Progress
+from codea1_env.whole_files import whole_file
 
 ROWS = "rows"
 _EPILOG = """\
@@ -75,7 +76,8 @@ def _import(options: argparse.Namespace) -> int:
     report = options.output.with_name(f"{options.output.name}.report.jsonl")
     if options.limit is not None and options.limit < 1:
         raise ConfigurationError(f"--limit must be at least 1, got {options.limit}")
-    require_place("--output", options.output)
+    require_place("--output", options.output, *options.against)
+    require_place("the report of --output", report, *options.against)
     for path in (options.output, report):
         if options.path is not None and path.resolve().is_relative_to(options.path.resolve()):
             raise ConfigurationError(f"--output and its report must not be in the input {options.path}, got {path}")
@@ -83,25 +85,21 @@ def _import(options: argparse.Namespace) -> int:
         raise ConfigurationError("--split and --revision must be left out with a local PATH")
     evaluation = Contamination(problem for path in options.against for problem in read_problems(path))
     counts = _Counts(options.limit)
-    partial = report.with_name(f"{report.name}.partial")
-    try:
-        with (
-            open_sandbox(options.sandbox, options.workers) as sandbox,
-            open(partial, "w", encoding="ascii") as lines,
-            counts.progress,
-        ):
+    with (
+        claim(("--output", options.output), ("the report of --output", report)),
+        open_sandbox(options.sandbox, options.workers) as sandbox,
+        whole_file(report) as lines,
+        counts.progress,
+    ):
 
-            def problems() -> Iterator[Problem]:
-                for imported in import_drafts(_drafts(source, options, evaluation), sandbox):
-                    lines.write(imported.to_json() + "\n")
-                    counts.count(imported)
-                    if imported.problem is not None:
-                        yield imported.problem
+        def problems() -> Iterator[Problem]:
+            for imported in import_drafts(_drafts(source, options, evaluation), sandbox):
+                lines.write(imported.to_json().encode("ascii") + b"\n")
+                counts.count(imported)
+                if imported.problem is not None:
+                    yield imported.problem
 
-            write_problems(options.output, problems())
-        partial.replace(report)
-    finally:
-        partial.unlink(missing_ok=True)
+        write_problems(options.output, problems())
     say(f"wrote {options.output} ({source.license}) and {report}: {counts.summary()}")
     return 0
 

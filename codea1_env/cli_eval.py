@@ -94,6 +94,8 @@ def _eval(options: argparse.Namespace) -> int:
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
     plan = EvaluationPlan(options.seat, options.samples, options.suite_size, sampling_of(options), options.seed)
+    if options.output == Path("-"):
+        raise ConfigurationError("--output must be the name of a directory, got -, which is none")
     if options.output.exists() and not options.output.is_dir():
         raise ConfigurationError(f"--output must be a directory or not exist, got {options.output}")
     named = _named(options.problems)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from codea1_env.cli_common import Parser, add_actions, add_command, require_file, require_place, say
+from codea1_env.cli_common import Parser, add_actions, add_command, claim, require_file, require_place, say
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.jsonl import iter_problems
 from codea1_env.sandbox import BACKENDS, open_sandbox
@@ -64,7 +64,7 @@ def _build(options: argparse.Namespace) -> int:
 
     _check(options)
     problems = bundled_problems() if options.input is None else iter_problems(options.input)
-    with open_sandbox(options.sandbox, options.workers) as sandbox:
+    with claim(("--output", options.output)), open_sandbox(options.sandbox, options.workers) as sandbox:
         return _write(options.output, pools_of_problems(problems, sandbox, options.tests, options.seed))
 
 
@@ -72,7 +72,11 @@ def _from_recorded(options: argparse.Namespace) -> int:
     from codea1_env.discrete.build import pools_of_records
 
     _check(options)
-    with open_sandbox(options.sandbox, options.workers) as sandbox, options.input.open("rb") as lines:
+    with (
+        claim(("--output", options.output)),
+        open_sandbox(options.sandbox, options.workers) as sandbox,
+        options.input.open("rb") as lines,
+    ):
         return _write(options.output, pools_of_records(lines, sandbox, options.programs, options.tests))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from codea1_env.cli_common import require_place, say
+from codea1_env.cli_common import claim, require_place, say
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.report.duels import kept_duels
 from codea1_env.report.page import Shown, notice, page
@@ -43,7 +44,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
                         "beside it as .png (default: report.html in the first RUN_DIR)")  # fmt: skip
     parser.add_argument("--no-duels", action="store_true", help="no page of the duels that a run kept (default: one "
                         "beside it for each run that kept any, as of `codea1 view`)")  # fmt: skip
-    parser.add_argument("--no-png", action="store_true", help="no picture (default: one, which needs matplotlib)")
+    parser.add_argument("--no-png", action="store_true", help="no picture (default: one, with matplotlib)")
     parser.add_argument("--watch", action="store_true", help="write nothing, but serve a page that refreshes itself, "
                         "to this machine only, until Ctrl-C")  # fmt: skip
     parser.add_argument("--port", metavar="N", type=int, default=0, help="of --watch, 0 to 65535; 0: any free one "
@@ -71,23 +72,32 @@ def _report(options: argparse.Namespace) -> int:
             require_place("--output", path)
     if output == picture:
         raise ConfigurationError(f"--output must be a page, .html, got {output}")
+    with claim(("--output", output)):
+        written = _write(runs, output, picture, options)
+    for run in runs:
+        for note in run.notes:
+            say(f"codea1: {run.name}: {note}")
+    print(_as_json(runs, written) if options.json else "\n".join(f"wrote {path}" for path in written))
+    return 0
+
+
+def _write(runs: Sequence[RunRead], output: Path, picture: Path | None, options: argparse.Namespace) -> list[Path]:
+    """The page and what stands beside it; what was written."""
     written = [output]
     shown = [Shown(run, kept_duels(run.directory)) for run in runs]
     if not options.no_duels:
         shown = [_with_viewer(each, output, number, written) for number, each in enumerate(shown, 1)]
     with whole_file(output) as file:
         file.write(_page(shown).encode("utf-8", "backslashreplace"))
-    if picture is not None:
+    if picture is not None and importlib.util.find_spec("matplotlib") is None:
+        say("codea1: there is no picture, for matplotlib is not installed: see the extra `train`, or --no-png")
+    elif picture is not None:
         from codea1_env.report.picture import draw
 
         with Progress(sys.stderr, "charts") as progress:
             if draw(runs, picture, progress.advance):
                 written.append(picture)
-    for run in runs:
-        for note in run.notes:
-            say(f"codea1: {run.name}: {note}")
-    print(_as_json(runs, written) if options.json else "\n".join(f"wrote {path}" for path in written))
-    return 0
+    return written
 
 
 def _with_viewer(shown: Shown, output: Path, number: int, written: list[Path]) -> Shown:

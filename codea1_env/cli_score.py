@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from codea1_env.bounded_cache import bytes_of
-from codea1_env.cli_common import require_place, say
+from codea1_env.cli_common import claim, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book import MistakeBook
@@ -71,8 +71,12 @@ def _score(options: argparse.Namespace) -> int:
     if not options.input.exists():
         raise ConfigurationError(f"the input must exist, got {options.input}")
     require_place("--output", options.output, options.input)
+    if options.output.is_symlink():  # the link stays, what it names is written
+        options.output = options.output.resolve()
+    partial = options.output.with_name(options.output.name + ".partial")
+    require_place("OUT.partial", partial, options.input)
     if options.book is not None:
-        require_place("--book", options.book, options.input, options.output)
+        require_place("--book", options.book, options.input, options.output, partial)
     config = RewardConfig(
         alpha=options.alpha,
         suite_size=options.suite_size,
@@ -88,10 +92,14 @@ def _score(options: argparse.Namespace) -> int:
         execution_cache_mb=options.execution_cache_mb,
         details=options.details,
     )
+    with claim(("--output", options.output), ("--book", options.book)):
+        return _score_all(options, plan, partial)
+
+
+def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) -> int:
     book = None
     if options.book is not None:
         book = MistakeBook.load(options.book) if options.book.exists() else MistakeBook()
-    partial = options.output.with_name(options.output.name + ".partial")
     lines = verdicts = failed = 0
     began = time.monotonic()
     with open(options.input, "rb") as source, open(partial, "wb", buffering=0) as target:

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from codea1_env.arena import Arena, Match, MatchScore
-from codea1_env.cli_common import require_file
+from codea1_env.cli_common import require_file, require_place
 from codea1_env.cli_players import HELP, add_models, as_coder, as_tester, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, Sampling
@@ -76,6 +76,8 @@ def _tournament(options: argparse.Namespace) -> int:
             raise ConfigurationError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}")
     if options.seed < 0:
         raise ConfigurationError(f"--seed must be at least 0, got {options.seed}")
+    if options.record is not None:
+        require_place("--record", options.record, options.problems)
     sampling = sampling_of(options)
     problems = _problems(options)
     known: dict[str, Player] = {}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
-from codea1_env.cli_common import require_place, say
+from codea1_env.cli_common import claim, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
 from codea1_env.terminal import Progress
@@ -51,7 +50,7 @@ def _view(options: argparse.Namespace) -> int:
     source = options.input.resolve()
     output = options.output or Path(f"{source.stem if source.is_file() else source.name}.html")
     require_place("--output", output, source)
-    with ExitStack() as stack:
+    with claim(("--output", output)) as stack:
         sandbox: Sandbox | None = None
         if options.execute:
             sandbox = open_sandbox(options.sandbox)
@@ -59,8 +58,8 @@ def _view(options: argparse.Namespace) -> int:
         progress = stack.enter_context(Progress(sys.stderr, "kB"))
         found = read_games(options.input, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
         page = make_page(source.name, found.games, _left_out(found))
-    with whole_file(output) as file:
-        file.write(page)
+        with whole_file(output) as file:
+            file.write(page)
     if found.unjudged:
         say(f"games without verdicts in {options.input}: {found.unjudged}; --execute finds them out")
     left_out = f"; {_left_out(found)}" if _left_out(found) else ""

@@ -29,6 +29,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.episode import AGENTS, CODER, MAX_TEXT_LENGTH, RENDER_MODES, Episode
 from codea1_env.errors import ConfigurationError
+from codea1_env.game_arguments import own_constructor
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.recording import Recorder
@@ -112,6 +113,7 @@ class _Face:
             self.render()
 
 
+@own_constructor
 class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
     """The game in turns (PettingZoo's AEC interface), without wrappers. Arguments: `help(raw_env.__init__)`."""
 
@@ -119,7 +121,7 @@ class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
     metadata: ClassVar[dict[str, Any]] = {**_METADATA, "is_parallelizable": False}
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin an episode. Options: `book`, `problem_id`; others are ignored."""
+        """Begin an episode. Options: `book`, `problem_id`."""
         self._begin(seed, options)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
         self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
@@ -154,6 +156,7 @@ class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
         self._show()
 
 
+@own_constructor
 class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no types
     """The game in two steps of both agents a round: the first uses the coder's action, the second the tester's.
 
@@ -166,7 +169,7 @@ class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ship
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-        """Begin an episode; observations and infos by agent. Options: `book`, `problem_id`; others are ignored."""
+        """Begin an episode; observations and infos by agent. Options: `book`, `problem_id`."""
         self._begin(seed, options)
         return self._observations(), self._infos()
 

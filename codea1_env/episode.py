@@ -23,7 +23,7 @@ from gymnasium import spaces
 from codea1_env.arena import Arena, Match, MatchScore
 from codea1_env.duel import Verdict
 from codea1_env.errors import ConfigurationError, SandboxError
-from codea1_env.game_arguments import check_numbers, check_parts, checked_problems
+from codea1_env.game_arguments import check_numbers, check_parts, checked_options, checked_problems
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.recording import Recorder
@@ -101,12 +101,10 @@ class Episode:
         """Start an episode on a question drawn by the generator.
 
         `restore_book`: first put back the book that the environment was given. `options` may hold `book`, a
-        MistakeBook that takes the place of the current one, and `problem_id`, which overrules the draw; whatever else
-        it holds is ignored. Raises ConfigurationError.
+        MistakeBook that takes the place of the current one, and `problem_id`, which overrules the draw. Raises
+        ConfigurationError.
         """
-        options = {} if options is None else options
-        if not isinstance(options, Mapping):
-            raise ConfigurationError(f"options must be None or a dictionary, got {type(options).__name__}")
+        options = checked_options(options, "book", "problem_id")
         drawn = list(self._problems)[int(generator.integers(len(self._problems)))]
         chosen = options.get("problem_id", drawn)
         if not isinstance(chosen, str) or chosen not in self._problems:

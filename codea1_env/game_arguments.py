@@ -6,8 +6,9 @@ Does not look into sandboxes, books and recorders beyond their kind.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Mapping
+from types import FunctionType
+from typing import Any, Protocol, TypeVar
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book import MistakeBook
@@ -28,6 +29,7 @@ class Asked(Protocol):
 
 
 Item = TypeVar("Item", bound=Asked)
+Made = TypeVar("Made")
 
 
 def check_parts(sandbox: object, rewards: object, book: object, recorder: object) -> None:
@@ -49,6 +51,31 @@ def check_numbers(max_text_length: object, rounds: object) -> None:
         raise ConfigurationError(f"max_text_length must be a whole number of at least 1, got {max_text_length!r}")
     if type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS:
         raise ConfigurationError(f"rounds must be a whole number in [1, {MAX_ROUNDS}], got {rounds!r}")
+
+
+def checked_options(options: object, *known: str) -> Mapping[str, Any]:
+    """What `reset` was given, `known` names only. Raises ConfigurationError.
+
+    The name `options` is let through: PettingZoo's own tests pass `{"options": 1}` to every environment.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise ConfigurationError(f"options must be None or a dictionary, got {type(options).__name__}")
+    unknown = [name for name in options if name not in (*known, "options")]
+    if unknown:
+        raise ConfigurationError(f"options must have no other names than {', '.join(known)}, got {unknown[0]!r}")
+    return options
+
+
+def own_constructor(kind: type[Made]) -> type[Made]:
+    """Gives a class its base's constructor under its own name, which Python's messages about arguments say."""
+    shared: Any = kind.__init__
+    own = FunctionType(shared.__code__, shared.__globals__, "__init__", shared.__defaults__, shared.__closure__)
+    own.__kwdefaults__, own.__annotations__, own.__doc__ = shared.__kwdefaults__, shared.__annotations__, shared.__doc__
+    own.__module__, own.__qualname__ = kind.__module__, f"{kind.__qualname__}.__init__"
+    setattr(kind, "__init__", own)  # noqa: B010  # mypy has no word for this assignment
+    return kind
 
 
 def checked_items(what: str, given: object, kind: type[Item]) -> tuple[Item, ...]:

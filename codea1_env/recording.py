@@ -17,6 +17,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,6 +33,7 @@ from codea1_env.returned import cut
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.scores import Match, MatchScore
+from codea1_env.whole_files import claimed
 
 SCHEMA = 1
 _HEADER = "codea1_recording"
@@ -94,17 +96,19 @@ class Recorder:
         """A new file, or one that a recorder began: half a line at its end, of a process that was killed, is removed.
 
         `scores`: write down how each reward came about, for `codea1 view`; the file is about five times as large.
-        Raises ConfigurationError for another file, and OSError.
+        Raises ConfigurationError for another file and for one that another recorder has open, and OSError.
         """
         self._path = Path(path)
         self._scores = scores
         self._known: set[str] = set()
-        if self._path.exists() and self._path.stat().st_size:
-            self._continue()
-            self._file: BinaryIO = self._path.open("ab")
-        else:
-            self._file = self._path.open("wb")
-            self._append({_HEADER: SCHEMA, "codea1": codea1_env.__version__})
+        with ExitStack() as stack:
+            stack.enter_context(claimed("the recording", path))
+            if self._path.exists() and self._path.stat().st_size:
+                self._continue()
+            self._file: BinaryIO = stack.enter_context(self._path.open("ab"))
+            if not self._file.tell():
+                self._append({_HEADER: SCHEMA, "codea1": codea1_env.__version__})
+            self._open = stack.pop_all()
 
     def write(self, matches: Sequence[Match], scores: Sequence[MatchScore], config: RewardConfig) -> None:
         """Record what was just scored. Matches without rewards are recorded as such."""
@@ -118,7 +122,7 @@ class Recorder:
 
     def close(self) -> None:
         """Idempotent."""
-        self._file.close()
+        self._open.close()
 
     def __enter__(self) -> Recorder:
         return self

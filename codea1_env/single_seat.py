@@ -18,6 +18,7 @@ import gymnasium
 from codea1_env.environment import DEFAULT_REWARDS
 from codea1_env.episode import CODER, MAX_TEXT_LENGTH, RENDER_MODES, TESTER, Episode
 from codea1_env.errors import ConfigurationError
+from codea1_env.game_arguments import own_constructor
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.players import CoderRequest, MutantCoder, Player, RandomTester, Request, TesterRequest
 from codea1_env.problems import Problem
@@ -65,7 +66,7 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode. Options: `book`, `problem_id`; others are ignored."""
+        """Begin an episode. Options: `book`, `problem_id`."""
         super().reset(seed=seed)
         self._episode.begin(self.np_random, restore_book=seed is not None, options=options)
         if self.seat == TESTER:
@@ -117,6 +118,7 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
         raise NotImplementedError
 
 
+@own_constructor
 class CoderEnv(_SingleSeat):
     """`codea1_env/Coder-v0`. The opponent is a tester, by default `RandomTester`."""
 
@@ -126,6 +128,7 @@ class CoderEnv(_SingleSeat):
         return RandomTester()
 
 
+@own_constructor
 class TesterEnv(_SingleSeat):
     """`codea1_env/Tester-v0`. The opponent is a coder, by default `MutantCoder`."""
 

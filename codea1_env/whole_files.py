@@ -1,28 +1,41 @@
-"""Files that are there whole or not at all: written beside their place, put on the disk, then renamed into it."""
+"""Files that are there whole or not at all, and that one run at a time writes.
+
+`whole_file` writes beside the place, puts the content on the disk and renames it. `claimed` keeps other runs away from
+a place for as long as a run works on what goes there. Neither promises anything about programs that are not codea1's,
+nor, on a file system without flock, about two runs with one place.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from codea1_env.errors import ConfigurationError
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What a file system says that has no flock."""
 
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write, which takes the place of `path` when the block has ended without an error.
 
-    After a crash, a full disk or an error the file at `path` is the old one or the new one, whole. Raises OSError, and
+    After a crash, a full disk or an error the file at `path` is the old one or the new one, whole; of two that are
+    written at a time, the later one. A symbolic link stays, and the file that it names is replaced. Raises OSError, and
     then leaves nothing beside it; FileExistsError where something is there that is no file, such as a device, which a
     rename would remove.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        raise FileExistsError(errno.EEXIST, "must be a file, or nothing yet, to be written", str(target))
+        raise FileExistsError(errno.EEXIST, "must be a file, or nothing yet, to be written", str(path))
     # Beside the target, because a rename is atomic only within one file system.
-    aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with aside.open("wb") as file:
             yield file
@@ -34,6 +47,49 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             aside.unlink()
         raise
     _sync_directory(target.parent)
+
+
+@contextlib.contextmanager
+def claimed(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Nobody else holds `path` under a claim meanwhile. `name`: of the argument that says where.
+
+    Raises ConfigurationError at once where another run does, and OSError where nothing can be written beside `path`. A
+    run that was killed holds nothing: the lock ends with its process, and the empty file that it leaves is no obstacle.
+    """
+    lock = Path(os.path.realpath(path))
+    lock = lock.with_name(f".{lock.name}.lock")
+    descriptor = _locked(lock)
+    if descriptor is None:
+        raise ConfigurationError(
+            f"{name} must not be in use by another run, got {path}, which is; wait for that run or name another file"
+        )
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            lock.unlink()  # while it is held: whoever opened it meanwhile sees that it is gone, and makes another
+        os.close(descriptor)
+
+
+def _locked(lock: Path) -> int | None:
+    """A descriptor that holds the lock until it is closed; None where another one does."""
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), lock.stat()):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except FileNotFoundError:  # its last holder has just removed it
+            pass
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                return descriptor
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
 
 
 def _sync_directory(directory: Path) -> None:

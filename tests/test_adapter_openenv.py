@@ -406,6 +406,19 @@ def test_malformed_requests_are_refused_and_the_server_goes_on(body: bytes, url:
     assert seen["observation"]["question"] == bundled_problems()[1].question
 
 
+@pytest.mark.parametrize(
+    "value", ["NaN", "Infinity", "-Infinity", "1e999", '"\\ud800"', "[" * 5000 + "]" * 5000, "9" * 5000]
+)
+@pytest.mark.parametrize("field", ["seed", "seat", "problem_id", "action", "other"])
+def test_a_value_that_no_answer_could_quote_is_refused_with_a_reason(field: str, value: str, url: str) -> None:
+    """Found here: the answer that quoted it could not be written, and the client got a 500."""
+    for path in ("/reset", "/step"):
+        status, answer = post(url + path, f'{{"{field}": {value}}}'.encode())
+        assert 400 <= status < 500
+        assert json.loads(answer)["detail"]
+    assert post(url + "/reset", b"{}")[0] == 200
+
+
 def test_a_failing_sandbox_is_an_error_without_its_words_and_without_a_reward(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise SandboxError("the machine at 10.0.0.1 is on fire")

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "codea1_env"
 
 # One way only: a module may import from its own layer and from lower ones.
 LAYERS = [
-    {"errors", "registration", "terminal", "whole_files"},
+    {"errors", "registration", "starting", "terminal", "whole_files", "yaml_files"},
     {
         "problems",
         "sandbox",

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,8 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from pettingzoo.utils.wrappers import BaseParallelWrapper, MultiEpisodeEnv, MultiEpisodeParallelEnv
 
 from codea1_env import discrete
-from codea1_env.discrete.single_seat import DiscreteCoderEnv
+from codea1_env.arena import Arena
+from codea1_env.discrete.single_seat import DiscreteCoderEnv, DiscreteTesterEnv
 from codea1_env.environment import env, parallel_env, raw_env
 from codea1_env.episode import CODER, TESTER
 from codea1_env.errors import ConfigurationError, SandboxError
@@ -96,12 +98,54 @@ def test_options_of_another_kind_are_refused_and_a_seed_must_be_a_whole_number(m
     for options in ([1], 5, "problem_id"):
         with pytest.raises(ConfigurationError, match="options must be None or a dictionary, got"):
             game.reset(options=options)
+    with pytest.raises(ConfigurationError, match=r"options must have no other names than .*problem_id, got 'foo'"):
+        game.reset(options={"foo": 1})
+    game.reset(options={"options": 1})  # as PettingZoo's own tests have it
     for problem_id in (["double"], None, 3):
         with pytest.raises(ConfigurationError, match="must name a"):
             game.reset(options={"problem_id": problem_id})
     for seed in (-1, 1.0, "1"):
         with pytest.raises(gymnasium.error.Error, match="Seed must be"):
             game.reset(seed=seed)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        parallel_env,
+        raw_env,
+        CoderEnv,
+        TesterEnv,
+        discrete.parallel_env,
+        discrete.raw_env,
+        DiscreteCoderEnv,
+        DiscreteTesterEnv,
+    ],
+)
+def test_an_unknown_argument_names_the_class_that_was_asked_for(make: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=rf"^{make.__name__}\.__init__\(\) got an unexpected keyword argument 'foo'"):
+        make(foo=1)
+
+    class Own(make):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            super().__init__(render_mode="ansi")
+
+    assert Own().render_mode == "ansi"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"book": {}}, "book must be None or a codea1_env.MistakeBook, got {}"),
+        ({"config": {"alpha": 1}}, "config must be None or a codea1_env.RewardConfig, got {'alpha': 1}"),
+        ({"sandbox": LocalSandbox}, "sandbox must be a sandbox, as codea1_env.open_sandbox makes it, got <class"),
+        ({"sandbox": None}, "sandbox must be a sandbox, as codea1_env.open_sandbox makes it, got None"),
+        ({"on_score": []}, "on_score must be None or callable, got []"),
+    ],
+)
+def test_an_arena_refuses_arguments_of_another_kind(wrong: dict[str, Any], message: str, sandbox: LocalSandbox) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        Arena(**({"sandbox": sandbox} | wrong))
 
 
 @pytest.mark.parametrize("actions", [None, 5, CODER, [CODER], {1: "", "b": ""}, {}])

@@ -95,6 +95,8 @@ def test_fields_with_defaults_may_be_absent() -> None:
         ({"entry_point": "class"}, "entry_point must be a Python function name", "'class'"),
         ({"entry_point": "f()"}, "entry_point must be a Python function name", "'f()'"),
         ({"entry_point": ["f"]}, "entry_point must be a string", "['f']"),
+        ({"entry_point": "\ufb01nd"}, "entry_point must be as Python reads it (NFKC), 'find'", "'\ufb01nd'"),
+        ({"entry_point": "d\uff45f"}, "entry_point must be as Python reads it (NFKC), 'def'", "'d\uff45f'"),
         ({"reference_solution": 3}, "reference_solution must be a string or null", "3"),
         ({"golden_tests": {"f(1)": "2"}}, "golden_tests must be a list", "{'f(1)': '2'}"),
         ({"golden_tests": [["f(1)", "2"], ["f(2)"]]}, "golden_tests[1] must be a pair of strings", "['f(2)']"),

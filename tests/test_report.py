@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import re
@@ -17,9 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("yaml", reason="the extra `train` is not installed")
-
 from hypothesis import given
 from hypothesis import strategies as st
 from report_pages import HOSTILE, ROUND, line, write_hostile_run, write_run
@@ -38,6 +36,7 @@ from codea1_env.report.times import time_splits
 from codea1_env.rewards import RewardConfig
 from codea1_env.scores import CodeScore, Match, MatchScore, SuiteScore
 from codea1_env.training.presets import load_preset
+from codea1_env.yaml_files import read_yaml
 
 
 def paged(runs: Sequence[RunRead], made: str = "now", viewer: str = "") -> str:
@@ -185,6 +184,67 @@ def test_damaged_files_are_noted_and_the_rest_is_read(tmp_path: Path) -> None:
     ):
         assert word in noted, noted
     assert_harmless(paged([run]))
+
+
+def test_without_matplotlib_the_page_is_written_and_the_missing_picture_is_said(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an installation of the package alone, where a report needs nothing more."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    directory = write_run(tmp_path / "run")
+    assert main(["report", str(directory)]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"wrote {directory / 'report.html'}\n"
+    assert "there is no picture, for matplotlib is not installed" in said.err
+
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("preset: " + "[" * 2000 + "]" * 2000, "line 1 must be at most 16 lists and mappings deep"),
+        ("preset: " + "{a: " * 2000, "line 1 must be at most 16 lists and mappings deep"),
+        ("".join(f"{' ' * n}- \n" for n in range(100)), "line 17 must be at most 16 lists and mappings deep"),
+        (BOMB, "must not have an alias, got *a0"),
+        ("preset: &own [*own]", "must not have an alias, got *own"),
+        ("x" * (1 << 18) + "x", "it must have at most 262144 bytes"),
+        ("preset: {seed: 0x" + "f" * 100_000 + "}", "a whole number must have at most 18 digits"),
+        ("seed: " + "9" * 5000, "config.yaml cannot be read"),
+        ("seed: 1" + ":1" * 400 + ".5", "config.yaml cannot be read"),
+        ("seed: 2024-13-45", "config.yaml cannot be read"),
+        ("seed: !!int ''", "must not have a tag, got 'tag:yaml.org,2002:int'"),
+        ("preset: [{2024-01-01: 1}]", "a key must be a text, got 2024-01-01"),
+        ("preset: {1: 2}", "a key must be a text, got 1"),
+        ("preset: [2024-01-01]", "a value must be a text, a number, true, false or null"),
+        ("preset: [unclosed", "config.yaml cannot be read"),
+        ("seed: \x00", "config.yaml cannot be read"),
+    ],
+    ids=range(16),
+)
+def test_a_configuration_from_anybody_is_read_in_bounds_or_refused_in_one_line(
+    text: str, why: str, tmp_path: Path, capsys: Any
+) -> None:
+    directory = write_run(tmp_path / "run")
+    (directory / "config.yaml").write_text(text)
+    assert main(["report", str(directory), "--no-png"]) == 0
+    (noted,) = capsys.readouterr().err.splitlines()
+    assert noted.startswith("codea1: run: config.yaml cannot be read: ")
+    assert why in noted
+
+
+YAML = "a b 1 -1 1e5 0b1 0x 1:2 1:2.5 ~ .inf .nan << *a &a ! !!set !!int - ? : , | > % @ [ ] { } # ' \" y no 2001-1-1"
+PIECES = [*YAML.split(), " ", ": ", "- ", "\n", "\n ", "\n  ", "---\n"]
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=30).map("".join))
+def test_any_text_is_a_configuration_or_is_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.yaml"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with contextlib.suppress(ConfigurationError):
+        json.dumps(read_yaml(file, "a run's configuration"))
 
 
 @pytest.mark.parametrize("made", ["missing", "empty", "file"])

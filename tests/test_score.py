@@ -88,6 +88,7 @@ def test_a_bad_line_is_reported_with_its_number_and_the_rest_is_scored(
         line(reference_solution=None),
         line(reference_solution="def g(): pass"),
         line(entry_point="not a name"),
+        line(entry_point="\uff46", reference_solution="def \uff46(x): return x"),  # Python reads it as f
         "[" * 100_000,
         line(schema=2),
     ]
@@ -98,6 +99,7 @@ def test_a_bad_line_is_reported_with_its_number_and_the_rest_is_scored(
     assert all(f"line {number}: " in said for number in range(2, 2 + len(broken)))
     for result in results[1:-1]:
         assert "must" in result["error"], result
+    assert "entry_point must be as Python reads it (NFKC), 'f'" in results[8]["error"]
 
 
 def test_blank_lines_are_skipped_and_an_empty_file_gives_an_empty_file(tmp_path: Path) -> None:

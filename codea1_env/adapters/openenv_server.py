@@ -101,6 +101,9 @@ class _Bounded:
                 return
             if not message.get("more_body"):
                 break
+        if reason := _unanswerable(bytes(body)):
+            await JSONResponse({"detail": reason}, status_code=422)(scope, receive, send)
+            return
         waiting: list[Message] = [{"type": "http.request", "body": bytes(body)}]
 
         async def replay() -> Message:
@@ -119,6 +122,19 @@ class _Bounded:
             await send({"type": "websocket.close", "code": 1009, "reason": "the message is too long"})
             return {"type": "websocket.disconnect", "code": 1009}
         return {"type": "websocket.receive", "text": _answerable(text)}
+
+
+def _unanswerable(body: bytes) -> str:
+    """Why a body cannot be answered, for an error quotes what it is about; empty for one that can be, if only so."""
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False, allow_nan=False).encode()
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return ""  # the server says so itself
+    except UnicodeEncodeError:
+        return "a text must be Unicode without lone surrogates, got one with some"
+    except (ValueError, RecursionError):
+        return "a number must be finite and of at most 4300 digits, and nesting shallow, got a body that breaks a rule"
+    return ""
 
 
 def _answerable(text: str) -> str:

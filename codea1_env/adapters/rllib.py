@@ -68,7 +68,7 @@ class DiscreteMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray's types
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Begin an episode; observation and info of the coder. Option: `problem_id`; others are ignored."""
+        """Begin an episode; observation and info of the coder. Option: `problem_id`."""
         super().reset(seed=seed, options=options)
         self._episode.begin(self.np_random, options)
         return self._observations(), self._infos()

@@ -28,6 +28,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from codea1_env.discrete.episode import AGENTS, RENDER_MODES, DiscreteEpisode, Masks
 from codea1_env.discrete.pool import Pool
 from codea1_env.episode import CODER
+from codea1_env.game_arguments import own_constructor
 from codea1_env.rewards import RewardConfig
 
 DEFAULT_REWARDS = RewardConfig()
@@ -97,6 +98,7 @@ class _Face:
         return {agent: self._episode.info(agent) for agent in AGENTS}
 
 
+@own_constructor
 class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
     """The game in turns (PettingZoo's AEC interface), without wrappers. Arguments: `help(raw_env.__init__)`."""
 
@@ -104,7 +106,7 @@ class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
     metadata: ClassVar[dict[str, Any]] = {**_METADATA, "is_parallelizable": False}
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin an episode. Option: `problem_id`; others are ignored."""
+        """Begin an episode. Option: `problem_id`."""
         self._begin(seed, options)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
         self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
@@ -139,6 +141,7 @@ class raw_env(_Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
         self._show()
 
 
+@own_constructor
 class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no types
     """The game in 1 + K steps of both agents: the first uses the coder's action, the others the tester's.
 
@@ -151,7 +154,7 @@ class parallel_env(_Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ship
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Begin an episode; observations and infos by agent. Option: `problem_id`; others are ignored."""
+        """Begin an episode; observations and infos by agent. Option: `problem_id`."""
         self._begin(seed, options)
         return self._observations(), self._infos()
 

@@ -28,7 +28,7 @@ from codea1_env.discrete.pool_files import bundled_pools
 from codea1_env.discrete.scoring import PairScore, PoolScorer
 from codea1_env.episode import AGENTS, CODER, TESTER
 from codea1_env.errors import ConfigurationError
-from codea1_env.game_arguments import checked_items
+from codea1_env.game_arguments import checked_items, checked_options
 from codea1_env.rewards import RewardConfig, SuiteTerms
 
 RENDER_MODES = ("human", "ansi")
@@ -83,12 +83,11 @@ class DiscreteEpisode:
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any] | None) -> None:
         """Start an episode on a question drawn by the generator, or named by `options["problem_id"]`.
 
-        Whatever else `options` holds is ignored. Raises ConfigurationError.
+        Raises ConfigurationError.
         """
-        if options is not None and not isinstance(options, Mapping):
-            raise ConfigurationError(f"options must be None or a dictionary, got {type(options).__name__}")
+        options = checked_options(options, "problem_id")
         place = int(generator.integers(len(self._scorers)))
-        if options and "problem_id" in options:
+        if "problem_id" in options:
             chosen = options["problem_id"]
             if not isinstance(chosen, str) or chosen not in self._places:
                 raise ConfigurationError(f"options['problem_id'] must name a pool of this game, got {chosen!r}")

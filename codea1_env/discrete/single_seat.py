@@ -22,6 +22,7 @@ from codea1_env.discrete.policies import Policy, uniform
 from codea1_env.discrete.pool import Pool
 from codea1_env.episode import CODER, TESTER
 from codea1_env.errors import ConfigurationError
+from codea1_env.game_arguments import own_constructor
 from codea1_env.rewards import RewardConfig
 
 
@@ -52,7 +53,7 @@ class _SingleSeat(gymnasium.Env[Any, Any]):
         self.render_mode = render_mode
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode. Option: `problem_id`; others are ignored."""
+        """Begin an episode. Option: `problem_id`."""
         super().reset(seed=seed)
         self._episode.begin(self.np_random, options)
         self._answer()
@@ -86,12 +87,14 @@ class _SingleSeat(gymnasium.Env[Any, Any]):
             self._episode.move_by(self._opponent, self.np_random)
 
 
+@own_constructor
 class DiscreteCoderEnv(_SingleSeat):
     """`codea1_env/DiscreteCoder-v0`. The opponent is a tester, by default one that picks at random."""
 
     seat = CODER
 
 
+@own_constructor
 class DiscreteTesterEnv(_SingleSeat):
     """`codea1_env/DiscreteTester-v0`. The opponent is a coder, by default one that picks at random."""
 

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 import keyword
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +45,7 @@ class Problem:
     question: str
     """What both players read."""
     entry_point: str
-    """Name of the function that a solution must define."""
+    """Name of the function that a solution must define, in the form that Python gives to names (NFKC)."""
     reference_solution: str | None = None
     """Source of a correct solution, the oracle of test validity. None: no test can be validated."""
     golden_tests: tuple[TestCase, ...] = ()
@@ -79,6 +80,8 @@ class Problem:
         _require(bool(self.problem_id), "problem_id", "be a non-empty string", self.problem_id)
         is_name = self.entry_point.isidentifier() and not keyword.iskeyword(self.entry_point)
         _require(is_name, "entry_point", "be a Python function name", self.entry_point)
+        read = unicodedata.normalize("NFKC", self.entry_point)
+        _require(read == self.entry_point, "entry_point", f"be as Python reads it (NFKC), {read!r}", self.entry_point)
         reference = self.reference_solution
         _require(
             reference is None or isinstance(reference, str), "reference_solution", "be a string or null", reference

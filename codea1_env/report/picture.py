@@ -8,6 +8,7 @@ from pathlib import Path
 
 from codea1_env.report.panels import CHAPTERS, Chart, charts_of
 from codea1_env.report.runs_read import RunRead
+from codea1_env.whole_files import whole_file
 
 COLUMNS = 3
 STYLES = ("-", "--", ":", "-.")
@@ -36,7 +37,8 @@ def draw(runs: Sequence[RunRead], file: Path, drawn: Callable[[], object] = lamb
         drawn()
     for axis in list(axes.flat)[len(charts) :]:
         axis.set_visible(False)
-    figure.savefig(file, dpi=100, format="png")
+    with whole_file(file) as written:
+        figure.savefig(written, dpi=100, format="png")
     return True
 
 

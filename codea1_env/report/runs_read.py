@@ -158,7 +158,7 @@ def _text(file: Path) -> str:
 
 
 def _config(file: Path, notes: list[str]) -> Mapping[str, Any]:
-    from codea1_env.training.presets import read_yaml
+    from codea1_env.yaml_files import read_yaml
 
     if not file.exists():
         notes.append(f"{file.name} is missing: nothing is known of the configuration")

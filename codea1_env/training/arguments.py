@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
+from codea1_env.starting import interrupts_as_usual
 from codea1_env.training.placement import SEATS
 from codea1_env.training.plan import plan_of
-from codea1_env.training.presets import PRESETS, Preset, load_preset, preset_from_dict, preset_names, read_yaml
+from codea1_env.training.presets import PRESETS, Preset, load_preset, preset_from_dict, preset_names
 from codea1_env.training.problem_sets import require_files
 from codea1_env.training.sections import TRACKERS, check_trackers
+from codea1_env.yaml_files import read_yaml
 
 CONFIG_FILE = "config.yaml"
 ENGINES = ("local", "ray")
@@ -78,6 +80,7 @@ def exit_status(main: Callable[[], int]) -> int:
     traceback.
     """
     try:
+        interrupts_as_usual()
         return main()
     except Codea1Error as error:
         print(f"error: {error}", file=sys.stderr)

@@ -28,6 +28,7 @@ from codea1_env.training.run_sections import (
     RoundPreset,
 )
 from codea1_env.training.sections import changed, check_trackers
+from codea1_env.yaml_files import read_yaml
 
 __all__ = [
     "MINI",
@@ -47,7 +48,6 @@ __all__ = [
     "load_preset",
     "preset_from_dict",
     "preset_names",
-    "read_yaml",
 ]
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -300,15 +300,3 @@ def _overrides(file: Path) -> Mapping[str, Any]:
     if content is not None and not isinstance(content, Mapping):
         raise ConfigurationError(f"{file} must be a mapping of fields to values, got {content!r}")
     return content or {}
-
-
-def read_yaml(file: Path, what: str) -> Any:
-    """Plain data from a YAML file. Raises ConfigurationError naming `what` it was for."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
-    try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{what} must be a readable YAML file, got {file}: {error}") from None

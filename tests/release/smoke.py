@@ -29,7 +29,7 @@ _OF_EXTRAS = ("training", "adapters", "estimates", "players.hugging_face", "play
 NEEDING_EXTRAS = tuple(f"codea1_env.{name}" for name in _OF_EXTRAS)
 BY_PATH = "codea1_env.sandbox.inside"
 """Runs in a sandbox process, not from here."""
-ABSENT = ("torch", "transformers", "trl", "ray", "docker", "scipy", "datasets", "matplotlib", "yaml", "pytest")
+ABSENT = ("torch", "transformers", "trl", "ray", "docker", "scipy", "datasets", "matplotlib", "pytest")
 ADD = {
     "problem_id": "smoke/add",
     "question": "add(a, b): the sum.",
@@ -41,7 +41,7 @@ ADD = {
 
 
 def main(tree: Path) -> None:
-    checks = (installation, modules, commands, scoring, text_game, evaluation, conformance, discrete_game)
+    checks = (installation, modules, commands, scoring, text_game, evaluation, run_report, conformance, discrete_game)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for check in (*checks, missing_extras):
@@ -116,6 +116,13 @@ def text_game() -> None:
 def evaluation() -> None:
     run(CODEA1, "eval", "--player", "oracle", "--problems", "bundled", "--limit", "2", "--n", "1", "-o", "measured")
     need("100.0" in Path("measured/table.md").read_text(), "a reference that passes all tests")
+
+
+def run_report() -> None:
+    Path("trained").mkdir()
+    Path("trained/config.yaml").write_text("seed: 3\npreset: {rounds: 2}\n")
+    run(CODEA1, "report", "trained")
+    need("<!doctype html" in Path("trained/report.html").read_text().lower(), "a page of a run, without any extra")
 
 
 def conformance() -> None:

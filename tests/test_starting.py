@@ -1,0 +1,73 @@
+"""Ctrl-C while a command starts: the exit code is 130 and there is no traceback, whatever is being imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# Python imports sitecustomize before anything else. This one sends Ctrl-C when a certain module is about to come.
+INTERRUPTER = """
+import os, signal, sys
+
+class Interrupter:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPTED_AT"]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupter())
+"""
+CONSOLE_SCRIPT = "import sys\nfrom codea1_env.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+
+
+def interrupted(command: list[str], module: str, directory: Path) -> tuple[int, str, str]:
+    (directory / "sitecustomize.py").write_text(INTERRUPTER)
+    environment = os.environ | {"PYTHONPATH": f"{directory}{os.pathsep}{ROOT}", "INTERRUPTED_AT": module}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=directory, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "codea1_env.registration",
+        "gymnasium",
+        "numpy.random",
+        "pettingzoo",
+        "codea1_env.cli",
+        "argparse",
+        "codea1_env.cli_data",
+        "codea1_env.sandbox",
+        "codea1_env.cli_view",
+    ],
+)
+@pytest.mark.parametrize("way", ["script", "module"])
+def test_ctrl_c_while_codea1_starts_is_one_line_and_130(way: str, module: str, tmp_path: Path) -> None:
+    (tmp_path / "codea1").write_text(CONSOLE_SCRIPT)
+    command = [str(tmp_path / "codea1")] if way == "script" else ["-m", "codea1_env.cli"]
+    assert interrupted([*command, "doctor"], module, tmp_path) == (130, "", "codea1: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "recipe", ["agents/train_grpo.py", *sorted(f"baselines/{path.name}" for path in (ROOT / "baselines").glob("*.py"))]
+)
+@pytest.mark.parametrize("module", ["gymnasium", "codea1_env.training.presets"])
+def test_ctrl_c_while_a_recipe_starts_is_one_line_and_130(recipe: str, module: str, tmp_path: Path) -> None:
+    command = [str(ROOT / recipe), "--preset", "smoke", "--dry-run"]
+    assert interrupted(command, module, tmp_path) == (130, "", "codea1: interrupted\n")
+
+
+def test_ctrl_c_in_a_program_that_imports_the_package_stays_its_own(tmp_path: Path) -> None:
+    interrupt = "try:\n    signal.raise_signal(signal.SIGINT)\nexcept KeyboardInterrupt:\n    print('own')\n"
+    own = f"import signal, codea1_env\n{interrupt}"
+    (tmp_path / "mine.py").write_text(own)
+    assert interrupted(["mine.py"], "none", tmp_path) == (0, "own\n", "")
+    code, _, said = interrupted(["mine.py"], "gymnasium", tmp_path)
+    assert (code, "KeyboardInterrupt" in said) == (-2, True)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from codea1_env.mistake_book import MistakeBook
     from codea1_env.problems import Problem, TestCase, bundled_problems, read_problems, write_problems
     from codea1_env.responses import read_program, read_suite
-    from codea1_env.rewards import RewardConfig, SuiteTerms
+    from codea1_env.reward_terms import SuiteTerms
+    from codea1_env.rewards import Group, ProgramResult, RewardConfig, TesterReward
     from codea1_env.sandbox import LocalSandbox, open_sandbox
 
 __version__ = "0.1.0"
@@ -54,7 +55,8 @@ _HOMES = {
     "codea1_env.mistake_book": ("MistakeBook",),
     "codea1_env.problems": ("Problem", "TestCase", "bundled_problems", "read_problems", "write_problems"),
     "codea1_env.responses": ("read_program", "read_suite"),
-    "codea1_env.rewards": ("RewardConfig", "SuiteTerms"),
+    "codea1_env.reward_terms": ("SuiteTerms",),
+    "codea1_env.rewards": ("Group", "ProgramResult", "RewardConfig", "TesterReward"),
     "codea1_env.sandbox": ("LocalSandbox", "open_sandbox"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -69,12 +71,14 @@ __all__ = [
     "Duel",
     "FormatError",
     "Grade",
+    "Group",
     "LocalSandbox",
     "Match",
     "MatchScore",
     "MistakeBook",
     "Problem",
     "ProblemFormatError",
+    "ProgramResult",
     "RewardConfig",
     "SandboxError",
     "SandboxUnsafe",
@@ -82,6 +86,7 @@ __all__ = [
     "SuiteScore",
     "SuiteTerms",
     "TestCase",
+    "TesterReward",
     "UnusableReference",
     "Verdict",
     "__version__",

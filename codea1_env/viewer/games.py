@@ -21,7 +21,8 @@ from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.recording import RecordedMatch
 from codea1_env.responses import read_program, read_suite
 from codea1_env.returned import cut
-from codea1_env.rewards import RewardConfig, SuiteTerms
+from codea1_env.reward_terms import SuiteTerms
+from codea1_env.rewards import RewardConfig
 
 Json = dict[str, Any]
 

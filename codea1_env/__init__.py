@@ -15,7 +15,7 @@ from codea1_env.registration import register
 
 if TYPE_CHECKING:
     from codea1_env.arena import Arena, CodeScore, Grade, Match, MatchScore, SuiteScore
-    from codea1_env.book_policies import BookConfig
+    from codea1_env.book_policies import BookConfig, BookPolicy, Shelf, Visit
     from codea1_env.duel import Duel, Status, Verdict
     from codea1_env.environment import env, parallel_env, raw_env
     from codea1_env.errors import (
@@ -39,7 +39,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "codea1_env.arena": ("Arena", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore"),
-    "codea1_env.book_policies": ("BookConfig",),
+    "codea1_env.book_policies": ("BookConfig", "BookPolicy", "Shelf", "Visit"),
     "codea1_env.duel": ("Duel", "Status", "Verdict"),
     "codea1_env.environment": ("env", "parallel_env", "raw_env"),
     "codea1_env.errors": (
@@ -65,6 +65,7 @@ __all__ = [
     "Arena",
     "BookConfig",
     "BookFormatError",
+    "BookPolicy",
     "CodeScore",
     "Codea1Error",
     "ConfigurationError",
@@ -82,6 +83,7 @@ __all__ = [
     "RewardConfig",
     "SandboxError",
     "SandboxUnsafe",
+    "Shelf",
     "Status",
     "SuiteScore",
     "SuiteTerms",
@@ -89,6 +91,7 @@ __all__ = [
     "TesterReward",
     "UnusableReference",
     "Verdict",
+    "Visit",
     "__version__",
     "bundled_problems",
     "env",

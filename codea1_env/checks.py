@@ -39,4 +39,6 @@ def require_bool(name: str, value: object) -> None:
 
 def is_number(value: object) -> bool:
     """Whether the value is a finite int or float, and no bool."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -142,7 +142,9 @@ class TesterBook:
         A smaller `capacity` than the book was saved with takes effect at each question's next attack.
         """
         book = cls(capacity)
-        for number, record in read_lines(path, _HEADER):
+        lines = read_lines(path, _HEADER)
+        next(lines)
+        for number, record in lines:
             if not isinstance(record, dict) or set(record) != {"problem_id", "programs"}:
                 raise bad_line(number, "a question", "be an object with exactly problem_id and programs", record)
             problem_id = unpacked(record["problem_id"], number, "problem_id")

@@ -7,18 +7,28 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import codea1_env
-from codea1_env import Arena, ConfigurationError, LocalSandbox, Match, Problem, RewardConfig, TestCase
+from codea1_env import (
+    Arena,
+    BookConfig,
+    BookFormatError,
+    ConfigurationError,
+    LocalSandbox,
+    Match,
+    MistakeBook,
+    Problem,
+    RewardConfig,
+    TestCase,
+)
 from codea1_env.recording import Recorder, read_recording, replay
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-OWN = ("own_reward",)
+OWN = ("own_reward", "own_book")
 PROBLEM = Problem(
     "double", "Twice x.", "double", "def double(x):\n    return 2 * x\n", golden_tests=(TestCase("double(5)", "10"),)
 )
@@ -34,17 +44,13 @@ accuses the right program."""
 
 
 @pytest.fixture
-def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory outside the clone, with the examples of own classes in it."""
     for name in OWN:
         shutil.copy(EXAMPLES / f"{name}.py", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if name.startswith("own_"):
-            del sys.modules[name]
+    return tmp_path
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -148,13 +154,98 @@ def test_a_reward_that_pays_no_number_is_an_error_and_no_score(name: str, outsid
         arena.play([Match(PROBLEM, CODES[:1], SUITES[:1])])
 
 
-def test_a_preset_takes_and_records_a_reward_of_ones_own(outside: Path) -> None:
+A, B, C = (TestCase(f"f({i})", str(i)) for i in range(3))
+RECENT = BookConfig(policy="own_book:Recent", capacity=2)
+
+
+def recent_book() -> MistakeBook:
+    """A failed at the first visit, B at the second, A again at the third."""
+    book = MistakeBook(RECENT)
+    book.record("p", [], [A])
+    book.record("p", [A], [B])
+    book.record("p", [B, B], [], failed_replays=[A])
+    return book
+
+
+def test_a_policy_of_ones_own_decides_what_is_kept_and_replayed(outside: Path) -> None:
+    book = recent_book()
+    assert book.replay("p", 8) == (A, B)
+    assert book.replay("p", 1) == (A,)
+    book.record("p", [], [C])  # room for two: B failed longest ago
+    assert book.replay("p", 8) == (C, A)
+
+
+def test_a_book_of_ones_own_policy_round_trips_and_names_it(outside: Path) -> None:
+    book = recent_book()
+    book.save("book.jsonl")
+    header = json.loads(Path("book.jsonl").read_text().splitlines()[0])
+    assert header == {"schema": 1, "kind": "mistake_book", "policy": "own_book:Recent"}
+    loaded = MistakeBook.load("book.jsonl", RECENT)
+    assert loaded == book == book.copy()
+    for each in (book, loaded):
+        each.record("p", [], [C])
+    assert loaded == book
+    assert MistakeBook.load("book.jsonl").config.policy == "own_book:Recent"  # imported already
+    with pytest.raises(BookFormatError, match="policy must be that of the configuration, 'counting', got 'own_book"):
+        MistakeBook.load("book.jsonl", BookConfig())
+
+
+def test_a_book_alone_makes_no_module_be_imported(outside: Path) -> None:
+    recent_book().save("book.jsonl")
+    other = Path("book.jsonl").read_text().replace("own_book:", "own_third:")
+    Path("other.jsonl").write_text(other)
+    shutil.copy("own_book.py", "own_third.py")
+    with pytest.raises(BookFormatError, match="must be followed by who names it"):
+        MistakeBook.load("other.jsonl")
+    assert "own_third" not in sys.modules
+    assert MistakeBook.load("other.jsonl", BookConfig(policy="own_third:Recent")).replay("p", 1) == (A,)
+
+
+def test_a_book_of_the_released_rule_is_taken_over_by_a_policy_of_ones_own(outside: Path) -> None:
+    book = MistakeBook()
+    book.record("p", [], [A, A, B])
+    book.save("book.jsonl")
+    assert MistakeBook.load("book.jsonl", RECENT).replay("p", 8) == (A, B)
+
+
+WRONG_POLICIES = """
+from codea1_env import BookPolicy, TestCase
+class Unfinished(BookPolicy): pass
+class Invents(BookPolicy):
+    def replayed(self, shelf, limit, problem_id): return (TestCase("g(1)", "1"),)
+    def visited(self, shelf, visit): shelf.frequencies.update(dict.fromkeys(visit.failures, 1))
+class Below(Invents):
+    def visited(self, shelf, visit): shelf.frequencies.update(dict.fromkeys(visit.failures, -1))
+"""
+
+
+def test_what_is_no_policy_is_refused(outside: Path) -> None:
+    (outside / "own_policies.py").write_text(WRONG_POLICIES)
+    with pytest.raises(ConfigurationError, match="policy must name a class that defines replayed, visited"):
+        MistakeBook(BookConfig(policy="own_policies:Unfinished"))
+    with pytest.raises(ConfigurationError, match="policy must be 'counting' or 'module:Class'"):
+        BookConfig(policy="counted")
+    invents = MistakeBook(BookConfig(policy="own_policies:Invents"))
+    invents.record("p", [], [A])
+    with pytest.raises(ConfigurationError, match="must be at most 8 of the question's tests"):
+        invents.replay("p", 8)
+    with pytest.raises(ConfigurationError, match="must be finite numbers above 0"):
+        MistakeBook(BookConfig(policy="own_policies:Below")).record("p", [], [A])
+
+
+def test_a_preset_takes_and_records_classes_of_ones_own(outside: Path) -> None:
     pytest.importorskip("yaml", reason="the extra `train` is not installed")
     from codea1_env.training.presets import SMOKE, preset_from_dict
 
-    changes: dict[str, Any] = {"reward": {"tester_reward": "own_reward:Reward"}}
+    changes: dict[str, Any] = {
+        "reward": {"tester_reward": "own_reward:Reward"},
+        "book": {"policy": "own_book:Recent", "capacity": 2},
+    }
     preset = preset_from_dict(changes, SMOKE)
     assert preset.to_dict()["reward"]["tester_reward"] == "own_reward:Reward"
+    assert preset.to_dict()["book"]["policy"] == "own_book:Recent"
     assert preset_from_dict(preset.to_dict(), SMOKE) == preset
     with pytest.raises(ConfigurationError, match="no_such_module"):
         preset_from_dict({"reward": {"tester_reward": "no_such_module:Reward"}}, SMOKE)
+    with pytest.raises(ConfigurationError, match="no_such_module"):
+        preset_from_dict({"book": {"policy": "no_such_module:Policy"}}, SMOKE)

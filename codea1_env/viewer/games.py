@@ -33,6 +33,8 @@ MOST_TEST = 1 << 12
 UNKNOWN = "unknown"
 """The status of an assert in a file without verdicts."""
 _TERMS = frozenset(field.name for field in dataclasses.fields(SuiteTerms))
+_MAY_LACK = frozenset(("f_hist", "p_new", "p_hist"))
+"""Terms that are null where nothing was replayed, or no test is valid."""
 _TEST_TEXTS = ("source", "status", "reason", "call", "stated", "expected", "verdict", "returned")
 _STATUSES = frozenset(("kept", "wrong_expected", "duplicate", "raises", "flaky", "rejected", "surplus"))
 _VERDICTS = frozenset((None, "pass", "fail", "error", "timeout", "crash"))
@@ -104,8 +106,13 @@ def _require_suite(suite: Mapping[str, Any]) -> None:
     if suite["terms"] is not None:
         if set(suite["terms"]) != _TERMS:
             raise FormatError(f"terms must be {sorted(_TERMS)}, got {sorted(suite['terms'])!r:.400}")
-        for value in suite["terms"].values():
+        for name, value in suite["terms"].items():
             _require_number(value, or_truth=True)
+            if value is None and name not in _MAY_LACK:
+                raise FormatError(f"the term {name} must be a number, got null")
+        if suite["reward"] is None or suite["terms"]["suite_size"] < 1:
+            got = f"{suite['reward']!r} and {suite['terms']['suite_size']!r}"
+            raise FormatError(f"a suite with terms must have a reward, and a suite_size of at least 1, got {got}")
     for test in suite["tests"]:
         for name in _TEST_TEXTS:
             if not isinstance(test.get(name), str | None):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.book_files import bad_line, packed, read_lines, save_lines, unpacked
+from codea1_env.checks import require_whole
 from codea1_env.duel import Verdict
-from codea1_env.errors import ConfigurationError
 from codea1_env.responses import read_program
 from codea1_env.scores import MatchScore, SuiteScore
 
@@ -53,8 +53,7 @@ class TesterBook:
     def __init__(self, capacity: int = 16) -> None:
         """`capacity`: most programs kept of one question, >= 1; of more, those that were missed least go, older ones
         first. Raises ConfigurationError."""
-        if type(capacity) is not int or capacity < 1:
-            raise ConfigurationError(f"capacity must be an int of at least 1, got {capacity!r}")
+        require_whole("capacity", capacity, 1)
         self._capacity = capacity
         self._misses: dict[str, dict[str, int]] = {}
 

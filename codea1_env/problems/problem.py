@@ -11,10 +11,14 @@ import json
 import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.errors import ProblemFormatError
 from codea1_env.sandbox.protocol import PACKAGES
+
+_require = partial(require, error=ProblemFormatError)
 
 LANGUAGES = ("python",)
 
@@ -158,9 +162,3 @@ def _test_case(pair: object, where: str) -> TestCase:
     _require(is_pair, where, "be a pair of strings [call, expected]", pair)
     assert isinstance(pair, list)
     return TestCase(*pair)
-
-
-def _require(condition: bool, field: str, must: str, got: object) -> None:
-    if not condition:
-        shown = repr(got)
-        raise ProblemFormatError(f"{field} must {must}, got {shown if len(shown) < 200 else shown[:200] + '...'}")

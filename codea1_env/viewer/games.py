@@ -12,11 +12,11 @@ trusted as far as `require_score` has looked.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.book_files import unpacked
+from codea1_env.checks import is_number
 from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.recording import RecordedMatch
 from codea1_env.responses import read_program, read_suite
@@ -129,8 +129,7 @@ def _require_suite(suite: Mapping[str, Any]) -> None:
 
 
 def _require_number(value: object, *, or_truth: bool = False) -> None:
-    is_number = isinstance(value, int | float) and math.isfinite(value) and (or_truth or not isinstance(value, bool))
-    if value is not None and not is_number:
+    if value is not None and not is_number(value) and not (or_truth and isinstance(value, bool)):
         raise FormatError(f"a reward or term must be a number or null, got {value!r:.200}")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from codea1_env.book_policies import BookConfig
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.rewards import RewardConfig
 from codea1_env.training.model_sections import LoraPreset, ModelPreset, PretrainedModel, WarmStartPreset
 from codea1_env.training.options import Options
@@ -305,10 +306,8 @@ def _overrides(file: Path) -> Mapping[str, Any]:
 
 def read_yaml(file: Path, what: str) -> Any:
     """Plain data from a YAML file. Raises ConfigurationError naming `what` it was for."""
-    try:
+    with extra("train", "training needs"):
         import yaml
-    except ImportError as error:
-        raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -19,7 +19,7 @@ from codea1_env.registration import register  # noqa: E402
 
 if TYPE_CHECKING:
     from codea1_env.arena import Arena, CodeScore, Grade, Match, MatchScore, SuiteScore
-    from codea1_env.book_policies import BookConfig
+    from codea1_env.book_policies import BookConfig, BookPolicy, Shelf, Visit
     from codea1_env.duel import Duel, Status, Verdict
     from codea1_env.environment import env, parallel_env, raw_env
     from codea1_env.errors import (
@@ -35,14 +35,15 @@ if TYPE_CHECKING:
     from codea1_env.mistake_book import MistakeBook
     from codea1_env.problems import Problem, TestCase, bundled_problems, read_problems, write_problems
     from codea1_env.responses import read_program, read_suite
-    from codea1_env.rewards import RewardConfig, SuiteTerms
+    from codea1_env.reward_terms import SuiteTerms
+    from codea1_env.rewards import Group, ProgramResult, RewardConfig, TesterReward
     from codea1_env.sandbox import LocalSandbox, open_sandbox
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "codea1_env.arena": ("Arena", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore"),
-    "codea1_env.book_policies": ("BookConfig",),
+    "codea1_env.book_policies": ("BookConfig", "BookPolicy", "Shelf", "Visit"),
     "codea1_env.duel": ("Duel", "Status", "Verdict"),
     "codea1_env.environment": ("env", "parallel_env", "raw_env"),
     "codea1_env.errors": (
@@ -58,7 +59,8 @@ _HOMES = {
     "codea1_env.mistake_book": ("MistakeBook",),
     "codea1_env.problems": ("Problem", "TestCase", "bundled_problems", "read_problems", "write_problems"),
     "codea1_env.responses": ("read_program", "read_suite"),
-    "codea1_env.rewards": ("RewardConfig", "SuiteTerms"),
+    "codea1_env.reward_terms": ("SuiteTerms",),
+    "codea1_env.rewards": ("Group", "ProgramResult", "RewardConfig", "TesterReward"),
     "codea1_env.sandbox": ("LocalSandbox", "open_sandbox"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -67,27 +69,33 @@ __all__ = [
     "Arena",
     "BookConfig",
     "BookFormatError",
+    "BookPolicy",
     "CodeScore",
     "Codea1Error",
     "ConfigurationError",
     "Duel",
     "FormatError",
     "Grade",
+    "Group",
     "LocalSandbox",
     "Match",
     "MatchScore",
     "MistakeBook",
     "Problem",
     "ProblemFormatError",
+    "ProgramResult",
     "RewardConfig",
     "SandboxError",
     "SandboxUnsafe",
+    "Shelf",
     "Status",
     "SuiteScore",
     "SuiteTerms",
     "TestCase",
+    "TesterReward",
     "UnusableReference",
     "Verdict",
+    "Visit",
     "__version__",
     "bundled_problems",
     "env",

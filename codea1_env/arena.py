@@ -73,6 +73,7 @@ class Arena:
                 raise ConfigurationError(f"{name} must be {needed}, got {got!r}")
         self._on_score = on_score
         self.config = config or RewardConfig()
+        _ = self.config.reward  # a reward of one's own that cannot be loaded is known before anything runs
         self.book = book if book is not None else MistakeBook()
         self._sandbox = sandbox
         self._judge = Judge(sandbox, tolerance, execution_cache_mb=execution_cache_mb)
@@ -159,12 +160,12 @@ class Arena:
 
     def _golden(self, problem: Problem, config: RewardConfig) -> tuple[Expectation, ...]:
         """The golden tests, where the reward or the oracle asks for them. Raises ConfigurationError."""
-        if config.tester_reward != "cure" and config.oracle != "golden":
+        if not config.runs_golden and config.oracle != "golden":
             return ()
         if not problem.golden_tests:
             raise ConfigurationError(
-                f"every problem must have golden tests where tester_reward is 'cure' or oracle is 'golden': they "
-                f"decide what is right; got none for {problem.problem_id!r}"
+                f"every problem must have golden tests where tester_reward is {config.tester_reward!r} and oracle is "
+                f"{config.oracle!r}: they decide what is right; got none for {problem.problem_id!r}"
             )
         known = self._read_cases([(problem, case) for case in problem.golden_tests])
         return tuple(_trusted(problem, case, known) for case in problem.golden_tests)

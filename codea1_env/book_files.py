@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,23 @@ def save_lines(path: str | os.PathLike[str], header: Header, records: Iterable[M
             file.write(json.dumps(line).encode("ascii") + b"\n")
 
 
-def read_lines(path: str | os.PathLike[str], header: Header) -> Iterator[tuple[int, Any]]:
-    """The records under the header, each with its line's number. Raises BookFormatError, and OSError."""
+def read_lines(
+    path: str | os.PathLike[str], header: Header, optional: Collection[str] = ()
+) -> Iterator[tuple[int, Any]]:
+    """The header, then the records under it, each with its line's number. Raises BookFormatError, and OSError.
+
+    `optional`: what the header may say beside `header`.
+    """
     with Path(path).open("rb") as file:
         for number, line in enumerate(file, 1):
             record = _record(line, number)
-            if number > 1:
-                yield number, record
-            elif json.dumps(record, sort_keys=True) != json.dumps(header, sort_keys=True):
-                raise bad_line(1, "the header", f"be {json.dumps(header)}", record)
+            if number == 1:
+                known = record
+                if isinstance(record, dict):
+                    known = {key: value for key, value in record.items() if key not in optional}
+                if json.dumps(known, sort_keys=True) != json.dumps(header, sort_keys=True):
+                    raise bad_line(1, "the header", f"be {json.dumps(header)}", record)
+            yield number, record
         if file.tell() == 0:
             raise bad_line(1, "the header", f"be {json.dumps(header)}", "an empty file")
 

@@ -17,10 +17,10 @@ from codea1_env.duel import Duel, JudgedReplay, Verdict
 from codea1_env.judge import Expectation, Trial, TrialResult
 from codea1_env.problems.problem import TestCase
 from codea1_env.responses import nonprintable_share
-from codea1_env.rewards import RewardConfig, coder_reward, suite_terms
+from codea1_env.rewards import Group, RewardConfig
 from codea1_env.schedule import Turn, turn
 from codea1_env.scores import CodeScore, Match, MatchScore, SuiteScore
-from codea1_env.tester_rewards import Group, best_solution, suite_reward, union_reward
+from codea1_env.tester_rewards import best_solution, own_reward, suite_reward, union_reward
 from codea1_env.validation import ValidatedTest
 
 Found = TypeVar("Found")
@@ -106,7 +106,7 @@ def comparisons(bout: Bout, turns: Sequence[ProgramTurns], config: RewardConfig)
         tried += zip(map(_counting, suites if config.runs_union else row), asked, strict=True)
         if config.runs_stated:
             tried += zip(map(_as_written, suites), ran.suites, strict=True)
-        if config.tester_reward == "cure":
+        if config.runs_golden:
             tried.append((bout.golden, ran.golden))
         found += [Comparison(Trial(bout.match.problem, source, tests), one) for tests, one in tried]
     return found
@@ -123,7 +123,7 @@ def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> 
     groups = iter(_groups(bout, tried, config)) if config.runs_union else None
     rows = [[(duel, next(groups) if groups else None) for duel in row] for row in duels]
     rewards = _coder_rewards(rows, tried, config)
-    if config.tester_reward == "skill":
+    if config.reward.asks_best:
         best = best_solution([outcome.executes for outcome in tried], rewards)
         rows = [[(duel, group and dataclasses.replace(group, best=best)) for duel, group in row] for row in rows]
     return MatchScore(
@@ -158,7 +158,7 @@ def _take(
     replays = zip(bout.replays, first.verdicts, strict=True)
     suites = [next(results) for _ in range(everything if config.runs_union else len(row))]
     as_written = tuple(next(results).verdicts for _ in range(everything if config.runs_stated else 0))
-    golden = next(results).verdicts if config.tester_reward == "cure" else ()
+    golden = next(results).verdicts if config.runs_golden else ()
     return _Tried(
         first.executes,
         tuple(JudgedReplay(replay.case, verdict) for replay, verdict in replays),
@@ -189,7 +189,7 @@ def _duels(bout: Bout, place: int, tried: _Tried, start: int) -> list[Duel]:
 
 def _groups(bout: Bout, tried: Sequence[_Tried], config: RewardConfig) -> list[Group]:
     """What every suite came to on every solution."""
-    right = tuple(outcome.is_right for outcome in tried) if config.tester_reward == "cure" else ()
+    right = tuple(outcome.is_right for outcome in tried) if config.runs_golden else ()
     return [
         Group(
             tuple(_placed(suite, outcome.suites[index]) for outcome in tried),
@@ -203,10 +203,11 @@ def _groups(bout: Bout, tried: Sequence[_Tried], config: RewardConfig) -> list[G
 def _coder_rewards(
     rows: Sequence[Sequence[tuple[Duel, Group | None]]], tried: Sequence[_Tried], config: RewardConfig
 ) -> list[float]:
-    if config.coder_tests == "own" and config.tester_reward != "skill":
-        own = [coder_reward([suite_terms(duel, config) for duel, _ in row]) for row in rows]
-        assert None not in own  # whoever comes here has results
-        return [reward or 0.0 for reward in own]
+    if not config.judges_by_union:
+        return [
+            own_reward(outcome.executes, outcome.replays, [duel for duel, _ in row], config)
+            for row, outcome in zip(rows, tried, strict=True)
+        ]
     suites = [(duel, group) for row in rows for duel, group in row if group is not None]
     return [union_reward(j, outcome.executes, outcome.replays, suites, config) for j, outcome in enumerate(tried)]
 

@@ -9,8 +9,8 @@ from codea1_env.doctor import KNOWN_BACKENDS, as_json, as_text, examine
 from codea1_env.terminal import Progress
 
 DESCRIPTION = (
-    "For each sandbox backend: every guarantee, active or not and why, and eleven attacks of our own with what they came "
-    "to. Exit code 1 when the default backend is not safe: a required layer is missing, or an attack succeeded."
+    "For each sandbox backend: every guarantee, active or not and why, and eleven attacks of our own with what they "
+    "came to. Exit code 1 when the default backend is not safe: a required layer is missing, or an attack succeeded."
 )
 EXAMPLES = """\
 examples:

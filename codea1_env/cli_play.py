@@ -34,7 +34,8 @@ from codea1_env.players.human import RULE_COLUMNS
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.recorded import write_score
 from codea1_env.responses import read_program
-from codea1_env.rewards import RewardConfig, SuiteTerms
+from codea1_env.reward_terms import SuiteTerms
+from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import BACKENDS, open_sandbox
 from codea1_env.scores import Match
 from codea1_env.terminal import Painter, columns_of, printable

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from codea1_env.cli_common import require_file, say
 from codea1_env.recording import Replayed, read_recording, replay
+from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import BACKENDS, open_sandbox
 from codea1_env.terminal import Progress
 
@@ -31,12 +32,16 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_replay)
     parser.add_argument("input", metavar="GAMES.jsonl", type=Path, help="what codea1_env.recording.Recorder wrote")
     parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+    parser.add_argument("--tester-reward", metavar="MODULE:CLASS", help="the tester reward of your own by which "
+                        "recorded matches were scored; a recording alone makes no module be imported")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="a line for each match: line, problem_id, same, recorded, "
                         "now")  # fmt: skip
 
 
 def _replay(options: argparse.Namespace) -> int:
     require_file("the recording", options.input)
+    if options.tester_reward is not None:
+        _ = RewardConfig(tester_reward=options.tester_reward).reward
     compared = unscored = different = 0
     kilobytes = options.input.stat().st_size / 1e3
     with (

@@ -14,7 +14,7 @@ from codea1_env.cli_common import claim, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards import TESTER_REWARDS, RewardConfig
 from codea1_env.sandbox import BACKENDS
 from codea1_env.scoring import ScoringPlan, score_lines
 from codea1_env.terminal import Progress
@@ -46,8 +46,9 @@ def add_score(parser: argparse.ArgumentParser) -> None:
                         f"in [0, 1] (paper and default: {default.alpha})")  # fmt: skip
     parser.add_argument("--suite-size", metavar="K", type=int, default=default.suite_size,
                         help=f"asserts that a suite should hold (paper and default: {default.suite_size})")  # fmt: skip
-    parser.add_argument("--tester-reward", choices=("code-a1", "utrl", "cure", "skill"), default=default.tester_reward,
-                        help="what a suite is paid, see docs/options.md (default: code-a1)")  # fmt: skip
+    parser.add_argument("--tester-reward", metavar="NAME", default=default.tester_reward, help="what a suite is paid: "
+                        f"{', '.join(TESTER_REWARDS)}, or MODULE:CLASS of your own, see docs/options.md (default: "
+                        f"{default.tester_reward})")  # fmt: skip
     parser.add_argument("--coder-tests", choices=("own", "union"), default=default.coder_tests, help="judge a program "
                         "by its own suites, or by all of its question (paper and default: own)")  # fmt: skip
     parser.add_argument("--oracle", choices=("reference", "golden", "majority", "dual"), default=default.oracle,
@@ -85,6 +86,7 @@ def _score(options: argparse.Namespace) -> int:
         coder_tests=options.coder_tests,
         oracle=options.oracle,
     )
+    _ = config.reward  # one that cannot be loaded is an error of the command's, not of each line
     plan = ScoringPlan(
         config,
         options.sandbox,

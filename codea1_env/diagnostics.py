@@ -15,7 +15,8 @@ import numpy as np
 
 from codea1_env.duel import JudgedTest, Status, Verdict
 from codea1_env.pure_expressions import Reason
-from codea1_env.rewards import RewardConfig, SuiteTerms, effective_alpha
+from codea1_env.reward_terms import SuiteTerms
+from codea1_env.rewards import RewardConfig
 from codea1_env.scores import MatchScore, SuiteScore
 
 SAME = 1e-8
@@ -129,24 +130,18 @@ class _Parts:
 
 
 def _parts(terms: SuiteTerms, config: RewardConfig) -> _Parts:
-    if config.tester_reward == "cure":
-        return _Parts(0.0, terms.reward, 0.0)
-    is_paid = terms.executes or config.tester_reward != "code-a1"
-    validity, adversarial = terms.alpha * terms.validity * is_paid, (1 - terms.alpha) * terms.adversarial * is_paid
-    return _Parts(validity, adversarial, validity + adversarial - terms.reward)
+    parts = config.reward.parts(terms)
+    return _Parts(parts.validity, parts.adversarial, parts.total - terms.reward)
 
 
 def _weight_left(row: Sequence[SuiteScore], config: RewardConfig) -> float | None:
-    if config.tester_reward == "cure":
-        return None
     terms = row[0].terms
     assert terms is not None  # only scored suites come here
-    is_code_a1 = config.tester_reward == "code-a1"
-    return effective_alpha(terms.alpha, is_code_a1 and terms.f_hist is not None)
+    return config.reward.effective_alpha(terms)
 
 
 def _validity_share(row: Sequence[SuiteScore], config: RewardConfig) -> float | None:
-    if config.tester_reward == "cure":
+    if not config.reward.weighs_validity:
         return None
     parts = [_parts(suite.terms, config) for suite in row if suite.terms is not None]
     validity = np.array([part.validity for part in parts])  # (suites,)

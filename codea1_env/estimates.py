@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-try:
+from codea1_env.extras import extra
+
+with extra("solve", "interval estimates need"):
     from scipy.stats import t
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("interval estimates need the extra `solve`: pip install 'codea1-env[solve]'") from error
 
 RESAMPLES = 10_000
 

@@ -1,6 +1,7 @@
 """The Mistake Book: per question, the tests that solutions failed, with how often; replayed on later solutions.
 
-What enters, leaves and is replayed follows a `BookConfig` (`book_policies.py`), by default the released code's rule.
+What enters, leaves and is replayed follows a `BookConfig` (`book_policies.py`), by default the released code's rule; a
+file says whose policy its numbers are of.
 Does not promise a bounded size unless that asks for one, and does not lock: one owner at a time. Nothing in it is
 evaluated here: a test is two texts, kept exactly as they came.
 """
@@ -10,13 +11,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.book_files import bad_line, packed, read_lines, save_lines, unpacked
-from codea1_env.book_policies import BookConfig, RatedTest, Shelf, Visit, replayed, visited
+from codea1_env.book_policies import BOOK_POLICIES, BookConfig, RatedTest, Shelf, Visit
+from codea1_env.checks import is_number, require
+from codea1_env.class_paths import is_class_path, is_imported
 from codea1_env.problems.problem import TestCase
 
 _HEADER = {"schema": 1, "kind": "mistake_book"}
+_POLICY = "policy"
+"""In the header: the `module:Class` of a policy that is not one of `BOOK_POLICIES`, whose files are the same."""
 _RELEASED = BookConfig()
 
 
@@ -31,6 +37,7 @@ class MistakeBook:
     __hash__ = None  # type: ignore[assignment]  # changes
 
     def __init__(self, config: BookConfig = _RELEASED) -> None:
+        _ = config.rule  # one that cannot be loaded is an error here, and not rounds later
         self._config = config
         self._shelves: dict[str, Shelf] = {}
 
@@ -43,7 +50,17 @@ class MistakeBook:
         """The tests of a question to replay, at most `limit`; by default the most frequent, of equally frequent ones
         those inserted first. Until the next visit every answer is the same."""
         shelf = self._shelves.get(problem_id)
-        return () if shelf is None else replayed(shelf, limit, problem_id, self._config)
+        if shelf is None or limit <= 0:
+            return ()
+        chosen = self._config.rule.replayed(shelf, limit, problem_id)
+        is_kept = len(chosen) <= limit and all(case in shelf.frequencies for case in chosen)
+        require(
+            is_kept,
+            f"what the book's policy {self._config.policy!r} replays",
+            f"be at most {limit} of the question's tests",
+            chosen,
+        )
+        return chosen
 
     def record(
         self,
@@ -61,7 +78,12 @@ class MistakeBook:
         `rated` are for rules that ask for them (`BookConfig`).
         """
         shelf = self._shelves.setdefault(problem_id, Shelf())
-        visited(shelf, Visit(passes, failures, failed_replays, rated), self._config)
+        self._config.rule.visited(shelf, Visit(passes, failures, failed_replays, rated))
+        for case in [case for case in shelf.qualities if case not in shelf.frequencies]:
+            del shelf.qualities[case]
+        numbers = [*shelf.frequencies.values(), *shelf.qualities.values()]
+        is_sound = all(is_number(each) and each > 0 for each in numbers)
+        require(is_sound, f"what the book's policy {self._config.policy!r} keeps", "be finite numbers above 0", numbers)
         if not shelf.frequencies:
             del self._shelves[problem_id]
 
@@ -105,23 +127,64 @@ class MistakeBook:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the book: JSON lines, a header, then a line per question; whole or not at all. Raises OSError."""
-        save_lines(path, _HEADER, (_line(name, shelf) for name, shelf in self._shelves.items()))
+        own = {} if self._config.policy in BOOK_POLICIES else {_POLICY: self._config.policy}
+        save_lines(path, _HEADER | own, (_line(name, shelf) for name, shelf in self._shelves.items()))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], config: BookConfig = _RELEASED) -> MistakeBook:
+    def load(cls, path: str | os.PathLike[str], config: BookConfig | None = None) -> MistakeBook:
         """Read what `save` wrote. Raises BookFormatError with the line's number, and OSError.
 
-        `config`: the rule to follow from now on; it is not in the file. A book of a rule that ages needs one that does.
+        `config`: the rule to follow from now on; of it, the file holds only whose policy its numbers are of. A book of
+        a rule that ages needs one that does; a book of somebody's own policy needs that policy, and unless its module
+        is imported already it must be named here: a file makes no module be imported.
         """
+        saved = _read(path)
+        if config is None:
+            config = BookConfig(policy=saved.policy or _RELEASED.policy)
+            if saved.policy and not is_imported(saved.policy):
+                must = f"be followed by who names it: MistakeBook.load(path, BookConfig(policy={saved.policy!r}))"
+                raise bad_line(1, _POLICY, must, saved.policy)
+        if saved.policy and saved.policy != config.policy:
+            raise bad_line(1, _POLICY, f"be that of the configuration, {config.policy!r}", saved.policy)
+        _check(saved, config.rule.whole_frequencies, config.rule.most_quality)
         book = cls(config)
-        for number, record in read_lines(path, _HEADER):
-            if not isinstance(record, dict) or set(record) - {"visits"} != {"problem_id", "tests"}:
-                raise bad_line(number, "a question", "be an object with exactly problem_id and tests", record)
-            problem_id = unpacked(record["problem_id"], number, "problem_id")
-            if problem_id in book._shelves:
-                raise bad_line(number, "problem_id", "occur once in the file", problem_id)
-            book._shelves[problem_id] = _shelf(record, number, config)
+        book._shelves = saved.shelves
         return book
+
+
+@dataclass(frozen=True, slots=True)
+class SavedBook:
+    """What a file holds, whatever rule it follows."""
+
+    policy: str
+    """`module:Class` of somebody's own policy; empty where it is one that comes along."""
+    shelves: dict[str, Shelf]
+    """By question."""
+
+
+def read_book(path: str | os.PathLike[str]) -> SavedBook:
+    """Read a book as numbers, without its policy. Raises BookFormatError with the line's number, and OSError."""
+    saved = _read(path)
+    _check(saved, whole_frequencies=False, most_quality=math.inf)
+    return saved
+
+
+def _read(path: str | os.PathLike[str]) -> SavedBook:
+    """Likewise, whatever stands for its numbers."""
+    lines = read_lines(path, _HEADER, (_POLICY,))
+    _, header = next(lines)
+    policy = header.get(_POLICY, "")
+    if policy != "" and not is_class_path(policy):
+        raise bad_line(1, _POLICY, "be module:Class", policy)
+    shelves: dict[str, Shelf] = {}
+    for number, record in lines:
+        if not isinstance(record, dict) or set(record) - {"visits"} != {"problem_id", "tests"}:
+            raise bad_line(number, "a question", "be an object with exactly problem_id and tests", record)
+        problem_id = unpacked(record["problem_id"], number, "problem_id")
+        if problem_id in shelves:
+            raise bad_line(number, "problem_id", "occur once in the file", problem_id)
+        shelves[problem_id] = _shelf(record, number)
+    return SavedBook(policy, shelves)
 
 
 def _same(one: Shelf, other: Shelf) -> bool:
@@ -138,7 +201,7 @@ def _line(problem_id: str, shelf: Shelf) -> dict[str, object]:
     return record | {"visits": shelf.visits} if shelf.visits else record
 
 
-def _shelf(record: dict[str, Any], number: int, config: BookConfig) -> Shelf:
+def _shelf(record: dict[str, Any], number: int) -> Shelf:
     """One question's line. Raises BookFormatError."""
     tests, visits = record["tests"], record.get("visits", 0)
     if not isinstance(tests, list) or not tests:
@@ -151,15 +214,23 @@ def _shelf(record: dict[str, Any], number: int, config: BookConfig) -> Shelf:
         if not isinstance(test, list) or len(test) not in (3, 4):
             raise bad_line(number, where, "be [call, expected, frequency]", test)
         case = TestCase(unpacked(test[0], number, f"{where}[0]"), unpacked(test[1], number, f"{where}[1]"))
-        if config.decay == 1 and (type(test[2]) is not int or test[2] < 1):
-            raise bad_line(number, f"{where}[2]", "be an integer of at least 1", test[2])
-        if type(test[2]) not in (int, float) or not 0 < test[2] < math.inf:
-            raise bad_line(number, f"{where}[2]", "be a number above 0", test[2])
         if case in shelf.frequencies:
             raise bad_line(number, where, "occur once in its question", test)
         shelf.frequencies[case] = test[2]
         if len(test) == 4:
-            if type(test[3]) not in (int, float) or not 0 < test[3] <= 1:
-                raise bad_line(number, f"{where}[3]", "be a number in (0, 1]", test[3])
             shelf.qualities[case] = test[3]
     return shelf
+
+
+def _check(saved: SavedBook, whole_frequencies: bool, most_quality: float) -> None:
+    """Whether the numbers are such as a policy keeps. Raises BookFormatError."""
+    for number, shelf in enumerate(saved.shelves.values(), 2):  # a line each, under the header
+        for index, (case, frequency) in enumerate(shelf.frequencies.items()):
+            where = f"tests[{index}]"
+            if whole_frequencies and (type(frequency) is not int or frequency < 1):
+                raise bad_line(number, f"{where}[2]", "be an integer of at least 1", frequency)
+            if not is_number(frequency) or frequency <= 0:
+                raise bad_line(number, f"{where}[2]", "be a number above 0", frequency)
+            quality = shelf.qualities.get(case, 1)
+            if not is_number(quality) or not 0 < quality <= most_quality:
+                raise bad_line(number, f"{where}[3]", f"be a number in (0, {most_quality:g}]", quality)

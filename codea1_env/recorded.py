@@ -15,14 +15,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 from typing import Any
 
 from codea1_env.arena import Match, MatchScore, SuiteScore
 from codea1_env.book_files import packed
+from codea1_env.checks import require
 from codea1_env.errors import FormatError
 from codea1_env.problems.problem import Problem
 from codea1_env.rewards import RewardConfig
 from codea1_env.tester_rewards import per_test_rewards
+
+_require = partial(require, error=FormatError)
 
 SCHEMA = 1
 _PROBLEM_FIELDS = ("problem_id", "question", "entry_point", "reference_solution")
@@ -136,9 +140,3 @@ def _line(record: dict[str, Any]) -> bytes:
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _require(condition: bool, field: str, must: str, got: object) -> None:
-    if not condition:
-        shown = repr(got)
-        raise FormatError(f"{field} must {must}, got {shown if len(shown) < 200 else shown[:200] + '...'}")

@@ -25,12 +25,13 @@ from typing import Any, BinaryIO
 import codea1_env
 from codea1_env.arena import Arena
 from codea1_env.book_files import packed, unpacked
+from codea1_env.class_paths import is_imported
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems.problem import Problem, TestCase
 from codea1_env.recorded import detailed_score
 from codea1_env.returned import cut
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards import TESTER_REWARDS, RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.scores import Match, MatchScore
 from codea1_env.whole_files import claimed
@@ -170,7 +171,17 @@ def replay(matches: Iterator[RecordedMatch] | Sequence[RecordedMatch], sandbox: 
 
 
 def score_again(recorded: RecordedMatch, sandbox: Sandbox) -> MatchScore:
-    """Play a match by itself, with the book's tests of its time; no rewards where infrastructure fails now."""
+    """Play a match by itself, with the book's tests of its time; no rewards where infrastructure fails now.
+
+    A recording makes no module be imported: raises ConfigurationError where the tester reward that it names is one of
+    somebody's own and its module is not imported yet.
+    """
+    named = recorded.config.tester_reward
+    if named not in TESTER_REWARDS and not is_imported(named):
+        raise ConfigurationError(
+            f"line {recorded.number}: a tester reward of one's own must be imported before its matches are played "
+            f"again, got {named!r}; codea1 replay --tester-reward {named} does so, if you trust it"
+        )
     book = MistakeBook()
     book.record(recorded.match.problem.problem_id, (), recorded.replays)
     (score,) = Arena(sandbox, recorded.config, book).play([recorded.match], update_book=False)

@@ -1,25 +1,45 @@
-"""Duels -> rewards of both seats: the formulas of Code-A1 (arXiv 2603.15611), every number of them visible. Pure.
+"""Which rewards are chosen (`RewardConfig`), what an object that pays them answers (`TesterReward`), a duel's terms.
 
-Does not promise a reward where infrastructure failed: such a duel has none, and neither has the program it was about.
+The formulas stand in `reward_terms.py`, the four rewards in `tester_rewards.py`. Pure. Does not promise a reward where
+infrastructure failed: such a duel has none, and neither has the program it was about.
 """
 
 from __future__ import annotations
 
+import abc
 import dataclasses
-import math
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
-from codea1_env.duel import Duel, JudgedTest, Status, Verdict
-from codea1_env.errors import ConfigurationError
+from codea1_env.checks import is_number, require, require_bool, require_choice, require_whole
+from codea1_env.class_paths import is_class_path, load_class
+from codea1_env.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
 from codea1_env.grammar import Fidelity
+from codea1_env.reward_terms import (
+    Parts,
+    SuiteTerms,
+    count,
+    effective_alpha,
+    mean_share,
+    share_failed,
+    share_passed,
+    terms_of,
+    weighed,
+)
 
-TesterReward: TypeAlias = Literal["code-a1", "utrl", "cure", "skill"]
 CoderTests: TypeAlias = Literal["own", "union"]
 OracleMode: TypeAlias = Literal["reference", "golden", "majority", "dual"]
 
-_INVALID = frozenset((Status.WRONG_EXPECTED, Status.DUPLICATE, Status.RAISES, Status.FLAKY, Status.REJECTED))
+TESTER_REWARDS: Mapping[str, str] = {
+    "code-a1": "codea1_env.tester_rewards:CodeA1",
+    "utrl": "codea1_env.tester_rewards:UTRL",
+    "cure": "codea1_env.tester_rewards:CURE",
+    "skill": "codea1_env.tester_rewards:Skill",
+}
+"""The tester rewards that come along, by name; one of your own is named by its `module:Class`."""
+_NEED_UNION = ("runs_stated", "runs_golden", "asks_best", "judges_by_union")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +56,9 @@ class RewardConfig:
     """`strict`: the first K asserts count, `==` only. `paper`: all asserts count, as in the released code."""
     correct_outputs: bool = True
     """Run a test that states a wrong value with the reference's value instead, as the released code does."""
-    tester_reward: TesterReward = "code-a1"
-    """What a suite is paid: see `tester_rewards.py`. All but `code-a1` run every suite on all N solutions; `skill`
-    changes the coder's reward, too."""
+    tester_reward: str = "code-a1"
+    """What a suite is paid: `code-a1`, `utrl`, `cure` or `skill` (`tester_rewards.py`), or `module:Class`, a subclass
+    of `TesterReward` of your own. It is imported by who pays (`reward`), not by who reads or shows a configuration."""
     coder_tests: CoderTests = "own"
     """`own`: a solution is judged by the suites written against it (paper). `union`: by all suites of its question."""
     utrl_tau: int = 12
@@ -48,73 +68,139 @@ class RewardConfig:
     question's golden tests; `majority`: most of its solutions; `dual`: the consensus of solutions and tests."""
 
     def __post_init__(self) -> None:
-        _require(_is_number(self.alpha) and 0 <= self.alpha <= 1, "alpha", "be in [0, 1]", self.alpha)
+        require(is_number(self.alpha) and 0 <= self.alpha <= 1, "alpha", "be in [0, 1]", self.alpha)
         for name, least in (("suite_size", 1), ("replay_limit", 0), ("utrl_tau", 1)):
-            value = getattr(self, name)
-            _require(type(value) is int and value >= least, name, f"be an int of at least {least}", value)
-        for name, choices in (
-            ("fidelity", ("strict", "paper")),
-            ("tester_reward", ("code-a1", "utrl", "cure", "skill")),
-            ("coder_tests", ("own", "union")),
-            ("oracle", ("reference", "golden", "majority", "dual")),
-        ):
-            value = getattr(self, name)
-            is_choice = isinstance(value, str) and value in choices
-            _require(is_choice, name, f"be {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}", value)
-        _require(type(self.correct_outputs) is bool, "correct_outputs", "be True or False", self.correct_outputs)
+            require_whole(name, getattr(self, name), least)
+        require_choice("fidelity", self.fidelity, ("strict", "paper"))
+        require_choice("coder_tests", self.coder_tests, ("own", "union"))
+        require_choice("oracle", self.oracle, ("reference", "golden", "majority", "dual"))
+        is_named = isinstance(self.tester_reward, str) and self.tester_reward in TESTER_REWARDS
+        must = f"be {', '.join(map(repr, TESTER_REWARDS))} or 'module:Class' of one of your own"
+        require(is_named or is_class_path(self.tester_reward), "tester_reward", must, self.tester_reward)
+        require_bool("correct_outputs", self.correct_outputs)
+
+    @property
+    def reward(self) -> TesterReward:
+        """The object that pays. Raises ConfigurationError where `tester_reward` names no such class."""
+        return _made(self)
 
     @property
     def runs_union(self) -> bool:
         """Every suite of a question runs on all its solutions."""
-        return self.coder_tests == "union" or self.tester_reward != "code-a1"
+        return self.coder_tests == "union" or self.reward.runs_union
+
+    @property
+    def runs_stated(self) -> bool:
+        """Tests run as written, too, also where they state a wrong value."""
+        return self.reward.runs_stated
+
+    @property
+    def runs_golden(self) -> bool:
+        """The question's golden tests run on every solution."""
+        return self.reward.runs_golden
+
+    @property
+    def judges_by_union(self) -> bool:
+        """A solution is paid by all suites of its question, not by those written against it alone."""
+        return self.coder_tests == "union" or self.reward.judges_by_union
 
     @property
     def by_reference(self) -> RewardConfig:
         """The same numbers where seats are measured: the reference decides, each suite on its own program."""
         return dataclasses.replace(self, oracle="reference", tester_reward="code-a1", coder_tests="own")
 
-    @property
-    def runs_stated(self) -> bool:
-        """Tests run as written, too, also where they state a wrong value."""
-        return self.tester_reward in ("cure", "skill")
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What the tests of one suite came to on all N solutions of its question; empty where it ran on its own only."""
+
+    verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
+    """`[solution][test]`, tests as in the suite's duel; None where a test does not count and was not run."""
+    as_written: tuple[tuple[bool, ...], ...] = ()
+    """`[solution][test]`: whether the solution passes the test with the value that it states (`runs_stated`)."""
+    right: tuple[bool, ...] = ()
+    """`[solution]`: it passes all golden tests of the question (`runs_golden`)."""
+    best: int | None = None
+    """The first of the solutions that load and have the highest reward (`asks_best`); None: none loads."""
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteTerms:
-    """Every number of one duel's reward, by the names of Code-A1; what others put in: `tester_rewards.py`."""
+class ProgramResult:
+    """What one solution came to, for its own reward."""
 
     executes: bool
-    """The solution loads within its limits and defines a callable entry point."""
-    v: int
-    """Tests that count as valid: kept, and corrected ones where outputs are corrected."""
-    invalid: int
-    """Asserts that state a wrong value, repeat a call, raise or are flaky on the reference, or break the grammar."""
-    suite_size: int
-    """K."""
-    alpha: float
-    """Weight of validity, as configured; `effective_alpha` says what group normalisation makes of it."""
-    passed: int
-    """Of the v tests, those that the solution passes."""
-    validity: float
-    """R_val, in [0, 1]."""
-    f_new: float
-    """Valid tests among the first K asserts that the solution fails, over K, in [0, 1]."""
-    f_hist: float | None
-    """Share of the replayed tests that the solution fails; None where nothing was replayed."""
-    adversarial: float
-    """R_adv, in [0, 1]."""
-    nonprintable: float
-    """Share of non-printable characters in the tester's response, in [0, 1]: the penalty."""
-    p_new: float | None
-    """passed / v; None where v = 0."""
-    p_hist: float | None
-    """1 - f_hist; None where nothing was replayed."""
-    reward: float
-    """R_T, in [-1, 1]."""
+    replays: Sequence[JudgedReplay]
+    suites: Sequence[Sequence[Verdict | None]]
+    """Verdicts on the valid tests of every suite that judges it: its own, or all of its question."""
+
+
+class TesterReward(abc.ABC):
+    """What a suite, its tests and a program are paid. Subclass it for a reward of your own and name it `module:Class`.
+
+    The class attributes say what must be run. They hold for every match that is scored: what is run on a program
+    follows from the texts and the configuration, never from a verdict. One object serves a whole run and keeps nothing.
+    """
+
+    runs_union: ClassVar[bool] = False
+    """Every suite runs on all solutions of its question, and `Group.verdicts` is there. The following need it."""
+    runs_stated: ClassVar[bool] = False
+    """Tests run as written, too, also where they state a wrong value: `Group.as_written`."""
+    runs_golden: ClassVar[bool] = False
+    """The question's golden tests run on every solution: `Group.right`. Every problem must have some."""
+    asks_best: ClassVar[bool] = False
+    """The question's best solution is named: `Group.best`."""
+    judges_by_union: ClassVar[bool] = False
+    """A solution is paid by all suites of its question, whatever `RewardConfig.coder_tests` says."""
+    weighs_validity: ClassVar[bool] = False
+    """`suite` returns terms that say how validity is weighed: reward = alpha validity + (1 - alpha) adversarial, less a
+    penalty."""
+
+    def __init__(self, config: RewardConfig) -> None:
+        self.config = config
+
+    @abc.abstractmethod
+    def suite(self, duel: Duel, terms: SuiteTerms, group: Group) -> SuiteTerms:
+        """What a suite earns, in [-1, 1]. `terms`: those of Code-A1; return them with `reward` replaced, and with
+        `validity`, `adversarial` and `alpha` where the method has its own."""
+
+    def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
+        """What each assert of `duel.tests` earns, such that K of them earn their mean; `terms`: as `suite` returned
+        them. Unless a subclass knows better, each has the suite's reward."""
+        return [terms.reward] * len(duel.tests)
+
+    def program(self, result: ProgramResult) -> float:
+        """What a solution earns, in [-1, 1]: the mean, over its suites, of the share of their tests that it passes."""
+        f_hist = share_failed(result.replays)
+        p_hist = None if f_hist is None else 1 - f_hist
+        return mean_share(
+            share_passed(p_hist, sum(verdict is Verdict.PASS for verdict in suite) / len(suite) if suite else None)
+            for suite in result.suites
+        )
+
+    def parts(self, terms: SuiteTerms) -> Parts:
+        """What of a suite's reward is paid for validity, and what beside it; all beside it where that is not said."""
+        if not self.weighs_validity:
+            return Parts(0.0, terms.reward)
+        return weighed(terms.alpha, terms.validity, terms.adversarial)
+
+    def effective_alpha(self, terms: SuiteTerms) -> float | None:
+        """The weight of validity that is left after normalisation in groups; None where the reward has none."""
+        return terms.alpha if self.weighs_validity else None
+
+
+@functools.lru_cache(maxsize=256)
+def _made(config: RewardConfig) -> TesterReward:
+    path = TESTER_REWARDS.get(config.tester_reward, config.tester_reward)
+    found = load_class(path, TesterReward, "tester_reward")  # type: ignore[type-abstract]  # load_class refuses those
+    for name in ("runs_union", "weighs_validity", *_NEED_UNION):
+        require_bool(f"{path}.{name}", getattr(found, name))
+    rest = [name for name in _NEED_UNION if getattr(found, name)]
+    require(found.runs_union or not rest, f"{path}.runs_union", f"be True with {', '.join(rest)}", False)
+    return found(config)
 
 
 def suite_terms(duel: Duel, config: RewardConfig) -> SuiteTerms | None:
-    """The tester's reward for one suite, and its parts. None where infrastructure failed.
+    """The tester's reward for one suite, and its parts, by Code-A1. None where infrastructure failed.
 
     Paper, equations of R_T^val, R_T^adv and R_T = alpha R_T^val + (1 - alpha) R_T^adv; where the paper and its code
     differ, the code, as `RewardConfig.fidelity` says:
@@ -125,32 +211,13 @@ def suite_terms(duel: Duel, config: RewardConfig) -> SuiteTerms | None:
     """
     if duel.infrastructure_error or duel.executes is None:
         return None
-    size = config.suite_size
-    valid = [test for test in duel.tests if is_valid(test, config)]
-    v, invalid = len(valid), sum(test.status in _INVALID for test in duel.tests)
-    passed = sum(test.verdict is Verdict.PASS for test in valid)
-    validity = min(max(min(v / size, 1 - invalid / size), 0.0), 1.0)
-    first = duel.tests[:size]
-    f_new = sum(is_valid(test, config) and test.verdict is not Verdict.PASS for test in first) / size
-    failed_replays = sum(replay.verdict is not Verdict.PASS for replay in duel.replays)
-    f_hist = failed_replays / len(duel.replays) if duel.replays else None
-    adversarial = _adversarial(f_new, f_hist, v)
-    earned = config.alpha * validity + (1 - config.alpha) * adversarial if duel.executes else 0.0
-    return SuiteTerms(
+    return terms_of(
+        count(duel.tests, [is_valid(test, config) for test in duel.tests], config.suite_size),
         executes=duel.executes,
-        v=v,
-        invalid=invalid,
-        suite_size=size,
+        size=config.suite_size,
         alpha=config.alpha,
-        passed=passed,
-        validity=validity,
-        f_new=f_new,
-        f_hist=f_hist,
-        adversarial=adversarial,
+        f_hist=share_failed(duel.replays),
         nonprintable=duel.nonprintable,
-        p_new=passed / v if v else None,
-        p_hist=None if f_hist is None else 1 - f_hist,
-        reward=earned - duel.nonprintable,
     )
 
 
@@ -160,29 +227,10 @@ def coder_reward(terms: Sequence[SuiteTerms | None]) -> float | None:
     A suite's share is the mean of `p_new` and `p_hist` where both exist, the one that exists otherwise, and 0 with
     neither (released code; the paper's figure pools the tests instead). None where a suite has no terms; 0 without any.
     """
-    shares: list[float] = []
-    for suite in terms:
-        if suite is None:
-            return None
-        shares.append(share_passed(suite.p_hist, suite.p_new))
-    return sum(shares) / len(shares) if shares else 0.0
-
-
-def share_passed(p_hist: float | None, p_new: float | None) -> float:
-    """What one suite pays a solution: the mean of the two shares, the one that exists otherwise, 0 with neither."""
-    parts = [part for part in (p_hist, p_new) if part is not None]
-    return sum(parts) / len(parts) if parts else 0.0
-
-
-def effective_alpha(alpha: float, replayed: bool) -> float:
-    """The weight of validity that is left after the normalisation of advantages in groups.
-
-    With replay, R_adv = (f_new - f_hist + 1) / 2, and f_hist and 1 are the same for every suite of a group with v > 0:
-    normalisation cancels them. What is left, alpha R_val + (1 - alpha) / 2 f_new, weighs validity by
-    alpha / (alpha + (1 - alpha) / 2): 2/3 at alpha = 0.5. Raises ConfigurationError for alpha outside [0, 1].
-    """
-    _require(_is_number(alpha) and 0 <= alpha <= 1, "alpha", "be in [0, 1]", alpha)
-    return 2 * alpha / (1 + alpha) if replayed else alpha
+    known = [suite for suite in terms if suite is not None]
+    if len(known) < len(terms):
+        return None
+    return mean_share(share_passed(suite.p_hist, suite.p_new) for suite in known)
 
 
 def is_valid(test: JudgedTest, config: RewardConfig) -> bool:
@@ -190,17 +238,17 @@ def is_valid(test: JudgedTest, config: RewardConfig) -> bool:
     return test.status is Status.KEPT or (config.correct_outputs and test.status is Status.WRONG_EXPECTED)
 
 
-def _adversarial(f_new: float, f_hist: float | None, v: int) -> float:
-    """R_adv (paper, equation of R_T^adv): how much more the solution fails on new tests than on replayed ones."""
-    if f_hist is None:
-        return f_new
-    return (f_new - f_hist + 1) / 2 if v else 0.0
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _require(condition: bool, name: str, must: str, got: object) -> None:
-    if not condition:
-        raise ConfigurationError(f"{name} must {must}, got {got!r}")
+__all__ = [
+    "TESTER_REWARDS",
+    "CoderTests",
+    "Group",
+    "OracleMode",
+    "ProgramResult",
+    "RewardConfig",
+    "SuiteTerms",
+    "TesterReward",
+    "coder_reward",
+    "effective_alpha",
+    "is_valid",
+    "suite_terms",
+]

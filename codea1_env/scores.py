@@ -11,8 +11,9 @@ from codea1_env.book_policies import RatedTest
 from codea1_env.duel import Duel, Verdict
 from codea1_env.oracles import OracleError
 from codea1_env.problems.problem import Problem, TestCase
-from codea1_env.rewards import SuiteTerms
-from codea1_env.tester_rewards import Group, booked_quality
+from codea1_env.reward_terms import SuiteTerms
+from codea1_env.rewards import Group
+from codea1_env.tester_rewards import booked_quality
 
 _MAX_BOOKED = 1 << 16
 """Characters of a call and of a value in the Mistake Book: a longer test is run and paid, but not remembered."""

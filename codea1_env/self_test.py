@@ -2,7 +2,8 @@
 
 Harmless where the sandbox holds. Where it does not, they change only what the test itself has put there (a file, a
 listening socket, a variable, a process) and the sandbox's own process, and read files that this user may read. Does not
-replace the attack corpus in `tests/`: eleven attacks that fail show that the layers are in force, not that all attacks do.
+replace the attack corpus in `tests/`: eleven attacks that fail show that the layers are in force, not that all
+attacks do.
 """
 
 from __future__ import annotations

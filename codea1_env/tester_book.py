@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.book_files import bad_line, packed, read_lines, save_lines, unpacked
+from codea1_env.checks import require_whole
 from codea1_env.duel import Verdict
-from codea1_env.errors import ConfigurationError
 from codea1_env.responses import read_program
 from codea1_env.scores import MatchScore, SuiteScore
 
@@ -53,8 +53,7 @@ class TesterBook:
     def __init__(self, capacity: int = 16) -> None:
         """`capacity`: most programs kept of one question, >= 1; of more, those that were missed least go, older ones
         first. Raises ConfigurationError."""
-        if type(capacity) is not int or capacity < 1:
-            raise ConfigurationError(f"capacity must be an int of at least 1, got {capacity!r}")
+        require_whole("capacity", capacity, 1)
         self._capacity = capacity
         self._misses: dict[str, dict[str, int]] = {}
 
@@ -142,7 +141,9 @@ class TesterBook:
         A smaller `capacity` than the book was saved with takes effect at each question's next attack.
         """
         book = cls(capacity)
-        for number, record in read_lines(path, _HEADER):
+        lines = read_lines(path, _HEADER)
+        next(lines)
+        for number, record in lines:
             if not isinstance(record, dict) or set(record) != {"problem_id", "programs"}:
                 raise bad_line(number, "a question", "be an object with exactly problem_id and programs", record)
             problem_id = unpacked(record["problem_id"], number, "problem_id")

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "codea1_env"
 
 # One way only: a module may import from its own layer and from lower ones.
 LAYERS = [
-    {"errors", "registration", "starting", "terminal", "whole_files", "yaml_files"},
+    {"errors", "registration", "starting", "terminal", "whole_files", "yaml_files", "checks", "class_paths", "extras"},
     {
         "problems",
         "sandbox",
@@ -33,7 +33,7 @@ LAYERS = [
     {"duel", "equality", "bounded_cache", "book_files", "book_policies", "metrics", "estimates"},
     {"oracle", "execution", "returned"},
     {"judge", "prompts"},
-    {"rewards", "tester_rewards", "mistake_book"},
+    {"reward_terms", "rewards", "tester_rewards", "mistake_book"},
     {"validation"},
     {"oracles"},
     {"scores"},

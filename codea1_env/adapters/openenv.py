@@ -27,19 +27,16 @@ import numpy as np
 from codea1_env.environment import DEFAULT_REWARDS
 from codea1_env.episode import CODER, MAX_TEXT_LENGTH, TESTER, Episode
 from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.players import CoderRequest, MutantCoder, Player, RandomTester, TesterRequest
 from codea1_env.problems import Problem, bundled_problems
 from codea1_env.rewards import RewardConfig
 from codea1_env.scores import MatchScore
 
-try:
+with extra("openenv", "the adapter for OpenEnv needs"):
     from openenv.core.env_server.interfaces import Environment
     from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
     from pydantic import BaseModel, Field
-except ImportError as error:
-    raise ImportError(
-        f"this adapter must find the package openenv, got: {error}; install it: pip install 'codea1-env[openenv]'"
-    ) from error
 
 logger = logging.getLogger(__name__)
 

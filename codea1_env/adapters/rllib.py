@@ -22,13 +22,10 @@ from codea1_env.discrete.environment import DEFAULT_REWARDS
 from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode
 from codea1_env.episode import AGENTS
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 
-try:
+with extra("rllib", "the adapter for RLlib needs"):
     from ray.rllib.env.multi_agent_env import MultiAgentEnv
-except ImportError as error:
-    raise ImportError(
-        f"RLlib must be installed for {__name__}, got: {error}; install it: pip install 'codea1-env[rllib]'"
-    ) from error
 
 _OPTIONS = ("pools", "rewards", "simultaneous", "masks", "render_mode")
 

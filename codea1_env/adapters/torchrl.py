@@ -22,6 +22,7 @@ from pettingzoo import ParallelEnv
 from pettingzoo.utils import BaseParallelWrapper
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 
 
 class MasksOnly(BaseParallelWrapper):  # type: ignore[misc]  # PettingZoo ships no types
@@ -55,12 +56,8 @@ def torchrl_env(game: ParallelEnv, seed: int | None = None) -> Any:
             f"the game must be discrete (codea1_env.discrete.parallel_env), got actions in {actions[0]}; texts are no "
             f"tensors: for the text game see docs/your-algorithm.md"
         )
-    try:
+    with extra("torchrl", "the adapter for TorchRL needs"):
         envs = importlib.import_module("torchrl.envs")
-    except ImportError as error:
-        raise ImportError(
-            f"TorchRL must be installed for {__name__}, got: {error}; install it: pip install 'codea1-env[torchrl]'"
-        ) from error
     with warnings.catch_warnings():  # of a PettingZoo other than the one that TorchRL's own tests use
         warnings.filterwarnings("ignore", message="PettingZoo in TorchRL", category=UserWarning)
         return envs.PettingZooWrapper(env=MasksOnly(game), categorical_actions=True, seed=seed)

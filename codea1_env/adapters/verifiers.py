@@ -18,20 +18,17 @@ from typing import Any
 
 from codea1_env.arena import Arena, Match
 from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.extras import extra
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.prompts import Messages, for_coder, for_tester
 from codea1_env.responses import read_program
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
-try:
+with extra("verifiers", "the adapter for verifiers needs"):
     import httpx
     import verifiers.v1 as vf
     from pydantic import Field
-except ImportError as error:
-    raise ImportError(
-        f"this adapter must find the package verifiers, got: {error}; install it: pip install 'codea1-env[verifiers]'"
-    ) from error
 
 __all__ = ["DuelConfig", "DuelData", "DuelEnv", "DuelTask", "DuelTaskset", "DuelTasksetConfig", "OneAnswer"]
 

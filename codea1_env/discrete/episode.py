@@ -29,7 +29,8 @@ from codea1_env.discrete.scoring import PairScore, PoolScorer
 from codea1_env.episode import AGENTS, CODER, TESTER
 from codea1_env.errors import ConfigurationError
 from codea1_env.game_arguments import checked_items, checked_options
-from codea1_env.rewards import RewardConfig, SuiteTerms
+from codea1_env.reward_terms import SuiteTerms
+from codea1_env.rewards import RewardConfig
 
 RENDER_MODES = ("human", "ansi")
 Masks = Literal["infos", "observations"]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 
 Matrix = npt.NDArray[np.float64]
 _Flags = npt.NDArray[np.bool_]
@@ -168,8 +169,6 @@ def _matrix(values: npt.ArrayLike) -> Matrix:
 
 
 def _scipy() -> Any:
-    try:
+    with extra("solve", "solving games needs"):
         from scipy import optimize
-    except ImportError as error:
-        raise ImportError("solving games needs the extra `solve`: pip install 'codea1-env[solve]'") from error
     return optimize

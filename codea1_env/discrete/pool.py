@@ -11,13 +11,17 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from codea1_env.checks import require
 from codea1_env.duel import Status
 from codea1_env.errors import FormatError
+
+_require = partial(require, error=FormatError)
 
 SCHEMA = 1
 MAX_TEST = 1000
@@ -184,9 +188,3 @@ def _status(value: Any) -> Status:
     known = {str(status): status for status in sorted(_STATUSES)}
     _require(isinstance(value, str) and value in known, "a test's status", f"be one of {', '.join(known)}", value)
     return known[value]
-
-
-def _require(condition: bool, field: str, must: str, got: object) -> None:
-    if not condition:
-        shown = repr(got)
-        raise FormatError(f"{field} must {must}, got {shown if len(shown) < 200 else shown[:200] + '...'}")

@@ -16,6 +16,7 @@ from codea1_env.discrete.pool import Pool, Suite
 from codea1_env.discrete.scoring import PoolScorer
 from codea1_env.duel import Status
 from codea1_env.errors import ConfigurationError
+from codea1_env.reward_terms import adversarial_share, share_valid, weighed
 from codea1_env.rewards import RewardConfig
 
 TOLERANCE = 1e-9
@@ -38,7 +39,9 @@ def best_suite(pool: Pool, coder: Sequence[float], config: RewardConfig) -> Suit
     for wrong_count in range(min(size, len(wrong)) + 1):
         for right_count in range(min(size - wrong_count, len(right)) + 1):
             v, killed = right_count + wrong_count, right_kills[right_count] + wrong_kills[wrong_count]
-            tester = alpha * weight * min(v / size, 1 - wrong_count / size) + (1 - alpha) * killed / size
+            # Both shares are expected ones: only a program that executes pays, and is killed.
+            validity = weight * share_valid(v, wrong_count, size)
+            tester = weighed(alpha, validity, adversarial_share(killed / size, None, v)).total
             coder_reward = weight - killed / v if v else 0.0
             is_tie = abs(tester - best[0]) <= TOLERANCE
             if tester > best[0] + TOLERANCE or (is_tie and coder_reward < best[1] - TOLERANCE):

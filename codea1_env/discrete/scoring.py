@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from codea1_env.discrete.pool import RUN_STATUSES, Pool
 from codea1_env.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.errors import ConfigurationError
-from codea1_env.rewards import RewardConfig, SuiteTerms, coder_reward, suite_terms
+from codea1_env.reward_terms import SuiteTerms
+from codea1_env.rewards import RewardConfig, coder_reward, suite_terms
 
 # By the strict grammar and against the reference pools are judged; a duel of one program and one suite is all there is.
 _ONLY = {"fidelity": "strict", "tester_reward": "code-a1", "coder_tests": "own", "oracle": "reference"}

@@ -21,15 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.extras import extra
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
 
-try:
+with extra("train", "HuggingFacePlayer needs"):
     import torch
     import transformers
     from jinja2 import TemplateError
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("HuggingFacePlayer needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 
 @dataclass(slots=True)

@@ -12,10 +12,14 @@ import keyword
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from codea1_env.checks import is_number, require
 from codea1_env.errors import ProblemFormatError
 from codea1_env.sandbox.protocol import PACKAGES
+
+_require = partial(require, error=ProblemFormatError)
 
 LANGUAGES = ("python",)
 
@@ -93,12 +97,15 @@ class Problem:
         is_sources = isinstance(self.mutants, tuple) and all(isinstance(m, str) for m in self.mutants)
         _require(is_sources, "mutants", "be a tuple of strings", self.mutants)
         _require(self.language in LANGUAGES, "language", f"be one of {LANGUAGES}", self.language)
-        is_seconds = isinstance(self.time_limit_s, int | float) and not isinstance(self.time_limit_s, bool)
-        _require(is_seconds and 0 < self.time_limit_s <= 3600, "time_limit_s", "be in (0, 3600] s", self.time_limit_s)
+        _require(
+            is_number(self.time_limit_s) and 0 < self.time_limit_s <= 3600,
+            "time_limit_s",
+            "be in (0, 3600] s",
+            self.time_limit_s,
+        )
         is_size = isinstance(self.memory_mb, int) and not isinstance(self.memory_mb, bool)
         _require(is_size and 64 <= self.memory_mb <= 1 << 20, "memory_mb", "be in [64, 1048576] MiB", self.memory_mb)
-        is_share = isinstance(self.tolerance, int | float) and not isinstance(self.tolerance, bool)
-        _require(is_share and 0 <= self.tolerance < 1, "tolerance", "be in [0, 1)", self.tolerance)
+        _require(is_number(self.tolerance) and 0 <= self.tolerance < 1, "tolerance", "be in [0, 1)", self.tolerance)
         is_known = isinstance(self.packages, tuple) and all(name in PACKAGES for name in self.packages)
         is_known = is_known and len(set(self.packages)) == len(self.packages)
         _require(is_known, "packages", f"be a tuple of different names among {', '.join(PACKAGES)}", self.packages)
@@ -161,9 +168,3 @@ def _test_case(pair: object, where: str) -> TestCase:
     _require(is_pair, where, "be a pair of strings [call, expected]", pair)
     assert isinstance(pair, list)
     return TestCase(*pair)
-
-
-def _require(condition: bool, field: str, must: str, got: object) -> None:
-    if not condition:
-        shown = repr(got)
-        raise ProblemFormatError(f"{field} must {must}, got {shown if len(shown) < 200 else shown[:200] + '...'}")

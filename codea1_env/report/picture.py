@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from codea1_env.extras import extra
 from codea1_env.report.panels import CHAPTERS, Chart, charts_of
 from codea1_env.report.runs_read import RunRead
 from codea1_env.whole_files import whole_file
@@ -22,12 +23,8 @@ def draw(runs: Sequence[RunRead], file: Path, drawn: Callable[[], object] = lamb
     charts = [chart for chapter in CHAPTERS for panel in chapter.panels for chart in charts_of(panel, runs)]
     if not charts:
         return False
-    try:
+    with extra("train", "the picture needs", "or --no-png"):
         import matplotlib.figure
-    except ImportError as error:
-        raise ImportError(
-            "the picture needs the extra `train`: pip install 'codea1-env[train]'; or --no-png"
-        ) from error
     rows = math.ceil(len(charts) / COLUMNS)
     figure = matplotlib.figure.Figure(figsize=(5 * COLUMNS, 3.2 * rows), layout="constrained")
     figure.suptitle(", ".join(run.name for run in runs), parse_math=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import BookFormatError, ConfigurationError
-from codea1_env.mistake_book import MistakeBook
+from codea1_env.mistake_book import read_book
 
 CONFIG, METRICS, BOOK, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "book.jsonl", "summary.json", "failure.txt"
 KINDS = ("round", "seat", "evaluation")
@@ -245,15 +245,13 @@ def _final_rows(rows: Any, notes: list[str]) -> Iterator[FinalRow]:
 def _book(file: Path, notes: list[str]) -> tuple[BookShelf, ...]:
     if not file.exists():
         return ()
-    from codea1_env.book_policies import BookConfig
-
     try:
-        book = MistakeBook.load(file, BookConfig(decay=0.5))  # takes the frequencies of every rule
+        saved = read_book(file)
     except (BookFormatError, OSError) as error:
         notes.append(f"{file.name} cannot be read: {error}")
         return ()
-    shelves = []
-    for problem_id in book.questions():
-        frequencies = book.frequencies(problem_id)
-        shelves.append(BookShelf(problem_id, len(frequencies), sum(frequencies.values())))
+    shelves = [
+        BookShelf(problem_id, len(shelf.frequencies), sum(shelf.frequencies.values()))
+        for problem_id, shelf in saved.shelves.items()
+    ]
     return tuple(sorted(shelves, key=lambda shelf: (-shelf.tests, -shelf.weight)))

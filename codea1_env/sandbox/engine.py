@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from codea1_env.errors import SandboxError, SandboxUnsafe
+from codea1_env.extras import extra
 from codea1_env.sandbox.frames import FAILED, HEADER, HELLO, MAX_NOTICE_BYTES, UNSAFE, Frame, read_head
 
 OWNER_LABEL = "codea1.owner"
@@ -40,12 +41,8 @@ class ContainerBroken(Exception):
 
 def require_docker() -> Any:
     """The `docker` package. Raises ImportError naming the extra."""
-    try:
+    with extra("docker", "the Docker sandbox needs"):
         return importlib.import_module("docker")
-    except ImportError as error:
-        raise ImportError(
-            f"the Docker sandbox needs the package docker, got: {error}; install it: pip install 'codea1-env[docker]'"
-        ) from error
 
 
 def connect() -> Any:

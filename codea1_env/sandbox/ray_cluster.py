@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.extras import extra
 from codea1_env.sandbox.chunking import Chunk, PackedResult, chunks, pack, unpack
 from codea1_env.sandbox.interrupts import interrupts_later
 from codea1_env.sandbox.local import LocalSandbox
@@ -36,10 +37,8 @@ _log = logging.getLogger(__name__)
 
 
 def _ray() -> Any:
-    try:
+    with extra("ray", "the Ray sandbox needs"):
         import ray
-    except ImportError as error:
-        raise ImportError("the Ray sandbox needs the extra `ray`: pip install 'codea1-env[ray]'") from error
     return ray
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.training import warm_start
 from codea1_env.training.presets import Preset, PretrainedModel
 
-try:
+with extra("train", "training needs"):
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 MODEL_FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
 

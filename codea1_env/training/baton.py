@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-try:
+from codea1_env.extras import extra
+
+with extra("train", "training needs"):
     import torch
     from accelerate.state import GradientState, ThreadLocalSharedDict
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 
 LAST_WORDS_S = 20.0

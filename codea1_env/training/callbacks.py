@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.training.checkpoints import forget_old, mark_complete
 from codea1_env.training.presets import Preset
 from codea1_env.training.ranks import wait_for_all
 
-try:
+with extra("train", "training needs"):
     from transformers import TrainerCallback
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 LOGGED = {
     "loss": "loss",

@@ -14,16 +14,15 @@ from typing import Any
 
 from codea1_env import prompts
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.problems.problem import Problem
 from codea1_env.prompts import Access, Messages
 from codea1_env.training import tiny_models
 from codea1_env.training.presets import Preset, PretrainedModel
 from codea1_env.training.rounds import schedule
 
-try:
+with extra("train", "training needs"):
     from transformers import AutoTokenizer
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 logger = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from codea1_env.extras import extra
 from codea1_env.players.player import TesterRequest
 from codea1_env.training.callbacks import RoundClock, SeatHooks, SeatRun
 from codea1_env.training.chat import chat_of, tokens_of
@@ -17,10 +18,8 @@ from codea1_env.training.rendezvous import Rendezvous
 from codea1_env.training.round_rules import RoundRules
 from codea1_env.training.sampling import Sampler
 
-try:
+with extra("train", "training needs"):
     from transformers import AutoModelForCausalLM, AutoTokenizer
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 ROUNDS = 1_000_000
 """More than any run has: the seeds of two runs' rounds never meet."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.training.vllm_cpu import make_updates_reach_vllm
 
-try:
+with extra("train", "training needs"):
     from accelerate.utils import set_seed
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 
 def before_building(arguments: Any) -> None:

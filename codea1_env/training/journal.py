@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from codea1_env.extras import extra
 from codea1_env.training.results import Measured
 from codea1_env.training.runs import Run
 
-try:
+with extra("train", "training needs"):
     from tqdm import tqdm
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 ROUND_LABELS = {"coder_reward": "R_C", "valid_tests": "valid", "killing_tests": "kill"}
 EVALUATION_LABELS = {"coder": ("hidden_pass_rate", "hidden"), "tester": ("kill_rate", "held-out kill")}

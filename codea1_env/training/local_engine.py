@@ -15,6 +15,7 @@ from typing import Any
 
 from codea1_env.arena import Arena
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.problems.problem import Problem
 from codea1_env.training.baton import Baton, isolate_gradient_state, run_threads
 from codea1_env.training.callbacks import SeatHooks, SeatRun
@@ -25,11 +26,9 @@ from codea1_env.training.results import Measured
 from codea1_env.training.runs import BOOK, Run
 from codea1_env.training.seats import train
 
-try:
+with extra("train", "training needs"):
     import torch
     import transformers
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 THIRD_PARTY_SILENCE = {"TRL_EXPERIMENTAL_SILENCE": "1"}
 """TRL's own switch for its warning that rollout functions may change; the version is pinned."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.training.model_sections import LoraPreset
 
 
@@ -15,12 +16,8 @@ def adapter_config(lora: LoraPreset) -> Any:
     """What TRL takes as `peft_config`; None where all weights are trained."""
     if not lora.rank:
         return None
-    try:
+    with extra("lora", "adapters (lora.rank above 0) need"):
         from peft import LoraConfig
-    except ImportError as error:
-        raise ImportError(
-            "adapters (lora.rank above 0) need the extra `lora`: pip install 'codea1-env[lora]'"
-        ) from error
     names = [name.strip() for name in lora.target.split(",")]
     return LoraConfig(
         r=lora.rank,

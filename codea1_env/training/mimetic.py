@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-try:
+from codea1_env.extras import extra
+
+with extra("train", "training needs"):
     import torch
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 POSITION_SIZE, POSITION_BIAS = 6, 6.0
 """Rotary frequencies, the highest ones, that place a head's look; and the bias on each of them."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
+from codea1_env.tester_rewards import CodeA1
 
 SELECTIONS = ("spread", "random", "all", "hardest")
 ZERO_VARIANCE = ("keep", "drop")
@@ -102,7 +103,8 @@ class Options:
             raise ConfigurationError(
                 f"attacked must be programs ({programs}) with options.selection: all, got {attacked}"
             )
-        if self.validity_first_rounds and reward.tester_reward != "code-a1":
+        paying = reward.reward  # a reward of one's own that cannot be loaded is known before any model is
+        if self.validity_first_rounds and type(paying) is not CodeA1:
             raise ConfigurationError(
                 "options.validity_first_rounds must be 0 unless reward.tester_reward is code-a1, whose weight it "
                 f"changes, got {self.validity_first_rounds} with {reward.tester_reward!r}"

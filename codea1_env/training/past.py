@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.problem import Problem
 from codea1_env.tester_book import TesterBook
@@ -27,10 +28,8 @@ from codea1_env.training.chat import chat_of
 from codea1_env.training.rounds import Attack, PastPlay, RoundScore, attacks_of
 from codea1_env.training.sampling import Sampler
 
-try:
+with extra("train", "training needs"):
     from transformers import TrainerCallback
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 RECORDS, BOOK = "opponents.json", "tester_book.jsonl"
 SNAPSHOTS = "snapshots"

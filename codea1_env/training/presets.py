@@ -117,6 +117,7 @@ class Preset:
             raise ConfigurationError(f"attacked must be at most programs ({shape.programs}), got {shape.attacked}")
         strategies = {seat: self.placement.of(seat).strategy for seat in SEATS}
         self.options.check(shape.programs, shape.attacked, self.reward, strategies)
+        _ = self.book.rule  # a policy of one's own that cannot be loaded is known before any model is
         for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
             if rows % shape.updates:
                 raise ConfigurationError(f"updates must divide {rows} (rows a round), got {shape.updates}")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-try:
+from codea1_env.extras import extra
+
+with extra("train", "training needs"):
     import torch
     from accelerate import PartialState
     from accelerate.utils import broadcast_object_list, gather_object
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError, SeatFailed
+from codea1_env.extras import extra
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import Sandbox, open_sandbox
 from codea1_env.sandbox.interrupts import interrupts_later
@@ -27,10 +28,8 @@ from codea1_env.training.ray_handles import ArenaHandle, LogHandle, MeetingHandl
 from codea1_env.training.results import Measured
 from codea1_env.training.runs import BOOK, FAILURE, Run
 
-try:
+with extra("ray", "--engine ray needs"):
     import ray
-except ImportError as error:
-    raise ImportError("--engine ray needs the extra `ray`: pip install 'codea1-env[ray]'") from error
 
 LOCAL_SANDBOX = partial(open_sandbox, "local", 2)
 ROOM_TIMEOUT_S = 60.0

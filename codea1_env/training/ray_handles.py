@@ -12,16 +12,15 @@ from typing import Any
 
 from codea1_env.arena import Grade, Match, MatchScore
 from codea1_env.errors import SeatFailed
+from codea1_env.extras import extra
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems.problem import Problem, TestCase
 from codea1_env.rewards import RewardConfig
 from codea1_env.training.round_rules import RoundRules
 from codea1_env.training.rounds import Attack, PastPlay, Rewards, RoundScore
 
-try:
+with extra("ray", "--engine ray needs"):
     import ray
-except ImportError as error:
-    raise ImportError("--engine ray needs the extra `ray`: pip install 'codea1-env[ray]'") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.training.evaluation import CoderResult, TesterResult, paired_interval
 
 CODER_ROWS = {
@@ -144,10 +145,8 @@ def as_record(rows: Sequence[Row], spent: Cost) -> dict[str, Any]:
 
 def plot_curves(records: Sequence[Mapping[str, Any]], file: Path) -> None:
     """A picture of a run's metrics: evaluations of both seats, rewards, and where the time goes."""
-    try:
+    with extra("train", "the curves need"):
         import matplotlib.figure
-    except ImportError as error:
-        raise ImportError("the curves need the extra `train`: pip install 'codea1-env[train]'") from error
     figure = matplotlib.figure.Figure(figsize=(11, 7), layout="constrained")
     axes = figure.subplots(2, 2)
     panels = (

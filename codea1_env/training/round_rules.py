@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from codea1_env.rewards import RewardConfig, SuiteTerms
+from codea1_env.reward_terms import SuiteTerms
+from codea1_env.rewards import RewardConfig
 from codea1_env.scores import MatchScore, SuiteScore
 from codea1_env.tester_rewards import per_test_rewards
 from codea1_env.training.advantages import Span
@@ -62,9 +63,7 @@ class RoundRules:
         """R_T with this round's weight of validity."""
         if not self.options.validity_first_rounds or terms is None:
             return reward
-        alpha = self.options.alpha(terms.alpha, round_index)
-        earned = alpha * terms.validity + (1 - alpha) * terms.adversarial if terms.executes else 0.0
-        return earned - terms.nonprintable
+        return terms.weighed_by(self.options.alpha(terms.alpha, round_index)).reward
 
     def as_paid(self, round_index: int, score: MatchScore) -> MatchScore:
         """The match with this round's weight of validity in its suites' terms and rewards."""
@@ -74,13 +73,10 @@ class RoundRules:
         return dataclasses.replace(score, suites=rows)
 
     def _suite_as_paid(self, round_index: int, suite: SuiteScore) -> SuiteScore:
-        reward = self.suite_reward(round_index, suite.reward, suite.terms)
-        if suite.terms is None or reward is None:
+        if suite.terms is None:
             return suite
-        alpha = self.options.alpha(suite.terms.alpha, round_index)
-        return dataclasses.replace(
-            suite, reward=reward, terms=dataclasses.replace(suite.terms, alpha=alpha, reward=reward)
-        )
+        terms = suite.terms.weighed_by(self.options.alpha(suite.terms.alpha, round_index))
+        return dataclasses.replace(suite, reward=terms.reward, terms=terms)
 
     def with_tests(
         self, label: RowLabel, round_index: int, suite: SuiteScore, response: str, config: RewardConfig

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.extras import extra
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.training.arguments import CONFIG_FILE, Arguments
@@ -28,10 +29,8 @@ from codea1_env.training.provenance import FILES, problems_hash, this_start
 from codea1_env.training.run_lock import RunLock
 from codea1_env.training.trackers import Trackers
 
-try:
+with extra("train", "training needs"):
     import yaml
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 _log = logging.getLogger(__name__)
 

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.prompts import Messages
 from codea1_env.training.chat import Chat
 
-try:
+with extra("train", "training needs"):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 ROWS_AT_ONCE = 400
 

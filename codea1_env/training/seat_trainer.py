@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.training.advantages import Span
 from codea1_env.training.callbacks import SeatCallback, SeatRun
 from codea1_env.training.generators import after_building, before_building
@@ -20,13 +21,11 @@ from codea1_env.training.options import TURNS, Options
 from codea1_env.training.past import SnapshotCallback
 from codea1_env.training.ranks import gathered
 
-try:
+with extra("train", "training needs"):
     import torch
     from transformers import TrainerCallback
     from transformers.trainer_callback import PrinterCallback
     from trl import GRPOTrainer
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 STATE = "learning_rule.json"
 UNFINISHED = "\N{REPLACEMENT CHARACTER}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.problems.problem import Problem
 from codea1_env.prompts import Messages
 from codea1_env.training.batches import SeatRows, seat_rows
@@ -28,12 +29,10 @@ from codea1_env.training.round_rules import RoundRules
 from codea1_env.training.rounds import Attack, Rewards, SelectedSuite, attacks_of
 from codea1_env.training.seat_trainer import open_trainer
 
-try:
+with extra("train", "training needs"):
     from datasets import Dataset
     from transformers import AutoTokenizer
     from trl import GRPOConfig
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 Score = Callable[[int, Sequence[Problem], Sequence[str]], Rewards]
 """(round, problems, responses), one row each in group order, to one reward a row."""

@@ -14,18 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.arena import Arena
+from codea1_env.extras import extra
 from codea1_env.problems.problem import Problem
 from codea1_env.training.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
 from codea1_env.training.chat import Chat, chat_of, tokens_of
 from codea1_env.training.written_tests import WrittenSuite, write_suites
 
-try:
+with extra("train", "training needs"):
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.trainer_callback import PrinterCallback
     from trl import SFTConfig, SFTTrainer
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 SUITES = "suites.jsonl"
 """What the tester learns from, in the seat's directory; one suite a line, the empty ones left out."""

@@ -10,15 +10,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.training.mimetic import start_mimetic
 from codea1_env.training.presets import ModelPreset
 
-try:
+with extra("train", "training needs"):
     import torch
     from tokenizers import AddedToken, Tokenizer, models, trainers
     from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2Tokenizer
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 PAD, END = "<pad>", "<eos>"
 SPECIAL_TOKENS = (PAD, END, "<code>", "<test>", "<ans>")

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 
-try:
+with extra("train", "training needs"):
     from torch.utils.tensorboard import SummaryWriter
     from transformers import TrainerControl, TrainerState, TrainingArguments
     from transformers.integrations import get_reporting_integration_callbacks
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 _log = logging.getLogger(__name__)
 

@@ -20,19 +20,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.problems import bands, miniature, miniature_operations
 from codea1_env.training import corpora, mimetic, tiny_models
 from codea1_env.training.corpora import Example, band_pieces, examples, family_of
 from codea1_env.training.presets import Preset
 from codea1_env.training.tiny_models import NUMBERS, build_model, build_tokenizer
 
-try:
+with extra("train", "training needs"):
     import tokenizers
     import torch
     import transformers
     from tqdm import tqdm
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 logger = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from typing import Any
 from codea1_env.arena import Arena, Match
 from codea1_env.duel import Duel
 from codea1_env.errors import SandboxError
+from codea1_env.extras import extra
 from codea1_env.grammar import read_case
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.jsonl import write_problems
@@ -26,10 +27,8 @@ from codea1_env.training.presets import Preset
 from codea1_env.training.rounds import attacks_of
 from codea1_env.training.sampling import Sampler
 
-try:
+with extra("train", "training needs"):
     from transformers import AutoModelForCausalLM, AutoTokenizer
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 GOLDEN = "golden_tests.jsonl"
 """The problems with the tests that a tester wrote, in the seat's directory."""

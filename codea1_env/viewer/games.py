@@ -12,16 +12,17 @@ trusted as far as `require_score` has looked.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.book_files import unpacked
+from codea1_env.checks import is_number
 from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.recording import RecordedMatch
 from codea1_env.responses import read_program, read_suite
 from codea1_env.returned import cut
-from codea1_env.rewards import RewardConfig, SuiteTerms
+from codea1_env.reward_terms import SuiteTerms
+from codea1_env.rewards import RewardConfig
 
 Json = dict[str, Any]
 
@@ -32,6 +33,8 @@ MOST_TEST = 1 << 12
 UNKNOWN = "unknown"
 """The status of an assert in a file without verdicts."""
 _TERMS = frozenset(field.name for field in dataclasses.fields(SuiteTerms))
+_MAY_LACK = frozenset(("f_hist", "p_new", "p_hist"))
+"""Terms that are null where nothing was replayed, or no test is valid."""
 _TEST_TEXTS = ("source", "status", "reason", "call", "stated", "expected", "verdict", "returned")
 _STATUSES = frozenset(("kept", "wrong_expected", "duplicate", "raises", "flaky", "rejected", "surplus"))
 _VERDICTS = frozenset((None, "pass", "fail", "error", "timeout", "crash"))
@@ -103,8 +106,13 @@ def _require_suite(suite: Mapping[str, Any]) -> None:
     if suite["terms"] is not None:
         if set(suite["terms"]) != _TERMS:
             raise FormatError(f"terms must be {sorted(_TERMS)}, got {sorted(suite['terms'])!r:.400}")
-        for value in suite["terms"].values():
+        for name, value in suite["terms"].items():
             _require_number(value, or_truth=True)
+            if value is None and name not in _MAY_LACK:
+                raise FormatError(f"the term {name} must be a number, got null")
+        if suite["reward"] is None or suite["terms"]["suite_size"] < 1:
+            got = f"{suite['reward']!r} and {suite['terms']['suite_size']!r}"
+            raise FormatError(f"a suite with terms must have a reward, and a suite_size of at least 1, got {got}")
     for test in suite["tests"]:
         for name in _TEST_TEXTS:
             if not isinstance(test.get(name), str | None):
@@ -121,8 +129,7 @@ def _require_suite(suite: Mapping[str, Any]) -> None:
 
 
 def _require_number(value: object, *, or_truth: bool = False) -> None:
-    is_number = isinstance(value, int | float) and math.isfinite(value) and (or_truth or not isinstance(value, bool))
-    if value is not None and not is_number:
+    if value is not None and not is_number(value) and not (or_truth and isinstance(value, bool)):
         raise FormatError(f"a reward or term must be a number or null, got {value!r:.200}")
 
 

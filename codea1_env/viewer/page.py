@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env import __version__
+from codea1_env.viewer.accounts import accounted
 from codea1_env.viewer.games import Json
 
 _FOLDER = Path(__file__).parent
-SCRIPTS = ("text", "python", "rows", "data", "filters", "rewards", "list", "matrix", "why", "detail", "main")
+SCRIPTS = ("text", "python", "rows", "data", "filters", "list", "matrix", "why", "detail", "main")
 """In this order: each uses what stands before it."""
 STYLES = ("theme", "layout", "list", "duel")
 _CLOSING = ("</script", "</style", "<!--")
@@ -27,7 +28,7 @@ _CLOSING = ("</script", "</style", "<!--")
 
 def make_page(title: str, games: Sequence[Json], note: str = "") -> bytes:
     """The page in UTF-8. The same games give the same bytes. `note`: of what is not on it."""
-    content = {"title": title, "note": note, "version": __version__, "games": games}
+    content = {"title": title, "note": note, "version": __version__, "games": [accounted(game) for game in games]}
     plain = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode("ascii")
     packed = base64.b64encode(gzip.compress(plain, compresslevel=6, mtime=0)).decode("ascii")
     scripts = [_source(f"{name}.js") for name in SCRIPTS]

@@ -36,61 +36,50 @@ function factsOf(each, game) {
   return make("dl", { class: "facts" }, facts.map(([name, node]) => [make("dt", {}, name), make("dd", {}, node)]));
 }
 
+// Numbers among texts, as one text.
+function written(parts) {
+  return parts.map((part) => (typeof part === "string" ? part : number(part))).join("");
+}
+
 // A table of terms. `own`: names of the counts that the assert is in.
 function termsTable(caption, lines, own) {
   const rows = lines.map(([name, formula, numbers, value, counts]) =>
     make("tr", { class: counts.some((each) => own.has(each)) ? "own" : null },
       make("th", { scope: "row" }, symbol(name)),
-      make("td", {}, make("span", { class: "formula" }, formula), numbers ? make("span", { class: "numbers" }, "= " + numbers) : null),
+      make("td", {}, make("span", { class: "formula" }, formula), numbers.length ? make("span", { class: "numbers" }, "= " + written(numbers)) : null),
       make("td", { class: "value" }, number(value))));
   return make("table", { class: "terms" }, make("caption", {}, caption), make("tbody", {}, rows));
 }
 
 // What the assert adds to each count, in words.
-function partsOf(counts, mine) {
+function partsOf(own, sums) {
   const parts = [];
-  if (counts.valid) parts.push("one of v = " + mine.v + " valid tests");
-  if (counts.invalid) parts.push("one of " + mine.invalid + " invalid asserts");
-  if (counts.breaks) parts.push("one of " + mine.breaking + " that break the program: 1/" + mine.size + " of f_new");
-  if (counts.passes) parts.push("one of " + mine.passed + " that the program passes");
+  if (own.has("v")) parts.push("one of v = " + sums.v + " valid tests");
+  if (own.has("invalid")) parts.push("one of " + sums.invalid + " invalid asserts");
+  if (own.has("broken")) parts.push("one of " + sums.broken + " that break the program: 1/" + sums.size + " of f_new");
+  if (own.has("passed")) parts.push("one of " + sums.passed + " that the program passes");
   return parts.length ? "It counts as " + parts.join(", and as ") + "." : "It counts for nothing.";
 }
 
-function differenceOf(suite, place, mine) {
-  const without = accounted(suite, place);
-  const list = [
-    ["the tester's reward", without.reward, mine.reward],
-    ["what the suite pays the coder", without.share, mine.share],
-  ].map(([name, before, after]) =>
-    make("li", {}, make("b", {}, signed(after - before)), " in " + name + ": " + number(after) + " with it, " + number(before) + " had it counted for nothing"));
+function differenceOf(tester, coder) {
+  const list = [["the tester's reward", tester], ["what the suite pays the coder", coder]].map(([name, [after, before, change]]) =>
+    make("li", {}, make("b", {}, signed(change)), " in " + name + ": " + number(after) + " with it, " + number(before) + " had it counted for nothing"));
   return [make("ul", { class: "difference" }, list), make("p", { class: "note part" }, "It has a part in the terms marked so.")];
 }
 
-function ownCounts(counts) {
-  return new Set(Object.entries({ v: counts.valid, invalid: counts.invalid, breaking: counts.breaks, passed: counts.passes })
-    .filter(([, is]) => is).map(([name]) => name));
-}
-
+// Every number here stands in `suite.account`: nothing is computed on the page.
 function accountOf(duel, place) {
-  const { suite, game } = duel;
+  const { suite } = duel;
   if (!suite.terms) return [make("p", { class: "note" }, suite.error ? "No reward: " + oneLine(suite.error, 200) : "The terms are not in this file.")];
-  const method = methodOf(game);
-  const mine = accounted(suite);
-  const counts = place === null ? null : countsOf(suite.tests[place], place, mine.size);
-  const own = counts ? ownCounts(counts) : new Set();
+  const { title, lines, coder, note, sums, tests } = suite.account;
   const nodes = [];
-  if (method === "code-a1" && agrees(suite, mine)) {
-    if (counts) nodes.push(make("p", {}, partsOf(counts, mine)), ...differenceOf(suite, place, mine));
-    nodes.push(termsTable("Tester · K = " + mine.size + ", α = " + number(mine.alpha), testerLines(suite, mine), own));
-  } else if (method !== "code-a1") {
-    const pay = place === null ? null : suite.tests[place].pay;
-    if (typeof pay === "number") nodes.push(make("p", {}, "By itself this assert earns " + number(pay) + "."));
-    nodes.push(termsTable("Tester · " + METHODS[method] + ", K = " + mine.size, otherLines(method, suite), new Set()));
-  } else {
-    const lines = Object.entries(suite.terms).map(([name, value]) => [name, "as in the file", "", typeof value === "number" ? value : null, []]);
-    nodes.push(make("p", { class: "note" }, "The formula does not come to these terms; they are shown as they stand."), termsTable("Tester", lines, own));
-  }
-  nodes.push(termsTable("Coder", coderLines(duel, mine), own));
+  const part = place === null || !sums ? null : tests[place];
+  const own = new Set(part ? part[0] : []);
+  if (part) nodes.push(make("p", {}, partsOf(own, sums)), ...differenceOf(part[1], part[2]));
+  const pay = place === null || sums ? null : suite.tests[place].pay;
+  if (typeof pay === "number" && !note) nodes.push(make("p", {}, "By itself this assert earns " + number(pay) + "."));
+  if (note) nodes.push(make("p", { class: "note" }, note));
+  nodes.push(termsTable(written(title), lines, own), termsTable("Coder", coder, own));
   return nodes;
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.extras import extra
 from codea1_env.problems.sources.draft import Row
 
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json")
@@ -38,10 +39,8 @@ def local_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    try:
+    with extra("data", "Parquet files need"):
         from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise ImportError("Parquet files need the extra `data`: pip install 'codea1-env[data]'") from error
     try:
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH_ROWS):
@@ -89,10 +88,8 @@ def _json_row(line: bytes, where: str) -> Row:
 
 def hub_rows(hub_id: str, split: str, revision: str | None = None) -> Iterator[Row]:
     """The rows of a data set on the hub, downloaded where the cache lacks them. Raises FormatError where none come."""
-    try:
+    with extra("data", "data sets from the hub need"):
         import datasets
-    except ImportError as error:
-        raise ImportError("data sets from the hub need the extra `data`: pip install 'codea1-env[data]'") from error
     try:
         loaded = datasets.load_dataset(hub_id, split=split, revision=revision)
     except Exception as error:  # the hub's client has no one base of what a network can do to it

@@ -1,0 +1,44 @@
+"""What a value must be, checked and said one way: `NAME must BE, got VALUE`.
+
+Does not know what a value is for: the caller names it, and the error that is raised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from codea1_env.errors import Codea1Error, ConfigurationError
+
+_SHOWN = 200
+"""Characters of a wrong value that an error shows."""
+
+
+def require(condition: bool, name: str, must: str, got: object, error: type[Codea1Error] = ConfigurationError) -> None:
+    """Raise `error` unless the condition holds. `must`: what comes after the word, e.g. `be in [0, 1]`."""
+    if not condition:
+        shown = repr(got)
+        raise error(f"{name} must {must}, got {shown if len(shown) < _SHOWN else shown[:_SHOWN] + '...'}")
+
+
+def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise ConfigurationError unless the value is one of these texts, two at least."""
+    listed = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+    require(isinstance(value, str) and value in choices, name, f"be {listed}", value)
+
+
+def require_whole(name: str, value: object, least: int) -> None:
+    """Raise ConfigurationError unless the value is an int (no bool) of at least `least`."""
+    require(type(value) is int and value >= least, name, f"be an int of at least {least}", value)
+
+
+def require_bool(name: str, value: object) -> None:
+    """Raise ConfigurationError unless the value is True or False."""
+    require(type(value) is bool, name, "be True or False", value)
+
+
+def is_number(value: object) -> bool:
+    """Whether the value is a finite int or float, and no bool."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,251 @@
+"""A tester reward and a book's policy of one's own, written outside the package against public names only."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import codea1_env
+from codea1_env import (
+    Arena,
+    BookConfig,
+    BookFormatError,
+    ConfigurationError,
+    LocalSandbox,
+    Match,
+    MistakeBook,
+    Problem,
+    RewardConfig,
+    TestCase,
+)
+from codea1_env.recording import Recorder, read_recording, replay
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+OWN = ("own_reward", "own_book")
+PROBLEM = Problem(
+    "double", "Twice x.", "double", "def double(x):\n    return 2 * x\n", golden_tests=(TestCase("double(5)", "10"),)
+)
+CODES = tuple(f"def double(x):\n    return {body}\n" for body in ("x + x", "x * x", "4"))
+SUITES = (
+    ("assert double(2) == 4\nassert double(3) == 6", "assert double(2) == 4"),
+    ("assert double(3) == 9",),
+    (),
+)
+REWARDS = [[1.0, 0.0], [0.0], []]
+"""By hand: only `x + x` is right. The first suite catches `x * x` on 3 and `4` on 3; the second nobody; the third
+accuses the right program."""
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory outside the clone, with the examples of own classes in it."""
+    for name in OWN:
+        shutil.copy(EXAMPLES / f"{name}.py", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return tmp_path
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-c", "from codea1_env.cli import main; raise SystemExit(main())", *map(str, arguments)],
+        capture_output=True, text=True, env={"PYTHONPATH": str(EXAMPLES.parent), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_examples_use_public_names_only(name: str) -> None:
+    path = EXAMPLES / f"{name}.py"
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("codea1_env"):
+            assert node.module == "codea1_env"
+            assert {alias.name for alias in node.names} <= set(codea1_env.__all__)
+
+
+def test_a_reward_of_ones_own_is_paid_from_the_working_directory(outside: Path) -> None:
+    with Arena(LocalSandbox(), RewardConfig(suite_size=2, tester_reward="own_reward:Reward")) as arena:
+        (score,) = arena.play([Match(PROBLEM, CODES, SUITES)])
+    assert [[suite.reward for suite in row] for row in score.suites] == REWARDS
+    # The coder is paid by its own suites as ever: `x + x` passes them; `x * x` fails 3 with the reference's value.
+    assert [code.reward for code in score.codes] == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_command_takes_a_reward_of_ones_own_into_every_process_and_records_its_name(
+    outside: Path, workers: int
+) -> None:
+    line = json.loads(PROBLEM.to_json()) | {"codes": CODES, "suites": SUITES}
+    names = ("problem_id", "question", "entry_point", "reference_solution", "golden_tests", "codes", "suites")
+    (outside / "in.jsonl").write_text(json.dumps({name: line[name] for name in names}) + "\n")
+    done = command("score", "in.jsonl", "-o", "out.jsonl", "--suite-size", 2, "--details", "--workers", workers,
+                   "--tester-reward", "own_reward:Reward")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    record = json.loads((outside / "out.jsonl").read_text())
+    assert [[suite["reward"] for suite in row] for row in record["suites"]] == REWARDS
+    assert record["config"]["tester_reward"] == "own_reward:Reward"
+    done = command("view", "out.jsonl", "-o", "page.html")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_recording_alone_makes_no_module_be_imported(outside: Path) -> None:
+    config = RewardConfig(suite_size=2, tester_reward="own_reward:Reward")
+    with Recorder("games.jsonl") as recorder, Arena(LocalSandbox(), config, on_score=recorder.write) as arena:
+        arena.play([Match(PROBLEM, CODES, SUITES)])
+    text = Path("games.jsonl").read_bytes().replace(b"own_reward:", b"own_other:")
+    shutil.copy("own_reward.py", "own_other.py")
+    with LocalSandbox() as sandbox, pytest.raises(ConfigurationError, match="must be imported before"):
+        list(replay(read_recording(text.splitlines()), sandbox))
+    assert "own_other" not in sys.modules
+    assert command("replay", "games.jsonl").returncode == 2
+    done = command("replay", "games.jsonl", "--tester-reward", "own_reward:Reward")
+    assert done.returncode == 0, done.stderr
+    assert "1 matches played again, 0 with other rewards" in done.stderr
+
+
+WRONG_REWARDS = """
+from codea1_env import TesterReward
+import dataclasses
+class Open(TesterReward): pass
+class Alone(TesterReward):
+    runs_golden = True
+    def suite(self, duel, terms, group): return terms
+class Word(TesterReward):
+    runs_union = "yes"
+    def suite(self, duel, terms, group): return terms
+class Nothing(TesterReward):
+    def suite(self, duel, terms, group): return None
+class NoNumber(TesterReward):
+    def suite(self, duel, terms, group): return dataclasses.replace(terms, reward=float("nan"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module:Reward", "must name a module that can be imported .*no_such_module"),
+        ("own_wrong:Missing", "must name a subclass of TesterReward, got 'own_wrong:Missing'"),
+        ("json:JSONDecoder", "must name a subclass of TesterReward"),
+        ("own_wrong:Open", "must name a class that defines suite"),
+        ("own_wrong:Alone", "runs_union must be True with runs_golden, got False"),
+        ("own_wrong:Word", "runs_union must be True or False, got 'yes'"),
+    ],
+)
+def test_what_is_no_reward_is_refused_before_anything_runs(name: str, message: str, outside: Path) -> None:
+    (outside / "own_wrong.py").write_text(WRONG_REWARDS)
+    with LocalSandbox() as sandbox, pytest.raises(ConfigurationError, match=message):
+        Arena(sandbox, RewardConfig(tester_reward=name))
+
+
+@pytest.mark.parametrize("name", ["Nothing", "NoNumber"])
+def test_a_reward_that_pays_no_number_is_an_error_and_no_score(name: str, outside: Path) -> None:
+    (outside / "own_wrong.py").write_text(WRONG_REWARDS)
+    config = RewardConfig(tester_reward=f"own_wrong:{name}")
+    with (
+        Arena(LocalSandbox(), config) as arena,
+        pytest.raises(ConfigurationError, match="be terms with a finite reward"),
+    ):
+        arena.play([Match(PROBLEM, CODES[:1], SUITES[:1])])
+
+
+A, B, C = (TestCase(f"f({i})", str(i)) for i in range(3))
+RECENT = BookConfig(policy="own_book:Recent", capacity=2)
+
+
+def recent_book() -> MistakeBook:
+    """A failed at the first visit, B at the second, A again at the third."""
+    book = MistakeBook(RECENT)
+    book.record("p", [], [A])
+    book.record("p", [A], [B])
+    book.record("p", [B, B], [], failed_replays=[A])
+    return book
+
+
+def test_a_policy_of_ones_own_decides_what_is_kept_and_replayed(outside: Path) -> None:
+    book = recent_book()
+    assert book.replay("p", 8) == (A, B)
+    assert book.replay("p", 1) == (A,)
+    book.record("p", [], [C])  # room for two: B failed longest ago
+    assert book.replay("p", 8) == (C, A)
+
+
+def test_a_book_of_ones_own_policy_round_trips_and_names_it(outside: Path) -> None:
+    book = recent_book()
+    book.save("book.jsonl")
+    header = json.loads(Path("book.jsonl").read_text().splitlines()[0])
+    assert header == {"schema": 1, "kind": "mistake_book", "policy": "own_book:Recent"}
+    loaded = MistakeBook.load("book.jsonl", RECENT)
+    assert loaded == book == book.copy()
+    for each in (book, loaded):
+        each.record("p", [], [C])
+    assert loaded == book
+    assert MistakeBook.load("book.jsonl").config.policy == "own_book:Recent"  # imported already
+    with pytest.raises(BookFormatError, match="policy must be that of the configuration, 'counting', got 'own_book"):
+        MistakeBook.load("book.jsonl", BookConfig())
+
+
+def test_a_book_alone_makes_no_module_be_imported(outside: Path) -> None:
+    recent_book().save("book.jsonl")
+    other = Path("book.jsonl").read_text().replace("own_book:", "own_third:")
+    Path("other.jsonl").write_text(other)
+    shutil.copy("own_book.py", "own_third.py")
+    with pytest.raises(BookFormatError, match="must be followed by who names it"):
+        MistakeBook.load("other.jsonl")
+    assert "own_third" not in sys.modules
+    assert MistakeBook.load("other.jsonl", BookConfig(policy="own_third:Recent")).replay("p", 1) == (A,)
+
+
+def test_a_book_of_the_released_rule_is_taken_over_by_a_policy_of_ones_own(outside: Path) -> None:
+    book = MistakeBook()
+    book.record("p", [], [A, A, B])
+    book.save("book.jsonl")
+    assert MistakeBook.load("book.jsonl", RECENT).replay("p", 8) == (A, B)
+
+
+WRONG_POLICIES = """
+from codea1_env import BookPolicy, TestCase
+class Unfinished(BookPolicy): pass
+class Invents(BookPolicy):
+    def replayed(self, shelf, limit, problem_id): return (TestCase("g(1)", "1"),)
+    def visited(self, shelf, visit): shelf.frequencies.update(dict.fromkeys(visit.failures, 1))
+class Below(Invents):
+    def visited(self, shelf, visit): shelf.frequencies.update(dict.fromkeys(visit.failures, -1))
+"""
+
+
+def test_what_is_no_policy_is_refused(outside: Path) -> None:
+    (outside / "own_policies.py").write_text(WRONG_POLICIES)
+    with pytest.raises(ConfigurationError, match="policy must name a class that defines replayed, visited"):
+        MistakeBook(BookConfig(policy="own_policies:Unfinished"))
+    with pytest.raises(ConfigurationError, match="policy must be 'counting' or 'module:Class'"):
+        BookConfig(policy="counted")
+    invents = MistakeBook(BookConfig(policy="own_policies:Invents"))
+    invents.record("p", [], [A])
+    with pytest.raises(ConfigurationError, match="must be at most 8 of the question's tests"):
+        invents.replay("p", 8)
+    with pytest.raises(ConfigurationError, match="must be finite numbers above 0"):
+        MistakeBook(BookConfig(policy="own_policies:Below")).record("p", [], [A])
+
+
+def test_a_preset_takes_and_records_classes_of_ones_own(outside: Path) -> None:
+    pytest.importorskip("yaml", reason="the extra `train` is not installed")
+    from codea1_env.training.presets import SMOKE, preset_from_dict
+
+    changes: dict[str, Any] = {
+        "reward": {"tester_reward": "own_reward:Reward"},
+        "book": {"policy": "own_book:Recent", "capacity": 2},
+    }
+    preset = preset_from_dict(changes, SMOKE)
+    assert preset.to_dict()["reward"]["tester_reward"] == "own_reward:Reward"
+    assert preset.to_dict()["book"]["policy"] == "own_book:Recent"
+    assert preset_from_dict(preset.to_dict(), SMOKE) == preset
+    with pytest.raises(ConfigurationError, match="no_such_module"):
+        preset_from_dict({"reward": {"tester_reward": "no_such_module:Reward"}}, SMOKE)
+    with pytest.raises(ConfigurationError, match="no_such_module"):
+        preset_from_dict({"book": {"policy": "no_such_module:Policy"}}, SMOKE)

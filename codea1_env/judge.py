@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codea1_env.bounded_cache import bytes_of
 from codea1_env.duel import Verdict
 from codea1_env.equality import is_opaque, same_value
 from codea1_env.execution import Execution
-from codea1_env.grammar import WrittenTest
+from codea1_env.grammar import RETURNED, WrittenTest
+from codea1_env.literals import tree_source
 from codea1_env.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain, limits_of, with_imports
 from codea1_env.problems.problem import Problem
 from codea1_env.pure_expressions import Reason
@@ -35,6 +36,8 @@ EXECUTION_CACHE_MB = 64
 """MiB of outcomes of candidates' calls that a judge remembers unless told otherwise."""
 REFERENCE_CACHE_MB = 64
 """MiB of references' values, likewise."""
+NO_ENTRY_POINT = "NoEntryPoint"
+"""What the sandbox calls it where a program loads and does not define a callable entry point."""
 _MAX_ANSWER = 1 << 16
 """Bytes of a value that solutions may agree on: agreement takes comparing each with each."""
 _FAILURES = {
@@ -53,6 +56,8 @@ class StatedTest:
     value: bytes
     failure: str = ""
     """The `Reason` why the test's expressions have no such data; then the other fields are empty."""
+    look: str = ""
+    """`WrittenTest.look`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,8 @@ class Expectation:
 
     arguments: bytes
     value: bytes
+    look: str = ""
+    """How the returned value is looked at before it is compared (`WrittenTest.look`); empty: as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,8 @@ class Questioned:
 class TrialResult:
     executes: bool
     """The program loads within its limits and defines a callable entry point."""
+    loads: bool
+    """The program loads within its limits."""
     verdicts: tuple[Verdict, ...]
     """One per expectation."""
     returned: tuple[str, ...] = field(default=(), compare=False)
@@ -132,9 +141,9 @@ class Judge:
             stated = map(_stated, first, second)
             evaluated.append(
                 [
-                    next(stated)
+                    _with_look(test, next(stated))
                     if test.arguments is None or test.value is None
-                    else StatedTest(test.arguments, test.value)
+                    else StatedTest(test.arguments, test.value, look=test.look)
                     for test in suite
                 ]
             )
@@ -143,6 +152,15 @@ class Judge:
     def reference_values(self, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[list[ReferenceValue]]:
         """The reference's value for every call. Raises UnusableReference."""
         return self._oracle.values(asked)
+
+    def looked_at(self, asked: Sequence[tuple[str, bytes]]) -> list[Outcome]:
+        """What looks (`WrittenTest.look`) make of returned values: data in, data out, where no program runs.
+
+        Raises ValueError for a value that is no plain data.
+        """
+        texts = [f"(lambda {RETURNED}: {look})({tree_source(json.loads(value))})" for look, value in asked]
+        results = self._sandbox.run([ExpressionsJob((text,)) for text in texts]) if texts else []
+        return [_outcomes(result, 1)[0] for result in results]
 
     def answers(self, asked: Sequence[Questioned]) -> list[tuple[bytes | None, ...] | None]:
         """What programs return: the plain value of every call, None where it came to none; None for a program that does
@@ -167,11 +185,11 @@ class Judge:
         seen = []
         for trial, job, result in zip(trials, jobs, results, strict=True):
             found = dict(zip(job.calls, _outcomes(result, len(job.calls)), strict=True))
-            seen.append([found[expected.arguments] for expected in trial.expectations])
+            seen.append(self._looked(trial.expectations, [found[each.arguments] for each in trial.expectations]))
             judged.append([self._verdict(trial, *pair) for pair in zip(trial.expectations, seen[-1], strict=True)])
         self._confirm(trials, results, judged, seen)
         return [
-            TrialResult(result.loaded, tuple(verdicts), tuple(map(_returned, verdicts, outcomes)))
+            TrialResult(result.loaded, _loads(result), tuple(verdicts), tuple(map(_returned, verdicts, outcomes)))
             for result, verdicts, outcomes in zip(results, judged, seen, strict=True)
         ]
 
@@ -237,14 +255,37 @@ class Judge:
         """Replace the verdict on each (trial, expectation) of `chosen` by that of a process of its own, a new one."""
         jobs = [_job(trials[i], (trials[i].expectations[at].arguments,)) for i, at in chosen]
         for (i, at), result in zip(chosen, self._sandbox.run(jobs) if jobs else [], strict=True):
-            seen[i][at] = _outcomes(result, 1)[0]
+            (seen[i][at],) = self._looked([trials[i].expectations[at]], _outcomes(result, 1))
             judged[i][at] = self._verdict(trials[i], trials[i].expectations[at], seen[i][at])
+
+    def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """The outcomes, those with a look replaced by what it makes of them."""
+        places = [
+            place
+            for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True))
+            if expected.look and outcome.kind is OutcomeKind.VALUE and is_plain(outcome.value)
+        ]
+        looked = list(outcomes)
+        found = self.looked_at([(expectations[place].look, outcomes[place].value) for place in places])
+        for place, outcome in zip(places, found, strict=True):
+            looked[place] = outcome
+        return looked
 
     def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
         tolerance = max(self._tolerance, trial.problem.tolerance)
         return Verdict.PASS if same_value(expectation.value, outcome.value, tolerance) else Verdict.FAIL
+
+
+def _loads(result: JobResult) -> bool:
+    return result.loaded or (result.load_failure is not None and result.load_failure.error == NO_ENTRY_POINT)
+
+
+def _with_look(test: WrittenTest, stated: StatedTest) -> StatedTest:
+    if stated.failure:
+        return stated
+    return replace(stated, value=b"" if test.stated is None else stated.value, look=test.look)
 
 
 def _returned(verdict: Verdict, outcome: Outcome) -> str:

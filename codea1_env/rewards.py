@@ -33,7 +33,8 @@ class RewardConfig:
     replay_limit: int = 8
     """Most Mistake Book tests replayed on a solution, >= 0; 0 turns the book's replay off (released code: 8)."""
     fidelity: Fidelity = "strict"
-    """`strict`: the first K asserts count, `==` only. `paper`: all asserts count, as in the released code."""
+    """`strict`: the first K asserts count, `==` only. `paper`: suites and programs are read, and asserts count, as in the
+    released code (`docs/deviations.md`)."""
     correct_outputs: bool = True
     """Run a test that states a wrong value with the reference's value instead, as the released code does."""
     tester_reward: TesterReward = "code-a1"
@@ -84,7 +85,7 @@ class SuiteTerms:
     """Every number of one duel's reward, by the names of Code-A1; what others put in: `tester_rewards.py`."""
 
     executes: bool
-    """The solution loads within its limits and defines a callable entry point."""
+    """The solution loads within its limits and defines a callable entry point; in paper fidelity, it loads."""
     v: int
     """Tests that count as valid: kept, and corrected ones where outputs are corrected."""
     invalid: int
@@ -98,7 +99,8 @@ class SuiteTerms:
     validity: float
     """R_val, in [0, 1]."""
     f_new: float
-    """Valid tests among the first K asserts that the solution fails, over K, in [0, 1]."""
+    """Valid tests among the first K asserts that the solution fails, over K, in [0, 1]; in paper fidelity the first K
+    valid tests, whatever stands between them."""
     f_hist: float | None
     """Share of the replayed tests that the solution fails; None where nothing was replayed."""
     adversarial: float
@@ -120,7 +122,7 @@ def suite_terms(duel: Duel, config: RewardConfig) -> SuiteTerms | None:
     differ, the code, as `RewardConfig.fidelity` says:
 
         R_val = clip(min(v / K, 1 - invalid / K), 0, 1)
-        f_new = (valid tests among the first K asserts that the solution fails) / K
+        f_new = (valid tests among the first K asserts that the solution fails) / K     (paper: first K valid tests)
         R_T   = [solution executes] (alpha R_val + (1 - alpha) R_adv) - (share of non-printable characters)
     """
     if duel.infrastructure_error or duel.executes is None:
@@ -130,8 +132,7 @@ def suite_terms(duel: Duel, config: RewardConfig) -> SuiteTerms | None:
     v, invalid = len(valid), sum(test.status in _INVALID for test in duel.tests)
     passed = sum(test.verdict is Verdict.PASS for test in valid)
     validity = min(max(min(v / size, 1 - invalid / size), 0.0), 1.0)
-    first = duel.tests[:size]
-    f_new = sum(is_valid(test, config) and test.verdict is not Verdict.PASS for test in first) / size
+    f_new = sum(duel.tests[place].verdict is not Verdict.PASS for place in attacking(duel, config)) / size
     failed_replays = sum(replay.verdict is not Verdict.PASS for replay in duel.replays)
     f_hist = failed_replays / len(duel.replays) if duel.replays else None
     adversarial = _adversarial(f_new, f_hist, v)
@@ -188,6 +189,14 @@ def effective_alpha(alpha: float, replayed: bool) -> float:
 def is_valid(test: JudgedTest, config: RewardConfig) -> bool:
     """Whether the test counts in v and is run on the solution."""
     return test.status is Status.KEPT or (config.correct_outputs and test.status is Status.WRONG_EXPECTED)
+
+
+def attacking(duel: Duel, config: RewardConfig) -> list[int]:
+    """The places of the tests that f_new counts over: the valid ones among the first K asserts; in paper fidelity the
+    first K of the valid ones, as in the released code."""
+    size = config.suite_size
+    asserts = duel.tests if config.fidelity == "paper" else duel.tests[:size]
+    return [place for place, test in enumerate(asserts) if is_valid(test, config)][:size]
 
 
 def _adversarial(f_new: float, f_hist: float | None, v: int) -> float:

@@ -69,7 +69,7 @@ class BookChanges:
     passes: tuple[TestCase, ...]
     """Replayed tests that passed, once per program."""
     failures: tuple[TestCase, ...]
-    """New tests that failed, once per suite."""
+    """New tests that programs failed which execute, once per suite."""
     failed_replays: tuple[TestCase, ...] = ()
     """Replayed tests that failed, once per program."""
     rated: tuple[RatedTest, ...] = ()
@@ -96,12 +96,17 @@ class Grade:
 
 
 def book_changes(score: MatchScore, *, rate: bool = False) -> BookChanges:
-    """What a scored match reports to the Mistake Book, in order. `rate`: with every valid test's quality."""
+    """What a scored match reports to the Mistake Book, in order. `rate`: with every valid test's quality.
+
+    A program that does not execute says nothing about any test, as in the released code.
+    """
     passes: list[TestCase] = []
     failed_replays: list[TestCase] = []
     failures: list[TestCase] = []
     rated: list[RatedTest] = []
     for row in score.suites:
+        if row and not row[0].duel.executes:
+            continue
         for replay in row[0].duel.replays if row else ():
             if replay.verdict is not None:
                 (passes if replay.verdict is Verdict.PASS else failed_replays).append(replay.case)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from codea1_env.duel import Duel, JudgedReplay, Status, Verdict
 from codea1_env.errors import ConfigurationError
-from codea1_env.rewards import RewardConfig, SuiteTerms, is_valid, share_passed, suite_terms
+from codea1_env.rewards import RewardConfig, SuiteTerms, attacking, is_valid, share_passed, suite_terms
 from codea1_env.spans import Span, test_spans
 
 _UTRL_CAUGHT, _UTRL_VALID = 0.85, 0.05
@@ -199,9 +199,10 @@ def _skill_part(duel: Duel, group: Group, index: int) -> float:
 
 def _code_a1_parts(duel: Duel, config: RewardConfig, terms: SuiteTerms) -> list[float]:
     parts = []
+    places = set(attacking(duel, config))
     for index, test in enumerate(duel.tests):
         is_first = index < config.suite_size
-        fails = is_first and is_valid(test, config) and test.verdict is not Verdict.PASS
+        fails = index in places and test.verdict is not Verdict.PASS
         if terms.f_hist is None:
             adversarial = float(fails)
         else:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from codea1_env.duel import JudgedTest, Status
-from codea1_env.equality import call_key, same_value
+from codea1_env.equality import call_key, is_opaque, same_value
 from codea1_env.grammar import WrittenTest
 from codea1_env.judge import Expectation, Judge, StatedTest
 from codea1_env.literals import tree_source
@@ -18,6 +18,7 @@ from codea1_env.oracle import ReferenceValue
 from codea1_env.problems.problem import Problem
 from codea1_env.responses import Suite
 from codea1_env.rewards import RewardConfig
+from codea1_env.sandbox.protocol import OutcomeKind
 from codea1_env.signatures import parameters, placed
 
 
@@ -63,6 +64,7 @@ def validate(
             for (problem, _), items in zip(suites, usable, strict=True)
         ]
     )
+    answers = [_looked(judge, items, values) for items, values in zip(usable, answers, strict=True)]
     validated = []
     for (problem, suite), items, values in zip(suites, stated, answers, strict=True):
         reference = problem.reference_solution if config.oracle == "reference" else None
@@ -78,11 +80,33 @@ def validate(
             else:
                 item = next(known)
                 value = ReferenceValue(b"", item.failure) if item.failure else next(used)
-                key = b"" if item.failure else call_key(placed(item.arguments, names))
+                key = b"" if item.failure else _call(test, item, names, config)
                 row.append(_validated(test, item, value, key in seen, config.correct_outputs))
                 seen.add(key)
         validated.append(tuple(row))
     return validated
+
+
+def _call(test: WrittenTest, stated: StatedTest, names: tuple[str, ...] | None, config: RewardConfig) -> bytes:
+    """Equal for tests of one suite that repeat a call: in paper fidelity by its text, as in the released code."""
+    if config.fidelity == "paper":
+        return str(test.call).encode("utf-8", "surrogatepass")
+    return call_key(placed(stated.arguments, names))
+
+
+def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[ReferenceValue]) -> list[ReferenceValue]:
+    """The oracle's values as the tests look at them."""
+    places = [
+        place for place, (item, value) in enumerate(zip(asked, values, strict=True)) if item.look and not value.failure
+    ]
+    looked = list(values)
+    outcomes = judge.looked_at([(asked[place].look, values[place].value) for place in places])
+    for place, outcome in zip(places, outcomes, strict=True):
+        is_value = outcome.kind is OutcomeKind.VALUE
+        failure = "opaque" if is_value and is_opaque(outcome.value) else outcome.error or str(outcome.kind)
+        is_usable = is_value and not is_opaque(outcome.value)
+        looked[place] = ReferenceValue(outcome.value) if is_usable else ReferenceValue(b"", failure)
+    return looked
 
 
 def _validated(
@@ -93,7 +117,7 @@ def _validated(
         return _without_value(test, Status.REJECTED, stated.failure)
     if is_duplicate:
         return _without_value(test, Status.DUPLICATE, "")
-    as_written = Expectation(stated.arguments, stated.value)
+    as_written = Expectation(stated.arguments, stated.value, stated.look)
     if reference.failure:
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
         return _without_value(test, status, reference.failure, as_written)
@@ -108,7 +132,9 @@ def _validated(
         verdict=None,
     )
     counts = is_right or correct_outputs
-    return ValidatedTest(judged, Expectation(stated.arguments, reference.value) if counts else None, as_written)
+    return ValidatedTest(
+        judged, Expectation(stated.arguments, reference.value, stated.look) if counts else None, as_written
+    )
 
 
 def _without_value(

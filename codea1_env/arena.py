@@ -112,9 +112,13 @@ class Arena:
         )
         validated = iter(validate(self._judge, suites, config, oracle.answer))
         tests = [[[next(validated) for _ in row] for row in match.suites] for match in matches]
+        unread = iter(suites)
+        ignored = [tuple(tuple(next(unread)[1].unread for _ in row) for row in match.suites) for match in matches]
         bouts = [
-            Bout(match, tuple(sources), tuple(map(tuple, rows)), tuple(replayed), trusted)
-            for match, sources, rows, replayed, trusted in zip(matches, programs, tests, replays, golden, strict=True)
+            Bout(match, tuple(sources), tuple(map(tuple, rows)), tuple(replayed), left_out, trusted)
+            for match, sources, rows, replayed, left_out, trusted in zip(
+                matches, programs, tests, replays, ignored, golden, strict=True
+            )
         ]
         results = iter(self._judge.try_programs([trial for bout in bouts for trial in trials(bout, config)]))
         judged = time.perf_counter()

@@ -42,6 +42,8 @@ class Bout:
     rows: tuple[tuple[tuple[ValidatedTest, ...], ...], ...]
     """The suites, as validated; `rows[i]` were written against program i."""
     replays: tuple[Replay, ...]
+    ignored: tuple[tuple[tuple[tuple[str, int], ...], ...], ...]
+    """What of each suite's response was not read (`Suite.unread`), by rows."""
     golden: tuple[Expectation, ...] = ()
     """The question's golden tests, where the tester's reward asks which solutions are right."""
 
@@ -124,8 +126,8 @@ def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConf
     row = bout.rows[place]
     duels = []
     own = slice(start, start + len(row))
-    for suite, response, found, returned in zip(
-        row, bout.match.suites[place], tried.suites[own], tried.returned[own], strict=True
+    for suite, response, ignored, found, returned in zip(
+        row, bout.match.suites[place], bout.ignored[place], tried.suites[own], tried.returned[own], strict=True
     ):
         tests = tuple(
             dataclasses.replace(test.test, verdict=verdict, returned=text or "")
@@ -133,7 +135,9 @@ def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConf
         )
         share = nonprintable_share(response, config.fidelity)
         problem_id = bout.match.problem.problem_id
-        duels.append(Duel(problem_id, bout.sources[place], tried.executes, share, tests, tried.replays))
+        duels.append(
+            Duel(problem_id, bout.sources[place], tried.executes, share, tests, tried.replays, ignored=ignored)
+        )
     return duels
 
 

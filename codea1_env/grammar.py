@@ -183,11 +183,7 @@ def _mentions(node: ast.expr, name: str) -> bool:
 
 def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
-    if any(type(argument) is ast.Starred for argument in sides.call.args):
-        raise Rejected(Reason.STARRED)
-    if any(keyword.arg is None for keyword in sides.call.keywords):
-        raise Rejected(Reason.STARRED)
-    arguments = _arguments(sides.call, entry_point, max_depth)
+    arguments = _arguments(sides.call, entry_point, max_depth, stars=False)
     stated = _pure(sides.stated, entry_point, max_depth)
     return WrittenTest(
         source=source[:_MAX_SHOWN],
@@ -209,15 +205,15 @@ def _around(left: ast.Call, value: _Pure | None, source: str, entry_point: str, 
         around = _Hole(inner).visit(tree)
         check_pure(around, entry_point, frozenset((RETURNED,)), max_depth)
         look = ast.unparse(around)
-    arguments = _arguments(inner, entry_point, max_depth)
-    stated, encoded = None, b""  # no bytes stand for no value: nothing equals it
+    arguments = _arguments(inner, entry_point, max_depth, stars=True)
+    encoded: bytes | None = b""  # stands for no value: nothing equals it
     if value is not None:
-        stated, encoded = value.source, encode(value.tree) if value.is_literal else None
+        encoded = encode(value.tree) if value.is_literal else None
     return WrittenTest(
         source=source[:_MAX_SHOWN],
         reason="",
         call=text,
-        stated=stated,
+        stated=value.source if value is not None else None,
         arguments=arguments.encoded,
         value=encoded,
         inner=ast.unparse(inner) if look else "",
@@ -260,29 +256,29 @@ def _only_call(left: ast.expr, entry_point: str) -> ast.Call:
     return found[0]
 
 
-def _arguments(call: ast.Call, entry_point: str, max_depth: int) -> _Arguments:
-    """The arguments of a call, starred ones too. Raises Rejected."""
+def _arguments(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> _Arguments:
+    """The arguments of a call; `stars`: starred ones too. Raises Rejected."""
     sources: list[str] = []
     positional: list[Tree] = []
     named: list[Tree] = []
     all_literal = True
     for argument in call.args:
-        pure = _argument(argument, entry_point, max_depth)
+        pure = (_argument if stars else _pure)(argument, entry_point, max_depth)
         sources.append(pure.source)
         positional.append(pure.tree)
         all_literal = all_literal and pure.is_literal
     names: set[str] = set()
     for keyword in call.keywords:
-        pure = _pure(keyword.value, entry_point, max_depth)
         if keyword.arg is None:
-            if len(call.keywords) > 1:  # whether a name repeats, only the values would tell
+            if not stars or len(call.keywords) > 1:  # whether a name repeats, only the values would tell
                 raise Rejected(Reason.STARRED)
-            sources.append(f"**{pure.source}")
+            sources.append(f"**{_pure(keyword.value, entry_point, max_depth).source}")
             all_literal = False
             continue
         if keyword.arg in names:
             raise Rejected(Reason.REPEATED_KEYWORD)
         names.add(keyword.arg)
+        pure = _pure(keyword.value, entry_point, max_depth)
         sources.append(f"{keyword.arg}={pure.source}")
         named.append([keyword.arg, pure.tree])
         all_literal = all_literal and pure.is_literal

@@ -27,14 +27,10 @@ _STRING_ENDS = {'"': re.compile(r'(?:[^"\\]|\\.)*+"'), "'": re.compile(r"(?:[^'\
 
 
 def released_program(response: str) -> str:
-    """The program: the first closed block of Python, else what stands after the first fence up to the next one (with the
-    rest of the fence's line), else the whole response."""
-    for opening in ("```python", "```"):
-        _, fence, rest = response.partition(opening)
-        block, closing, _ = rest.partition("```")
-        if fence and closing:
-            return block.strip("\n")
-    return response.strip("\n")
+    """The program: the first block of Python where it is closed, else the whole response."""
+    parts = response.split("```python")
+    block, closing, _ = parts[1].partition("```") if len(parts) > 1 else ("", "", "")
+    return (block if closing else response).strip("\n")
 
 
 def released_suite(response: str, entry_point: str) -> Suite:

@@ -33,8 +33,8 @@ class RewardConfig:
     replay_limit: int = 8
     """Most Mistake Book tests replayed on a solution, >= 0; 0 turns the book's replay off (released code: 8)."""
     fidelity: Fidelity = "strict"
-    """`strict`: the first K asserts count, `==` only. `paper`: suites and programs are read, and asserts count, as in the
-    released code (`docs/deviations.md`)."""
+    """`strict`: the first K asserts count, `==` only. `paper`: programs and suites are read and asserts are counted as
+    in the released code (`docs/deviations.md`)."""
     correct_outputs: bool = True
     """Run a test that states a wrong value with the reference's value instead, as the released code does."""
     tester_reward: TesterReward = "code-a1"

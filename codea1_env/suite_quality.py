@@ -125,7 +125,7 @@ class SuiteMeter:
             for problem, texts in answers
         ]
         alone = [
-            (problem, Suite((test,), 0))
+            (problem, Suite((test,)))
             for (problem, _), row in zip(answers, suites, strict=True)
             for tests in row
             for test in tests

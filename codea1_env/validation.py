@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from codea1_env.duel import JudgedTest, Status
+from codea1_env.duel import ROUNDING, JudgedTest, Status
 from codea1_env.equality import call_key, is_opaque, same_value
 from codea1_env.grammar import WrittenTest
 from codea1_env.judge import Expectation, Judge, StatedTest
@@ -43,6 +43,9 @@ class Asked:
     calls: tuple[bytes, ...]
     stated: tuple[bytes, ...]
 
+
+_ROUNDING = 1e-12
+"""Relative and absolute: floats this near are one number, calculated in another order or written by hand."""
 
 Answer = Callable[[Sequence[Asked]], list[list[ReferenceValue]]]
 
@@ -81,13 +84,15 @@ def validate(
                 item = next(known)
                 value = ReferenceValue(b"", item.failure) if item.failure else next(used)
                 key = b"" if item.failure else _call(test, item, names, config)
-                row.append(_validated(test, item, value, key in seen, config.correct_outputs))
+                exact = config.fidelity == "paper"
+                tolerances = (0.0,) if exact else (0.0, judge.tolerance(problem), _ROUNDING)
+                row.append(_validated(test, item, value, key in seen, config.correct_outputs, tolerances))
                 seen.add(key)
         validated.append(tuple(row))
     return validated
 
 
-def _call(test: WrittenTest, stated: StatedTest, names: tuple[str, ...] | None, config: RewardConfig) -> bytes:
+def _call(test: WrittenTest, stated: StatedTest, names: tuple[str, ...], config: RewardConfig) -> bytes:
     """Equal for tests of one suite that repeat a call: in paper fidelity by its text, as in the released code."""
     if config.fidelity == "paper":
         return str(test.call).encode("utf-8", "surrogatepass")
@@ -110,9 +115,15 @@ def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[Referenc
 
 
 def _validated(
-    test: WrittenTest, stated: StatedTest, reference: ReferenceValue, is_duplicate: bool, correct_outputs: bool
+    test: WrittenTest,
+    stated: StatedTest,
+    reference: ReferenceValue,
+    is_duplicate: bool,
+    correct_outputs: bool,
+    tolerances: tuple[float, ...],
 ) -> ValidatedTest:
-    """A test that the grammar accepted."""
+    """A test that the grammar accepted. `tolerances`: what a stated value may be off by and be right, tried in order; by
+    the last one it is right beside the reference's value."""
     if stated.failure:
         return _without_value(test, Status.REJECTED, stated.failure)
     if is_duplicate:
@@ -121,20 +132,20 @@ def _validated(
     if reference.failure:
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
         return _without_value(test, status, reference.failure, as_written)
-    is_right = same_value(reference.value, stated.value)
+    near = next((i for i, each in enumerate(tolerances) if same_value(reference.value, stated.value, each)), None)
+    is_right, is_rounded = near is not None, near == 2
     judged = JudgedTest(
         source=test.source,
         status=Status.KEPT if is_right else Status.WRONG_EXPECTED,
-        reason="",
+        reason=ROUNDING if is_rounded else "",
         call=test.call,
         stated=test.stated,
         expected=tree_source(json.loads(reference.value)),
         verdict=None,
     )
     counts = is_right or correct_outputs
-    return ValidatedTest(
-        judged, Expectation(stated.arguments, reference.value, stated.look) if counts else None, as_written
-    )
+    right = Expectation(stated.arguments, reference.value, stated.look, stated.value if is_rounded else b"")
+    return ValidatedTest(judged, right if counts else None, as_written)
 
 
 def _without_value(

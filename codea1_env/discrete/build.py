@@ -209,7 +209,7 @@ def _parses(source: str) -> bool:
 def _is_readable(text: str, problem: Problem, left_out: list[str]) -> bool:
     """Whether a line is one assert, alone and in any company."""
     is_line = text.isprintable() and text.startswith("assert") and len(text) <= MAX_TEST
-    suite = read_suite(text, problem.entry_point) if is_line and _parses(text) else Suite((), 0)
+    suite = read_suite(text, problem.entry_point) if is_line and _parses(text) else Suite(())
     if len(suite.tests) == 1 and not suite.ignored:
         return True
     left_out.append(f"a test that is not one printable line of one assert, at most {MAX_TEST} characters long")

@@ -52,7 +52,7 @@ class JudgedTest:
     """As written, for display."""
     status: Status
     reason: str
-    """Name of the reason where `status` is REJECTED; ROUNDING where it is KEPT though the stated value is not exactly the
+    """Name of the reason where `status` is REJECTED; ROUNDING where it is KEPT and the stated value is not exactly the
     reference's; else empty."""
     call: str | None
     """Canonical source of the call; None where the grammar rejected the test."""

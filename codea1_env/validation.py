@@ -122,8 +122,8 @@ def _validated(
     correct_outputs: bool,
     tolerances: tuple[float, ...],
 ) -> ValidatedTest:
-    """A test that the grammar accepted. `tolerances`: what a stated value may be off by and be right, tried in order; by
-    the last one it is right beside the reference's value."""
+    """A test that the grammar accepted. `tolerances`: what a stated value may be off by and be right, tried in order; a
+    value that only the last one lets pass is right beside the reference's."""
     if stated.failure:
         return _without_value(test, Status.REJECTED, stated.failure)
     if is_duplicate:

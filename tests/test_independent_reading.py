@@ -1,7 +1,8 @@
 """Strict rewards, worked out a second time without the library, on programs and asserts that a model really wrote.
 
 The second reading has a parser of its own (whole suites only, literals only), runs each program in a plain process, and
-has the formulas written out. The asserts of a question are drawn anew into suites, with repetitions. What it does not read (`_Unread`), and programs that take long, are left out on both sides.
+has the formulas written out. The asserts of a question are drawn anew into suites, with repetitions. What it does not
+read (`_Unread`), and programs that take long, are left out on both sides.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class _Unread(Exception):
     """The second reading does not go that far."""
 
 
-def _asserts(responses: list[str]) -> list[str]:
+def _asserts(responses: list[str], name: str) -> list[str]:
     """The lines that are asserts by themselves: any of them make up a suite that parses as a whole."""
     lines = []
     for line in "\n".join(responses).split("\n"):
@@ -80,8 +81,13 @@ def _asserts(responses: list[str]) -> list[str]:
             body = ast.parse(text).body
         except (SyntaxError, ValueError):
             continue
-        if len(body) == 1 and isinstance(body[0], ast.Assert):
-            lines.append(text)
+        if len(body) != 1 or not isinstance(body[0], ast.Assert):
+            continue
+        try:
+            _read(text, name)
+        except _Unread:
+            continue
+        lines.append(text)
     return lines
 
 
@@ -101,6 +107,8 @@ def _read(line: str, name: str) -> tuple[str, Any] | None:
     is_singleton = isinstance(sides[1], ast.Constant) and sides[1].value in (None, True, False)
     if not (isinstance(test.ops[0], ast.Eq) or (isinstance(test.ops[0], ast.Is) and calls[0] and is_singleton)):
         return None
+    if any(isinstance(node, ast.Constant) and isinstance(node.value, float) for node in ast.walk(test)):
+        raise _Unread(line)
     names = [node for node in ast.walk(test) if isinstance(node, ast.Name) and node is not call.func]
     if names:
         raise _Unread(line)
@@ -168,7 +176,7 @@ def _sample() -> list[tuple[dict[str, Any], list[str]]]:
         warnings.simplefilter("ignore")  # what a model writes is full of invalid escapes
         records = [json.loads(line) for line in lines]
         random.Random("independent reading").shuffle(records)
-        pools = ((record, _asserts(record["suites"])) for record in records)
+        pools = ((record, _asserts(record["suites"], record["entry_point"])) for record in records)
         return list(itertools.islice(((record, pool) for record, pool in pools if len(pool) >= 2 * K), QUESTIONS))
 
 

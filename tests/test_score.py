@@ -309,12 +309,12 @@ def test_a_run_whose_process_group_is_ended_leaves_nothing(tmp_path: Path, numbe
 
 def test_what_of_a_suite_is_not_read_is_named_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suites = [
-        "def test_it():\n    assert double(1) == 2\n",
-        "1. assert double(1) == 2\n2. assert double(2) == 4\n",
-        "```python\nassert double(1) == 2\n```\nassert double(2) == 4\n",
-        "if __name__ == '__main__':\n    assert double(1) == 2\nprint(double(3))\n",
+        "def test_it():\n    assert f(1) == 2\n",
+        "1. assert f(1) == 2\n2. assert f(2) == 4\n",
+        "```python\nassert f(1) == 2\n```\nassert f(2) == 4\n",
+        "if __name__ == '__main__':\n    assert f(1) == 2\nprint(f(3))\n",
     ]
-    code, (result,) = score(tmp_path, [line(codes=["def double(x): return x"], suites=[suites])])
+    code, (result,) = score(tmp_path, [line(codes=["def f(x): return x"], suites=[suites])])
     assert code == 0
     assert [suite["ignored"] for suite in result["suites"][0]] == [
         {"function": 1},
@@ -331,7 +331,7 @@ def test_what_of_a_suite_is_not_read_is_named_and_counted(tmp_path: Path, capsys
 def test_where_most_suites_can_be_read_nothing_is_said_about_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    suites = ["no test at all", "assert double(1) == 2"]
-    score(tmp_path, [line(codes=["def double(x): return x"], suites=[suites])])
+    suites = ["no test at all", "assert f(1) == 2"]
+    score(tmp_path, [line(codes=["def f(x): return x"], suites=[suites])])
     said = capsys.readouterr()
     assert "hold no test" not in said.err + said.out

@@ -23,7 +23,7 @@ from codea1_env.bounded_cache import BoundedCache
 from codea1_env.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
 from codea1_env.duel import Duel
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
-from codea1_env.grammar import read_case
+from codea1_env.grammar import Fidelity, read_case
 from codea1_env.judge import EXECUTION_CACHE_MB, Expectation, Judge, Trial, TrialResult, plain_values
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.oracles import BatchOracle, Jury
@@ -96,7 +96,7 @@ class Arena:
             raise
         except SandboxError as error:
             _log.error("the sandbox failed, %d matches have no score: %s", len(matches), error)
-            scores, update_book = [_unscored(match, str(error)) for match in matches], False
+            scores, update_book = [_unscored(match, config, str(error)) for match in matches], False
         if update_book:
             self.remember(scores)
         if self._on_score is not None:
@@ -111,7 +111,7 @@ class Arena:
 
     def _play(self, matches: Sequence[Match], config: RewardConfig) -> list[MatchScore]:
         started = time.perf_counter()
-        programs = [[read_program(code, match.problem.entry_point).source for code in match.codes] for match in matches]
+        programs = [_programs(match, config) for match in matches]
         suites = [pair for match in matches for pair in _suites(match, config)]
         parsed = time.perf_counter()
         replays = self._replays([match.problem for match in matches])
@@ -132,10 +132,20 @@ class Arena:
                 for match, rows, mine, trusted in zip(matches, asked, turns, golden, strict=True)
             ],
         )
-        tests = _like_suites(matches, validate(read, config, oracle.answer))
+        tests = _like_suites(matches, validate(self._judge, read, config, oracle.answer))
+        ignored = _like_suites(matches, [suite.unread for _, suite in suites])
         bouts = [
-            Bout(match, tuple(sources), tuple(map(tuple, rows)), tuple(replayed), trusted)
-            for match, sources, rows, replayed, trusted in zip(matches, programs, tests, replays, golden, strict=True)
+            Bout(
+                match,
+                tuple(sources),
+                tuple(map(tuple, rows)),
+                tuple(replayed),
+                tuple(map(tuple, left_out)),
+                trusted,
+            )
+            for match, sources, rows, replayed, left_out, trusted in zip(
+                matches, programs, tests, replays, ignored, golden, strict=True
+            )
         ]
         judged = time.perf_counter()
         scores = []
@@ -174,7 +184,7 @@ class Arena:
         """The Mistake Book tests of every question, as data."""
         cases = [self.book.replay(problem.problem_id, self.config.replay_limit) for problem in problems]
         wanted = [(problem, case) for problem, row in zip(problems, cases, strict=True) for case in row]
-        known = self._read_cases(wanted)
+        known = self._read_cases(wanted, self.config.fidelity)
         replays = []
         for problem, row in zip(problems, cases, strict=True):
             found = [(case, known[problem.entry_point, case]) for case in row]
@@ -184,17 +194,21 @@ class Arena:
             replays.append([Replay(case, expectation) for case, expectation in found if expectation is not None])
         return replays
 
-    def _read_cases(self, wanted: Sequence[tuple[Problem, TestCase]]) -> dict[tuple[str, TestCase], Expectation | None]:
-        """Trusted tests as data, cached; None where the strict grammar or the evaluation refuses one."""
+    def _read_cases(
+        self, wanted: Sequence[tuple[Problem, TestCase]], fidelity: Fidelity = "strict"
+    ) -> dict[tuple[str, TestCase], Expectation | None]:
+        """Trusted tests as data, cached; None where the grammar or the evaluation refuses one."""
         keys = dict.fromkeys((problem.entry_point, case) for problem, case in wanted)
         remembered = {key: self._cases.get(key) for key in keys}
         known = {key: expectation for key, expectation in remembered.items() if expectation is not None}
         new = [key for key in keys if key not in known]
-        read = [read_case(case, entry_point) for entry_point, case in new]
+        read = [read_case(case, entry_point, fidelity) for entry_point, case in new]
         evaluated = self._judge.evaluate([[] if test.reason else [test] for test in read])
         for key, items in zip(new, evaluated, strict=True):
             is_usable = bool(items) and not items[0].failure
-            known[key] = found = Expectation(items[0].arguments, items[0].value) if is_usable else _UNREADABLE
+            known[key] = found = (
+                Expectation(items[0].arguments, items[0].value, items[0].look) if is_usable else _UNREADABLE
+            )
             parts = (key[1].call, key[1].expected, found.arguments, found.value)
             self._cases.put(key, found, sum(map(sys.getsizeof, parts)))
         return {key: None if found is _UNREADABLE else found for key, found in known.items()}
@@ -279,6 +293,11 @@ def record_changes(book: MistakeBook, problem_id: str, changes: BookChanges) -> 
     )
 
 
+def _programs(match: Match, config: RewardConfig) -> list[str]:
+    name = match.problem.entry_point
+    return [read_program(code, name, fidelity=config.fidelity).source for code in match.codes]
+
+
 def _suites(match: Match, config: RewardConfig) -> list[tuple[Problem, Suite]]:
     entry_point = match.problem.entry_point
     return [
@@ -301,9 +320,9 @@ def _grade(result: TrialResult) -> Grade:
     return Grade(result.executes, result.verdicts)
 
 
-def _unscored(match: Match, why: str) -> MatchScore:
+def _unscored(match: Match, config: RewardConfig, why: str) -> MatchScore:
     """A match that infrastructure kept from being scored."""
-    programs = [read_program(code, match.problem.entry_point).source for code in match.codes]
+    programs = _programs(match, config)
     return MatchScore(
         match.problem.problem_id,
         tuple(CodeScore(None, None, source) for source in programs),

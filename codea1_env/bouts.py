@@ -44,6 +44,8 @@ class Bout:
     rows: tuple[tuple[tuple[ValidatedTest, ...], ...], ...]
     """The suites, as validated; `rows[i]` were written against program i."""
     replays: tuple[Replay, ...]
+    ignored: tuple[tuple[tuple[tuple[str, int], ...], ...], ...]
+    """What of each suite's response was not read (`Suite.unread`), by rows."""
     golden: tuple[Expectation, ...] = ()
     """The question's golden tests, where the tester's reward asks which solutions are right."""
 
@@ -117,7 +119,7 @@ def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> 
     tried = [_take(bout, row, results, config) for row in bout.rows]
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
     duels = [
-        _duels(bout, place, outcome, start if config.runs_union else 0)
+        _duels(bout, place, outcome, start if config.runs_union else 0, config)
         for place, (outcome, start) in enumerate(zip(tried, starts, strict=False))
     ]
     groups = iter(_groups(bout, tried, config)) if config.runs_union else None
@@ -160,7 +162,7 @@ def _take(
     as_written = tuple(next(results).verdicts for _ in range(everything if config.runs_stated else 0))
     golden = next(results).verdicts if config.runs_golden else ()
     return _Tried(
-        first.executes,
+        first.loads if config.fidelity == "paper" else first.executes,
         tuple(JudgedReplay(replay.case, verdict) for replay, verdict in replays),
         tuple(suite.verdicts for suite in suites),
         tuple(suite.returned for suite in suites),
@@ -169,21 +171,23 @@ def _take(
     )
 
 
-def _duels(bout: Bout, place: int, tried: _Tried, start: int) -> list[Duel]:
+def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConfig) -> list[Duel]:
     """One program against the M suites that were written against it; its verdicts on them begin at `start`."""
     row = bout.rows[place]
     duels = []
     own = slice(start, start + len(row))
-    for suite, response, found, returned in zip(
-        row, bout.match.suites[place], tried.suites[own], tried.returned[own], strict=True
+    for suite, response, ignored, found, returned in zip(
+        row, bout.match.suites[place], bout.ignored[place], tried.suites[own], tried.returned[own], strict=True
     ):
         tests = tuple(
             dataclasses.replace(test.test, verdict=verdict, returned=text or "")
             for test, verdict, text in zip(suite, _placed(suite, found), _placed(suite, returned), strict=True)
         )
-        share = nonprintable_share(response)
+        share = nonprintable_share(response, config.fidelity)
         problem_id = bout.match.problem.problem_id
-        duels.append(Duel(problem_id, bout.sources[place], tried.executes, share, tests, tried.replays))
+        duels.append(
+            Duel(problem_id, bout.sources[place], tried.executes, share, tests, tried.replays, ignored=ignored)
+        )
     return duels
 
 

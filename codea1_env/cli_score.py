@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from codea1_env.bounded_cache import bytes_of
@@ -102,7 +103,8 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
     book = None
     if options.book is not None:
         book = MistakeBook.load(options.book) if options.book.exists() else MistakeBook()
-    lines = verdicts = failed = 0
+    lines = verdicts = failed = suites = 0
+    unreadable: list[tuple[str, ...]] = []
     began = time.monotonic()
     with open(options.input, "rb") as source, open(partial, "wb", buffering=0) as target:
         kilobytes = os.fstat(source.fileno()).st_size / 1e3
@@ -110,6 +112,8 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
             for scored in score_lines(progress.over(source, lambda line: len(line) / 1e3), plan, book):
                 _append(target, scored.output)
                 lines, verdicts, failed = lines + 1, verdicts + scored.verdicts, failed + bool(scored.error)
+                suites += scored.suites
+                unreadable += scored.unreadable
                 if scored.error:
                     progress.say(f"line {scored.number}: {scored.error}")
                 progress.note = f"{lines} lines, {verdicts} verdicts"
@@ -122,6 +126,13 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
             raise OSError(f"{options.book} must be writable, got: {error}; it is as it was") from error
     lost = f", {failed} lines could not be scored" if failed else ""
     say(f"{lines} lines, {verdicts} verdicts in {time.monotonic() - began:.1f} s; wrote {options.output}{lost}")
+    if 2 * len(unreadable) > suites:
+        counts = Counter(reason for reasons in unreadable for reason in reasons).most_common(5)
+        say(
+            f"{len(unreadable)} of {suites} suites hold no test that can be read: what they hold is "
+            f"{', '.join(f'{reason} ({count})' for reason, count in counts)}; `reason` and `ignored` in the output say "
+            "which, docs/command-line.md what a test is"
+        )
     return 1 if failed else 0
 
 

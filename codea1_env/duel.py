@@ -30,6 +30,10 @@ class Status(StrEnum):
     """Beyond the first K asserts (strict fidelity only)."""
 
 
+ROUNDING = "rounding"
+"""The reason of a kept test whose stated value differs from the reference's by rounding alone."""
+
+
 class Verdict(StrEnum):
     """What one test that ran on the solution came to. Everything but PASS is a failure."""
 
@@ -48,7 +52,8 @@ class JudgedTest:
     """As written, for display."""
     status: Status
     reason: str
-    """Name of the reason where `status` is REJECTED, else empty."""
+    """Name of the reason where `status` is REJECTED; ROUNDING where it is KEPT and the stated value is not exactly the
+    reference's; else empty."""
     call: str | None
     """Canonical source of the call; None where the grammar rejected the test."""
     stated: str | None
@@ -86,3 +91,5 @@ class Duel:
     replays: tuple[JudgedReplay, ...]
     infrastructure_error: str = ""
     """Non-empty: the sandbox failed, and nothing here may be scored."""
+    ignored: tuple[tuple[str, int], ...] = ()
+    """What of the tester's response was not read: the reason's name (`suites.Ignored`) and how often."""

@@ -4,9 +4,10 @@ A test is `call == value`, `value == call` or `call is None|True|False`; a messa
 of the entry point, which appears nowhere else; arguments and value are *pure expressions*: literals, displays,
 arithmetic, comparison, slices, comprehensions, and harmless builtins, called directly (`pure_expressions.BUILTINS`).
 
-`fidelity="paper"` reads every comparison operator as `==` (`f(x) > 0` becomes `f(x) == 0`, and so do `is`, `in` and
-`!=`), as the released code of the paper does (arXiv 2603.15611). Everything else stays as in strict: the rule that a
-test is data and pure expressions is never relaxed.
+`fidelity="paper"` (`read_released`, arXiv 2603.15611) takes any call on the left of any comparison: beside `f(x)` also
+`f(*x)`, and a pure expression around one call of the entry point, `len(f(x))`. That expression is the test's *look*:
+the program is asked for `f(x)` alone, and the look is evaluated on what came back, as data, where no program runs. The
+rule that a test is data and pure expressions is never relaxed.
 
 Does not promise that an accepted test runs, or that it is right: nothing is evaluated here.
 """
@@ -32,13 +33,15 @@ MAX_SOURCE = 1 << 16
 MAX_CASE = 1 << 20
 """Characters of a stored call, and of a stored value."""
 _MAX_SHOWN = 2000
+RETURNED = "__returned__"
+"""What a look calls the returned value; no comprehension may bind a name of this form."""
 # As deep as a value on the wire may be: references return what no player would write.
 _CASE_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenTest:
-    """One top-level assert of a suite, as read."""
+    """One assert of a suite, as read: a call and a stated value, both data, and how the returned value is looked at."""
 
     source: str
     """Text of the assert as written, cut to 2000 characters; for display."""
@@ -47,11 +50,15 @@ class WrittenTest:
     call: str | None = None
     """Canonical source of the call, names inlined: equal texts make equal calls. None if rejected."""
     stated: str | None = None
-    """Canonical source of the stated value. None if rejected."""
+    """Canonical source of the stated value. None if rejected, or where paper fidelity knows the call alone."""
     arguments: bytes | None = None
     """Wire encoding of `[[positional, ...], [[name, value], ...]]` where every argument is a literal, else None."""
     value: bytes | None = None
     """Wire encoding of the stated value where it is a literal, else None."""
+    inner: str = ""
+    """Source of the call of the entry point where `call` is more than that, else empty. Paper fidelity only."""
+    look: str = ""
+    """The pure expression around `inner`, over the name RETURNED; empty: the value is taken as it is."""
 
     @property
     def expression(self) -> str:
@@ -61,10 +68,15 @@ class WrittenTest:
         """
         if self.call is None:
             raise ValueError(f"the test must be an accepted one, got one rejected for {self.reason}")
-        call = _single_expression(self.call)
+        call = _single_expression(self.inner or self.call)
         assert isinstance(call, ast.Call)
-        positional = "".join([f"{_pure(argument, '', _CASE_DEPTH).source}, " for argument in call.args])
-        named = ", ".join([f"{item.arg!r}: {_pure(item.value, '', _CASE_DEPTH).source}" for item in call.keywords])
+        positional = "".join([f"{_argument(argument, '', _CASE_DEPTH).source}, " for argument in call.args])
+        named = ", ".join(
+            [
+                f"{'**' if item.arg is None else f'{item.arg!r}: '}{_pure(item.value, '', _CASE_DEPTH).source}"
+                for item in call.keywords
+            ]
+        )
         return f"(({positional}), {{{named}}}, {self.stated})"
 
 
@@ -79,6 +91,12 @@ class _Sides(NamedTuple):
     stated: ast.expr
 
 
+class _Arguments(NamedTuple):
+    source: str
+    encoded: bytes | None
+    """On the wire, where all are literals."""
+
+
 def rejected(source: str, reason: Reason) -> WrittenTest:
     """The assert with this text, rejected."""
     return WrittenTest(source[:_MAX_SHOWN], reason.value)
@@ -89,19 +107,34 @@ def canonical_name(entry_point: str) -> str:
     return entry_point if entry_point.isascii() else unicodedata.normalize("NFKC", entry_point)
 
 
-def read_assert(test: ast.expr, source: str, entry_point: str, fidelity: Fidelity) -> WrittenTest:
+def read_assert(test: ast.expr, source: str, entry_point: str) -> WrittenTest:
     """Judge the condition of one assert, remembered names inlined. `entry_point` is a `canonical_name`."""
     try:
-        return _read(_sides(test, entry_point, fidelity), source, entry_point, MAX_DEPTH)
+        return _read(_sides(test, entry_point), source, entry_point, MAX_DEPTH)
     except Rejected as error:
         return rejected(source, error.reason)
 
 
-def read_case(case: TestCase, entry_point: str) -> WrittenTest:
+def read_released(left: ast.Call, stated: ast.expr, source: str, entry_point: str) -> WrittenTest:
+    """Judge what paper fidelity takes for `left == stated`. A stated value that is not pure leaves `stated` None: the
+    call counts for itself, and nothing that it returns is what was stated."""
+    try:
+        value = _pure(stated, entry_point, MAX_DEPTH)
+    except Rejected:
+        value = None
+    try:
+        return _around(left, value, source, entry_point, MAX_DEPTH)
+    except Rejected as error:
+        return rejected(source, error.reason)
+
+
+def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -> WrittenTest:
     """A stored test (Mistake Book, golden, hidden) by the same grammar, with room for whatever a reference returns."""
     name, source = canonical_name(entry_point), str(case)
     try:
         call, expected = _single_expression(case.call), _single_expression(case.expected)
+        if fidelity == "paper" and type(call) is ast.Call:
+            return _around(call, _pure(expected, name, _CASE_DEPTH), source, name, _CASE_DEPTH)
         if not _is_call(call, name):
             raise Rejected(Reason.WRAPPED_CALL if _mentions(call, name) else Reason.NOT_ENTRY_POINT)
         assert isinstance(call, ast.Call)
@@ -119,7 +152,7 @@ def _single_expression(text: str) -> ast.expr:
     return body[0].value
 
 
-def _sides(test: ast.expr, entry_point: str, fidelity: Fidelity) -> _Sides:
+def _sides(test: ast.expr, entry_point: str) -> _Sides:
     """Which side of the comparison is the call, and which the value. Raises Rejected."""
     if type(test) is not ast.Compare:
         raise Rejected(Reason.NOT_A_COMPARISON)
@@ -131,7 +164,7 @@ def _sides(test: ast.expr, entry_point: str, fidelity: Fidelity) -> _Sides:
         raise Rejected(Reason.SELF_COMPARISON)
     if not left_is_call and not right_is_call:
         raise Rejected(Reason.WRAPPED_CALL if _mentions(test, entry_point) else Reason.NOT_ENTRY_POINT)
-    if fidelity == "strict" and operator is not ast.Eq:
+    if operator is not ast.Eq:
         is_singleton = type(right) is ast.Constant and (right.value is None or type(right.value) is bool)
         if operator is not ast.Is or not is_singleton:
             raise Rejected(Reason.OPERATOR)
@@ -150,19 +183,98 @@ def _mentions(node: ast.expr, name: str) -> bool:
 
 def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
+    arguments = _arguments(sides.call, entry_point, max_depth, stars=False)
+    stated = _pure(sides.stated, entry_point, max_depth)
+    return WrittenTest(
+        source=source[:_MAX_SHOWN],
+        reason="",
+        call=f"{entry_point}({arguments.source})",
+        stated=stated.source,
+        arguments=arguments.encoded,
+        value=encode(stated.tree) if stated.is_literal else None,
+    )
+
+
+def _around(left: ast.Call, value: _Pure | None, source: str, entry_point: str, max_depth: int) -> WrittenTest:
+    """The accepted test of paper fidelity: `left` is, or holds, one call of the entry point. Raises Rejected."""
+    text = _shallow_source(left, 2 * max_depth)
+    inner, look = left, ""
+    if not _is_call(left, entry_point):
+        tree = _single_expression(text)  # a copy: nodes of remembered names are shared
+        inner = _only_call(tree, entry_point)
+        around = _Hole(inner).visit(tree)
+        check_pure(around, entry_point, frozenset((RETURNED,)), max_depth)
+        look = ast.unparse(around)
+    arguments = _arguments(inner, entry_point, max_depth, stars=True)
+    encoded: bytes | None = b""  # stands for no value: nothing equals it
+    if value is not None:
+        encoded = encode(value.tree) if value.is_literal else None
+    return WrittenTest(
+        source=source[:_MAX_SHOWN],
+        reason="",
+        call=text,
+        stated=value.source if value is not None else None,
+        arguments=arguments.encoded,
+        value=encoded,
+        inner=ast.unparse(inner) if look else "",
+        look=look,
+    )
+
+
+def _shallow_source(node: ast.expr, max_levels: int) -> str:
+    """The source of an expression that `ast.unparse` can write. Raises Rejected."""
+    level: list[ast.AST] = [node]
+    for _ in range(max_levels):
+        level = [child for parent in level for child in ast.iter_child_nodes(parent)]
+    if level:
+        raise Rejected(Reason.TOO_DEEP)
+    try:
+        return ast.unparse(node)
+    except ValueError:  # an int of thousands of digits
+        raise Rejected(Reason.TOO_LARGE) from None
+
+
+class _Hole(ast.NodeTransformer):
+    """Puts the name RETURNED in the place of one call."""
+
+    def __init__(self, call: ast.Call) -> None:
+        self._call = call
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        return ast.Name(RETURNED, ast.Load()) if node is self._call else self.generic_visit(node)
+
+
+def _only_call(left: ast.expr, entry_point: str) -> ast.Call:
+    """The one call of the entry point in an expression. Raises Rejected."""
+    if _mentions(left, RETURNED):
+        raise Rejected(Reason.FORBIDDEN_NAME)
+    found = [node for node in ast.walk(left) if isinstance(node, ast.Call) and _is_call(node, entry_point)]
+    if not found:
+        raise Rejected(Reason.WRAPPED_CALL if _mentions(left, entry_point) else Reason.NOT_ENTRY_POINT)
+    if len(found) > 1:
+        raise Rejected(Reason.ENTRY_POINT_AGAIN)
+    return found[0]
+
+
+def _arguments(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> _Arguments:
+    """The arguments of a call; `stars`: starred ones too. Raises Rejected."""
     sources: list[str] = []
     positional: list[Tree] = []
     named: list[Tree] = []
     all_literal = True
-    for argument in sides.call.args:
-        pure = _pure(argument, entry_point, max_depth)
+    for argument in call.args:
+        pure = (_argument if stars else _pure)(argument, entry_point, max_depth)
         sources.append(pure.source)
         positional.append(pure.tree)
         all_literal = all_literal and pure.is_literal
     names: set[str] = set()
-    for keyword in sides.call.keywords:
+    for keyword in call.keywords:
         if keyword.arg is None:
-            raise Rejected(Reason.STARRED)
+            if not stars or len(call.keywords) > 1:  # whether a name repeats, only the values would tell
+                raise Rejected(Reason.STARRED)
+            sources.append(f"**{_pure(keyword.value, entry_point, max_depth).source}")
+            all_literal = False
+            continue
         if keyword.arg in names:
             raise Rejected(Reason.REPEATED_KEYWORD)
         names.add(keyword.arg)
@@ -170,15 +282,14 @@ def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> Writt
         sources.append(f"{keyword.arg}={pure.source}")
         named.append([keyword.arg, pure.tree])
         all_literal = all_literal and pure.is_literal
-    stated = _pure(sides.stated, entry_point, max_depth)
-    return WrittenTest(
-        source=source[:_MAX_SHOWN],
-        reason="",
-        call=f"{entry_point}({', '.join(sources)})",
-        stated=stated.source,
-        arguments=encode([positional, named]) if all_literal else None,
-        value=encode(stated.tree) if stated.is_literal else None,
-    )
+    return _Arguments(", ".join(sources), encode([positional, named]) if all_literal else None)
+
+
+def _argument(node: ast.expr, entry_point: str, max_depth: int) -> _Pure:
+    """A positional argument, which may be starred. Raises Rejected."""
+    if type(node) is not ast.Starred:
+        return _pure(node, entry_point, max_depth)
+    return _Pure(f"*{_pure(node.value, entry_point, max_depth).source}", None, False)
 
 
 def _pure(node: ast.expr, entry_point: str, max_depth: int) -> _Pure:

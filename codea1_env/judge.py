@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codea1_env.bounded_cache import bytes_of
 from codea1_env.duel import Verdict
 from codea1_env.equality import is_opaque, same_value
 from codea1_env.execution import Execution
-from codea1_env.grammar import WrittenTest
+from codea1_env.grammar import RETURNED, WrittenTest
+from codea1_env.literals import tree_source
 from codea1_env.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
 from codea1_env.problems.problem import Problem
 from codea1_env.pure_expressions import Reason
@@ -35,6 +36,8 @@ EXECUTION_CACHE_MB = 64
 """MiB of outcomes of candidates' calls that a judge remembers unless told otherwise."""
 REFERENCE_CACHE_MB = 64
 """MiB of references' values, likewise."""
+NO_ENTRY_POINT = "NoEntryPoint"
+"""What the sandbox calls it where a program loads and does not define a callable entry point."""
 _MAX_ANSWER = 1 << 16
 """Bytes of a value that solutions may agree on: agreement takes comparing each with each."""
 _FAILURES = {
@@ -53,6 +56,8 @@ class StatedTest:
     value: bytes
     failure: str = ""
     """The `Reason` why the test's expressions have no such data; then the other fields are empty."""
+    look: str = ""
+    """`WrittenTest.look`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,10 @@ class Expectation:
 
     arguments: bytes
     value: bytes
+    look: str = ""
+    """How the returned value is looked at before it is compared (`WrittenTest.look`); empty: as it is."""
+    or_value: bytes = b""
+    """Another value that is as right: the stated one, where rounding alone tells it from `value`. Empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,8 @@ class Trial:
 class TrialResult:
     executes: bool
     """The program loads within its limits and defines a callable entry point."""
+    loads: bool
+    """The program loads within its limits."""
     verdicts: tuple[Verdict, ...]
     """One per expectation."""
     returned: tuple[str, ...] = field(default=(), compare=False)
@@ -118,9 +129,9 @@ class Judge:
             stated = map(_stated, first, second)
             evaluated.append(
                 [
-                    next(stated)
+                    _with_look(test, next(stated))
                     if test.arguments is None or test.value is None
-                    else StatedTest(test.arguments, test.value)
+                    else StatedTest(test.arguments, test.value, look=test.look)
                     for test in suite
                 ]
             )
@@ -134,23 +145,61 @@ class Judge:
         """What candidates return, in the order of `turns`; nothing is compared. Raises SandboxError."""
         return self._execution.run([one.job() for one in turns])
 
+    def tolerance(self, problem: Problem) -> float:
+        """Relative and absolute, for floats that the problem's programs return."""
+        return max(self._tolerance, problem.tolerance)
+
+    def looked_at(self, asked: Sequence[tuple[str, bytes]]) -> list[Outcome]:
+        """What looks (`WrittenTest.look`) make of returned values: data in, data out, where no program runs.
+
+        Raises ValueError for a value that is no plain data.
+        """
+        texts = [f"(lambda {RETURNED}: {look})({tree_source(json.loads(value))})" for look, value in asked]
+        results = self._sandbox.run([ExpressionsJob((text,)) for text in texts]) if texts else []
+        return [_outcomes(result, 1)[0] for result in results]
+
     def judged(self, trial: Trial, ran: Turn, result: JobResult) -> TrialResult:
         """The verdicts of `trial` from a turn that held its calls, and maybe others."""
         outcomes = dict(zip(ran.calls, _outcomes(result, len(ran.calls)), strict=True))
-        seen = [outcomes[expected.arguments] for expected in trial.expectations]
+        seen = self._looked(trial.expectations, [outcomes[expected.arguments] for expected in trial.expectations])
         verdicts = [self._verdict(trial, *pair) for pair in zip(trial.expectations, seen, strict=True)]
-        return TrialResult(result.loaded, tuple(verdicts), tuple(map(_returned, verdicts, seen)))
+        return TrialResult(result.loaded, _loads(result), tuple(verdicts), tuple(map(_returned, verdicts, seen)))
 
     def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
         """Verdicts of every trial, each as though it were the only one. All of them run before one is compared."""
         turns = [turn(one.problem, one.source, [e.arguments for e in one.expectations]) for one in trials]
         return [self.judged(*row) for row in zip(trials, turns, self.run(turns), strict=True)]
 
+    def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """The outcomes, those with a look replaced by what it makes of them."""
+        places = [
+            place
+            for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True))
+            if expected.look and outcome.kind is OutcomeKind.VALUE and is_plain(outcome.value)
+        ]
+        looked = list(outcomes)
+        found = self.looked_at([(expectations[place].look, outcomes[place].value) for place in places])
+        for place, outcome in zip(places, found, strict=True):
+            looked[place] = outcome
+        return looked
+
     def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
-        tolerance = max(self._tolerance, trial.problem.tolerance)
-        return Verdict.PASS if same_value(expectation.value, outcome.value, tolerance) else Verdict.FAIL
+        tolerance = self.tolerance(trial.problem)
+        values = [expectation.value, expectation.or_value] if expectation.or_value else [expectation.value]
+        is_right = any(same_value(value, outcome.value, tolerance) for value in values)
+        return Verdict.PASS if is_right else Verdict.FAIL
+
+
+def _loads(result: JobResult) -> bool:
+    return result.loaded or (result.load_failure is not None and result.load_failure.error == NO_ENTRY_POINT)
+
+
+def _with_look(test: WrittenTest, stated: StatedTest) -> StatedTest:
+    if stated.failure:
+        return stated
+    return replace(stated, value=b"" if test.stated is None else stated.value, look=test.look)
 
 
 def _returned(verdict: Verdict, outcome: Outcome) -> str:

@@ -109,6 +109,28 @@ def _is_too_deep(text: str) -> bool:
     return deepest > MAX_BRACKETS
 
 
+class SourceText:
+    """The text of statements. Positions in a syntax tree are lines and UTF-8 bytes."""
+
+    def __init__(self, code: str) -> None:
+        self._lines = code.encode().split(b"\n")  # what parses has no lone surrogates
+
+    def of(self, statement: ast.stmt) -> str:
+        """The text from the statement's first character to its last."""
+        first, last = statement.lineno - 1, end_line(statement) - 1
+        start, end = statement.col_offset, statement.end_col_offset
+        if first == last:
+            return self._lines[first][start:end].decode()
+        lines = [self._lines[first][start:], *self._lines[first + 1 : last], self._lines[last][:end]]
+        return b"\n".join(lines).decode()
+
+
+def end_line(statement: ast.stmt) -> int:
+    """The number of the statement's last line."""
+    assert statement.end_lineno is not None
+    return statement.end_lineno
+
+
 def fragments(text: str, is_wanted: Callable[[str], bool]) -> Iterator[Fragment]:
     """The top-level statements of a text that does not parse as a whole, each parsed if it is wanted.
 

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     NOT_ENTRY_POINT = "not_entry_point"  # calls something else, or nothing
     WRAPPED_CALL = "wrapped_call"  # `len(f(1)) == 2`, `f(1)[0] == 2`
     SELF_COMPARISON = "self_comparison"  # `f(1) == f(1)`
+    CALL_NOT_LEFT = "call_not_left"  # paper fidelity: no call stands left of a comparison, as in `2 == f(1)`
     ENTRY_POINT_AGAIN = "entry_point_again"  # `f(f(1)) == 1`
     REPEATED_KEYWORD = "repeated_keyword"  # `f(a=1, a=2) == 1`
     STARRED = "starred"  # `f(*x)`, `f(**x)`, `[*x]`, `{**x}`

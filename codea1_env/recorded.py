@@ -1,7 +1,11 @@
 """Recorded outputs of any LLMs as JSON lines: one line in (question, programs, suites), one line out (every reward).
 
     in   problem_id, question, entry_point, reference_solution, codes: [response], suites: [[response, ...] per code]
-    out  problem_id, codes: [{executes, reward}], suites: [[{reward, validity, adversarial, tests, terms, replays}]]
+    out  problem_id, codes: [{executes, reward}], suites: [[{reward, validity, adversarial, tests, terms, replays,
+                      ignored}]]
+
+`ignored` says by reason how many pieces of a response were not read (`suites.Ignored`); a test that was read and counts
+for nothing says so by its own `status` and `reason`.
 
 With details, for `codea1 view`, the output says more: question, entry_point, reference_solution and config; each code's
 program; of each test what the program returned where it failed, and the test's own part of the reward, `pay`.
@@ -128,6 +132,7 @@ def _suite(suite: SuiteScore) -> dict[str, Any]:
             {"call": replay.case.call, "expected": replay.case.expected, "verdict": replay.verdict}
             for replay in duel.replays
         ],
+        "ignored": {str(reason): count for reason, count in duel.ignored},
     }
     if duel.infrastructure_error:
         record["error"] = duel.infrastructure_error

@@ -22,10 +22,13 @@ from codea1_env.grammar import (
     rejected,
 )
 from codea1_env.inlining import Names
-from codea1_env.parsing import MAX_CHARACTERS, Unparsable, fragments, normalised, parse
+from codea1_env.parsing import MAX_CHARACTERS, SourceText, Unparsable, end_line, fragments, normalised, parse
 from codea1_env.pure_expressions import Reason, Rejected
+from codea1_env.released_reading import released_nonprintable_share, released_program, released_suite
+from codea1_env.suites import Ignored, Suite, suite_of
 
 __all__ = [
+    "Ignored",
     "Program",
     "Reason",
     "Suite",
@@ -39,6 +42,7 @@ __all__ = [
 # CommonMark: three or more, indented by up to three; a line of backticks with another backtick in it opens nothing.
 _FENCE_LINE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _ASSERT = re.compile(r"\s*assert\b")
+_ASSERT_LINE = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 # Cheap guesses at what a piece of text is, before anything is parsed.
 _SEEMS_ASSIGNMENT = re.compile(r"[^\W\d]\w*[ \t]*(?::[^=\n]*)?=")
 _SEEMS_DEFINITION = re.compile(rf"(?:import|from|def|async|class|@)\b|{_SEEMS_ASSIGNMENT.pattern}")
@@ -54,23 +58,15 @@ class Program:
     """Python source as far as it can be told; may be anything, also empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """The tests of a tester's response."""
-
-    tests: tuple[WrittenTest, ...]
-    """Every top-level assert, in order of appearance, rejected ones included."""
-    ignored: int
-    """Statements and unparsable fragments that are no asserts, imports and remembered names apart."""
-
-
-def read_program(response: str, entry_point: str) -> Program:
-    """The program in a coder's response.
+def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Program:
+    """The program in a coder's response. In paper fidelity as `released_reading.released_program` says, in strict:
 
     Of several fenced blocks the last one that defines the entry point, else the last one that is not empty. Without
     fences the whole response if it parses; else its imports, definitions and assignments if one of them defines the
     entry point; else the response as it is.
     """
+    if fidelity == "paper":
+        return Program(released_program(response))
     text = normalised(response)
     blocks = _fenced_blocks(text)
     defines = _definition_of(entry_point)
@@ -87,18 +83,22 @@ def read_program(response: str, entry_point: str) -> Program:
 
 
 def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Suite:
-    """The tests in a tester's response: the asserts of all its fenced blocks, in order, or of the bare response.
+    """The tests in a tester's response. In paper fidelity as `released_reading.released_suite` says, in strict the
+    asserts of all its fenced blocks, in order, or of the bare response.
 
-    Where the code does not parse as a whole, it is recovered statement by statement. `fidelity`: see `grammar.py`.
+    Where the code does not parse as a whole, it is recovered statement by statement.
     """
     if fidelity not in ("strict", "paper"):
         raise ConfigurationError(f"fidelity must be 'strict' or 'paper', got {fidelity!r}")
+    if fidelity == "paper":
+        return released_suite(response, entry_point)
     text = normalised(response)
+    ranges = fenced_ranges(text)
     blocks = _fenced_blocks(text)
     code = "\n".join(blocks) if blocks else text
-    reader = _SuiteReader(canonical_name(entry_point), fidelity)
+    reader = _SuiteReader(canonical_name(entry_point))
     if len(code) > MAX_CHARACTERS:
-        reader.ignored += 1
+        reader.unread.append(Ignored.TOO_LONG)
         code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
     try:
         module = parse(code)
@@ -106,11 +106,15 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
         reader.recover(code)
     else:
         reader.read(module, code)
-    return Suite(tuple(reader.tests), reader.ignored)
+    outside = _asserts_outside(text, ranges) if ranges else 0
+    return suite_of(reader.tests, [*reader.unread, *[Ignored.OUTSIDE_FENCES] * outside])
 
 
-def nonprintable_share(response: str) -> float:
-    """The share of characters that are not printable, in [0, 1]; line breaks and tabs are, and "" has none."""
+def nonprintable_share(response: str, fidelity: Fidelity = "strict") -> float:
+    """The share of characters that are not printable, in [0, 1]; line breaks and tabs are, and "" has none. In paper
+    fidelity, what is not ASCII is not printable."""
+    if fidelity == "paper":
+        return released_nonprintable_share(response)
     text = response.replace("\n", "").replace("\r", "").replace("\t", "")
     if not response or text.isprintable():
         return 0.0
@@ -120,6 +124,12 @@ def nonprintable_share(response: str) -> float:
 def _fenced_blocks(text: str) -> list[str]:
     """What stands between Markdown fences; the last block may be unclosed."""
     return [_block(text[start:end], opening) for start, end, opening in fenced_ranges(text)]
+
+
+def _asserts_outside(text: str, ranges: list[tuple[int, int, re.Match[str]]]) -> int:
+    """Lines that begin with an assert, but for those between the fences."""
+    inside = sum(len(_ASSERT_LINE.findall(text, start, end)) for start, end, _ in ranges)
+    return len(_ASSERT_LINE.findall(text)) - inside
 
 
 def fenced_ranges(text: str) -> list[tuple[int, int, re.Match[str]]]:
@@ -170,20 +180,19 @@ def _is_definition(statement: ast.stmt) -> bool:
 class _SuiteReader:
     """Collects the tests of one suite, statement by statement."""
 
-    def __init__(self, entry_point: str, fidelity: Fidelity) -> None:
+    def __init__(self, entry_point: str) -> None:
         self._entry_point = entry_point
-        self._fidelity = fidelity
         self._names = Names()
         self.tests: list[WrittenTest] = []
-        self.ignored = 0
+        self.unread: list[Ignored] = []
 
     def read(self, module: ast.Module, code: str) -> None:
         """Take every statement of code that parses."""
-        source = _Source(code)
+        source = SourceText(code)
         previous_end = 0  # line numbers begin with 1
         body = module.body
         for index, statement in enumerate(body):
-            end = _end_line(statement)
+            end = end_line(statement)
             if isinstance(statement, ast.Assert):
                 shares_line = statement.lineno == previous_end or (
                     index + 1 < len(body) and body[index + 1].lineno == end
@@ -203,7 +212,7 @@ class _SuiteReader:
                 reason = Reason.TOO_LONG if is_long else Reason(fragment.failure)
                 self.tests.append(rejected(fragment.text.strip(), reason))
             else:
-                self.ignored += 1
+                self.unread.append(Ignored.ASSERT_IN_TEXT if "assert" in fragment.text else Ignored.TEXT)
 
     def _is_wanted(self, piece: str) -> bool:
         """Whether a piece can matter: parsing prose costs time and only counts it."""
@@ -220,7 +229,7 @@ class _SuiteReader:
             condition = self._names.inlined(statement.test)
         except Rejected as error:
             return rejected(source, error.reason)
-        return read_assert(condition, source, self._entry_point, self._fidelity)
+        return read_assert(condition, source, self._entry_point)
 
     def _other(self, statement: ast.stmt) -> None:
         """Remember what an assignment names, the entry point excepted; of anything else, forget what it changes."""
@@ -233,29 +242,25 @@ class _SuiteReader:
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         if value is not None and len(names) == len(targets):
             self._names.remember([name for name in names if name != self._entry_point], value)
-            self.ignored += self._entry_point in names
+            if self._entry_point in names:
+                self.unread.append(Ignored.ASSIGNMENT)
             return
         self._names.forget(statement)
         if not isinstance(statement, ast.Import | ast.ImportFrom):
-            self.ignored += 1
+            self.unread.append(_kind(statement))
 
 
-class _Source:
-    """The text of statements. Positions in a syntax tree are lines and UTF-8 bytes."""
-
-    def __init__(self, code: str) -> None:
-        self._lines = code.encode().split(b"\n")  # what parses has no lone surrogates
-
-    def of(self, statement: ast.stmt) -> str:
-        """The text from the statement's first character to its last."""
-        first, last = statement.lineno - 1, _end_line(statement) - 1
-        start, end = statement.col_offset, statement.end_col_offset
-        if first == last:
-            return self._lines[first][start:end].decode()
-        lines = [self._lines[first][start:], *self._lines[first + 1 : last], self._lines[last][:end]]
-        return b"\n".join(lines).decode()
-
-
-def _end_line(statement: ast.stmt) -> int:
-    assert statement.end_lineno is not None
-    return statement.end_lineno
+def _kind(statement: ast.stmt) -> Ignored:
+    """What a statement that is no assert is."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        return Ignored.FUNCTION
+    if isinstance(statement, ast.ClassDef):
+        return Ignored.CLASS
+    if isinstance(statement, ast.If) and "__name__" in {
+        name.id for name in ast.walk(statement.test) if isinstance(name, ast.Name)
+    }:
+        return Ignored.MAIN_BLOCK
+    if hasattr(statement, "body") or hasattr(statement, "cases"):
+        return Ignored.BLOCK
+    is_assignment = isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
+    return Ignored.ASSIGNMENT if is_assignment else Ignored.STATEMENT

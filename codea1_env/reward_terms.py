@@ -7,12 +7,13 @@ of: see `rewards.suite_terms`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from codea1_env.checks import is_number, require
 from codea1_env.duel import JudgedReplay, JudgedTest, Status, Verdict
+from codea1_env.grammar import Fidelity
 
 _INVALID = frozenset((Status.WRONG_EXPECTED, Status.DUPLICATE, Status.RAISES, Status.FLAKY, Status.REJECTED))
 
@@ -25,7 +26,7 @@ class Counts(NamedTuple):
     invalid: int
     """Asserts that state a wrong value, repeat a call, raise or are flaky on the reference, or break the grammar."""
     broken: int
-    """Valid tests among the first K asserts that the solution fails."""
+    """Valid tests that the solution fails, of those that f_new counts over (`attacking`)."""
     passed: int
     """Valid tests that the solution passes."""
 
@@ -35,7 +36,7 @@ class SuiteTerms:
     """Every number of one duel's reward, by the names of Code-A1; what others put in: `tester_rewards.py`."""
 
     executes: bool
-    """The solution loads within its limits and defines a callable entry point."""
+    """The solution loads within its limits and defines a callable entry point; in paper fidelity, it loads."""
     v: int
     """Tests that count as valid: kept, and corrected ones where outputs are corrected."""
     invalid: int
@@ -49,7 +50,8 @@ class SuiteTerms:
     validity: float
     """R_val, in [0, 1]."""
     f_new: float
-    """Valid tests among the first K asserts that the solution fails, over K, in [0, 1]."""
+    """Valid tests among the first K asserts that the solution fails, over K, in [0, 1]; in paper fidelity the first K
+    valid tests, whatever stands between them."""
     f_hist: float | None
     """Share of the replayed tests that the solution fails; None where nothing was replayed."""
     adversarial: float
@@ -69,8 +71,18 @@ class SuiteTerms:
         return dataclasses.replace(self, alpha=alpha, reward=paid(self.executes, total, self.nonprintable))
 
 
-def count(tests: Sequence[JudgedTest], valid: Sequence[bool], size: int, without: int | None = None) -> Counts:
-    """`valid`: which tests count in v. `without`: the place of an assert that is taken to count for nothing."""
+def attacking(valid: Sequence[bool], size: int, fidelity: Fidelity) -> frozenset[int]:
+    """The places of the tests that f_new counts over: the valid ones among the first K asserts; in paper fidelity the
+    first K of the valid ones, as in the released code."""
+    asserts = valid if fidelity == "paper" else valid[:size]
+    return frozenset([place for place, is_valid in enumerate(asserts) if is_valid][:size])
+
+
+def count(
+    tests: Sequence[JudgedTest], valid: Sequence[bool], attacking: Collection[int], without: int | None = None
+) -> Counts:
+    """`valid`: which tests count in v. `attacking`: the places of those that f_new counts over. `without`: the place of
+    an assert that is taken to count for nothing."""
     v = invalid = broken = passed = 0
     for place, (test, is_valid) in enumerate(zip(tests, valid, strict=True)):
         if place == without:
@@ -78,7 +90,7 @@ def count(tests: Sequence[JudgedTest], valid: Sequence[bool], size: int, without
         invalid += test.status in _INVALID
         if is_valid:
             passes = test.verdict is Verdict.PASS
-            v, passed, broken = v + 1, passed + passes, broken + (not passes and place < size)
+            v, passed, broken = v + 1, passed + passes, broken + (not passes and place in attacking)
     return Counts(v, invalid, broken, passed)
 
 

@@ -20,6 +20,7 @@ from codea1_env.grammar import Fidelity
 from codea1_env.reward_terms import (
     Parts,
     SuiteTerms,
+    attacking,
     count,
     effective_alpha,
     mean_share,
@@ -53,7 +54,8 @@ class RewardConfig:
     replay_limit: int = 8
     """Most Mistake Book tests replayed on a solution, >= 0; 0 turns the book's replay off (released code: 8)."""
     fidelity: Fidelity = "strict"
-    """`strict`: the first K asserts count, `==` only. `paper`: all asserts count, as in the released code."""
+    """`strict`: the first K asserts count, `==` only. `paper`: programs and suites are read and asserts are counted as
+    in the released code (`docs/deviations.md`)."""
     correct_outputs: bool = True
     """Run a test that states a wrong value with the reference's value instead, as the released code does."""
     tester_reward: str = "code-a1"
@@ -206,13 +208,14 @@ def suite_terms(duel: Duel, config: RewardConfig) -> SuiteTerms | None:
     differ, the code, as `RewardConfig.fidelity` says:
 
         R_val = clip(min(v / K, 1 - invalid / K), 0, 1)
-        f_new = (valid tests among the first K asserts that the solution fails) / K
+        f_new = (valid tests among the first K asserts that the solution fails) / K     (paper: first K valid tests)
         R_T   = [solution executes] (alpha R_val + (1 - alpha) R_adv) - (share of non-printable characters)
     """
     if duel.infrastructure_error or duel.executes is None:
         return None
+    valid = [is_valid(test, config) for test in duel.tests]
     return terms_of(
-        count(duel.tests, [is_valid(test, config) for test in duel.tests], config.suite_size),
+        count(duel.tests, valid, attacking(valid, config.suite_size, config.fidelity)),
         executes=duel.executes,
         size=config.suite_size,
         alpha=config.alpha,

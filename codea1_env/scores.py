@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codea1_env.book_policies import RatedTest
-from codea1_env.duel import Duel, Verdict
+from codea1_env.duel import ROUNDING, Duel, Verdict
 from codea1_env.oracles import OracleError
 from codea1_env.problems.problem import Problem, TestCase
 from codea1_env.reward_terms import SuiteTerms
@@ -70,7 +70,7 @@ class BookChanges:
     passes: tuple[TestCase, ...]
     """Replayed tests that passed, once per program."""
     failures: tuple[TestCase, ...]
-    """New tests that failed, once per suite."""
+    """New tests that programs failed which execute, once per suite."""
     failed_replays: tuple[TestCase, ...] = ()
     """Replayed tests that failed, once per program."""
     rated: tuple[RatedTest, ...] = ()
@@ -97,18 +97,25 @@ class Grade:
 
 
 def book_changes(score: MatchScore, *, rate: bool = False) -> BookChanges:
-    """What a scored match reports to the Mistake Book, in order. `rate`: with every valid test's quality."""
+    """What a scored match reports to the Mistake Book, in order. `rate`: with every valid test's quality.
+
+    A program that does not execute says nothing about any test, as in the released code.
+    """
     passes: list[TestCase] = []
     failed_replays: list[TestCase] = []
     failures: list[TestCase] = []
     rated: list[RatedTest] = []
     for row in score.suites:
+        if row and not row[0].duel.executes:
+            continue
         for replay in row[0].duel.replays if row else ():
             if replay.verdict is not None:
                 (passes if replay.verdict is Verdict.PASS else failed_replays).append(replay.case)
         for suite in row:
             for place, test in enumerate(suite.duel.tests):
                 if test.verdict is None or test.call is None or test.expected is None:
+                    continue
+                if test.reason == ROUNDING:  # a replay has one value, and would kill who returns the other one
                     continue
                 if max(len(test.call), len(test.expected)) > _MAX_BOOKED:
                     continue

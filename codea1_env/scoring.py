@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
 from codea1_env.arena import Arena, BookChanges, MatchScore, book_changes, record_changes
+from codea1_env.duel import Duel
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, UnusableReference
 from codea1_env.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book import MistakeBook
@@ -45,6 +46,9 @@ class ScoredLine:
     """Why it has no score, or why some rewards are null."""
     verdicts: int = 0
     """Tests that ran on programs; replays included."""
+    suites: int = 0
+    unreadable: tuple[tuple[str, ...], ...] = ()
+    """For each of the suites that hold no test that can be read: the names of what they hold instead."""
     changes: BookChanges = field(default=BookChanges((), ()))
 
 
@@ -260,7 +264,9 @@ class _Worker:
             return ScoredLine(number, write_error(number, str(error)), str(error))
         changes = book_changes(score, rate=self._rate)
         output = write_detailed_score(score, match.problem, self._arena.config) if self._details else write_score(score)
-        return ScoredLine(number, output, _failure(score), _verdicts(score), changes)
+        suites = [suite.duel for row in score.suites for suite in row]
+        unreadable = tuple(_reasons(duel) for duel in suites if not any(test.call for test in duel.tests))
+        return ScoredLine(number, output, _failure(score), _verdicts(score), len(suites), unreadable, changes)
 
     def __enter__(self) -> _Worker:
         return self
@@ -274,6 +280,15 @@ def _failure(score: MatchScore) -> str:
     if any(code.executes is None for code in score.codes):
         errors.add("infrastructure failed")
     return "; ".join(sorted(errors))
+
+
+def _reasons(duel: Duel) -> tuple[str, ...]:
+    """Why nothing of a suite could be read, each reason once."""
+    if duel.infrastructure_error:
+        return ("infrastructure failed",)
+    return tuple(sorted({test.reason for test in duel.tests} | {str(reason) for reason, _ in duel.ignored})) or (
+        "empty",
+    )
 
 
 def _verdicts(score: MatchScore) -> int:

@@ -125,14 +125,14 @@ class SuiteMeter:
             for problem, texts in answers
         ]
         alone = [
-            (problem, Suite((test,), 0))
+            (problem, Suite((test,)))
             for (problem, _), row in zip(answers, suites, strict=True)
             for tests in row
             for test in tests
         ]
         config = RewardConfig(suite_size=1, correct_outputs=False)
         asked = read_suites(self._judge, alone, config)
-        judged = iter(validate(asked, config, BatchOracle(self._judge, "reference", ()).answer))
+        judged = iter(validate(self._judge, asked, config, BatchOracle(self._judge, "reference", ()).answer))
         found = []
         for row in suites:
             read = []

@@ -18,7 +18,15 @@ from dataclasses import dataclass
 from codea1_env.checks import is_number, require
 from codea1_env.duel import Duel, JudgedReplay, Status, Verdict
 from codea1_env.errors import ConfigurationError
-from codea1_env.reward_terms import Parts, SuiteTerms, adversarial_share, effective_alpha, paid, weighed
+from codea1_env.reward_terms import (
+    Parts,
+    SuiteTerms,
+    adversarial_share,
+    attacking,
+    effective_alpha,
+    paid,
+    weighed,
+)
 from codea1_env.rewards import Group, ProgramResult, RewardConfig, TesterReward, is_valid, suite_terms
 from codea1_env.spans import Span, test_spans
 
@@ -37,9 +45,11 @@ class CodeA1(TesterReward):
         """alpha [kept] + (1 - alpha) [counts, and the solution fails it]. What is paid or charged for the suite as a
         whole (fewer asserts than K, unprintable characters, the replayed tests' share) is the same for each."""
         rewards = []
+        valid = [is_valid(test, self.config) for test in duel.tests]
+        places = attacking(valid, self.config.suite_size, self.config.fidelity)
         for index, test in enumerate(duel.tests):
             is_first = index < self.config.suite_size
-            fails = is_first and is_valid(test, self.config) and test.verdict is not Verdict.PASS
+            fails = index in places and test.verdict is not Verdict.PASS
             adversarial = adversarial_share(float(fails), terms.f_hist, terms.v if is_first else 0)
             earned = weighed(terms.alpha, float(test.status is Status.KEPT), adversarial).total
             rewards.append(paid(terms.executes, earned, terms.nonprintable))

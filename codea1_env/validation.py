@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
-from codea1_env.duel import JudgedTest, Status
-from codea1_env.equality import call_key, same_value
+from codea1_env.duel import ROUNDING, JudgedTest, Status
+from codea1_env.equality import call_key, is_opaque, same_value
 from codea1_env.grammar import WrittenTest
 from codea1_env.judge import Expectation, Judge, StatedTest
 from codea1_env.literals import tree_source
@@ -22,6 +22,7 @@ from codea1_env.oracle import ReferenceValue
 from codea1_env.problems.problem import Problem
 from codea1_env.responses import Suite
 from codea1_env.rewards import RewardConfig
+from codea1_env.sandbox.protocol import OutcomeKind
 from codea1_env.signatures import parameters, placed
 
 
@@ -60,9 +61,17 @@ class ReadSuite:
     @property
     def asked(self) -> Asked:
         """All that can be asked, whatever the tests state."""
-        tests = [test for test in self.stated if test is not None and not test.failure]
+        tests = self.usable
         return Asked(self.problem, tuple(test.arguments for test in tests), tuple(test.value for test in tests))
 
+    @property
+    def usable(self) -> list[StatedTest]:
+        """The tests that can be asked, in order."""
+        return [test for test in self.stated if test is not None and not test.failure]
+
+
+_ROUNDING = 1e-12
+"""Relative and absolute: floats this near are one number, calculated in another order or written by hand."""
 
 Answer = Callable[[Sequence[Asked]], list[list[ReferenceValue]]]
 """The oracle: one value for every call of every suite."""
@@ -80,13 +89,15 @@ def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: R
     return read
 
 
-def validate(suites: Sequence[ReadSuite], config: RewardConfig, answer: Answer) -> list[tuple[ValidatedTest, ...]]:
+def validate(
+    judge: Judge, suites: Sequence[ReadSuite], config: RewardConfig, answer: Answer
+) -> list[tuple[ValidatedTest, ...]]:
     """The status (`duel.Status`) of every assert of every suite. Raises what `answer` raises."""
     validated = []
     for read, values in zip(suites, answer([suite.asked for suite in suites]), strict=True):
         reference = read.problem.reference_solution if config.oracle == "reference" else None
         names = parameters(reference or "", read.problem.entry_point)
-        used = iter(values)
+        used = iter(_looked(judge, read.usable, values))
         seen: set[bytes] = set()  # hashed by this process's own secret seed
         row: list[ValidatedTest] = []
         for test, item in zip(read.suite.tests, read.stated, strict=True):
@@ -95,8 +106,10 @@ def validate(suites: Sequence[ReadSuite], config: RewardConfig, answer: Answer) 
                 row.append(_without_value(test, status, test.reason))
                 continue
             value = ReferenceValue(b"", item.failure) if item.failure else next(used)
-            key = b"" if item.failure else call_key(placed(item.arguments, names))
-            row.append(_validated(test, item, value, key in seen, config.correct_outputs))
+            key = b"" if item.failure else _call(test, item, names, config)
+            exact = config.fidelity == "paper"
+            tolerances = (0.0,) if exact else (0.0, judge.tolerance(read.problem), _ROUNDING)
+            row.append(_validated(test, item, value, key in seen, config.correct_outputs, tolerances))
             seen.add(key)
         validated.append(tuple(row))
     return validated
@@ -106,30 +119,60 @@ def _room(config: RewardConfig) -> float:
     return config.suite_size if config.fidelity == "strict" else math.inf
 
 
+def _call(test: WrittenTest, stated: StatedTest, names: tuple[str, ...], config: RewardConfig) -> bytes:
+    """Equal for tests of one suite that repeat a call: in paper fidelity by its text, as in the released code."""
+    if config.fidelity == "paper":
+        return str(test.call).encode("utf-8", "surrogatepass")
+    return call_key(placed(stated.arguments, names))
+
+
+def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[ReferenceValue]) -> list[ReferenceValue]:
+    """The oracle's values as the tests look at them."""
+    places = [
+        place for place, (item, value) in enumerate(zip(asked, values, strict=True)) if item.look and not value.failure
+    ]
+    looked = list(values)
+    outcomes = judge.looked_at([(asked[place].look, values[place].value) for place in places])
+    for place, outcome in zip(places, outcomes, strict=True):
+        is_value = outcome.kind is OutcomeKind.VALUE
+        failure = "opaque" if is_value and is_opaque(outcome.value) else outcome.error or str(outcome.kind)
+        is_usable = is_value and not is_opaque(outcome.value)
+        looked[place] = ReferenceValue(outcome.value) if is_usable else ReferenceValue(b"", failure)
+    return looked
+
+
 def _validated(
-    test: WrittenTest, stated: StatedTest, reference: ReferenceValue, is_duplicate: bool, correct_outputs: bool
+    test: WrittenTest,
+    stated: StatedTest,
+    reference: ReferenceValue,
+    is_duplicate: bool,
+    correct_outputs: bool,
+    tolerances: tuple[float, ...],
 ) -> ValidatedTest:
-    """A test that the grammar accepted."""
+    """A test that the grammar accepted. `tolerances`: what a stated value may be off by and be right, tried in order; a
+    value that only the last one lets pass is right beside the reference's."""
     if stated.failure:
         return _without_value(test, Status.REJECTED, stated.failure)
     if is_duplicate:
         return _without_value(test, Status.DUPLICATE, "")
-    as_written = Expectation(stated.arguments, stated.value)
+    as_written = Expectation(stated.arguments, stated.value, stated.look)
     if reference.failure:
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
         return _without_value(test, status, reference.failure, as_written)
-    is_right = same_value(reference.value, stated.value)
+    near = next((i for i, each in enumerate(tolerances) if same_value(reference.value, stated.value, each)), None)
+    is_right, is_rounded = near is not None, near == 2
     judged = JudgedTest(
         source=test.source,
         status=Status.KEPT if is_right else Status.WRONG_EXPECTED,
-        reason="",
+        reason=ROUNDING if is_rounded else "",
         call=test.call,
         stated=test.stated,
         expected=tree_source(json.loads(reference.value)),
         verdict=None,
     )
     counts = is_right or correct_outputs
-    return ValidatedTest(judged, Expectation(stated.arguments, reference.value) if counts else None, as_written)
+    right = Expectation(stated.arguments, reference.value, stated.look, stated.value if is_rounded else b"")
+    return ValidatedTest(judged, right if counts else None, as_written)
 
 
 def _without_value(

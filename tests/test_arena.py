@@ -479,3 +479,63 @@ def test_a_program_is_not_run_again_on_what_it_was_asked_before(sandbox: LocalSa
 def test_a_cache_of_no_size_is_refused(sandbox: LocalSandbox, megabytes: object) -> None:
     with pytest.raises(ConfigurationError, match="execution_cache_mb must be a whole number of MiB"):
         Arena(sandbox, execution_cache_mb=megabytes)  # type: ignore[arg-type]
+
+
+TENTH = Problem("tenth", "?", "tenth", reference_solution="def tenth(x):\n    return 0.1 * x\n", time_limit_s=0.3)
+
+
+def test_a_stated_value_that_rounding_alone_sets_apart_is_right_and_kills_no_right_program(
+    sandbox: LocalSandbox,
+) -> None:
+    # 0.1 * 3 is 0.30000000000000004, 3 / 10 is 0.3: both programs are right, and so is the test.
+    suite = "assert tenth(3) == 0.3\nassert tenth(6) == 0.61\nassert tenth(7) == 0.7000001\n"
+    programs = [
+        "def tenth(x):\n    return x / 10\n",
+        "def tenth(x):\n    return x * 0.1\n",
+        "def tenth(x):\n    return 1\n",
+    ]
+    arena = arena_of(sandbox)
+    (score,) = arena.play([Match(TENTH, tuple(programs), ((suite,),) * 3)])
+    tests = [row[0].duel.tests for row in score.suites]
+    assert [(test.status.value, test.reason, test.verdict) for test in tests[0]][:1] == [("kept", "rounding", P)]
+    assert [test.status.value for test in tests[0]] == ["kept", "wrong_expected", "wrong_expected"]
+    assert [row[0].verdict for row in tests] == [P, P, F]
+    assert TestCase("tenth(3)", "0.30000000000000004") not in arena.book.frequencies("tenth"), "a replay has one value"
+    (paper,) = arena_of(sandbox, config=RewardConfig(fidelity="paper")).play([Match(TENTH, programs[:1], ((suite,),))])
+    assert paper.suites[0][0].duel.tests[0].status is Status.WRONG_EXPECTED
+
+
+def test_a_stated_value_within_the_problems_tolerance_is_right(sandbox: LocalSandbox) -> None:
+    near = dataclasses.replace(TENTH, tolerance=1e-3)
+    suite = "assert tenth(3) == 0.3001\nassert tenth(4) == 0.41\n"
+    (score,) = arena_of(sandbox).play([Match(near, ("def tenth(x):\n    return x / 10\n",), ((suite,),))])
+    assert [test.status.value for test in score.suites[0][0].duel.tests] == ["kept", "wrong_expected"]
+
+
+@pytest.mark.parametrize("fidelity", ["strict", "paper"])
+def test_the_book_takes_nothing_from_a_program_that_does_not_execute(sandbox: LocalSandbox, fidelity: str) -> None:
+    arena = arena_of(sandbox, config=RewardConfig(fidelity=fidelity))  # type: ignore[arg-type]
+    (suite,) = play(arena, BROKEN, asserts(1)).suites[0]
+    assert [test.verdict for test in suite.duel.tests] == [E]
+    assert len(arena.book) == 0
+    play(arena, SQUARE, asserts(1))
+    assert len(arena.book) == 1
+
+
+def test_paper_fidelity_looks_at_what_came_back_and_replays_it_so(sandbox: LocalSandbox) -> None:
+    problem = Problem("twice", "?", "twice", reference_solution="def twice(x):\n    return [x, x]\n", time_limit_s=0.3)
+    suite = "assert len(twice(1)) == 2\nassert sum(twice(2)) == 4\nassert len(twice(*[1])) == 1\nassert len(3) == 1\n"
+    programs = (
+        "def twice(x):\n    return (x, x)\n",
+        "def twice(x):\n    return [x]\n",
+        "def twice(x):\n    return 1\n",
+    )
+    arena = arena_of(sandbox, config=RewardConfig(fidelity="paper"))
+    (score,) = arena.play([Match(problem, programs, ((suite,),) * 3)])
+    statuses = [test.status.value for test in score.suites[0][0].duel.tests]
+    assert statuses == ["kept", "kept", "wrong_expected", "rejected"]
+    verdicts = [[test.verdict for test in row[0].duel.tests[:3]] for row in score.suites]
+    assert verdicts == [[P, P, P], [F, F, F], [E, E, E]]
+    assert arena.book.frequencies("twice")[TestCase("len(twice(1))", "2")] == 2
+    (again,) = arena.play([Match(problem, programs[:1], ((suite,),))])
+    assert [replay.verdict for replay in again.suites[0][0].duel.replays] == [P, P, P]

@@ -23,6 +23,8 @@ LAYERS = [
         "inlining",
         "grammar",
         "responses",
+        "released_reading",
+        "suites",
         "spans",
         "signatures",
         "purity",

@@ -356,18 +356,23 @@ EXPLOITS = [
 ]
 
 
-@pytest.mark.parametrize("fidelity", ["strict", "paper"])
 @pytest.mark.parametrize("exploit", EXPLOITS)
-def test_an_exploit_is_rejected_in_both_fidelities(exploit: str, fidelity: Any) -> None:
-    suite = read_suite(f"```\n{exploit}\nassert f(1) == 1\n```", "f", fidelity=fidelity)
+def test_an_exploit_is_rejected(exploit: str) -> None:
+    suite = read_suite(f"```\n{exploit}\nassert f(1) == 1\n```", "f")
     assert [bool(test.reason) for test in suite.tests] == [True, False]
 
 
-def test_paper_fidelity_reads_any_operator_as_equality() -> None:
-    response = "assert f(1) > 0\nassert f(2) != None\nassert 3 in f(3)\n"
-    assert reasons(response) == ["operator"] * 3
-    relaxed = read_suite(response, "f", fidelity="paper").tests
-    assert [(test.call, test.stated) for test in relaxed] == [("f(1)", "0"), ("f(2)", "None"), ("f(3)", "3")]
+# What the released code takes for a test, and what is as good as one in the same place: a call with a value of its own.
+RELEASED_AS_A_TEST = {"assert f(1) == f(1)", "assert f(*[1]) == 1", "assert f(10) == 1 == 1"}
+
+
+@pytest.mark.parametrize("exploit", EXPLOITS)
+def test_in_paper_fidelity_an_exploit_is_rejected_or_one_call_of_the_entry_point(exploit: str) -> None:
+    suite = read_suite(exploit + "\nassert f(1) == 1\n", "f", fidelity="paper")
+    assert not suite.tests[-1].reason
+    for test in suite.tests[:-1]:
+        assert bool(test.reason) == (exploit not in RELEASED_AS_A_TEST)
+        assert test.reason or (test.call or "").startswith("f(")
 
 
 def test_an_unknown_fidelity_is_refused() -> None:
@@ -499,7 +504,7 @@ def test_any_text_reads_and_what_is_accepted_reads_back(response: str, fidelity:
     assert len(suite.tests) <= response.count("assert")
     for test in suite.tests:
         assert test.source.startswith("assert")
-        check_accepted(test, "f")
+        check_accepted(test, "f", fidelity)
     found = program(response)
     assert len(found) <= len(response)
     assert 0 <= nonprintable_share(response) <= 1
@@ -515,14 +520,17 @@ def test_a_good_block_reads_whole_whatever_prose_is_before_it(numbers: list[int]
     assert program(f"{prose}\n```python\n{DEFINITION}```\n{prose}") == DEFINITION
 
 
-def check_accepted(test: Any, entry_point: str) -> None:
+def check_accepted(test: Any, entry_point: str, fidelity: Any = "strict") -> None:
     """An accepted test reads back to itself, and its expression parses; a rejected one holds nothing."""
     if test.reason:
         assert (test.call, test.stated, test.arguments, test.value) == (None, None, None, None)
         return
-    again = read_case(TestCase(test.call, test.stated), entry_point)
-    assert (again.reason, again.call, again.stated) == ("", test.call, test.stated)
-    assert (again.arguments, again.value) == (test.arguments, test.value)
+    assert fidelity == "paper" or test.stated is not None
+    again = read_case(TestCase(test.call, test.stated or "None"), entry_point, fidelity)
+    assert (again.reason, again.call, again.inner, again.look) == ("", test.call, test.inner, test.look)
+    assert again.arguments == test.arguments
+    if test.stated is not None:
+        assert (again.stated, again.value) == (test.stated, test.value)
     ast.parse(test.expression, mode="eval")
 
 

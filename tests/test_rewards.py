@@ -148,8 +148,12 @@ def test_thirty_valid_tests_cost_nothing_in_paper_mode_and_their_failures_count_
 
 def test_the_first_k_asserts_include_those_that_are_not_valid() -> None:
     # Places 1 to 8 are rejected, the failing tests come after: f_new = 0. v = 2, invalid = 8: R_val = 0. R_T = 0.
-    found = terms(duel(*[judged_test(REJECTED)] * 8, *[judged_test(KEPT, FAIL)] * 2), PAPER)
+    played = duel(*[judged_test(REJECTED)] * 8, *[judged_test(KEPT, FAIL)] * 2)
+    found = terms(played, STRICT)
     assert (found.v, found.f_new, found.reward, found.p_new) == (2, 0.0, 0.0, 0.0)
+    # Paper: the first K valid tests, wherever they stand: f_new = 2/8, R_T = 1/8.
+    found = terms(played, PAPER)
+    assert (found.v, found.f_new, found.reward, found.p_new) == (2, 0.25, 0.125, 0.0)
 
 
 def test_replayed_tests_that_the_solution_fails_lower_the_adversarial_part() -> None:

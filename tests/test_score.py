@@ -297,3 +297,33 @@ def test_a_run_whose_process_group_is_ended_leaves_nothing(tmp_path: Path, numbe
     _, alive = psutil.wait_procs(children, timeout=10)
     assert alive == []
     assert not (tmp_path / "out").exists()
+
+
+def test_what_of_a_suite_is_not_read_is_named_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suites = [
+        "def test_it():\n    assert f(1) == 2\n",
+        "1. assert f(1) == 2\n2. assert f(2) == 4\n",
+        "```python\nassert f(1) == 2\n```\nassert f(2) == 4\n",
+        "if __name__ == '__main__':\n    assert f(1) == 2\nprint(f(3))\n",
+    ]
+    code, (result,) = score(tmp_path, [line(codes=["def f(x): return x"], suites=[suites])])
+    assert code == 0
+    assert [suite["ignored"] for suite in result["suites"][0]] == [
+        {"function": 1},
+        {"assert_in_text": 2},
+        {"assert_outside_fences": 1},
+        {"main_block": 1, "statement": 1},
+    ]
+    assert [len(suite["tests"]) for suite in result["suites"][0]] == [0, 0, 1, 0]
+    said = capsys.readouterr()
+    assert "3 of 4 suites hold no test that can be read: what they hold is " in said.err + said.out
+    assert "function (1)" in said.err + said.out
+
+
+def test_where_most_suites_can_be_read_nothing_is_said_about_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suites = ["no test at all", "assert f(1) == 2"]
+    score(tmp_path, [line(codes=["def f(x): return x"], suites=[suites])])
+    said = capsys.readouterr()
+    assert "hold no test" not in said.err + said.out

@@ -182,7 +182,7 @@ def _alone(judge: Judge, problem: Problem, texts: Sequence[str]) -> list[Validat
     suites = [(problem, read_suite(text, problem.entry_point)) for text in texts]
     answer = BatchOracle(judge, "reference", ()).answer
     config = RewardConfig()
-    return [row[0] for row in validate(read_suites(judge, suites, config), config, answer)]
+    return [row[0] for row in validate(judge, read_suites(judge, suites, config), config, answer)]
 
 
 def _is_fit(source: str, problem: Problem, left_out: list[str]) -> bool:
@@ -210,7 +210,7 @@ def _parses(source: str) -> bool:
 def _is_readable(text: str, problem: Problem, left_out: list[str]) -> bool:
     """Whether a line is one assert, alone and in any company."""
     is_line = text.isprintable() and text.startswith("assert") and len(text) <= MAX_TEST
-    suite = read_suite(text, problem.entry_point) if is_line and _parses(text) else Suite((), 0)
+    suite = read_suite(text, problem.entry_point) if is_line and _parses(text) else Suite(())
     if len(suite.tests) == 1 and not suite.ignored:
         return True
     left_out.append(f"a test that is not one printable line of one assert, at most {MAX_TEST} characters long")

@@ -155,7 +155,7 @@ class _Reader:
                 self._found.tolerance = max(self._found.tolerance, near.tolerance)
 
     def _read(self, test: ast.expr, subject: str) -> WrittenTest:
-        return read_assert(_renamed(test, subject, self._entry_point), "", self._entry_point, "strict")
+        return read_assert(_renamed(test, subject, self._entry_point), "", self._entry_point)
 
     def _take(self, written: WrittenTest, node: ast.expr) -> bool:
         """Take a test case up, or leave it out."""

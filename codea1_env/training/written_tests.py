@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.arena import Arena, Match
-from codea1_env.duel import Duel
+from codea1_env.duel import ROUNDING, Duel
 from codea1_env.errors import SandboxError
 from codea1_env.extras import extra
 from codea1_env.grammar import read_case
@@ -82,7 +82,7 @@ def counting_tests(duel: Duel) -> tuple[TestCase, ...]:
     return tuple(
         TestCase(test.call, test.expected)
         for test in duel.tests
-        if test.verdict is not None and test.call is not None and test.expected is not None
+        if test.verdict is not None and test.call is not None and test.expected is not None and test.reason != ROUNDING
     )
 
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.duel import JudgedTest, Status, Verdict
-from codea1_env.reward_terms import Counts, SuiteTerms, count, share_passed, terms_of
+from codea1_env.grammar import Fidelity
+from codea1_env.reward_terms import Counts, SuiteTerms, attacking, count, share_passed, terms_of
 from codea1_env.rewards import TESTER_REWARDS, RewardConfig
 
 Json = dict[str, Any]
@@ -45,7 +46,8 @@ def _account(
 ) -> Json:
     method = config.get("tester_reward", "code-a1")
     tests = [_judged(row) for row in suite["tests"]]
-    sums, mine = _again(tests, terms)
+    fidelity: Fidelity = "paper" if config.get("fidelity") == "paper" else "strict"
+    sums, mine = _again(tests, terms, fidelity)
     account: Json = {
         "title": [f"Tester · {_NAMES.get(method, method)}, K = {terms.suite_size}"],
         "coder": _coder_lines(terms, program, shares, config),
@@ -64,7 +66,7 @@ def _account(
         "title": [f"Tester · K = {terms.suite_size}, α = ", terms.alpha],
         "lines": _code_a1_lines(suite, terms, sums),
         "sums": sums._asdict() | {"size": terms.suite_size},
-        "tests": [_part(tests, place, terms, sums, mine) for place in range(len(tests))],
+        "tests": [_part(tests, place, terms, fidelity, sums, mine) for place in range(len(tests))],
     }
 
 
@@ -74,9 +76,12 @@ def _judged(row: Sequence[Any]) -> JudgedTest:
     return JudgedTest("", Status(row[1]), "", None, None, None, verdict)
 
 
-def _again(tests: Sequence[JudgedTest], terms: SuiteTerms, without: int | None = None) -> tuple[Counts, SuiteTerms]:
+def _again(
+    tests: Sequence[JudgedTest], terms: SuiteTerms, fidelity: Fidelity, without: int | None = None
+) -> tuple[Counts, SuiteTerms]:
     """Counts and terms of Code-A1, all tests counted or all but one. A test ran exactly where it counts as valid."""
-    counts = count(tests, [test.verdict is not None for test in tests], terms.suite_size, without)
+    valid = [test.verdict is not None for test in tests]
+    counts = count(tests, valid, attacking(valid, terms.suite_size, fidelity), without)
     return counts, terms_of(
         counts,
         executes=terms.executes,
@@ -87,9 +92,11 @@ def _again(tests: Sequence[JudgedTest], terms: SuiteTerms, without: int | None =
     )
 
 
-def _part(tests: Sequence[JudgedTest], place: int, terms: SuiteTerms, sums: Counts, mine: SuiteTerms) -> list[Any]:
+def _part(
+    tests: Sequence[JudgedTest], place: int, terms: SuiteTerms, fidelity: Fidelity, sums: Counts, mine: SuiteTerms
+) -> list[Any]:
     """The counts that a test is in; both seats' rewards with it, without it, and the difference."""
-    rest, others = _again(tests, terms, place)
+    rest, others = _again(tests, terms, fidelity, place)
     names = [name for name, whole, part in zip(Counts._fields, sums, rest, strict=True) if whole != part]
     share, without = share_passed(mine.p_hist, mine.p_new), share_passed(others.p_hist, others.p_new)
     return [names, [mine.reward, others.reward, mine.reward - others.reward], [share, without, share - without]]

@@ -45,7 +45,7 @@ def recorded_game(recorded: RecordedMatch, origin: str, score: Mapping[str, Any]
     match, entry_point = recorded.match, recorded.match.problem.entry_point
     programs = []
     for place, code in enumerate(match.codes):
-        source = read_program(code, entry_point).source
+        source = read_program(code, entry_point, fidelity=recorded.config.fidelity).source
         if score is None:
             suites = [
                 _unjudged(text, reward, entry_point, recorded)
@@ -121,6 +121,9 @@ def _require_suite(suite: Mapping[str, Any]) -> None:
             got = f"{test['status']!r:.80} and {test['verdict']!r:.80}"
             raise FormatError(f"status and verdict of a test must be known ones, got {got}")
         _require_number(test.get("pay"))
+    for reason, count in suite.get("ignored", {}).items():
+        if not isinstance(reason, str) or type(count) is not int:
+            raise FormatError(f"ignored must be counts by reason, got {suite['ignored']!r:.200}")
     for replay in suite["replays"]:
         if not isinstance(replay["call"], str) or not isinstance(replay["expected"], str):
             raise FormatError(f"a replay must have a call and an expected value, got {replay!r:.200}")
@@ -163,6 +166,7 @@ def _suite(suite: Mapping[str, Any]) -> Json:
         "terms": suite["terms"],
         "error": cut(suite.get("error", ""), MOST_TEST),
         "replays": [replay["verdict"] for replay in suite["replays"]],
+        "ignored": dict(suite.get("ignored", {})),
         "tests": [
             [*(cut(test.get(name), MOST_TEST) for name in _TEST_TEXTS), test.get("pay")] for test in suite["tests"]
         ],
@@ -171,10 +175,11 @@ def _suite(suite: Mapping[str, Any]) -> Json:
 
 def _unjudged(response: str, reward: float | None, entry_point: str, recorded: RecordedMatch) -> Json:
     """A suite of which the recording has the text and the reward, no more."""
-    tests = read_suite(response, entry_point, fidelity=recorded.config.fidelity).tests
+    suite = read_suite(response, entry_point, fidelity=recorded.config.fidelity)
     rows = [
         [cut(test.source, MOST_TEST), UNKNOWN, test.reason, cut(test.call, MOST_TEST), cut(test.stated, MOST_TEST),
          None, None, None, None]
-        for test in tests
+        for test in suite.tests
     ]  # fmt: skip
-    return {"reward": reward, "terms": None, "error": "", "replays": [], "tests": rows}
+    ignored = {str(reason): count for reason, count in suite.unread}
+    return {"reward": reward, "terms": None, "error": "", "replays": [], "ignored": ignored, "tests": rows}

@@ -1,0 +1,96 @@
+"""The table in docs/deviations.md of what strict and paper fidelity pay on the same suites is what they do pay.
+
+`python tests/test_deviations_table.py` writes the table anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from codea1_env.arena import Arena, Match
+from codea1_env.problems.problem import Problem
+from codea1_env.rewards import RewardConfig
+from codea1_env.sandbox import LocalSandbox
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "deviations.md"
+BEGIN, END = "<!-- table: suites -->\n", "<!-- end of table -->\n"
+HEAD = "| the suite | strict: v, invalid, R_T | paper: v, invalid, R_T |\n|---|---|---|\n"
+PROBLEM = Problem(
+    "thirds",
+    "A third of every number of a list, in order.",
+    "thirds",
+    reference_solution="def thirds(numbers):\n    return [0.1 * n / 0.3 for n in numbers]\n",
+    time_limit_s=0.5,
+)
+PROGRAM = "def thirds(numbers):\n    return [n // 3 for n in numbers]\n"  # right on multiples of three alone
+NAMELESS = "def third(number):\n    return number / 3\n"
+
+
+def asserts(*numbers: int, stated: str = "[]") -> str:
+    return "\n".join(f"assert thirds([{number}]) == {stated}" for number in numbers)
+
+
+def fenced(*lines: str) -> str:
+    return "\n".join(("```python", *lines, "```"))
+
+
+# What the page calls a suite -> its text. K is 8.
+SUITES = {
+    "eight wrong values, on inputs that the program fails": asserts(*range(1, 9)),
+    "sixteen of them": asserts(*range(1, 17)),
+    "an unreadable line, then eight of them": "assert thirds(\n" + asserts(*range(1, 9)),
+    "a repeated test, then eight others": asserts(1, *range(1, 9)),
+    "`thirds([1]) > []`": "assert thirds([1]) > []",
+    "`[] == thirds([1])`": "assert [] == thirds([1])",
+    "`thirds([]) == [] == ()`": "assert thirds([]) == [] == ()",
+    "`len(thirds([1])) == 1`": "assert len(thirds([1])) == 1",
+    "`thirds(*[[1]]) == []`": "assert thirds(*[[1]]) == []",
+    "`thirds(thirds([9])) == [1.0]`": "assert thirds(thirds([9])) == [1.0]",
+    "`len([1]) == 1`": "assert len([1]) == 1",
+    "`thirds([]) == missing`": "assert thirds([]) == missing",
+    "`thirds([1])` and `thirds(numbers=[1])`": "assert thirds([1]) == []\nassert thirds(numbers=[1]) == []",
+    "a test over two lines, unfenced": "assert thirds(\n    [1]) == []",
+    "a test over two lines, fenced": fenced("assert thirds(", "    [1]) == []"),
+    "`x = [1]` and `thirds(x) == []`, fenced": fenced("x = [1]", "assert thirds(x) == []"),
+    "the same two lines, unfenced": "x = [1]\nassert thirds(x) == []",
+    "`assert thirds([1])`, fenced": fenced("assert thirds([1])"),
+    "the same line, unfenced": "assert thirds([1])",
+    "a test inside a function, fenced": fenced("def test_it():", "    assert thirds([1]) == []"),
+    "a test under `__main__`, fenced": fenced("if __name__ == '__main__':", "    assert thirds([1]) == []"),
+    "a test in a fence without `python`": "```\nassert thirds([1]) == []\n```",
+    "a test in a fence that is not closed, after prose": "Here:\n```python\nassert thirds([1]) == []",
+    "a value that rounding alone sets apart": "assert thirds([6]) == [2.0]",
+    "a right test and a message with an é": "assert thirds([]) == [], 'é'",
+}
+
+
+def table() -> str:
+    """What both fidelities pay, a row for every suite; the last row is about a program."""
+    rows = []
+    with LocalSandbox() as sandbox:
+        strict, paper = (Arena(sandbox, RewardConfig(fidelity=fidelity)) for fidelity in ("strict", "paper"))
+        for name, text in SUITES.items():
+            rows.append(f"| {name} | {_paid(strict, PROGRAM, text)} | {_paid(paper, PROGRAM, text)} |")
+        text = asserts(*range(1, 9))
+        rows.append(
+            "| the first suite, against a program that does not define `thirds` "
+            f"| {_paid(strict, NAMELESS, text)} | {_paid(paper, NAMELESS, text)} |"
+        )
+    return HEAD + "\n".join(rows) + "\n"
+
+
+def _paid(arena: Arena, program: str, suite: str) -> str:
+    (score,) = arena.play([Match(PROBLEM, (program,), ((suite,),))], update_book=False)
+    terms = score.suites[0][0].terms
+    assert terms is not None
+    return f"{terms.v}, {terms.invalid}, {terms.reward:.3f}"
+
+
+def test_the_table_of_suites_is_what_both_fidelities_pay() -> None:
+    _, _, rest = PAGE.read_text().partition(BEGIN)
+    assert rest.partition(END)[0] == table()
+
+
+if __name__ == "__main__":
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(before + BEGIN + table() + END + rest.partition(END)[2])

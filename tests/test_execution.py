@@ -172,13 +172,25 @@ def test_a_hang_that_was_seen_is_a_strike_of_every_job_that_has_it_and_is_not_ru
 
 
 def test_every_call_is_tried_once_with_its_full_limit_and_no_more_than_the_strikes_of_its_turns_ask() -> None:
-    """Eight turns, all of whose calls differ and hang: three of each are tried, for a second."""
+    """Three turns, all of whose calls differ and hang: three of each are tried, for a second."""
     sandbox = ClockworkSandbox()
-    Execution(sandbox, 0).run([job(*(hang(10 * n + k) for k in range(8))) for n in range(8)])
+    Execution(sandbox, 0).run([job(*(hang(10 * n + k) for k in range(8))) for n in range(3)])
     tried = [call for one in sandbox.jobs for call in one.calls[:3]]
-    assert len(set(tried)) == len(tried) == 24
+    assert len(set(tried)) == len(tried) == 9
     assert {one.limits.time_limit_s for one in sandbox.jobs} == {1.0}
-    assert sandbox.spent_s == pytest.approx(24 * 1.0)
+    assert sandbox.spent_s == pytest.approx(9 * 1.0)
+
+
+def test_a_program_that_has_hung_ten_times_is_given_up_for_the_batch() -> None:
+    """What comes after the tenth in the order in which calls are tried is a time-out; what comes before it is not."""
+    sandbox = ClockworkSandbox()
+    hanging = [job(*(hang(10 * n + k) for k in range(8))) for n in range(8)]
+    results = Execution(sandbox, 0).run([job(QUICK[0], *SLOW[:3], QUICK[1]), *hanging])
+    assert sandbox.spent_s == pytest.approx(10 * 1.0, abs=1.5)
+    assert kinds(results[0])[0] is VALUE
+    assert kinds(results[0])[-1] is TIMEOUT
+    assert not results[0].outcomes[-1].tried
+    assert [kinds(result) for result in results[1:]] == [[TIMEOUT] * 8] * 8
 
 
 def test_a_call_that_is_slow_keeps_its_time_whatever_its_program_has_hung_on() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
+from codea1_env.training.own_code import located
 from codea1_env.training.placement import SEATS
 from codea1_env.training.plan import plan_of
 from codea1_env.training.presets import PRESETS, Preset, load_preset, preset_from_dict, preset_names, read_yaml
@@ -165,6 +166,8 @@ def _parser(description: str) -> argparse.ArgumentParser:
 
 def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     preset = _with_rounds(load_preset(given.preset, given.config), given)
+    folders = [given.config.parent] if given.config else []
+    preset = dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))
     require_files(preset)
     _check_installed(preset)
     engine = given.engine or "local"
@@ -195,6 +198,7 @@ def _resumed(given: argparse.Namespace) -> Arguments:
         )
     preset, seed = read_configuration(file)
     preset = _with_rounds(preset, given)
+    located(preset.algorithm)
     _check_installed(preset)
     record = read_yaml(file, "the run's configuration")
     engine = given.engine or str(record.get("engine", "local"))

@@ -14,10 +14,6 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
 
 SELECTIONS = ("spread", "random", "all", "hardest")
-ZERO_VARIANCE = ("keep", "drop")
-BASELINES = ("group", "question")
-SCALES = ("group", "batch", "none")
-CREDITS = ("suite", "test")
 ACCESSES = ("white-box", "black-box")
 SCHEDULES = ("simultaneous", "alternating")
 TURNS = ("coder", "tester")
@@ -33,19 +29,6 @@ class Options:
     """Which `round.attacked` programs of a question train the tester. spread: whose suites' rewards spread most
     (paper). random: drawn anew each round. all: every program; needs round.attacked = round.programs. hardest: the
     programs with the highest reward, which the tester found hardest to break."""
-    zero_variance: str = "keep"
-    """Groups in which no row has an advantage. keep: they stay in the loss, for the KL term and the mean over tokens
-    (paper). drop: they are masked out, and so are rows without a score."""
-    baseline: str = "group"
-    """What a reward is compared with. group: the mean of its group (paper). question: a running mean of the question,
-    under which the Mistake Book's share of the reward is not cancelled."""
-    baseline_rate: float = 0.5
-    """For baseline: question. Weight of a visit's mean in the running mean, above 0 to 1."""
-    scale: str = "group"
-    """What advantages are divided by: the deviation of their group (paper), of the whole batch, or nothing."""
-    credit: str = "suite"
-    """suite: all tokens of a suite have its advantage (paper). test: the tokens of each test have that test's own,
-    measured against all tests of the group; the other tokens the suite's."""
     access: str = "white-box"
     """white-box: the tester sees the program that it attacks (paper). black-box: it sees the question only."""
     schedule: str = "simultaneous"
@@ -76,15 +59,9 @@ class Options:
             value = getattr(self, name)
             if type(value) is not int or not low <= value <= high:
                 raise ConfigurationError(f"{name} must be a whole number in [{low}, {high}], got {value!r}")
-        for name in ("baseline_rate", "opponent_share"):
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not math.isfinite(value) or not 0 < value <= 1:
-                raise ConfigurationError(f"{name} must be a number above 0, at most 1, got {value!r}")
-        if self.credit == "test" and self.baseline != "group":
-            raise ConfigurationError(
-                f"credit: test must come with baseline: group (tests have no running mean), got {self.baseline!r}"
-            )
-
+        share = self.opponent_share
+        if type(share) not in (int, float) or not math.isfinite(share) or not 0 < share <= 1:
+            raise ConfigurationError(f"opponent_share must be a number above 0, at most 1, got {share!r}")
         if self.selection == "all" and (self.opponents != "latest" or self.tester_book):
             raise ConfigurationError(
                 "selection: all must come with opponents: latest and tester_book: 0, since no more programs than the "
@@ -135,10 +112,6 @@ class Options:
 
 CHOICES = {
     "selection": SELECTIONS,
-    "zero_variance": ZERO_VARIANCE,
-    "baseline": BASELINES,
-    "scale": SCALES,
-    "credit": CREDITS,
     "access": ACCESSES,
     "schedule": SCHEDULES,
     "opponents": OPPONENTS,

@@ -16,6 +16,7 @@ from typing import Any
 from codea1_env.book_policies import BookConfig
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
+from codea1_env.training.algorithm import Algorithm
 from codea1_env.training.model_sections import LoraPreset, ModelPreset, PretrainedModel, WarmStartPreset
 from codea1_env.training.options import Options
 from codea1_env.training.placement import SEATS, Placement
@@ -50,6 +51,16 @@ __all__ = [
     "read_yaml",
 ]
 
+MOVED = {
+    "options": {
+        "baseline": "algorithm.advantage (group is grpo now)",
+        "baseline_rate": "algorithm.rate",
+        "scale": "algorithm.scale",
+        "zero_variance": "algorithm.zero_variance",
+        "credit": "algorithm.credit",
+    },
+}
+"""Keys of configurations of before, by section, and where they went."""
 CONFIGS = Path(__file__).parent / "configs"
 KINDS = {"problems": (ProblemsPreset, ProblemFiles), "model": (ModelPreset, PretrainedModel)}
 """Sections that may be of one kind or another."""
@@ -82,6 +93,8 @@ class Preset:
     book: BookConfig = field(default_factory=BookConfig)
     """What the Mistake Book keeps and replays. Released code: the defaults."""
     learning: LearningPreset = field(default_factory=LearningPreset)
+    algorithm: Algorithm = field(default_factory=Algorithm)
+    """What becomes of rewards."""
     evaluation: EvaluationPreset = field(default_factory=EvaluationPreset)
     model: Any = field(default_factory=ModelPreset)
     """A `ModelPreset`, built from nothing, or a `PretrainedModel`."""
@@ -234,6 +247,7 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
     """
     if not isinstance(overrides, Mapping):
         raise ConfigurationError(f"{where} must be a mapping of fields to values, got {overrides!r}")
+    _refuse_moved(overrides, where)
     changes: dict[str, Any] = {}
     names = {each.name for each in dataclasses.fields(base)}
     for key, value in overrides.items():
@@ -250,6 +264,14 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
         return dataclasses.replace(base, **changes)
     except ConfigurationError as error:
         raise ConfigurationError(f"{where}: {error}") from None
+
+
+def _refuse_moved(overrides: Mapping[str, Any], where: str) -> None:
+    for section, keys in MOVED.items():
+        given = overrides.get(section)
+        for key in given if isinstance(given, Mapping) else ():
+            if key in keys:
+                raise ConfigurationError(f"{where}: {section}.{key} must be given as {keys[key]}, got the old key")
 
 
 def _lines(value: object, where: str) -> tuple[str, ...]:

@@ -15,10 +15,10 @@ from typing import Any
 
 from codea1_env.problems.problem import Problem
 from codea1_env.prompts import Messages
+from codea1_env.training.algorithm import is_own
 from codea1_env.training.batches import SeatRows, seat_rows
 from codea1_env.training.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
 from codea1_env.training.chat import Chat, chat_of, tokens_of
-from codea1_env.training.learning_rule import RowLabel
 from codea1_env.training.lora import adapter_config, merged
 from codea1_env.training.past import PastOpponents
 from codea1_env.training.placement import trainer_arguments
@@ -26,6 +26,7 @@ from codea1_env.training.ranks import from_first, gathered, own_share
 from codea1_env.training.rendezvous import Rendezvous
 from codea1_env.training.round_rules import RoundRules
 from codea1_env.training.rounds import Attack, Rewards, SelectedSuite, attacks_of
+from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.seat_trainer import open_trainer
 
 try:
@@ -69,7 +70,7 @@ def coder_trainer(run: SeatRun, hooks: SeatHooks, score: Score, asked: Sequence[
 def tester_trainer(run: SeatRun, hooks: SeatHooks, rendezvous: Rendezvous) -> Any:
     """The tester's trainer: it attacks what the rendezvous brings, and trains on the selected suites."""
     clock, chat = RoundClock(), chat_of(run.preset)
-    rules = RoundRules(run.preset.options, run.seed, run.preset.evaluation.hidden_rounds)
+    rules = rules_of(run)
     past = PastOpponents(run, coder=run.output.parent / "coder", tester=run.output)
     shape = run.preset.round
 
@@ -106,6 +107,12 @@ def tester_trainer(run: SeatRun, hooks: SeatHooks, rendezvous: Rendezvous) -> An
     placeholders = {"prompt": ["(a program of this round)"] * (shape.questions * shape.attacked * run.preset.rounds)}
     parts = trainer_parts(run, arguments, placeholders, arena_reward, rollout=attack)
     return open_trainer(run, "tester", suite_label, SeatCallback(run, hooks, clock), keep=past.save, **parts)
+
+
+def rules_of(run: SeatRun) -> RoundRules:
+    """What decides in a run's rounds beside the rewards."""
+    preset = run.preset
+    return RoundRules(preset.options, run.seed, preset.evaluation.hidden_rounds, preset.algorithm.credit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +204,7 @@ def selected_rows(selected: Sequence[SelectedSuite], sampled: Sequence[Sequence[
 
 def program_label(row: Mapping[str, Any]) -> RowLabel:
     """The programs of a question are a group; no question comes twice in a round."""
-    return RowLabel(group=row["problem_id"], question=row["problem_id"])
+    return RowLabel(group=row["problem_id"], question=row["problem_id"], seat="coder")
 
 
 def suite_label(row: Mapping[str, Any]) -> RowLabel:
@@ -259,11 +266,10 @@ def grpo_arguments(run: SeatRun, rows: SeatRows, *, rate: float, tokens: int) ->
         max_grad_norm=learning.gradient_clip,
         beta=learning.kl_weight,
         use_bias_correction_kl=False,
-        loss_type="dapo",
+        **({} if is_own(preset.algorithm.loss_type) else {"loss_type": preset.algorithm.loss_type}),
         epsilon=learning.clip_low,
         epsilon_high=learning.clip_high,
         delta=learning.dual_clip,
-        scale_rewards=preset.options.scale,
         model_init_kwargs={"dtype": dtype, "attn_implementation": "sdpa"},
         **told,
         logging_steps=preset.round.updates,

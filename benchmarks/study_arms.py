@@ -139,7 +139,7 @@ ARMS: tuple[Arm, ...] = (
         "more_tests",
         DUEL,
         "Code-A1 with suites of 4 tests, and a base model of its own that writes so many",
-        {"reward": {"suite_size": 4}, "round": {"suite_tokens": 44}},
+        {"reward": {"suite_size": 4}, "grpo": {"tester": {"max_completion_length": 44}}},
     ),
     Arm("more_rounds", DUEL, "Code-A1 with 200 rounds", {"rounds": 200}),
     Arm("few_questions", DUEL, "Code-A1 on 50 questions, 16 visits to each", {"problems": {"train": 50}}),

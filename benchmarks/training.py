@@ -170,7 +170,7 @@ def repetition(
 def prompts_for_tester(preset: Preset, base: Path, asked: Sequence[Problem]) -> list[Messages]:
     """The messages with which a tester attacks the base's programs."""
     chat, shape = chat_of(preset), preset.round
-    sampler = Sampler.load(base, chat, tokens=shape.program_tokens, temperature=1.0, seed=0)
+    sampler = Sampler.load(base, chat, tokens=preset.grpo.tokens("coder"), temperature=1.0, seed=0)
     codes = sampler.responses([chat.coder(problem) for problem in asked], shape.programs)
     repeated = [problem for problem in asked for _ in range(shape.programs)]
     attacks = attacks_of(repeated, [code for group in codes for code in group])
@@ -194,7 +194,7 @@ def main() -> None:
         rounds=given.rounds,
         save_rounds=given.rounds,
         round=shape,
-        learning=dataclasses.replace(preset.learning, coder_rate=0.0, tester_rate=0.0),
+        grpo=preset.grpo.changed({"learning_rate": 0.0}),
         evaluation=dataclasses.replace(preset.evaluation, every_rounds=0),
     )
     problems = miniature_problems("train", preset.problems.train, 0)

@@ -33,7 +33,7 @@ ALGORITHM = Algorithm()
 def preset(weight_decay: float = 0.0, algorithm: Algorithm = ALGORITHM, **options: Any) -> Preset:
     return dataclasses.replace(
         TINY,
-        learning=dataclasses.replace(TINY.learning, weight_decay=weight_decay),
+        grpo=TINY.grpo.changed({"weight_decay": weight_decay}),
         evaluation=dataclasses.replace(TINY.evaluation, every_rounds=0),
         options=Options(**options),
         algorithm=algorithm,

@@ -32,8 +32,10 @@ SEATS = ("coder", "tester")
 TINY = dataclasses.replace(
     SMOKE,
     name="tiny",
-    round=dataclasses.replace(SMOKE.round, programs=4, suites=4, program_tokens=48, suite_tokens=64),
-    learning=dataclasses.replace(SMOKE.learning, weight_decay=0.0),
+    round=dataclasses.replace(SMOKE.round, programs=4, suites=4),
+    grpo=SMOKE.grpo.changed(
+        {"weight_decay": 0.0, "coder": {"max_completion_length": 48}, "tester": {"max_completion_length": 64}}
+    ),
     model=dataclasses.replace(SMOKE.model, hidden=64, heads=2, feed_forward=64),
     warm_start=WarmStartPreset(steps=500, examples_per_step=16, problems=200),
 )

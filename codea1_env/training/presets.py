@@ -17,12 +17,12 @@ from codea1_env.book_policies import BookConfig
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
 from codea1_env.training.algorithm import Algorithm
+from codea1_env.training.grpo_section import GrpoPreset
 from codea1_env.training.model_sections import LoraPreset, ModelPreset, PretrainedModel, WarmStartPreset
 from codea1_env.training.options import Options
 from codea1_env.training.placement import SEATS, Placement
 from codea1_env.training.run_sections import (
     EvaluationPreset,
-    LearningPreset,
     MemoryPreset,
     ProblemFiles,
     ProblemsPreset,
@@ -35,7 +35,7 @@ __all__ = [
     "PRESETS",
     "SMOKE",
     "EvaluationPreset",
-    "LearningPreset",
+    "GrpoPreset",
     "LoraPreset",
     "MemoryPreset",
     "ModelPreset",
@@ -58,6 +58,24 @@ MOVED = {
         "scale": "algorithm.scale",
         "zero_variance": "algorithm.zero_variance",
         "credit": "algorithm.credit",
+    },
+    "learning": {
+        "coder_rate": "grpo.coder.learning_rate",
+        "tester_rate": "grpo.tester.learning_rate",
+        "warm_up_steps": "grpo.warmup_steps",
+        "final_rate_share": "grpo.lr_scheduler_kwargs.min_lr_rate",
+        "weight_decay": "grpo.weight_decay",
+        "gradient_clip": "grpo.max_grad_norm",
+        "kl_weight": "grpo.beta",
+        "clip_low": "grpo.epsilon",
+        "clip_high": "grpo.epsilon_high",
+        "dual_clip": "grpo.delta",
+        "temperature": "grpo.temperature",
+        "mask_truncated": "grpo.mask_truncated_completions",
+    },
+    "round": {
+        "program_tokens": "grpo.coder.max_completion_length",
+        "suite_tokens": "grpo.tester.max_completion_length",
     },
 }
 """Keys of configurations of before, by section, and where they went."""
@@ -92,7 +110,8 @@ class Preset:
     """Rewards of both seats. Paper: alpha 0.5, K 8, 8 replays."""
     book: BookConfig = field(default_factory=BookConfig)
     """What the Mistake Book keeps and replays. Released code: the defaults."""
-    learning: LearningPreset = field(default_factory=LearningPreset)
+    grpo: GrpoPreset = field(default_factory=GrpoPreset)
+    """Arguments of both seats' trainers, under TRL's names."""
     algorithm: Algorithm = field(default_factory=Algorithm)
     """What becomes of rewards."""
     evaluation: EvaluationPreset = field(default_factory=EvaluationPreset)
@@ -137,8 +156,8 @@ class Preset:
         self._check_ranks()
         self._check_problems()
         for seat, prompt, answer in (
-            ("coder", shape.coder_prompt_tokens, shape.program_tokens),
-            ("tester", shape.tester_prompt_tokens, shape.suite_tokens),
+            ("coder", shape.coder_prompt_tokens, self.grpo.tokens("coder")),
+            ("tester", shape.tester_prompt_tokens, self.grpo.tokens("tester")),
         ):
             if prompt + answer > self.model.context:
                 raise ConfigurationError(
@@ -203,7 +222,8 @@ class Preset:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as written to a run's config.yaml; `preset_from_dict` gives back an equal preset."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        sections = dataclasses.asdict(self) | {"grpo": self.grpo.values}
+        plain: dict[str, Any] = json.loads(json.dumps(sections))
         return plain
 
 
@@ -224,8 +244,8 @@ SMOKE = Preset(
     save_rounds=1,
     differences=("random models of a few thousand weights: nothing is learnt, everything is run",),
     problems=ProblemsPreset(train=4, held_out=3),
-    round=RoundPreset(questions=2, programs=2, suites=2, program_tokens=24, suite_tokens=24),
-    learning=LearningPreset(warm_up_steps=0),
+    round=RoundPreset(questions=2, programs=2, suites=2),
+    grpo=GrpoPreset().changed({"warmup_steps": 0, "max_completion_length": 24}),
     evaluation=EvaluationPreset(every_rounds=1, problems=2, hidden_rounds=1, samples=2),
     model=ModelPreset(hidden=32, layers=1, heads=1, feed_forward=32),
     warm_start=WarmStartPreset(steps=0, problems=50),
@@ -256,6 +276,8 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
         current = getattr(base, key)
         if key in ("differences", "report_to"):
             changes[key] = _lines(value, f"{where}: {key}")
+        elif isinstance(current, GrpoPreset):
+            changes[key] = current.changed(value, f"{where}: {key}")
         elif dataclasses.is_dataclass(current):
             changes[key] = changed(current, value, KINDS.get(key, (type(current),)), f"{where}: {key}")
         else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
 from codea1_env.prompts import Messages
 from codea1_env.training.algorithm import is_own
@@ -59,10 +60,7 @@ def coder_trainer(run: SeatRun, hooks: SeatHooks, score: Score, asked: Sequence[
         clock.resume()
         return rewards
 
-    rows_a_round = seat_rows(run.preset, "coder")
-    arguments = grpo_arguments(
-        run, rows_a_round, rate=run.preset.learning.coder_rate, tokens=run.preset.round.program_tokens
-    )
+    arguments = grpo_arguments(run, "coder", seat_rows(run.preset, "coder"))
     parts = trainer_parts(run, arguments, rows, duel, rollout=None)
     return open_trainer(run, "coder", program_label, SeatCallback(run, hooks, clock), **parts)
 
@@ -101,8 +99,7 @@ def tester_trainer(run: SeatRun, hooks: SeatHooks, rendezvous: Rendezvous) -> An
     def arena_reward(completions: Any, arena_reward: Rewards, **_: Any) -> Rewards:
         return arena_reward
 
-    rows = seat_rows(run.preset, "tester")
-    arguments = grpo_arguments(run, rows, rate=run.preset.learning.tester_rate, tokens=shape.suite_tokens)
+    arguments = grpo_arguments(run, "tester", seat_rows(run.preset, "tester"))
     # The true prompts are only known in the round: these rows say how many there will be.
     placeholders = {"prompt": ["(a program of this round)"] * (shape.questions * shape.attacked * run.preset.rounds)}
     parts = trainer_parts(run, arguments, placeholders, arena_reward, rollout=attack)
@@ -233,9 +230,12 @@ def train(trainer: Any, run: SeatRun) -> None:
         trainer.save_model(str(final))  # with its tokenizer, and by rank 0 where there are several
 
 
-def grpo_arguments(run: SeatRun, rows: SeatRows, *, rate: float, tokens: int) -> Any:
-    """TRL's configuration: the paper's GRPO, with the preset's numbers."""
-    preset, learning, memory = run.preset, run.preset.learning, run.preset.memory
+def grpo_arguments(run: SeatRun, seat: str, rows: SeatRows) -> Any:
+    """TRL's configuration: the section `grpo`, and what the run decides. Raises ConfigurationError.
+
+    `seat`: coder, tester or player.
+    """
+    preset, memory = run.preset, run.preset.memory
     placed = preset.placement.of(run.output.name)
     told = trainer_arguments(placed)
     told["bf16"] |= memory.bfloat16
@@ -244,41 +244,33 @@ def grpo_arguments(run: SeatRun, rows: SeatRows, *, rate: float, tokens: int) ->
     told["gradient_checkpointing"] |= memory.gradient_checkpointing and placed.strategy != "fsdp2"  # it has its own
     # Frozen under adapters, weights may be rounded; trained ones may not: steps of 1e-6 would be lost.
     dtype = "bfloat16" if told["bf16"] and preset.lora.rank else "float32"
-    return GRPOConfig(
-        output_dir=str(run.output),
-        seed=run.seed,
-        max_steps=preset.rounds * preset.round.updates,
-        per_device_train_batch_size=rows.per_device,
-        gradient_accumulation_steps=rows.accumulation,
-        steps_per_generation=rows.updates * rows.accumulation,
-        num_generations=rows.group,
-        max_completion_length=tokens,
-        mask_truncated_completions=learning.mask_truncated,
-        shuffle_dataset=False,  # the schedule of questions is drawn beforehand, so that a resumed run follows it
-        temperature=learning.temperature,
-        top_p=1.0,
-        top_k=0,
-        learning_rate=rate,
-        lr_scheduler_type="cosine_with_min_lr",
-        lr_scheduler_kwargs={"min_lr_rate": learning.final_rate_share},
-        warmup_steps=learning.warm_up_steps,
-        weight_decay=learning.weight_decay,
-        max_grad_norm=learning.gradient_clip,
-        beta=learning.kl_weight,
-        use_bias_correction_kl=False,
-        **({} if is_own(preset.algorithm.loss_type) else {"loss_type": preset.algorithm.loss_type}),
-        epsilon=learning.clip_low,
-        epsilon_high=learning.clip_high,
-        delta=learning.dual_clip,
-        model_init_kwargs={"dtype": dtype, "attn_implementation": "sdpa"},
-        **told,
-        logging_steps=preset.round.updates,
-        save_strategy="steps",
-        save_steps=preset.save_rounds * preset.round.updates,
-        save_total_limit=None,  # the run deletes old ones itself: the Trainer knows nothing of the other seat's
-        report_to=[],
-        disable_tqdm=True,
-    )
+    told |= {
+        "output_dir": str(run.output),
+        "seed": run.seed,
+        "max_steps": preset.rounds * preset.round.updates,
+        "per_device_train_batch_size": rows.per_device,
+        "gradient_accumulation_steps": rows.accumulation,
+        "steps_per_generation": rows.updates * rows.accumulation,
+        "num_generations": rows.group,
+        "shuffle_dataset": False,  # the schedule of questions is drawn beforehand, so that a resumed run follows it
+        "model_init_kwargs": {"dtype": dtype, "attn_implementation": "sdpa"},
+        "logging_steps": preset.round.updates,
+        "save_strategy": "steps",
+        "save_steps": preset.save_rounds * preset.round.updates,
+        "save_total_limit": None,  # the run deletes old ones itself: the Trainer knows nothing of the other seat's
+        "report_to": [],
+        "disable_tqdm": True,
+    }
+    if not is_own(preset.algorithm.loss_type):
+        told["loss_type"] = preset.algorithm.loss_type
+    given = preset.grpo.of(seat)
+    both = sorted(given.keys() & told.keys())
+    if both:
+        raise ConfigurationError(f"grpo: {both[0]} must be left to the run, which sets it, got {given[both[0]]!r}")
+    try:
+        return GRPOConfig(**given, **told)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"grpo must be what TRL takes for the {seat}, got: {error}") from error
 
 
 def trainer_parts(

@@ -49,12 +49,12 @@ class Section:
     def __post_init__(self) -> None:
         for each in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, each.name)
-            must = _requirement(value, **each.metadata) if each.metadata else ""
+            must = requirement(value, **each.metadata) if each.metadata else ""
             if must:
                 raise ConfigurationError(f"{each.name} must be {must}, got {value!r}")
 
 
-def _requirement(value: object, kind: type, low: float = 0, high: float = 0, choices: Sequence[str] = ()) -> str:
+def requirement(value: object, kind: type, low: float = 0, high: float = 0, choices: Sequence[str] = ()) -> str:
     """What the value should have been; empty where it is."""
     if choices:
         return "" if value in choices else f"one of {', '.join(choices)}"

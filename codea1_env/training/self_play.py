@@ -137,13 +137,7 @@ def self_play_trainer(
     `arena`: the arena or a handle of it. `log`: takes a round's metrics. `asked`: the problems of all rounds in order,
     `questions` a round.
     """
-    shape = run.preset.round
-    arguments = grpo_arguments(
-        run,
-        _divided_rows(run.preset),
-        rate=run.preset.learning.coder_rate,
-        tokens=max(shape.program_tokens, shape.suite_tokens),
-    )
+    arguments = grpo_arguments(run, PLAYER, _divided_rows(run.preset))
     play = _SelfPlay(run, arena, log, asked)
     placeholders = {"prompt": ["(a question of this round)"] * run.preset.rounds}
     parts = trainer_parts(run, arguments, placeholders, arena_reward, rollout=play.batch)

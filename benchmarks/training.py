@@ -43,7 +43,7 @@ from codea1_env.training.presets import PRESETS, Preset
 from codea1_env.training.rounds import attacks_of, schedule
 from codea1_env.training.runs import Run
 from codea1_env.training.sampling import Sampler
-from codea1_env.training.seats import coder_trainer, rendezvous_score, tester_trainer
+from codea1_env.training.seats import TesterTurn, coder_trainer, tester_trainer
 from codea1_env.training.warm_start import base_model, default_cache
 
 SILENT = SeatHooks(log=lambda *_: None, evaluate=lambda *_: None, save=lambda *_: None, is_last=lambda _: False)
@@ -103,15 +103,22 @@ def duel(preset: Preset, base: Path, asked: Sequence[Problem], directory: Path, 
     with Run(arguments, ("coder", "tester")) as run, open_engine(run, base, ()) as engine:
         meeting, watch = engine.rendezvous(), Stopwatch()
 
+        def pay(round_index: int, problems: Sequence[Problem], responses: Sequence[str]) -> Any:
+            return meeting.submit_codes(round_index, attacks_of(problems, responses))
+
+        def attack(turn: TesterTurn) -> Any:
+            programs = turn.programs(meeting)
+            return turn.score(meeting, programs, turn.sample(programs))
+
         def coder(seat: SeatRun, hooks: SeatHooks) -> Any:
-            trainer = coder_trainer(seat, hooks, rendezvous_score(meeting), asked)
+            trainer = coder_trainer(seat, hooks, pay, asked)
             trainer.add_callback(watch)
             return trainer
 
         engine.train(
             {
                 "coder": coder,
-                "tester": lambda seat, hooks: tester_trainer(seat, hooks, meeting),
+                "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack),
             }
         )
         records = [record for record in run.records() if record["round"] > 1]

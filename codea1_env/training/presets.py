@@ -152,7 +152,6 @@ class Preset:
         for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
             if rows % shape.updates:
                 raise ConfigurationError(f"updates must divide {rows} (rows a round), got {shape.updates}")
-        self._check_chunks()
         self._check_ranks()
         self._check_problems()
         for seat, prompt, answer in (
@@ -164,21 +163,6 @@ class Preset:
                     f"model.context must hold the {seat}'s prompt and response, {prompt} + {answer} tokens, "
                     f"got {self.model.context}"
                 )
-
-    def _check_chunks(self) -> None:
-        shape = self.round
-        if shape.questions % shape.chunks:
-            raise ConfigurationError(f"chunks must divide questions ({shape.questions}), got {shape.chunks}")
-        if shape.chunks > 1 and (self.options.opponents != "latest" or self.options.tester_book):
-            raise ConfigurationError(
-                f"chunks must be 1 with past opponents or a tester's book, which are scored first, got {shape.chunks}"
-            )
-        programs = shape.questions * shape.programs // shape.chunks
-        if programs % self.placement.tester.ranks:
-            raise ConfigurationError(
-                f"placement.tester.ranks must divide the {programs} programs of a chunk, "
-                f"got {self.placement.tester.ranks}"
-            )
 
     def _check_ranks(self) -> None:
         """Every rank samples and learns from an equal share of the rows."""

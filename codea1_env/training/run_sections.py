@@ -69,9 +69,6 @@ class RoundPreset(Section):
     """update_n: programs a question whose suites train the tester, by the spread of their rewards. Paper: 1."""
     updates: int = whole(1, 1, 16)
     """Optimizer steps a round, of each seat. Paper: 2. Must divide both seats' rows of a round."""
-    chunks: int = whole(1, 1, 4096)
-    """Parts that the questions are divided into for the tester, a divisor of `questions`: the sandbox scores one while
-    suites for the next are generated. Another number draws other samples. 1: no overlap. Paper: says nothing."""
     coder_prompt_tokens: int = whole(0, 0, 1 << 20)
     """Longest prompt of the coder, in tokens; questions with a longer one are left out, and counted. 0: no limit.
     Paper: 4096."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
@@ -26,7 +25,7 @@ from codea1_env.training.placement import trainer_arguments
 from codea1_env.training.ranks import from_first, gathered, own_share
 from codea1_env.training.rendezvous import Rendezvous
 from codea1_env.training.round_rules import RoundRules
-from codea1_env.training.rounds import Attack, Rewards, SelectedSuite, attacks_of
+from codea1_env.training.rounds import Attack, Rewards, RoundScore, SelectedSuite
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.seat_trainer import open_trainer
 
@@ -65,34 +64,53 @@ def coder_trainer(run: SeatRun, hooks: SeatHooks, score: Score, asked: Sequence[
     return open_trainer(run, "coder", program_label, SeatCallback(run, hooks, clock), **parts)
 
 
-def tester_trainer(run: SeatRun, hooks: SeatHooks, rendezvous: Rendezvous) -> Any:
-    """The tester's trainer: it attacks what the rendezvous brings, and trains on the selected suites."""
-    clock, chat = RoundClock(), chat_of(run.preset)
-    rules = rules_of(run)
+class TesterTurn:
+    """The tester's side of one round, on every rank: what a recipe calls, in this order."""
+
+    def __init__(self, run: SeatRun, trainer: Any, clock: RoundClock, past: PastOpponents) -> None:
+        self.round_index = trainer.state.global_step // run.preset.round.updates
+        """From 0."""
+        self.suites: list[list[SampledSuite]] = []
+        """Against each program, those of the past at the end, with the tokens that are learnt from."""
+        self._run, self._trainer, self._clock, self._past = run, trainer, clock, past
+        self._old: tuple[Attack, ...] = ()
+
+    def programs(self, meeting: Rendezvous) -> tuple[Attack, ...]:
+        """The round's programs, once the coder has written them, N a question."""
+        attacks = from_first(lambda: meeting.take_attacks(self.round_index))
+        self._clock.start()  # the wait for the coder is not ours
+        return attacks
+
+    def sample(self, attacks: Sequence[Attack]) -> list[list[str | None]]:
+        """M suites against each program, as text, and as many against the past's."""
+        shape = self._run.preset.round
+        self._old = self._past.attacks(self.round_index, [attack.problem for attack in attacks[:: shape.programs]])
+        share, chat = own_share((*attacks, *self._old)), chat_of(self._run.preset)
+        self.suites = gathered(sample_suites(self._trainer, share, shape.suites, chat, shape.tester_prompt_tokens))
+        return texts_of(self.suites)
+
+    def score(
+        self, meeting: Rendezvous, attacks: Sequence[Attack], suites: Sequence[Sequence[str | None]]
+    ) -> RoundScore:
+        """What both seats earn; the coder is told, too. The tester learns from `RoundScore.tester`."""
+        played = self._past.play(self.round_index, attacks, self._old, suites[len(attacks) :])
+        self._clock.hand_over()
+        own, rules = suites[: len(attacks)], rules_of(self._run)
+        score = from_first(lambda: meeting.submit_suites(self.round_index, own, rules, played))
+        self._past.learn(self.round_index, score)
+        self._clock.resume()
+        return score
+
+
+def tester_trainer(run: SeatRun, hooks: SeatHooks, play: Callable[[TesterTurn], RoundScore]) -> Any:
+    """The tester's trainer. `play`: a round of it, from the coder's programs to the score."""
+    clock, shape = RoundClock(), run.preset.round
     past = PastOpponents(run, coder=run.output.parent / "coder", tester=run.output)
-    shape = run.preset.round
 
     def attack(prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
-        round_index = trainer.state.global_step // shape.updates
-        attacks = from_first(lambda: rendezvous.take_attacks(round_index))
-        clock.start()  # the wait for the coder is not ours
-        old = past.attacks(round_index, [attack.problem for attack in attacks[:: shape.programs]])
-        size = len(attacks) // shape.chunks
-        parts = [attacks[start : start + size] for start in range(0, len(attacks), size)]
-        parts[-1] += old  # none where there are several parts
-        sampled: list[list[SampledSuite]] = []
-        for part in parts:
-            if sampled:  # scored while the next ones are generated
-                from_first(partial(rendezvous.offer_suites, round_index, texts_of(sampled[-size:])))
-            own = sample_suites(trainer, own_share(part), shape.suites, chat, shape.tester_prompt_tokens)
-            sampled += gathered(own)
-        texts = texts_of(sampled)
-        played = past.play(round_index, attacks, old, texts[len(attacks) :])
-        clock.hand_over()
-        score = from_first(lambda: rendezvous.submit_suites(round_index, texts[: len(attacks)], rules, played))
-        past.learn(round_index, score)
-        clock.resume()
-        batch = selected_rows(own_share(score.tester), sampled)
+        turn = TesterTurn(run, trainer, clock, past)
+        score = play(turn)
+        batch = selected_rows(own_share(score.tester), turn.suites)
         assert len(batch["prompt_ids"]) == len(prompts), "the placeholder data set has one row per selected suite"
         return batch
 
@@ -208,15 +226,6 @@ def suite_label(row: Mapping[str, Any]) -> RowLabel:
     """What the arena said of a suite."""
     label: RowLabel = row["label"]
     return label
-
-
-def rendezvous_score(rendezvous: Rendezvous) -> Score:
-    """The coder's reward in the duel: what the tester's suites and the Mistake Book say."""
-
-    def score(round_index: int, problems: Sequence[Problem], responses: Sequence[str]) -> Rewards:
-        return rendezvous.submit_codes(round_index, attacks_of(problems, responses))
-
-    return score
 
 
 def train(trainer: Any, run: SeatRun) -> None:

@@ -130,7 +130,7 @@ def test_the_mini_preset_says_how_it_differs_from_the_paper() -> None:
         ({"lora": {"target": "q_proj,,v_proj"}}, r"target must be all-linear or names divided by commas, got 'q_proj"),
         ({"differences": "none"}, r"differences must be a list of texts, got 'none'"),
         ({"rounds": 0}, r"rounds must be a whole number in \[1, 1000000\], got 0"),
-        ({"name": ""}, r"name must be a non-empty string, got ''"),
+        ({"name": ""}, r"name must be text that is not empty, got ''"),
         ({"rouns": 3}, r"a key must be one of .*'rounds'.* got 'rouns'"),
         ({"round": {"suite": 3}}, r"round: a key must be one of .*'suites'.* got 'suite'"),
         ({"round": 3}, r"round must be a mapping .* got 3"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
+from codea1_env.training.sections import Section, choice, real, whole
 
 SELECTIONS = ("spread", "random", "all", "hardest")
 ACCESSES = ("white-box", "black-box")
@@ -22,46 +23,36 @@ OPPONENTS = ("latest", "uniform", "prioritised")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(Section):
     """The default of every field is the paper's method."""
 
-    selection: str = "spread"
+    selection: str = choice("spread", SELECTIONS)
     """Which `round.attacked` programs of a question train the tester. spread: whose suites' rewards spread most
     (paper). random: drawn anew each round. all: every program; needs round.attacked = round.programs. hardest: the
     programs with the highest reward, which the tester found hardest to break."""
-    access: str = "white-box"
+    access: str = choice("white-box", ACCESSES)
     """white-box: the tester sees the program that it attacks (paper). black-box: it sees the question only."""
-    schedule: str = "simultaneous"
+    schedule: str = choice("simultaneous", SCHEDULES)
     """simultaneous: both seats learn in every round (paper). alternating: the coder learns for `turn_rounds` rounds,
     then the tester for as many, and so on; both play all rounds. A resting seat's weights and optimizer stay as they
     are."""
-    turn_rounds: int = 1
+    turn_rounds: int = whole(1, 1, 1_000_000)
     """For schedule: alternating. Rounds of a turn, 1 to 1000000."""
-    validity_first_rounds: int = 0
+    validity_first_rounds: int = whole(0, 0, 1_000_000)
     """Rounds over which alpha falls from 1 to reward.alpha in equal steps, 0 to 1000000; 0: it is constant (paper)."""
-    opponents: str = "latest"
+    opponents: str = choice("latest", OPPONENTS)
     """Whom a seat meets. latest: the other seat as it is (paper). uniform: past snapshots of the other seat besides,
     each as likely as another. prioritised: those which did better against the present seat are drawn more often."""
-    opponent_share: float = 0.25
+    opponent_share: float = real(0.25, 1e-6, 1.0)
     """For opponents. How much past snapshots add to a round: this share of N programs to every question, and of M
     suites to every program, each rounded up, above 0 to 1."""
-    opponent_every: int = 10
+    opponent_every: int = whole(10, 1, 1_000_000)
     """For opponents. Rounds between snapshots, 1 to 1000000. All are kept, `final` models' size each."""
-    tester_book: int = 0
+    tester_book: int = whole(0, 0, 64)
     """Old buggy programs of a question that the tester attacks again on every visit, 0 to 64; 0: none (paper)."""
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigurationError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-        for name, (low, high) in WHOLE_NUMBERS.items():
-            value = getattr(self, name)
-            if type(value) is not int or not low <= value <= high:
-                raise ConfigurationError(f"{name} must be a whole number in [{low}, {high}], got {value!r}")
-        share = self.opponent_share
-        if type(share) not in (int, float) or not math.isfinite(share) or not 0 < share <= 1:
-            raise ConfigurationError(f"opponent_share must be a number above 0, at most 1, got {share!r}")
+        Section.__post_init__(self)
         if self.selection == "all" and (self.opponents != "latest" or self.tester_book):
             raise ConfigurationError(
                 "selection: all must come with opponents: latest and tester_book: 0, since no more programs than the "
@@ -108,17 +99,3 @@ class Options:
     def past(self, answers: int) -> int:
         """How many answers of past snapshots come to `answers` present ones."""
         return 0 if self.opponents == "latest" else math.ceil(self.opponent_share * answers)
-
-
-CHOICES = {
-    "selection": SELECTIONS,
-    "access": ACCESSES,
-    "schedule": SCHEDULES,
-    "opponents": OPPONENTS,
-}
-WHOLE_NUMBERS = {
-    "turn_rounds": (1, 1_000_000),
-    "validity_first_rounds": (0, 1_000_000),
-    "opponent_every": (1, 1_000_000),
-    "tester_book": (0, 64),
-}

@@ -28,7 +28,7 @@ from codea1_env.training.run_sections import (
     ProblemsPreset,
     RoundPreset,
 )
-from codea1_env.training.sections import changed, check_trackers
+from codea1_env.training.sections import Section, changed, check_trackers, text, whole
 
 __all__ = [
     "MINI",
@@ -85,20 +85,20 @@ KINDS = {"problems": (ProblemsPreset, ProblemFiles), "model": (ModelPreset, Pret
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(Section):
     """Everything that decides a run beside its seed."""
 
-    name: str = "mini"
-    rounds: int = 100
+    name: str = text("mini", low=1)
+    rounds: int = whole(100, 1, 1_000_000)
     """Rounds of the duel. Paper: 111 (of 256 questions)."""
-    save_rounds: int = 50
+    save_rounds: int = whole(50, 1, 1_000_000)
     """Rounds between checkpoints."""
-    patience_s: int = 7200
+    patience_s: int = whole(7200, 1, 1_000_000)
     """Seconds, longer than a round, that a seat waits for the other one under the engine ray before the run ends: the
     other one hangs."""
-    keep_checkpoints: int = 3
+    keep_checkpoints: int = whole(3, 1, 1_000_000)
     """Checkpoints kept of each seat: of the last rounds that are complete for all seats."""
-    keep_duels: int = 1
+    keep_duels: int = whole(1, 0, 4096)
     """Questions a round whose games are kept in the run's directory, for `codea1 view`; 0: none. Runs of two seats."""
     report_to: tuple[str, ...] = ("tensorboard",)
     """What gets the metrics beside metrics.jsonl: any of tensorboard, wandb, trackio, as for TRL (docs/metrics.md)."""
@@ -127,18 +127,7 @@ class Preset:
     """What the paper does not do, or does one way."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ConfigurationError(f"name must be a non-empty string, got {self.name!r}")
-        for name in ("rounds", "save_rounds", "patience_s", "keep_checkpoints"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1_000_000:
-                raise ConfigurationError(f"{name} must be a whole number in [1, 1000000], got {value!r}")
-        if (
-            not isinstance(self.keep_duels, int)
-            or isinstance(self.keep_duels, bool)
-            or not 0 <= self.keep_duels <= 4096
-        ):
-            raise ConfigurationError(f"keep_duels must be a whole number in [0, 4096], got {self.keep_duels!r}")
+        Section.__post_init__(self)
         check_trackers(self.report_to, "report_to")
         for name, kinds in KINDS.items():
             if not isinstance(getattr(self, name), kinds):

@@ -1,4 +1,4 @@
-"""The two seats of the duel, each a stock `trl.GRPOTrainer`.
+"""The two seats of the duel, each a `trl.GRPOTrainer` of its own (`seat_trainer.py`).
 
 The coder has a plain reward function that hands its programs over and waits for their rewards. The tester has a rollout
 function that takes the programs, samples suites and returns the selected ones. Neither knows the other.
@@ -114,14 +114,16 @@ def tester_trainer(run: SeatRun, hooks: SeatHooks, play: Callable[[TesterTurn], 
         assert len(batch["prompt_ids"]) == len(prompts), "the placeholder data set has one row per selected suite"
         return batch
 
-    def arena_reward(completions: Any, arena_reward: Rewards, **_: Any) -> Rewards:
-        return arena_reward
-
     arguments = grpo_arguments(run, "tester", seat_rows(run.preset, "tester"))
     # The true prompts are only known in the round: these rows say how many there will be.
     placeholders = {"prompt": ["(a program of this round)"] * (shape.questions * shape.attacked * run.preset.rounds)}
     parts = trainer_parts(run, arguments, placeholders, arena_reward, rollout=attack)
     return open_trainer(run, "tester", suite_label, SeatCallback(run, hooks, clock), keep=past.save, **parts)
+
+
+def arena_reward(completions: Any, arena_reward: Rewards, **_: Any) -> Rewards:
+    """TRL's reward function where rows bring their rewards along."""
+    return arena_reward
 
 
 def rules_of(run: SeatRun) -> RoundRules:
@@ -285,7 +287,7 @@ def grpo_arguments(run: SeatRun, seat: str, rows: SeatRows) -> Any:
 def trainer_parts(
     run: SeatRun, arguments: Any, rows: dict[str, list[Any]], reward: Any, *, rollout: Any
 ) -> dict[str, Any]:
-    """Arguments of a trainer, stock or ours."""
+    """Arguments of GRPOTrainer."""
     return {
         "model": str(run.base),
         "args": arguments,

@@ -29,11 +29,11 @@ def switch(default: bool) -> Any:
     return field(default=default, metadata={"kind": bool})
 
 
-def text(default: str | None = None) -> Any:
-    """A field that is text; without a default it must be given, and not empty."""
+def text(default: str | None = None, low: int = 0) -> Any:
+    """A field that is text of at least `low` characters; without a default it must be given, and not empty."""
     if default is None:
         return field(metadata={"kind": str, "low": 1})
-    return field(default=default, metadata={"kind": str, "low": 0})
+    return field(default=default, metadata={"kind": str, "low": low})
 
 
 def choice(default: str, choices: Sequence[str]) -> Any:

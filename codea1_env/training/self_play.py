@@ -28,11 +28,12 @@ from codea1_env.training.chat import chat_of
 from codea1_env.training.past import PastOpponents
 from codea1_env.training.presets import Preset
 from codea1_env.training.ranks import from_first, gathered, own_share
-from codea1_env.training.rounds import Attack, PastPlay, Rewards, RoundScore, attacks_of, require_scores, score_round
+from codea1_env.training.rounds import Attack, PastPlay, RoundScore, attacks_of, require_scores, score_round
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.seat_trainer import open_trainer
 from codea1_env.training.seats import (
     SampledSuite,
+    arena_reward,
     grpo_arguments,
     logprobs_of,
     rules_of,
@@ -143,11 +144,6 @@ def self_play_trainer(
     parts = trainer_parts(run, arguments, placeholders, arena_reward, rollout=play.batch)
     callback = SeatCallback(run, hooks, play.clock)
     return open_trainer(run, PLAYER, suite_label, callback, keep=play.past.save, **parts)
-
-
-def arena_reward(completions: Any, arena_reward: Rewards, **_: Any) -> Rewards:
-    """TRL's reward function: the rows bring theirs along."""
-    return arena_reward
 
 
 def _divided_rows(preset: Preset) -> SeatRows:

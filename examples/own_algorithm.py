@@ -1,8 +1,7 @@
 """An algorithm of one's own for both seats: REINFORCE++, in the place of the estimator and the loss that are built in.
 
     cp examples/own_algorithm.py examples/own.yaml SOME/FOLDER
-    cd SOME/FOLDER
-    python CLONE/agents/train_grpo.py --config own.yaml
+    python agents/train_grpo.py --config SOME/FOLDER/own.yaml
 
 with own.yaml saying `algorithm: {advantage: "own_algorithm:Estimator", loss_type: "own_algorithm:loss"}`. Everything
 else stays: both engines, self-play, checkpoints, `--resume`. docs/your-algorithm.md compares it with what is built in.

@@ -22,7 +22,8 @@ FILES = """\
 What the files of this run are:
 
 config.yaml      everything that decides the run: seed, preset with every value; `data`: hashes of the problems;
-                 `starts`: one entry for each time it was started or resumed, with versions, code and machine
+                 `starts`: one entry for each time it was started or resumed, with versions, code and machine;
+                 code of your own that `preset.algorithm` names is there by its hash, and is not copied
 metrics.jsonl    one record a line: `kind` round (the arena's scores), seat (the trainer's), evaluation (held out)
 book.jsonl       the Mistake Book at the end: per question the tests that programs failed, with how often
 hidden_tests.json

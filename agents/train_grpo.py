@@ -9,9 +9,6 @@ Every round, the coder answers each question N times; the tester, who sees quest
 with M suites; the arena runs them and pays both; the Mistake Book remembers what failed; each seat takes a GRPO step.
 """
 
-import os
-import time
-
 from codea1_env.training.arguments import exit_status, parse_arguments
 
 
@@ -19,56 +16,30 @@ def main() -> int:
     arguments = parse_arguments(__doc__)
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.base_models import base_model
-    from codea1_env.training.chat import questions_asked
-    from codea1_env.training.engines import open_engine, prepare_process
-    from codea1_env.training.problem_sets import load_problem_sets
-    from codea1_env.training.results import as_record, as_table, compare, cost, plot_curves
-    from codea1_env.training.runs import CURVES, Run
-    from codea1_env.training.seats import coder_trainer, rendezvous_score, tester_trainer
-    from codea1_env.training.warm_start import default_cache
+    from codea1_env.training.recipe import recipe
+    from codea1_env.training.rounds import attacks_of
+    from codea1_env.training.seats import coder_trainer, tester_trainer
 
-    prepare_process()
-    preset, seconds, clock = arguments.preset, {}, time.perf_counter
+    with recipe(arguments, trains=("coder", "tester"), measures={"coder": "coder", "tester": "tester"}) as run:
+        asked, meeting = run.asked, run.meeting()
 
-    # Build: problems, the one base model of both seats.
-    run = Run(arguments, seats=("coder", "tester"))
-    problems = load_problem_sets(preset, arguments.seed)
-    run.set_problems(problems.train, problems.held_out)
-    start = clock()
-    base = base_model(preset, default_cache(dict(os.environ)))
-    asked = questions_asked(preset, problems.train, base, arguments.seed)
-    seconds["warm_start"] = clock() - start
+        # The coder's round: TRL samples N programs a question, calls this, and updates on the rewards.
+        def pay(round_index, problems, responses):
+            programs = attacks_of(problems, responses)
+            return meeting.submit_codes(round_index, programs)  # waits until they are attacked and scored
 
-    with run, open_engine(run, base, problems.held_out) as engine:
-        start = clock()
-        before = engine.measure(base, base, rounds_done=0)
-        seconds["evaluation_before"] = clock() - start
+        # The tester's round: TRL calls this, and updates on the suites that the score selects.
+        def attack(turn):
+            programs = turn.programs(meeting)  # waits until the coder has written them
+            suites = turn.sample(programs)  # M against each
+            return turn.score(meeting, programs, suites)  # in the arena: both seats are paid, the book learns
 
-        # Loop: two stock GRPO trainers that meet at the arena once a round.
-        start = clock()
-        meeting = engine.rendezvous()
-        interrupted = engine.train(
+        run.train(
             {
-                "coder": lambda seat, hooks: coder_trainer(seat, hooks, rendezvous_score(meeting), asked),
-                "tester": lambda seat, hooks: tester_trainer(seat, hooks, meeting),
+                "coder": lambda seat, hooks: coder_trainer(seat, hooks, pay, asked),
+                "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack),
             }
         )
-        seconds["training"] = clock() - start
-        engine.save_book()
-        if interrupted:
-            print(f"stopped; both seats are saved. To go on: --resume {run.directory}")
-            return 130
-
-        # Log and save.
-        start = clock()
-        after = engine.measure(run.directory / "coder/final", run.directory / "tester/final", preset.rounds)
-        seconds["evaluation_after"] = clock() - start
-        rows, spent = compare(before, after), cost(seconds, run.records())
-        run.write_summary(as_record(rows, spent))
-        plot_curves(run.records(), run.directory / CURVES)
-
-    print(as_table(rows), spent, f"everything is in {run.directory}", sep="\n")
     return 0
 
 

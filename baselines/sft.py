@@ -9,9 +9,6 @@ keeps the tests that count, with the reference's values. Then every round is a s
 tester of agents/train_grpo.py learns from. Otherwise as there: compare the two.
 """
 
-import os
-import time
-
 from codea1_env.training.arguments import exit_status, parse_arguments
 
 
@@ -19,51 +16,14 @@ def main() -> int:
     arguments = parse_arguments(__doc__, recipe="sft")
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.base_models import base_model
-    from codea1_env.training.chat import questions_asked
-    from codea1_env.training.engines import open_engine, prepare_process
-    from codea1_env.training.problem_sets import load_problem_sets
-    from codea1_env.training.results import as_record, as_table, compare, cost, plot_curves
-    from codea1_env.training.runs import CURVES, Run
+    from codea1_env.training.recipe import recipe
     from codea1_env.training.supervised import supervised_tester
-    from codea1_env.training.warm_start import default_cache
 
-    prepare_process()
-    preset, seconds, clock = arguments.preset, {}, time.perf_counter
+    with recipe(arguments, trains=("tester",), measures={"coder": None, "tester": "tester"}) as run:
+        asked, arena, log = run.asked, run.arena, run.log
 
-    # Build: problems, the base model.
-    run = Run(arguments, seats=("tester",))
-    problems = load_problem_sets(preset, arguments.seed)
-    run.set_problems(problems.train, problems.held_out)
-    start = clock()
-    base = base_model(preset, default_cache(dict(os.environ)))
-    asked = questions_asked(preset, problems.train, base, arguments.seed)
-    seconds["warm_start"] = clock() - start
-
-    with run, open_engine(run, base, problems.held_out) as engine:
-        start = clock()
-        before = engine.measure(base, base, rounds_done=0)
-        seconds["evaluation_before"] = clock() - start
-
-        # Loop: one stock trainer for supervised learning.
-        start = clock()
-        arena, log = engine.arena, engine.log_round
-        interrupted = engine.train({"tester": lambda seat, hooks: supervised_tester(seat, hooks, arena, asked, log)})
-        seconds["training"] = clock() - start
-        engine.save_book()
-        if interrupted:
-            print(f"stopped; the tester is saved. To go on: --resume {run.directory}")
-            return 130
-
-        # Log and save.
-        start = clock()
-        after = engine.measure(base, run.directory / "tester/final", preset.rounds)
-        seconds["evaluation_after"] = clock() - start
-        rows, spent = compare(before, after), cost(seconds, run.records())
-        run.write_summary(as_record(rows, spent))
-        plot_curves(run.records(), run.directory / CURVES)
-
-    print(as_table(rows), spent, f"everything is in {run.directory}", sep="\n")
+        # The suites are written and validated before the first round; each round is a supervised step on them.
+        run.train({"tester": lambda seat, hooks: supervised_tester(seat, hooks, arena, asked, log)})
     return 0
 
 

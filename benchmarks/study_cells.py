@@ -28,6 +28,7 @@ from study_numbers import measures_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.arguments import CONFIG_FILE
 from codea1_env.training.checkpoints import write_whole
+from codea1_env.training.own_code import digests, located
 from codea1_env.training.presets import Preset, load_preset, preset_from_dict
 
 ROOT = Path(__file__).parent.parent
@@ -55,15 +56,23 @@ class Cell:
         for key, value in self.arm.changes.items():
             both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
             merged[key] = {**merged[key], **value} if both else value
+        algorithm = merged.get("algorithm")
+        if self.arm.folder and isinstance(algorithm, Mapping):
+            merged["algorithm"] = {"path": [self.arm.folder]} | algorithm
         return merged
 
     def resolved(self) -> Preset:
         """The preset that the run has. Raises ConfigurationError where the arm's changes do not fit."""
-        return preset_from_dict(self.overrides, load_preset(self.preset), self.name)
+        preset = preset_from_dict(self.overrides, load_preset(self.preset), self.name)
+        located(preset.algorithm)
+        return preset
 
     def identity(self) -> str:
         """Equal for cells that are the same run; changes with whatever a user can change."""
-        parts = [self.arm.recipe, self.resolved().to_dict(), self.seed, self.arm.tester_of]
+        preset = self.resolved()
+        plain, own = preset.to_dict(), digests(preset.algorithm)
+        plain["algorithm"]["path"] = [own[name]["sha256"] for name in sorted(own)]  # what is there, wherever that is
+        parts = [self.arm.recipe, plain, self.seed, self.arm.tester_of]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def base_key(self) -> str:
@@ -108,11 +117,11 @@ class Running:
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / CONFIG_FILE
         write_whole(config, yaml.safe_dump({"extends": cell.preset} | cell.overrides, sort_keys=False))
-        arguments = ["--config", str(config), "--output", str(self._run), "--seed", str(cell.seed)]
+        arguments = ["--config", _seen(config), "--output", _seen(self._run), "--seed", str(cell.seed)]
         if tester is not None:
-            arguments += ["--tester", str(tester)]
+            arguments += ["--tester", _seen(tester)]
         if (self._run / CONFIG_FILE).is_file():
-            arguments = ["--resume", str(self._run)]
+            arguments = ["--resume", _seen(self._run)]
         elif self._run.exists():
             shutil.rmtree(self._run)  # it ended before there was anything to go on from
         self.command = [sys.executable, cell.arm.recipe, *arguments]
@@ -173,6 +182,11 @@ class Running:
         """What the log ends with."""
         lines = (self._directory / LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return lines[-1][-300:] if lines else "no output"
+
+
+def _seen(path: Path) -> str:
+    """As a cell's process sees it, whose folder is the checkout."""
+    return os.path.relpath(path, ROOT) if not path.is_absolute() else str(path)
 
 
 @dataclass(frozen=True, slots=True)

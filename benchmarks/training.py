@@ -43,7 +43,7 @@ from codea1_env.training.presets import PRESETS, Preset
 from codea1_env.training.rounds import attacks_of, schedule
 from codea1_env.training.runs import Run
 from codea1_env.training.sampling import Sampler
-from codea1_env.training.seats import coder_trainer, rendezvous_score, tester_trainer
+from codea1_env.training.seats import TesterTurn, coder_trainer, tester_trainer
 from codea1_env.training.warm_start import base_model, default_cache
 
 SILENT = SeatHooks(log=lambda *_: None, evaluate=lambda *_: None, save=lambda *_: None, is_last=lambda _: False)
@@ -103,15 +103,22 @@ def duel(preset: Preset, base: Path, asked: Sequence[Problem], directory: Path, 
     with Run(arguments, ("coder", "tester")) as run, open_engine(run, base, ()) as engine:
         meeting, watch = engine.rendezvous(), Stopwatch()
 
+        def pay(round_index: int, problems: Sequence[Problem], responses: Sequence[str]) -> Any:
+            return meeting.submit_codes(round_index, attacks_of(problems, responses))
+
+        def attack(turn: TesterTurn) -> Any:
+            programs = turn.programs(meeting)
+            return turn.score(meeting, programs, turn.sample(programs))
+
         def coder(seat: SeatRun, hooks: SeatHooks) -> Any:
-            trainer = coder_trainer(seat, hooks, rendezvous_score(meeting), asked)
+            trainer = coder_trainer(seat, hooks, pay, asked)
             trainer.add_callback(watch)
             return trainer
 
         engine.train(
             {
                 "coder": coder,
-                "tester": lambda seat, hooks: tester_trainer(seat, hooks, meeting),
+                "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack),
             }
         )
         records = [record for record in run.records() if record["round"] > 1]
@@ -170,7 +177,7 @@ def repetition(
 def prompts_for_tester(preset: Preset, base: Path, asked: Sequence[Problem]) -> list[Messages]:
     """The messages with which a tester attacks the base's programs."""
     chat, shape = chat_of(preset), preset.round
-    sampler = Sampler.load(base, chat, tokens=shape.program_tokens, temperature=1.0, seed=0)
+    sampler = Sampler.load(base, chat, tokens=preset.grpo.tokens("coder"), temperature=1.0, seed=0)
     codes = sampler.responses([chat.coder(problem) for problem in asked], shape.programs)
     repeated = [problem for problem in asked for _ in range(shape.programs)]
     attacks = attacks_of(repeated, [code for group in codes for code in group])
@@ -194,7 +201,7 @@ def main() -> None:
         rounds=given.rounds,
         save_rounds=given.rounds,
         round=shape,
-        learning=dataclasses.replace(preset.learning, coder_rate=0.0, tester_rate=0.0),
+        grpo=preset.grpo.changed({"learning_rate": 0.0}),
         evaluation=dataclasses.replace(preset.evaluation, every_rounds=0),
     )
     problems = miniature_problems("train", preset.problems.train, 0)

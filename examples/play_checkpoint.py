@@ -22,11 +22,11 @@ def main(run: Path) -> None:
     problem = miniature_problems("held_out", 1, seed=7)[0]
     print(problem.question, "\n")
 
-    coder = Sampler.load(run / "coder/final", chat, tokens=preset.round.program_tokens, temperature=1.0, seed=0)
+    coder = Sampler.load(run / "coder/final", chat, tokens=preset.grpo.tokens("coder"), temperature=1.0, seed=0)
     program = coder.coder([CoderRequest(problem)], samples=1)[0][0]
     print(program, "\n")
 
-    tester = Sampler.load(run / "tester/final", chat, tokens=preset.round.suite_tokens, temperature=1.0, seed=0)
+    tester = Sampler.load(run / "tester/final", chat, tokens=preset.grpo.tokens("tester"), temperature=1.0, seed=0)
     suite = tester.tester([TesterRequest(problem, program)], samples=1)[0][0]
 
     with open_sandbox() as sandbox:

@@ -299,7 +299,7 @@ def test_the_papers_own_preset_differs_in_nothing_and_smoke_in_what_it_says(tmp_
         row.field: (row.paper, row.run) for row in differences_from_paper(read_run(write_run(tmp_path / "s"), "s"))
     }
     assert found["round.questions"] == ("256", "2")
-    assert found["learning.coder_rate"] == ("1e-06", "0.0005")
+    assert found["grpo.learning_rate"] == ("1e-06", "0.0005")
     assert "reward.alpha" not in found
 
 

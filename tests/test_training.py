@@ -47,7 +47,7 @@ def test_rewards_move_the_weights_of_both_seats(duel: Path, base: Path, seat: st
     logged = records(duel, "seat", seat)
     assert [record["round"] for record in logged] == [1, 2, 3, 4]
     assert any(record["reward_std"] > 0 for record in logged), "no group ever had two different rewards"
-    assert TINY.learning.weight_decay == 0, "only a gradient may move the weights here"
+    assert TINY.grpo.of(seat)["weight_decay"] == 0, "only a gradient may move the weights here"
     assert not same_weights(duel / seat / "final", base)
 
 

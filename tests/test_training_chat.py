@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 from codea1_env import prompts
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.miniature import miniature_problems
-from codea1_env.training.chat import chat_of, questions_asked, tokens_of
+from codea1_env.training.chat import chat_of, fitting, questions_asked, tokens_of
 from codea1_env.training.options import Options
 from codea1_env.training.presets import MINI, SMOKE, PretrainedModel
 from codea1_env.training.rounds import attacks_of, schedule
@@ -55,7 +55,7 @@ def test_the_model_decides_which_messages_are_used() -> None:
 
 
 def test_without_a_limit_every_question_is_asked_as_scheduled(tmp_path: Path) -> None:
-    asked = questions_asked(SMOKE, [*PROBLEMS, LONG], tmp_path, 3)
+    asked = questions_asked(SMOKE, fitting(SMOKE, [*PROBLEMS, LONG], tmp_path), 3)
     places = schedule(7, SMOKE.rounds, SMOKE.round.questions, 3)
     assert asked == [[*PROBLEMS, LONG][place] for place in places]
 
@@ -67,11 +67,11 @@ def test_a_question_with_too_long_a_prompt_is_left_out_and_counted(
     chat = chat_of(SMOKE)
     longest = max(len(tokens_of(tokenizer, chat.coder(problem))) for problem in PROBLEMS)
     with caplog.at_level(logging.WARNING):
-        asked = questions_asked(limited(coder=longest), [LONG, *PROBLEMS], base, 3)
-    assert asked == questions_asked(SMOKE, PROBLEMS, base, 3), "at the limit, all but the long one"
+        asked = questions_asked(SMOKE, fitting(limited(coder=longest), [LONG, *PROBLEMS], base), 3)
+    assert asked == questions_asked(SMOKE, PROBLEMS, 3), "at the limit, all but the long one"
     assert f"1 of 7 questions are left out: prompts over {longest} tokens" in caplog.text
     with pytest.raises(ConfigurationError, match=r"at least those of a round \(2\), got 0 of 7; raise round.coder_pro"):
-        questions_asked(limited(coder=3), [LONG, *PROBLEMS], base, 3)
+        fitting(limited(coder=3), [LONG, *PROBLEMS], base)
 
 
 class Echo:

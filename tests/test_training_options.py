@@ -1,35 +1,33 @@
-"""Options without a trainer: what is refused, whose turn it is, what a row learns."""
+"""Options and algorithm without a trainer: what is refused, whose turn it is."""
 
 import dataclasses
 from typing import Any
 
-import numpy as np
 import pytest
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
-from codea1_env.training.learning_rule import LearningRule, RowLabel
-from codea1_env.training.options import CHOICES, Options
+from codea1_env.training.algorithm import Algorithm
+from codea1_env.training.options import ACCESSES, OPPONENTS, SCHEDULES, SELECTIONS, Options
 from codea1_env.training.presets import MINI, PRESETS, preset_from_dict
 
 
 def test_the_presets_are_the_papers_method() -> None:
-    assert all(preset.options == Options() for preset in PRESETS.values())
+    for preset in PRESETS.values():
+        assert (preset.options, preset.algorithm) == (Options(), Algorithm())
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
         ({"selection": "best"}, "selection must be one of spread, random, all, hardest, got 'best'"),
-        ({"scale": None}, "scale must be one of group, batch, none, got None"),
         ({"access": ["white-box"]}, r"access must be one of white-box, black-box, got \['white-box'\]"),
         ({"turn_rounds": 0}, r"turn_rounds must be a whole number in \[1, 1000000\], got 0"),
         ({"turn_rounds": True}, r"turn_rounds must be a whole number in \[1, 1000000\], got True"),
         ({"tester_book": 1.0}, r"tester_book must be a whole number in \[0, 64\], got 1.0"),
-        ({"baseline_rate": 0}, "baseline_rate must be a number above 0, at most 1, got 0"),
-        ({"opponent_share": float("nan")}, "opponent_share must be a number above 0, at most 1, got nan"),
-        ({"opponent_share": "half"}, "opponent_share must be a number above 0, at most 1, got 'half'"),
-        ({"credit": "test", "baseline": "question"}, "credit: test must come with baseline: group .* got 'question'"),
+        ({"opponent_share": float("nan")}, r"opponent_share must be a number in \[1e-06, 1.0\], got nan"),
+        ({"opponent_share": "half"}, r"opponent_share must be a number in \[1e-06, 1.0\], got 'half'"),
+        ({"scale": "batch"}, "options.scale must be given as algorithm.scale, got the old key"),
         ({"selection": "all"}, r"attacked must be programs \(8\) with options.selection: all, got 1"),
         (
             {"selection": "all", "tester_book": 1},
@@ -42,6 +40,32 @@ def test_the_presets_are_the_papers_method() -> None:
 def test_what_cannot_be_is_refused_with_must_and_got(overrides: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         preset_from_dict({"options": overrides}, MINI)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"scale": None}, "scale must be one of group, batch, none, got None"),
+        ({"advantage": "gae"}, "advantage must be one of grpo, question, rae or module:Name, got 'gae'"),
+        ({"advantage": "a b:C"}, "advantage must be one of .* got 'a b:C'"),
+        ({"loss_type": "ppo"}, "loss_type must be one of grpo, dr_grpo, dapo, .* or module:Name, got 'ppo'"),
+        ({"rate": 0}, r"rate must be a number in \[1e-06, 1.0\], got 0"),
+        ({"path": "here"}, "path must be a list of folders, got 'here'"),
+        ({"advantage": "rae"}, "scale must be none or batch with advantage: rae, .* got 'group'"),
+        ({"credit": "test", "advantage": "question"}, "credit: test must come with advantage: grpo .* got 'question'"),
+        ({"estimator": "grpo"}, "algorithm: a key must be one of .* got 'estimator'"),
+    ],
+)
+def test_an_algorithm_that_cannot_be_is_refused_with_must_and_got(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        preset_from_dict({"algorithm": overrides}, MINI)
+
+
+def test_an_algorithm_survives_a_configuration_file() -> None:
+    own = Algorithm(advantage="mine.own:Mine", loss_type="mine.own:loss", scale="none", path=("/a", "/b"))
+    for algorithm in (own, Algorithm(advantage="rae", scale="batch", rate=0.05), Algorithm(credit="test")):
+        preset = dataclasses.replace(MINI, algorithm=algorithm)
+        assert preset_from_dict(preset.to_dict(), MINI) == preset
 
 
 def test_what_a_strategy_or_another_reward_cannot_do_is_refused() -> None:
@@ -58,9 +82,12 @@ def test_what_a_strategy_or_another_reward_cannot_do_is_refused() -> None:
     Options(schedule="alternating", opponents="uniform").check(8, 1, RewardConfig(), {"coder": "ddp", "tester": "ddp"})
 
 
-@pytest.mark.parametrize("name", CHOICES)
-def test_every_choice_survives_a_configuration_file(name: str) -> None:
-    for choice in CHOICES[name]:
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [("selection", SELECTIONS), ("access", ACCESSES), ("schedule", SCHEDULES), ("opponents", OPPONENTS)],
+)
+def test_every_choice_survives_a_configuration_file(name: str, choices: tuple[str, ...]) -> None:
+    for choice in choices:
         preset = dataclasses.replace(
             MINI,
             round=dataclasses.replace(MINI.round, attacked=MINI.round.programs),
@@ -86,49 +113,3 @@ def test_validity_comes_first_and_then_the_configured_weight() -> None:
 def test_a_share_of_past_answers_is_rounded_up() -> None:
     assert Options().past(8) == 0
     assert [Options(opponents="uniform", opponent_share=0.25).past(answers) for answers in (8, 4, 3)] == [2, 1, 1]
-
-
-def labels(*groups: str) -> list[RowLabel]:
-    return [RowLabel(group, group[0]) for group in groups]
-
-
-def test_dropped_are_groups_without_an_advantage_and_rows_without_a_score() -> None:
-    rewards, rows = [0.5, 0.5, 0.0, 1.0, None], labels("a", "a", "b", "b", "b")
-    assert LearningRule(Options()).advantages(rewards, rows).silent == (False,) * 5
-    found = LearningRule(Options(zero_variance="drop")).advantages(rewards, rows)
-    assert found.silent == (True, True, False, False, True)
-    assert found.zero_share == pytest.approx(2 / 5), "the row without a score is in a group that teaches"
-
-
-def test_a_round_of_dropped_rows_alone_teaches_nothing() -> None:
-    rule = LearningRule(Options(zero_variance="drop"))
-    rule.advantages([0.5, 0.5, None], labels("a", "a", "b"))
-    assert not rule.teaches
-    rule.advantages([0.5, 0.0, None], labels("a", "a", "b"))
-    assert rule.teaches
-
-
-def test_the_running_means_survive_a_checkpoint() -> None:
-    """First visit: mean 0.5. Second at rate 1/2: differences -0.5, 0, then the mean is 0.375."""
-    options = Options(baseline="question", scale="none")
-    rule, resumed = LearningRule(options), LearningRule(options)
-    assert rule.advantages([0.0, 1.0], labels("q1", "q1")).rows.tolist() == [-0.5, 0.5]
-    resumed.restore(rule.state())
-    assert resumed.advantages([0.0, 0.5], labels("q2", "q2")).rows.tolist() == [-0.5, 0.0]
-    assert resumed.state() == {"question_means": {"q": 0.375}}
-    assert rule.state() == {"question_means": {"q": 0.5}}
-
-
-def test_each_test_of_a_suite_has_its_own_advantage() -> None:
-    """Two suites of one group: tests 1, 0 | 1, no score. Mean 1/2 over the scored tests, without a scale."""
-    rule = LearningRule(Options(credit="test", scale="none", zero_variance="drop"))
-    spans = ((0, 2), (3, 5))
-    found = rule.advantages(
-        [0.5, None, 0.5],
-        [RowLabel("g", "q", spans, (1.0, 0.0)), RowLabel("g", "q", spans, (1.0, 1.0)), RowLabel("g", "q")],
-    )
-    assert found.tests == ((0.5, -0.5), (0.0, 0.0), ())
-    assert found.rows.tolist() == [0, 0, 0]
-    assert found.silent == (False, True, False), "suites that earn the same still teach, test by test"
-    offsets = [(0, 1), (1, 2), (2, 3), (3, 5), (5, 5)]
-    assert np.array_equal(found.of_tokens(0, offsets, spans), [0.5, 0.5, 0, -0.5, 0])

@@ -43,13 +43,27 @@ def test_a_preset_of_the_paper_has_the_papers_values(name: str, size: str) -> No
     assert preset.model.pretrained == f"Qwen/Qwen2.5-Coder-{size}-Instruct"
     shape = preset.round
     assert (shape.questions, shape.programs, shape.suites, shape.attacked, shape.updates) == (256, 8, 8, 1, 2)
-    lengths = (shape.coder_prompt_tokens, shape.tester_prompt_tokens, shape.program_tokens, shape.suite_tokens)
-    assert lengths == (4096, 8192, 4096, 4096)
-    learning = preset.learning
-    assert (learning.coder_rate, learning.tester_rate, learning.final_rate_share) == (1e-6, 1e-6, 0.0)
-    assert (learning.warm_up_steps, learning.weight_decay, learning.gradient_clip) == (10, 0.1, 1.0)
-    assert (learning.kl_weight, learning.clip_low, learning.clip_high, learning.dual_clip) == (0.001, 0.2, 0.28, 10.0)
-    assert (learning.temperature, preset.rounds, preset.lora.rank) == (1.0, 111, 0)
+    assert (shape.coder_prompt_tokens, shape.tester_prompt_tokens) == (4096, 8192)
+    assert preset.grpo.of("tester") == preset.grpo.of("coder")
+    assert preset.grpo.of("coder") == {
+        "learning_rate": 1e-6,
+        "lr_scheduler_type": "cosine_with_min_lr",
+        "lr_scheduler_kwargs": {"min_lr_rate": 0.0},
+        "warmup_steps": 10,
+        "weight_decay": 0.1,
+        "max_grad_norm": 1.0,
+        "beta": 0.001,
+        "use_bias_correction_kl": False,
+        "epsilon": 0.2,
+        "epsilon_high": 0.28,
+        "delta": 10.0,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": 0,
+        "mask_truncated_completions": False,
+        "max_completion_length": 4096,
+    }
+    assert (preset.rounds, preset.lora.rank) == (111, 0)
     assert preset.reward == RewardConfig(alpha=0.5, suite_size=8, replay_limit=8, fidelity="strict")
     measured = preset.evaluation
     assert (measured.samples, measured.temperature, measured.top_p, measured.tokens) == (32, 0.7, 0.95, 2048)
@@ -80,8 +94,20 @@ def test_the_mini_preset_says_how_it_differs_from_the_paper() -> None:
         ({"round": {"suites": 1}}, r"round: suites must be a whole number in \[2, 64\], got 1"),
         ({"round": {"suites": 2.5}}, r"suites must be a whole number .* got 2.5"),
         ({"round": {"suites": True}}, r"suites must be a whole number .* got True"),
-        ({"learning": {"coder_rate": "fast"}}, r"coder_rate must be a number in \[0.0, 1.0\], got 'fast'"),
-        ({"learning": {"coder_rate": float("nan")}}, r"coder_rate must be a number .* got nan"),
+        ({"grpo": {"learning_rate": "fast"}}, r"grpo: learning_rate must be a number in \[0, 1.0\], got 'fast'"),
+        ({"grpo": {"tester": {"learning_rate": float("nan")}}}, r"grpo: tester: learning_rate must be a number .* nan"),
+        (
+            {"grpo": {"learning_rat": 1.0}},
+            r"grpo: a key must be .* GRPOConfig \(.*, learning_rate, .*\), got 'learning_rat'",
+        ),
+        (
+            {"grpo": {"num_generations": 8}},
+            r"grpo: num_generations must be given as round.programs \(N, .*, got it here",
+        ),
+        ({"grpo": {"scale_rewards": "none"}}, r"grpo: scale_rewards must be given as algorithm.scale, got it here"),
+        ({"grpo": {"coder": 1}}, r"grpo: coder must be a mapping of arguments, got 1"),
+        ({"learning": {"clip_high": 0.3}}, r"learning.clip_high must be given as grpo.epsilon_high, got the old key"),
+        ({"round": {"suite_tokens": 9}}, r"round.suite_tokens must be given as grpo.tester.max_completion_length, got"),
         ({"reward": {"alpha": 1.3}}, r"reward: alpha must be in \[0, 1\], got 1.3"),
         ({"model": {"hidden": 96, "heads": 4}}, r"hidden / heads must be a whole number of at least 32, got 96 / 4"),
         ({"model": {"key_value_heads": 2}}, r"key_value_heads must divide heads \(3\), got 2"),
@@ -89,8 +115,11 @@ def test_the_mini_preset_says_how_it_differs_from_the_paper() -> None:
         ({"round": {"updates": 5}}, r"updates must divide 64 .* got 5"),
         ({"problems": {"train": 4}}, r"problems.train must be at least the questions a round \(8\), got 4"),
         ({"problems": {"held_out": 10}}, r"evaluation.problems must be at most problems.held_out \(10\), got 40"),
-        ({"learning": {"coder_rate": "1e-6"}}, r"coder_rate must be .*write 1.0e-6\), got '1e-6'"),
-        ({"learning": {"mask_truncated": "yes"}}, r"mask_truncated must be true or false, got 'yes'"),
+        ({"grpo": {"learning_rate": "1e-6"}}, r"learning_rate must be .*write 1.0e-6\), got '1e-6'"),
+        (
+            {"grpo": {"mask_truncated_completions": "yes"}},
+            r"mask_truncated_completions must be true or false, got 'yes'",
+        ),
         ({"memory": {"coder_rows_per_device": 3}}, r"coder_rows_per_device must divide the 64 rows .*, got 3"),
         ({"round": {"tester_prompt_tokens": 500}}, r"model.context must hold the tester's .*, 500 \+ 100 .* got 512"),
         ({"model": {"pretrained": " "}}, r"model: pretrained must be a directory or a name on the hub, got ' '"),
@@ -101,7 +130,7 @@ def test_the_mini_preset_says_how_it_differs_from_the_paper() -> None:
         ({"lora": {"target": "q_proj,,v_proj"}}, r"target must be all-linear or names divided by commas, got 'q_proj"),
         ({"differences": "none"}, r"differences must be a list of texts, got 'none'"),
         ({"rounds": 0}, r"rounds must be a whole number in \[1, 1000000\], got 0"),
-        ({"name": ""}, r"name must be a non-empty string, got ''"),
+        ({"name": ""}, r"name must be text that is not empty, got ''"),
         ({"rouns": 3}, r"a key must be one of .*'rounds'.* got 'rouns'"),
         ({"round": {"suite": 3}}, r"round: a key must be one of .*'suites'.* got 'suite'"),
         ({"round": 3}, r"round must be a mapping .* got 3"),
@@ -144,7 +173,8 @@ def test_a_section_becomes_another_kind_only_where_the_file_says_so(tmp_path: Pa
     with pytest.raises(ConfigurationError, match=r"problems: a key must be one of \['file', .*, got 'train'"):
         load_preset(None, file)
     small = MINI.to_dict()
-    assert preset_from_dict({"model": small["model"], "round": small["round"]}, seven).model == MINI.model
+    small = {name: small[name] for name in ("model", "round", "grpo")}
+    assert preset_from_dict(small, seven).model == MINI.model
 
 
 @pytest.mark.parametrize(
@@ -269,3 +299,26 @@ def test_a_resumed_run_takes_its_own_configuration(tmp_path: Path) -> None:
     assert arguments.resume
     assert (arguments.seed, arguments.output) == (4, tmp_path)
     assert arguments.preset == dataclasses.replace(preset, rounds=8)
+
+
+def test_an_argument_for_both_seats_replaces_what_a_single_one_had() -> None:
+    bands = load_preset("bands").grpo
+    assert [bands.of(seat)["learning_rate"] for seat in ("coder", "tester")] == [3e-4, 5e-4]
+    both = bands.changed({"learning_rate": 1e-3, "tester": {"beta": 0.0}})
+    assert [both.of(seat)["learning_rate"] for seat in ("coder", "tester")] == [1e-3, 1e-3]
+    assert [both.of(seat)["beta"] for seat in ("coder", "tester")] == [0.001, 0.0]
+    assert [both.of(seat)["max_completion_length"] for seat in ("coder", "tester", "player")] == [40, 24, 40]
+
+
+def test_any_other_argument_of_trl_needs_no_code() -> None:
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    given = {"top_entropy_quantile": 0.5, "tester": {"sapo_temperature_pos": 1.5}, "delta": None}
+    preset = preset_from_dict({"grpo": given}, MINI)
+    assert preset.grpo.of("coder")["top_entropy_quantile"] == 0.5
+    assert preset.grpo.of("tester")["sapo_temperature_pos"] == 1.5
+    assert preset_from_dict(preset.to_dict(), load_preset("7b")) == preset
+
+
+def test_another_schedule_does_not_keep_what_the_first_one_was_told() -> None:
+    grpo = MINI.grpo.changed({"lr_scheduler_type": "linear"})
+    assert grpo.of("coder")["lr_scheduler_kwargs"] == {}

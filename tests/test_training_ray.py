@@ -25,6 +25,7 @@ from training_runs import SEATS, TINY, assert_same_runs, play_duel, same_weights
 from transformers import TrainerCallback
 
 from codea1_env.errors import SandboxError, SeatFailed
+from codea1_env.training.algorithm import Algorithm
 from codea1_env.training.options import Options
 from codea1_env.training.placement import Placement, SeatPlacement
 from codea1_env.training.ray_actors import RankPlace
@@ -314,8 +315,8 @@ def lines(output: Path) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @needs_cluster
 def test_self_play_with_the_past_gives_the_same_bits_under_both_engines(base: Path, tmp_path: Path) -> None:
-    options = Options(opponents="prioritised", opponent_every=1, tester_book=1, credit="test")
-    preset = dataclasses.replace(training_runs.TINY, options=options)
+    options = Options(opponents="prioritised", opponent_every=1, tester_book=1)
+    preset = dataclasses.replace(training_runs.TINY, options=options, algorithm=Algorithm(credit="test"))
     for engine in ("local", "ray"):
         assert not training_runs.play_alone(tmp_path / engine, base, rounds=2, preset=preset, engine=engine)
     one, other = tmp_path / "local", tmp_path / "ray"
@@ -329,8 +330,9 @@ def test_self_play_with_the_past_gives_the_same_bits_under_both_engines(base: Pa
 @pytest.mark.slow
 @needs_cluster
 def test_self_play_on_two_ranks_resumes_to_the_same_bits(base: Path, tmp_path: Path) -> None:
-    options = Options(credit="test", zero_variance="drop")
-    preset = dataclasses.replace(training_runs.TINY, placement=Placement(coder=SeatPlacement(ranks=2)), options=options)
+    algorithm = Algorithm(credit="test", zero_variance="drop")
+    placement = Placement(coder=SeatPlacement(ranks=2))
+    preset = dataclasses.replace(training_runs.TINY, placement=placement, algorithm=algorithm)
 
     def play(run: str, rounds: int, resume: bool = False) -> Path:
         directory = tmp_path / run
@@ -346,8 +348,8 @@ def test_self_play_on_two_ranks_resumes_to_the_same_bits(base: Path, tmp_path: P
 @pytest.mark.slow
 @needs_cluster
 def test_a_duel_with_options_gives_the_same_bits_under_both_engines(base: Path, tmp_path: Path) -> None:
-    options = Options(opponents="uniform", opponent_every=1, tester_book=1, baseline="question", selection="random")
-    preset = dataclasses.replace(training_runs.TINY, options=options)
+    options = Options(opponents="uniform", opponent_every=1, tester_book=1, selection="random")
+    preset = dataclasses.replace(training_runs.TINY, options=options, algorithm=Algorithm(advantage="question"))
     for engine in ("local", "ray"):
         assert not play_duel(tmp_path / engine, base, rounds=2, preset=preset, engine=engine)
     assert_same_runs(tmp_path / "local", tmp_path / "ray")

@@ -112,7 +112,7 @@ def pretrained_config(directory: Path, model: Path) -> Path:
         f"model: {{pretrained: {model}, context: 4096}}\n"
         f"problems: {{file: {directory}/train.jsonl, held_out_file: {directory}/held_out.jsonl}}\n"
         "round: {coder_prompt_tokens: 2000, tester_prompt_tokens: 2000, updates: 2}\n"
-        "learning: {mask_truncated: true}\n"
+        "grpo: {mask_truncated_completions: true}\n"
         "memory: {coder_rows_per_device: 1, tester_rows_per_device: 1}\n"
         "evaluation: {every_rounds: 1, problems: 2, tokens: 8, temperature: 0.7, top_p: 0.95}\n"
     )

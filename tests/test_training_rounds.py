@@ -146,7 +146,7 @@ def test_all_programs_and_the_widest_spread_are_selected_as_asked() -> None:
 def test_tests_are_paid_one_by_one_and_stand_where_they_are_written(arena: Arena) -> None:
     """K = 2, alpha 1/2, against SQUARE: double(2) valid, passed: 1/2; double(3) valid, failed: 1; rejected: 0."""
     response = "```python\nassert double(2) == 4\nassert double(3) == 6\n```\nThese two."
-    rules = RoundRules(Options(credit="test"))
+    rules = RoundRules(credit="test")
     attacks = attacks_of([DOUBLE], [SQUARE])
     score = score_round(arena, attacks, [[response, "assert nothing"]], programs=1, attacked=1, rules=rules)
     first, second = (row.label for row in score.tester)

@@ -1,6 +1,8 @@
 """Our advantages inside TRL's trainer, for real: tiny models, the real arena, few rounds."""
 
 import dataclasses
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +13,37 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 from training_runs import TINY, play_duel, same_weights, weights
 from transformers import AutoTokenizer
+from trl import GRPOTrainer
 
-from codea1_env.training import seat_trainer
+from codea1_env.errors import ConfigurationError
+from codea1_env.training import advantages, seat_trainer
+from codea1_env.training.algorithm import Algorithm
+from codea1_env.training.credit import token_offsets
+from codea1_env.training.losses import own_loss
 from codea1_env.training.options import Options
+from codea1_env.training.own_code import located
 from codea1_env.training.presets import Preset
-from codea1_env.training.seat_trainer import SeatTrainer, token_offsets
+from codea1_env.training.row_labels import RowLabel
+from codea1_env.training.seat_trainer import SeatTrainer
 
 SEATS = ("coder", "tester")
+ALGORITHM = Algorithm()
 
 
-def preset(weight_decay: float = 0.0, **options: Any) -> Preset:
+def preset(weight_decay: float = 0.0, algorithm: Algorithm = ALGORITHM, **options: Any) -> Preset:
     return dataclasses.replace(
         TINY,
-        learning=dataclasses.replace(TINY.learning, weight_decay=weight_decay),
+        grpo=TINY.grpo.changed({"weight_decay": weight_decay}),
         evaluation=dataclasses.replace(TINY.evaluation, every_rounds=0),
         options=Options(**options),
+        algorithm=algorithm,
     )
 
 
 @pytest.fixture(scope="module")
-def stock(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two rounds of the stock trainers."""
-    directory = tmp_path_factory.mktemp("runs") / "stock"
+def default(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two rounds of the default algorithm."""
+    directory = tmp_path_factory.mktemp("runs") / "default"
     play_duel(directory, base, rounds=2, preset=preset())
     return directory
 
@@ -42,50 +53,164 @@ def distance(one: Path, other: Path) -> float:
     return max(float((a[name] - b[name]).abs().max()) for name in a)
 
 
-def test_the_subclass_with_the_stock_rule_gives_the_stock_weights_bit_for_bit(
-    stock: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_advantages_have_the_bits_of_trls_own(
+    scale: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seat_trainer, "stock_suffices", lambda *_: False)
-    play_duel(tmp_path / "ours", base, rounds=2, preset=preset())
+    """A stock trainer with TRL's `scale_rewards` and no estimator ends in the same weights."""
+    play_duel(tmp_path / "ours", base, rounds=2, preset=preset(algorithm=Algorithm(scale=scale)))
+    monkeypatch.setattr(SeatTrainer, "__init__", with_scale_rewards(scale, SeatTrainer.__init__))
+    monkeypatch.setattr(SeatTrainer, "_generate_and_score_completions", GRPOTrainer._generate_and_score_completions)
+    play_duel(tmp_path / "stock", base, rounds=2, preset=preset())
     for seat in SEATS:
-        assert (tmp_path / "ours" / seat / "checkpoint-2" / seat_trainer.STATE).exists(), "the stock trainer ran"
-        assert same_weights(tmp_path / "ours" / seat / "final", stock / seat / "final")
+        assert same_weights(tmp_path / "ours" / seat / "final", tmp_path / "stock" / seat / "final")
+        assert not same_weights(tmp_path / "ours" / seat / "final", base)
 
 
-def test_group_advantages_of_ours_lead_where_the_stock_ones_lead(
-    stock: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same numbers but for the last bits of 32-bit arithmetic."""
-    monkeypatch.setattr(seat_trainer, "stock_suffices", lambda *_: False)
-    monkeypatch.setattr(SeatTrainer, "__init__", with_own_groups(SeatTrainer.__init__))
-    play_duel(tmp_path / "ours", base, rounds=1, preset=preset())
-    play_duel(tmp_path / "stock", base, rounds=1, preset=preset())
-    for seat in SEATS:
-        moved = distance(base, tmp_path / "stock" / seat / "final")
-        assert moved > 0
-        assert distance(tmp_path / "ours" / seat / "final", tmp_path / "stock" / seat / "final") < 1e-3 * moved
-
-
-def with_own_groups(build: Any) -> Any:
-    def build_so(self: Any, *args: Any, own_groups: bool, **options: Any) -> None:
-        build(self, *args, own_groups=True, **options)
+def with_scale_rewards(scale: str, build: Any) -> Any:
+    def build_so(self: Any, *args: Any, **options: Any) -> None:
+        options["args"].scale_rewards = scale
+        build(self, *args, **options)
 
     return build_so
 
 
-@pytest.mark.parametrize("options", [{"baseline": "question", "zero_variance": "drop"}, {"credit": "test"}], ids=str)
-def test_a_resumed_run_with_options_equals_an_uninterrupted_one(
-    options: dict[str, str], stock: Path, base: Path, tmp_path: Path
+def test_the_estimator_runs_for_the_defaults_too(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is changed in `advantages.py` changes what is learnt: without advantages only the KL term is left."""
+    monkeypatch.setattr(advantages.Grpo, "advantages", lambda self, rewards, rows: torch.zeros_like(rewards))
+    play_duel(tmp_path / "run", base, rounds=1, preset=preset())
+    for seat in SEATS:
+        assert same_weights(tmp_path / "run" / seat / "final", base)
+
+
+OWN = """
+from codea1_env.training.advantages import Estimator
+
+class Counting(Estimator):
+    rounds = 0
+
+    def advantages(self, rewards, rows):
+        self.rounds += 1
+        return rewards / self.rounds
+
+    def state(self):
+        return {"rounds": self.rounds}
+
+    def restore(self, state):
+        self.rounds = state["rounds"]
+
+def dapo(batch):
+    ratio, limits = (batch.logps - batch.old_logps).exp(), batch.arguments
+    clipped = ratio.clamp(1 - limits.epsilon, 1 + limits.epsilon_high)
+    gain = (ratio.clamp(max=limits.delta) * batch.advantages).minimum(clipped * batch.advantages)
+    return ((limits.beta * batch.kl - gain) * batch.mask).sum() / batch.tokens
+
+class Nothing:
+    def __call__(self, batch):
+        return 0.0 * batch.logps.sum()
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Callable[..., Algorithm]:
+    """Names of a module of one's own, in a folder of its own."""
+    (tmp_path / "code").mkdir()
+    module = f"own_{tmp_path.name}"  # one name a test: Python remembers modules
+    (tmp_path / "code" / f"{module}.py").write_text(OWN)
+
+    def algorithm(**names: str) -> Algorithm:
+        given = {field: f"{module}:{name}" for field, name in names.items()}
+        return Algorithm(path=(str(tmp_path / "code"),), **given)
+
+    return algorithm
+
+
+@pytest.mark.parametrize("updates", [1, 2])
+def test_a_loss_of_ones_own_can_be_trls(
+    updates: int, own: Callable[..., Algorithm], base: Path, tmp_path: Path
 ) -> None:
-    play_duel(tmp_path / "whole", base, rounds=3, preset=preset(**options))
-    play_duel(tmp_path / "resumed", base, rounds=2, preset=preset(**options))
-    assert not same_weights(tmp_path / "resumed" / "tester" / "final", stock / "tester" / "final"), "no effect"
-    play_duel(tmp_path / "resumed", base, rounds=3, preset=preset(**options), resume=True)
+    """The same loss written down anew, with steps on old samples and accumulated gradients: but for the last bits."""
+    parts = preset()
+    memory = dataclasses.replace(parts.memory, coder_rows_per_device=2, tester_rows_per_device=1)
+    parts = dataclasses.replace(parts, memory=memory, round=dataclasses.replace(parts.round, updates=updates))
+    play_duel(tmp_path / "trl", base, rounds=1, preset=parts)
+    algorithm = own(loss_type="dapo")
+    play_duel(tmp_path / "own", base, rounds=1, preset=dataclasses.replace(parts, algorithm=algorithm))
+    for seat in SEATS:
+        moved = distance(base, tmp_path / "trl" / seat / "final")
+        assert moved > 0
+        assert distance(tmp_path / "own" / seat / "final", tmp_path / "trl" / seat / "final") < 0.02 * moved
+
+
+def test_a_loss_of_ones_own_is_all_that_is_learnt_from(
+    own: Callable[..., Algorithm], base: Path, tmp_path: Path
+) -> None:
+    play_duel(tmp_path / "run", base, rounds=1, preset=preset(algorithm=own(loss_type="Nothing")))
+    for seat in SEATS:
+        assert same_weights(tmp_path / "run" / seat / "final", base)
+
+
+def test_what_an_estimator_of_ones_own_remembers_is_resumed(
+    own: Callable[..., Algorithm], base: Path, tmp_path: Path
+) -> None:
+    counting = preset(algorithm=own(advantage="Counting"))
+    play_duel(tmp_path / "whole", base, rounds=3, preset=counting)
+    play_duel(tmp_path / "resumed", base, rounds=1, preset=counting)
+    play_duel(tmp_path / "resumed", base, rounds=3, preset=counting, resume=True)
     for seat in SEATS:
         assert same_weights(tmp_path / "whole" / seat / "final", tmp_path / "resumed" / seat / "final")
-        if seat == "tester" or options.get("baseline"):
-            state = Path(seat) / "checkpoint-3" / seat_trainer.STATE
-            assert (tmp_path / "whole" / state).read_bytes() == (tmp_path / "resumed" / state).read_bytes()
+        state = tmp_path / "resumed" / seat / "checkpoint-3" / seat_trainer.STATE
+        assert json.loads(state.read_text()) == {"rounds": 3}
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"advantage": "dapo"}, "advantage must name a subclass of Estimator, got own_"),
+        ({"advantage": "Nothing"}, "advantage must name a subclass of Estimator, got own_"),
+        ({"advantage": "Gone"}, "must have 'Gone' .* got a module without it"),
+        ({"loss_type": "Counting.rounds"}, "loss_type must be one of .* or module:Name"),
+        ({"loss_type": "__name__"}, "loss_type must name a function or a class of callables"),
+    ],
+)
+def test_code_of_ones_own_that_is_no_such_thing_is_refused(
+    names: dict[str, str], message: str, own: Callable[..., Algorithm]
+) -> None:
+    def build() -> None:
+        algorithm = own(**names)
+        advantages.estimator_of(algorithm)
+        own_loss(algorithm)
+
+    with pytest.raises(ConfigurationError, match=message):
+        build()
+
+
+def test_a_module_that_is_nowhere_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=rf"module of 'no_such_module:A' must be in one of {tmp_path}, or"):
+        located(Algorithm(advantage="no_such_module:A"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        Algorithm(advantage="question", zero_variance="drop"),
+        Algorithm(advantage="rae", scale="none", rate=0.05),
+        Algorithm(credit="test"),
+        Algorithm(scale="none", loss_type="dr_grpo"),
+    ],
+    ids=str,
+)
+def test_a_resumed_run_with_another_algorithm_equals_an_uninterrupted_one(
+    algorithm: Algorithm, default: Path, base: Path, tmp_path: Path
+) -> None:
+    play_duel(tmp_path / "whole", base, rounds=3, preset=preset(algorithm=algorithm))
+    play_duel(tmp_path / "resumed", base, rounds=2, preset=preset(algorithm=algorithm))
+    assert not same_weights(tmp_path / "resumed" / "tester" / "final", default / "tester" / "final"), "no effect"
+    play_duel(tmp_path / "resumed", base, rounds=3, preset=preset(algorithm=algorithm), resume=True)
+    for seat in SEATS:
+        assert same_weights(tmp_path / "whole" / seat / "final", tmp_path / "resumed" / seat / "final")
+        state = Path(seat) / "checkpoint-3" / seat_trainer.STATE
+        assert (tmp_path / "whole" / state).read_bytes() == (tmp_path / "resumed" / state).read_bytes()
 
 
 def test_a_resting_seat_keeps_its_weights_and_its_moments_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
@@ -104,7 +229,7 @@ def test_a_resting_seat_keeps_its_weights_and_its_moments_whatever_the_weight_de
 
 def test_a_round_that_teaches_nothing_moves_nothing_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
     """The coder is paid the same for everything; the tester learns as ever."""
-    dropping = preset(weight_decay=0.5, zero_variance="drop")
+    dropping = preset(weight_decay=0.5, algorithm=Algorithm(zero_variance="drop"))
     play_duel(tmp_path / "run", base, rounds=1, preset=dropping, wrappers={"coder": paid_alike})
     assert same_weights(tmp_path / "run" / "coder" / "final", base)
     assert not same_weights(tmp_path / "run" / "tester" / "final", base)
@@ -129,11 +254,11 @@ def test_rows_that_are_dropped_leave_the_loss_and_its_mean() -> None:
     batch = {"completion_mask": torch.tensor([[1, 1, 0], [1, 1, 1]]), "num_items_in_batch": torch.tensor(5)}
     trainer = SeatTrainer.__new__(SeatTrainer)
     trainer.accelerator = Alone()
-    trainer._mask((False, True), batch)
+    trainer._mask(torch.tensor([False, True]), batch)
     assert batch["tool_mask"].tolist() == [[1, 1, 1], [0, 0, 0]]
     assert batch["num_items_in_batch"] == 2
     batch["tool_mask"][0, 0] = 0
-    trainer._mask((False, True), batch)
+    trainer._mask(torch.tensor([False, True]), batch)
     assert batch["num_items_in_batch"] == 1, "what was masked before stays masked"
 
 
@@ -168,5 +293,15 @@ class Bytes:
         return bytes(tokens).decode(errors="replace")
 
 
-def test_trainers_are_stock_unless_an_option_asks(base: Path, stock: Path) -> None:
-    assert not (stock / "coder" / "checkpoint-2" / seat_trainer.STATE).exists()
+def test_each_test_of_a_suite_has_its_own_advantage() -> None:
+    """Two suites of one group: tests 1, 0 | 1, no score. Mean 1/2 over the scored tests, without a scale."""
+    spans = ((0, 2), (3, 5))
+    rows = [
+        RowLabel("g", "q", "tester", spans, (1.0, 0.0)),
+        RowLabel("g", "q", "tester", spans, (1.0, 1.0)),
+        RowLabel("g", "q", "tester"),
+    ]
+    trainer = SeatTrainer.__new__(SeatTrainer)
+    trainer.estimator = advantages.estimator_of(Algorithm(scale="none"))
+    trainer._gathered_rewards = torch.tensor([0.5, torch.nan, 0.5])
+    assert trainer._test_advantages(rows) == [[0.5, -0.5], [0.0, 0.0], []]

@@ -9,28 +9,40 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import torch
 from training_runs import TINY, play_alone, same_weights
 from transformers import AutoTokenizer
 
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
+from codea1_env.training.advantages import estimator_of
+from codea1_env.training.algorithm import Algorithm
 from codea1_env.training.chat import chat_of
-from codea1_env.training.learning_rule import LearningRule, RowLabel
 from codea1_env.training.options import Options
 from codea1_env.training.rounds import Attack, RoundScore, SelectedSuite
+from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.runs import BOOK
+from codea1_env.training.seat_trainer import STATE
 from codea1_env.training.seats import SampledSuite, sample_suites
 from codea1_env.training.self_play import _batch, _rows
 
 # Groups of 4 programs and of 3 suites.
 SHAPE = dataclasses.replace(TINY.round, programs=4, suites=3)
+ALGORITHM = Algorithm()
 
 
 def play(
-    directory: Path, base: Path, *, rounds: int, resume: bool = False, oracle: Any = "reference", **options: Any
+    directory: Path,
+    base: Path,
+    *,
+    rounds: int,
+    resume: bool = False,
+    oracle: Any = "reference",
+    algorithm: Algorithm = ALGORITHM,
+    **options: Any,
 ) -> None:
     reward = dataclasses.replace(TINY.reward, oracle=oracle)
-    preset = dataclasses.replace(TINY, round=SHAPE, reward=reward, options=Options(**options))
+    preset = dataclasses.replace(TINY, round=SHAPE, reward=reward, options=Options(**options), algorithm=algorithm)
     assert not play_alone(directory, base, rounds=rounds, preset=preset, resume=resume)
 
 
@@ -84,7 +96,7 @@ def test_a_batch_holds_every_program_and_the_selected_suites_each_in_its_own_gro
     programs = [[SampledSuite([1], [10 * q + n], "") for n in range(2)] for q in range(2)]
     suites = [[SampledSuite([2], [100 + 10 * attack + m, 0], "") for m in range(3)] for attack in range(4)]
     tested = [
-        SelectedSuite(attack, m, 0.5 * m, RowLabel(str(attack), problems[attack // 2].problem_id))
+        SelectedSuite(attack, m, 0.5 * m, RowLabel(str(attack), problems[attack // 2].problem_id, "tester"))
         for attack in (1, 2)
         for m in range(3)
     ]
@@ -94,14 +106,15 @@ def test_a_batch_holds_every_program_and_the_selected_suites_each_in_its_own_gro
     batch = _batch(rows)
     assert batch["env_mask"] == [[1], [1], [0], [1], *[[1, 1]] * 6]
     assert batch["arena_reward"] == [0.0, 1.0, None, 1.0, 0.0, 0.5, 1.0, 0.0, 0.5, 1.0]
-    found = LearningRule(Options(scale="none")).advantages(batch["arena_reward"], batch["label"])
-    assert found.rows.tolist() == [-0.5, 0.5, 0, 0, -0.5, 0, 0.5, -0.5, 0, 0.5]
-    assert len({label.question for label in batch["label"]}) == 4, "a question's roles have running means of their own"
+    rewards = torch.tensor([torch.nan if reward is None else reward for reward in batch["arena_reward"]])
+    found = estimator_of(Algorithm(scale="none")).advantages(rewards, batch["label"])
+    assert found.nan_to_num(nan=0.0).tolist() == [-0.5, 0.5, 0, 0, -0.5, 0, 0.5, -0.5, 0, 0.5]
+    assert [label.seat for label in batch["label"]] == ["coder"] * 4 + ["tester"] * 6
 
 
 def test_where_roles_take_turns_the_one_that_rests_is_masked() -> None:
     problems = miniature_problems("train", 1, 0)
-    score = RoundScore([0.0, 1.0], (SelectedSuite(0, 0, 1.0, RowLabel("0", "q")),), {})
+    score = RoundScore([0.0, 1.0], (SelectedSuite(0, 0, 1.0, RowLabel("0", "q", "tester")),), {})
     programs, suites = [[SampledSuite([1], [5], "")] * 2], [[SampledSuite([1], [6, 7], "")]] * 2
     batch = _batch(_rows(problems, programs, suites, score, {"coder": False, "tester": True}))
     assert batch["env_mask"] == [[0], [0], [1, 1]]
@@ -150,8 +163,8 @@ def test_the_past_plays_along_in_self_play_and_resumes_exactly(base: Path, tmp_p
 
 
 def test_options_of_self_play_take_effect(whole: Path, base: Path, tmp_path: Path) -> None:
-    play(tmp_path / "other", base, rounds=2, access="black-box", baseline="question", schedule="alternating")
+    by_seat = Algorithm(advantage="rae", scale="none")
+    play(tmp_path / "other", base, rounds=2, access="black-box", algorithm=by_seat, schedule="alternating")
     assert records(tmp_path / "other", "round")[0] != records(whole, "round")[0]
-    state = json.loads((tmp_path / "other" / "player" / "checkpoint-2" / "learning_rule.json").read_text())
-    assert any(name.startswith("coder ") for name in state["question_means"])
-    assert any(not name.startswith("coder ") for name in state["question_means"])
+    state = json.loads((tmp_path / "other" / "player" / "checkpoint-2" / STATE).read_text())
+    assert state["means"].keys() == {"coder", "tester"}

@@ -25,7 +25,7 @@ COLOCATED = SeatPlacement(vllm="colocate")
 PRESET = dataclasses.replace(
     TINY,
     placement=Placement(COLOCATED, COLOCATED),
-    learning=dataclasses.replace(TINY.learning, coder_rate=2e-3, tester_rate=2e-3),
+    grpo=TINY.grpo.changed({"learning_rate": 2e-3}),
     evaluation=dataclasses.replace(TINY.evaluation, every_rounds=0),
 )
 

@@ -138,7 +138,7 @@ def test_a_number_of_the_bands_family_is_the_same_token_wherever_it_stands(tmp_p
         tokens = tokenizer(text)["input_ids"]
         assert tokens == plain(text)["input_ids"]
         assert tokenizer.decode(tokenizer(example.answer)["input_ids"]) == example.answer
-        assert len(tokenizer(example.answer)["input_ids"]) < BANDS.round.suite_tokens
+        assert len(tokenizer(example.answer)["input_ids"]) < BANDS.grpo.tokens("tester")
     assert set(band_pieces()) <= set(tokenizer.get_vocab())
 
 

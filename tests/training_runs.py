@@ -15,13 +15,14 @@ from safetensors.torch import load_file
 
 from codea1_env.arena import Arena
 from codea1_env.problems.miniature import miniature_problems
+from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.arguments import Arguments
 from codea1_env.training.local_engine import Build, LocalEngine, prepare_process
 from codea1_env.training.presets import SMOKE, Preset, WarmStartPreset
-from codea1_env.training.rounds import schedule
+from codea1_env.training.rounds import Rewards, RoundScore, attacks_of, schedule
 from codea1_env.training.runs import BOOK, Run
-from codea1_env.training.seats import coder_trainer, rendezvous_score, tester_trainer
+from codea1_env.training.seats import Score, TesterTurn, coder_trainer, tester_trainer
 from codea1_env.training.self_play import self_play_trainer
 from codea1_env.training.warm_start import base_model
 
@@ -32,8 +33,10 @@ SEATS = ("coder", "tester")
 TINY = dataclasses.replace(
     SMOKE,
     name="tiny",
-    round=dataclasses.replace(SMOKE.round, programs=4, suites=4, program_tokens=48, suite_tokens=64),
-    learning=dataclasses.replace(SMOKE.learning, weight_decay=0.0),
+    round=dataclasses.replace(SMOKE.round, programs=4, suites=4),
+    grpo=SMOKE.grpo.changed(
+        {"weight_decay": 0.0, "coder": {"max_completion_length": 48}, "tester": {"max_completion_length": 64}}
+    ),
     model=dataclasses.replace(SMOKE.model, hidden=64, heads=2, feed_forward=64),
     warm_start=WarmStartPreset(steps=500, examples_per_step=16, problems=200),
 )
@@ -93,12 +96,32 @@ def play_duel(
             playing = stack.enter_context(ray_engine)
         meeting = playing.rendezvous()
         builds: dict[str, Build] = {
-            "coder": lambda seat, hooks: coder_trainer(seat, hooks, wrap["coder"](rendezvous_score(meeting)), asked),
-            "tester": lambda seat, hooks: tester_trainer(seat, hooks, wrap["tester"](meeting)),
+            "coder": lambda seat, hooks: coder_trainer(seat, hooks, wrap["coder"](paid_at(meeting)), asked),
+            "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack_at(wrap["tester"](meeting))),
         }
         interrupted = playing.train({seat: delayed(seat, builds[seat]) for seat in order})
         playing.save_book()
     return bool(interrupted)
+
+
+def paid_at(meeting: Any) -> Score:
+    """The coder's round, as agents/train_grpo.py has it."""
+
+    def pay(round_index: int, problems: Sequence[Problem], responses: Sequence[str]) -> Rewards:
+        rewards: Rewards = meeting.submit_codes(round_index, attacks_of(problems, responses))
+        return rewards
+
+    return pay
+
+
+def attack_at(meeting: Any) -> Callable[[TesterTurn], RoundScore]:
+    """The tester's round, as agents/train_grpo.py has it."""
+
+    def attack(turn: TesterTurn) -> RoundScore:
+        programs = turn.programs(meeting)
+        return turn.score(meeting, programs, turn.sample(programs))
+
+    return attack
 
 
 def play_alone(

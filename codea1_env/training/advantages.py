@@ -1,151 +1,176 @@
-"""Rewards of a round -> advantages, per row or per token. Pure numpy; groups may be of any size, and differ in it.
+"""Rewards of a round -> advantages. One estimator always runs, for every seat and every configuration: edit it here.
 
-    group baseline      a = r - mean of the group                      as TRL does, and divided as TRL does:
-      scale group           / (sample standard deviation of the group + 1e-4)
-      scale batch           / (sample standard deviation of the batch + 1e-4)
-    question baseline   a = r - running mean of the question
+    grpo        a = r - mean of the group, divided as TRL does:
+      scale group     / (sample standard deviation of the group + 1e-4)
+      scale batch     / (sample standard deviation of the batch + 1e-4)
+      scale none      not divided: the leave-one-out baseline of RLOO, times (N - 1) / N
+    question    a = r - running mean of the question and the seat
+    rae         a = r - running mean of the seat
       scale group, batch    / (root mean square of the differences in the group, the batch + 1e-4)
 
-The group's mean takes away whatever is the same for the whole group: the Mistake Book's share f_hist above all. The
-question's running mean leaves it in. Its differences are divided by their own root mean square, since a group whose
-rewards are all equal has a spread of 0 and still differs from what the question paid before.
+The group's mean takes away whatever is the same for the whole group: the Mistake Book's share f_hist above all. A
+running mean leaves it in. Its differences are divided by their own root mean square, since a group whose rewards are
+all equal has a spread of 0 and still differs from what was paid before. What has no running mean yet is measured by its
+groups.
 
-Does not know tensors, trainers or what a reward stands for. Does not promise TRL's last bit: this is 64-bit arithmetic.
+Equal groups in order get the bits that TRL's own advantages have: 32-bit arithmetic on the device of the rewards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from codea1_env.errors import ConfigurationError
+from codea1_env.training.algorithm import Algorithm, is_own
+from codea1_env.training.own_code import load
+from codea1_env.training.row_labels import RowLabel
 
-Values = NDArray[np.float64]
+try:
+    import torch
+    from torch import Tensor
+except ImportError as error:  # pragma: no cover - depends on the installation
+    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
 
 EPSILON = 1e-4
 """Added to what advantages are divided by. TRL's."""
-NO_DIFFERENCE = 1e-8
-"""Differences from a baseline up to this size are rounding."""
-
-Span = tuple[int, int]
-"""First character and the one after the last."""
+NO_SIGNAL = 1e-3
+"""An advantage up to this size is rounding: the last bit of a reward of 1, divided by EPSILON."""
 
 
-def group_advantages(rewards: Sequence[float | None], groups: Sequence[Hashable], scale: str) -> Values:
-    """One advantage a row. A row without a reward has advantage 0 and does not count in its group.
+class Estimator:
+    """Makes the advantages of one seat's trainer. Subclass it, and name the class in `algorithm.advantage`."""
 
-    `groups[i]`: the group of row i; the rows of a group need not be neighbours. `scale`: group, batch or none.
-    """
-    values, scored = _as_array(rewards), _scored(rewards)
-    differences = np.zeros(len(values))
-    divisors = np.full(len(values), _sample_deviation(values[scored]))  # of the batch
-    for members in _members(groups):
-        counted = members[scored[members]]
-        differences[counted] = _differences(values[counted], float(np.mean(values[counted])) if len(counted) else 0.0)
-        if scale == "group":
-            divisors[counted] = _sample_deviation(values[counted])
-    return differences if scale == "none" else differences / (divisors + EPSILON)
+    def __init__(self, algorithm: Algorithm) -> None:
+        """`algorithm`: the section of the configuration."""
+        self.algorithm = algorithm
 
+    def advantages(self, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
+        """(rows,) to (rows,), of all rows of the round on all ranks, once a round. Every rank computes the same.
 
-class QuestionBaseline:
-    """A running mean of the rewards of every question, and the advantages over it.
+        A reward that is not a number stands for no score: the row must not count. Its advantage is set to 0 by the
+        trainer, as is whatever else is not a number.
+        """
+        raise NotImplementedError
 
-    Where a question comes for the first time, its groups are measured by their own means, as under `group_advantages`.
-    """
+    def state(self) -> dict[str, Any]:
+        """What it remembers, as plain data for a checkpoint."""
+        return {}
 
-    def __init__(self, rate: float, means: Mapping[str, float] | None = None) -> None:
-        """`rate`: the weight of a visit's mean in the running mean, in (0, 1]; 1 remembers the last visit only."""
-        self.rate = rate
-        self.means = dict(means or {})
-
-    def advantages(
-        self, rewards: Sequence[float | None], groups: Sequence[Hashable], questions: Sequence[str], scale: str
-    ) -> Values:
-        """One a row, against the means before this round. `questions[i]`: the question of row i, and of its role."""
-        values, scored = _as_array(rewards), _scored(rewards)
-        differences = np.zeros(len(values))
-        for members in _members(groups):
-            counted = members[scored[members]]
-            if not len(counted):
-                continue
-            known = self.means.get(questions[counted[0]])
-            baseline = float(np.mean(values[counted])) if known is None else known
-            differences[counted] = _differences(values[counted], baseline)
-        if scale == "none":
-            return differences
-        divisors = np.zeros(len(values))
-        for members in _members(groups) if scale == "group" else [np.arange(len(values))]:
-            counted = members[scored[members]]
-            if len(counted):
-                divisors[counted] = np.sqrt(np.mean(differences[counted] ** 2))
-        return differences / (divisors + EPSILON)
-
-    def learn(self, rewards: Sequence[float | None], questions: Sequence[str]) -> None:
-        """Take the round's rewards into the means; a question all of whose rows have no reward stays as it was."""
-        values, scored = _as_array(rewards), _scored(rewards)
-        for members in _members(questions):
-            counted = members[scored[members]]
-            if len(counted):
-                name, mean = questions[counted[0]], float(np.mean(values[counted]))
-                self.means[name] = mean + (1 - self.rate) * (self.means.get(name, mean) - mean)
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint's state."""
 
 
-def without_signal(advantages: Values, groups: Sequence[Hashable]) -> NDArray[np.bool_]:
-    """Rows of groups in which no row has an advantage: what `zero_variance: drop` leaves out of the loss."""
-    silent = np.zeros(len(advantages), dtype=bool)
-    for members in _members(groups):
-        silent[members] = not np.any(advantages[members])
+class Grpo(Estimator):
+    """Against the mean of the group."""
+
+    def advantages(self, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
+        found = torch.zeros_like(rewards)
+        for members in groups_of([row.group for row in rows]):
+            values = rewards[members]  # (groups, size)
+            differences = values - values.nanmean(dim=1, keepdim=True)
+            if self.algorithm.scale == "group":
+                differences = differences / (sample_deviation(values) + EPSILON)
+            found[members] = differences
+        if self.algorithm.scale == "batch":
+            found = found / (sample_deviation(rewards[None])[0] + EPSILON)
+        return found
+
+
+class RunningMean(Estimator):
+    """Against a running mean that rows share with those of rounds before."""
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        super().__init__(algorithm)
+        self.means: dict[str, float] = {}
+
+    def key(self, row: RowLabel) -> str:
+        """Rows with equal keys share a mean."""
+        raise NotImplementedError
+
+    def advantages(self, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
+        keys = [self.key(row) for row in rows]
+        groups = groups_of([row.group for row in rows])
+        baseline = torch.zeros_like(rewards)
+        for members in groups:
+            baseline[members] = rewards[members].nanmean(dim=1, keepdim=True).expand(members.shape)
+        known = [row for row, key in enumerate(keys) if key in self.means]
+        baseline[known] = torch.tensor([self.means[keys[row]] for row in known], device=rewards.device)
+        found = rewards - baseline
+        if self.algorithm.scale == "batch":
+            found = found / (root_mean_square(found[None])[0] + EPSILON)
+        elif self.algorithm.scale == "group":
+            for members in groups:
+                found[members] = found[members] / (root_mean_square(found[members]) + EPSILON)
+        self._learn(rewards, keys)
+        return found
+
+    def _learn(self, rewards: Tensor, keys: Sequence[str]) -> None:
+        for members in groups_of(keys):
+            for row, mean in zip(members[:, 0].tolist(), rewards[members].nanmean(dim=1).tolist(), strict=True):
+                if mean == mean:  # a key all of whose rows have no score stays as it was
+                    before = self.means.get(keys[row], mean)
+                    self.means[keys[row]] = mean + (1 - self.algorithm.rate) * (before - mean)
+
+    def state(self) -> dict[str, Any]:
+        return {"means": dict(self.means)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.means = dict(state["means"])
+
+
+class QuestionMean(RunningMean):
+    """Against a running mean of the question, of each seat its own."""
+
+    def key(self, row: RowLabel) -> str:
+        return f"{row.seat} {row.question}"
+
+
+class SeatMean(RunningMean):
+    """Against a running mean of the seat: role-conditioned advantage estimation."""
+
+    def key(self, row: RowLabel) -> str:
+        return row.seat
+
+
+BUILT_IN: Mapping[str, type[Estimator]] = {"grpo": Grpo, "question": QuestionMean, "rae": SeatMean}
+
+
+def estimator_of(algorithm: Algorithm) -> Estimator:
+    """The estimator that the configuration names. Raises ConfigurationError where it is none."""
+    name = algorithm.advantage
+    kind: Any = load(name, algorithm.path) if is_own(name) else BUILT_IN[name]
+    if not isinstance(kind, type) or not issubclass(kind, Estimator):
+        raise ConfigurationError(f"algorithm.advantage must name a subclass of {Estimator.__name__}, got {name}")
+    return kind(algorithm)
+
+
+def groups_of(names: Sequence[Hashable]) -> list[Tensor]:
+    """The places of the rows of each group, (groups, size): one tensor for each size of group, in order."""
+    places: dict[Hashable, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(name, []).append(place)
+    by_size: dict[int, list[list[int]]] = {}
+    for members in places.values():
+        by_size.setdefault(len(members), []).append(members)
+    return [torch.tensor(members) for members in by_size.values()]
+
+
+def sample_deviation(values: Tensor) -> Tensor:
+    """(groups, size) to (groups, 1), of the numbers in each group; not a number where there are fewer than two."""
+    count = (~values.isnan()).sum(dim=1, keepdim=True)
+    differences = values - values.nanmean(dim=1, keepdim=True)
+    return ((differences**2).nanmean(dim=1, keepdim=True) * (count / (count - 1))).sqrt()
+
+
+def root_mean_square(values: Tensor) -> Tensor:
+    """(groups, size) to (groups, 1), of the numbers in each group."""
+    return (values**2).nanmean(dim=1, keepdim=True).sqrt()
+
+
+def without_signal(advantages: Tensor, rows: Sequence[RowLabel]) -> Tensor:
+    """(rows,): whether a row is in a group in which no row has an advantage."""
+    silent = torch.zeros(len(rows), dtype=torch.bool)
+    for members in groups_of([row.group for row in rows]):
+        silent[members] = (advantages.cpu()[members].abs() <= NO_SIGNAL).all(dim=1, keepdim=True).expand(members.shape)
     return silent
-
-
-def advantages_of_tests(
-    rewards: Sequence[Sequence[float]], groups: Sequence[Hashable], scale: str
-) -> list[list[float]]:
-    """Advantages of single tests among all tests of all suites of their group. `rewards[i]`: of the tests of row i."""
-    flat = [reward for row in rewards for reward in row]
-    owners = [group for row, group in zip(rewards, groups, strict=True) for _ in row]
-    found = iter(group_advantages(flat, owners, scale).tolist())
-    return [[next(found) for _ in row] for row in rewards]
-
-
-def token_advantages(offsets: Sequence[Span], spans: Sequence[Span], values: Sequence[float], rest: float) -> Values:
-    """One advantage a token: that of the first span which it shares a character with, else `rest`.
-
-    `offsets[i]`: the characters of token i; a token without characters (an end token) gets `rest`. The spans are in
-    order and do not overlap.
-    """
-    found = np.full(len(offsets), rest)
-    place = 0
-    for token, (start, end) in enumerate(offsets):
-        while place < len(spans) and spans[place][1] <= start:
-            place += 1
-        if start < end and place < len(spans) and spans[place][0] < end:
-            found[token] = values[place]
-    return found
-
-
-def _as_array(rewards: Sequence[float | None]) -> Values:
-    return np.array([np.nan if reward is None else reward for reward in rewards], dtype=float)
-
-
-def _scored(rewards: Sequence[float | None]) -> NDArray[np.bool_]:
-    return np.array([reward is not None for reward in rewards], dtype=bool)
-
-
-def _members(groups: Sequence[Hashable]) -> list[NDArray[np.int64]]:
-    """The rows of each group, groups in order of appearance."""
-    rows: dict[Hashable, list[int]] = {}
-    for row, group in enumerate(groups):
-        rows.setdefault(group, []).append(row)
-    return [np.array(found, dtype=np.int64) for found in rows.values()]
-
-
-def _differences(values: Values, baseline: float) -> Values:
-    found = values - baseline
-    found[np.abs(found) <= NO_DIFFERENCE] = 0.0
-    return found
-
-
-def _sample_deviation(values: Values) -> float:
-    """0 where there are fewer than two values."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0

@@ -16,6 +16,7 @@ from typing import Any
 
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.starting import interrupts_as_usual
+from codea1_env.training.own_code import located
 from codea1_env.training.placement import SEATS
 from codea1_env.training.plan import plan_of
 from codea1_env.training.presets import PRESETS, Preset, load_preset, preset_from_dict, preset_names
@@ -98,7 +99,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"one of {', '.join(preset_names())}. mini: the method on two CPU cores, minutes; bands: the same "
         "where aim pays (docs/bands.md); smoke: random models, seconds, nothing is learnt; others: the paper's runs. "
-        "Default: mini. Units and sources of values: run_sections.py, model_sections.py and configs/ in "
+        "Default: mini. Units and sources of values: run_sections.py, grpo_section.py and configs/ in "
         "codea1_env/training",
     )
     add(
@@ -168,6 +169,8 @@ def _parser(description: str) -> argparse.ArgumentParser:
 
 def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     preset = _with_rounds(load_preset(given.preset, given.config), given)
+    folders = [given.config.parent] if given.config else []
+    preset = dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))
     require_files(preset)
     _check_installed(preset)
     engine = given.engine or "local"
@@ -198,6 +201,7 @@ def _resumed(given: argparse.Namespace) -> Arguments:
         )
     preset, seed = read_configuration(file)
     preset = _with_rounds(preset, given)
+    located(preset.algorithm)
     _check_installed(preset)
     record = read_yaml(file, "the run's configuration")
     engine = given.engine or str(record.get("engine", "local"))

@@ -80,8 +80,7 @@ def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Pro
     return found
 
 
-def questions_asked(preset: Preset, problems: Sequence[Problem], base: Path, seed: int) -> list[Problem]:
+def questions_asked(preset: Preset, able: Sequence[Problem], seed: int) -> list[Problem]:
     """The `fitting` problems of all rounds in order, `questions` a round; the same for the same arguments."""
-    able = fitting(preset, problems, base)
     places = schedule(len(able), preset.rounds, preset.round.questions, seed)
     return [able[place] for place in places]

@@ -82,8 +82,8 @@ class FrozenTester:
             self.model,
             self.processing_class,
             self._chat,
-            tokens=self._run.preset.round.suite_tokens,
-            temperature=self._run.preset.learning.temperature,
+            tokens=self._run.preset.grpo.tokens("tester"),
+            temperature=self._run.preset.grpo.of("tester")["temperature"],
             seed=self._run.seed * ROUNDS + round_index,
         )
 

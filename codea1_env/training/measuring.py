@@ -54,7 +54,7 @@ class Gauge:
         return evaluate_tester(self.arena, problems, sampler.tester, shape.samples, shape.mutants)
 
     def _sampling(self, seat: str) -> dict[str, Any]:
-        shape, measured = self.preset.round, self.preset.evaluation
-        tokens = measured.tokens or (shape.program_tokens if seat == "coder" else shape.suite_tokens)
+        measured = self.preset.evaluation
+        tokens = measured.tokens or self.preset.grpo.tokens(seat)
         sampling = {"tokens": tokens, "temperature": measured.temperature, "top_p": measured.top_p, "seed": 0}
         return {"chat": chat_of(self.preset), **sampling}

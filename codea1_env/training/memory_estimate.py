@@ -57,7 +57,7 @@ def longest_prompt(preset: Preset, seat: str) -> int:
 
 def longest_response(preset: Preset, seat: str) -> int:
     """Tokens."""
-    return preset.round.program_tokens if seat == "coder" else preset.round.suite_tokens
+    return preset.grpo.tokens(seat)
 
 
 def seat_memory(preset: Preset, seat: str) -> SeatMemory:
@@ -72,7 +72,7 @@ def seat_memory(preset: Preset, seat: str) -> SeatMemory:
         reference = 0  # the base with its adapters off
     else:
         trained, frozen = total, 0
-        reference = 4 * total if preset.learning.kl_weight else 0
+        reference = 4 * total if preset.grpo.of(seat)["beta"] else 0
     kept = {
         "weights": (4 * trained + frozen) // sharing,
         "optimizer": 8 * trained // sharing,

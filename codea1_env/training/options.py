@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
 from codea1_env.tester_rewards import CodeA1
+from codea1_env.training.sections import Section, choice, real, whole
 
 SELECTIONS = ("spread", "random", "all", "hardest")
-ZERO_VARIANCE = ("keep", "drop")
-BASELINES = ("group", "question")
-SCALES = ("group", "batch", "none")
-CREDITS = ("suite", "test")
 ACCESSES = ("white-box", "black-box")
 SCHEDULES = ("simultaneous", "alternating")
 TURNS = ("coder", "tester")
@@ -27,65 +24,36 @@ OPPONENTS = ("latest", "uniform", "prioritised")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(Section):
     """The default of every field is the paper's method."""
 
-    selection: str = "spread"
+    selection: str = choice("spread", SELECTIONS)
     """Which `round.attacked` programs of a question train the tester. spread: whose suites' rewards spread most
     (paper). random: drawn anew each round. all: every program; needs round.attacked = round.programs. hardest: the
     programs with the highest reward, which the tester found hardest to break."""
-    zero_variance: str = "keep"
-    """Groups in which no row has an advantage. keep: they stay in the loss, for the KL term and the mean over tokens
-    (paper). drop: they are masked out, and so are rows without a score."""
-    baseline: str = "group"
-    """What a reward is compared with. group: the mean of its group (paper). question: a running mean of the question,
-    under which the Mistake Book's share of the reward is not cancelled."""
-    baseline_rate: float = 0.5
-    """For baseline: question. Weight of a visit's mean in the running mean, above 0 to 1."""
-    scale: str = "group"
-    """What advantages are divided by: the deviation of their group (paper), of the whole batch, or nothing."""
-    credit: str = "suite"
-    """suite: all tokens of a suite have its advantage (paper). test: the tokens of each test have that test's own,
-    measured against all tests of the group; the other tokens the suite's."""
-    access: str = "white-box"
+    access: str = choice("white-box", ACCESSES)
     """white-box: the tester sees the program that it attacks (paper). black-box: it sees the question only."""
-    schedule: str = "simultaneous"
+    schedule: str = choice("simultaneous", SCHEDULES)
     """simultaneous: both seats learn in every round (paper). alternating: the coder learns for `turn_rounds` rounds,
     then the tester for as many, and so on; both play all rounds. A resting seat's weights and optimizer stay as they
     are."""
-    turn_rounds: int = 1
+    turn_rounds: int = whole(1, 1, 1_000_000)
     """For schedule: alternating. Rounds of a turn, 1 to 1000000."""
-    validity_first_rounds: int = 0
+    validity_first_rounds: int = whole(0, 0, 1_000_000)
     """Rounds over which alpha falls from 1 to reward.alpha in equal steps, 0 to 1000000; 0: it is constant (paper)."""
-    opponents: str = "latest"
+    opponents: str = choice("latest", OPPONENTS)
     """Whom a seat meets. latest: the other seat as it is (paper). uniform: past snapshots of the other seat besides,
     each as likely as another. prioritised: those which did better against the present seat are drawn more often."""
-    opponent_share: float = 0.25
+    opponent_share: float = real(0.25, 1e-6, 1.0)
     """For opponents. How much past snapshots add to a round: this share of N programs to every question, and of M
     suites to every program, each rounded up, above 0 to 1."""
-    opponent_every: int = 10
+    opponent_every: int = whole(10, 1, 1_000_000)
     """For opponents. Rounds between snapshots, 1 to 1000000. All are kept, `final` models' size each."""
-    tester_book: int = 0
+    tester_book: int = whole(0, 0, 64)
     """Old buggy programs of a question that the tester attacks again on every visit, 0 to 64; 0: none (paper)."""
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigurationError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-        for name, (low, high) in WHOLE_NUMBERS.items():
-            value = getattr(self, name)
-            if type(value) is not int or not low <= value <= high:
-                raise ConfigurationError(f"{name} must be a whole number in [{low}, {high}], got {value!r}")
-        for name in ("baseline_rate", "opponent_share"):
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not math.isfinite(value) or not 0 < value <= 1:
-                raise ConfigurationError(f"{name} must be a number above 0, at most 1, got {value!r}")
-        if self.credit == "test" and self.baseline != "group":
-            raise ConfigurationError(
-                f"credit: test must come with baseline: group (tests have no running mean), got {self.baseline!r}"
-            )
-
+        Section.__post_init__(self)
         if self.selection == "all" and (self.opponents != "latest" or self.tester_book):
             raise ConfigurationError(
                 "selection: all must come with opponents: latest and tester_book: 0, since no more programs than the "
@@ -133,21 +101,3 @@ class Options:
     def past(self, answers: int) -> int:
         """How many answers of past snapshots come to `answers` present ones."""
         return 0 if self.opponents == "latest" else math.ceil(self.opponent_share * answers)
-
-
-CHOICES = {
-    "selection": SELECTIONS,
-    "zero_variance": ZERO_VARIANCE,
-    "baseline": BASELINES,
-    "scale": SCALES,
-    "credit": CREDITS,
-    "access": ACCESSES,
-    "schedule": SCHEDULES,
-    "opponents": OPPONENTS,
-}
-WHOLE_NUMBERS = {
-    "turn_rounds": (1, 1_000_000),
-    "validity_first_rounds": (0, 1_000_000),
-    "opponent_every": (1, 1_000_000),
-    "tester_book": (0, 64),
-}

@@ -73,7 +73,7 @@ class PastOpponents:
         count = self._options.past(self._run.preset.round.programs)
         found: list[Attack] = []
         if count:
-            sampler = self._sampler("coder", round_index, self._run.preset.round.program_tokens)
+            sampler = self._sampler("coder", round_index)
             answers = sampler.coder([CoderRequest(problem) for problem in problems], count)
             asked = [problem for problem in problems for _ in range(count)]
             found += attacks_of(asked, [text for texts in answers for text in texts])
@@ -104,7 +104,7 @@ class PastOpponents:
         count = self._options.past(self._run.preset.round.suites)
         if not count:
             return ()
-        sampler = self._sampler("tester", round_index, self._run.preset.round.suite_tokens)
+        sampler = self._sampler("tester", round_index)
         written = sampler.tester([TesterRequest(attack.problem, attack.program) for attack in attacks], count)
         return tuple(map(tuple, written))
 
@@ -134,11 +134,12 @@ class PastOpponents:
             (checkpoint / RECORDS).write_text(json.dumps(self._fared), encoding="utf-8")
             self._book.save(checkpoint / BOOK)
 
-    def _sampler(self, seat: str, round_index: int, tokens: int) -> Sampler:
+    def _sampler(self, seat: str, round_index: int) -> Sampler:
         rounds = self.drawn(seat, round_index)
         directory = snapshot(self._seats[seat], rounds) if rounds else self._run.base
         seed = (2 * self._run.seed + (seat == "tester")) * ROUNDS + round_index
-        temperature, chat = self._run.preset.learning.temperature, chat_of(self._run.preset)
+        grpo, chat = self._run.preset.grpo, chat_of(self._run.preset)
+        tokens, temperature = grpo.tokens(seat), grpo.of(seat)["temperature"]
         device = "cuda" if self._run.preset.placement.of(self._run.output.name).gpus_per_node else "cpu"
         return Sampler.load(directory, chat, tokens=tokens, temperature=temperature, seed=seed, device=device)
 

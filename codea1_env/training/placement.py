@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.training.sections import Section, choice, real, text, whole
 
 STRATEGIES = ("ddp", "fsdp2", "deepspeed")
 GENERATORS = ("off", "colocate", "server")
@@ -17,42 +18,34 @@ SEATS = ("coder", "tester")
 
 
 @dataclass(frozen=True, slots=True)
-class SeatPlacement:
+class SeatPlacement(Section):
     """One seat. The default is one process on a CPU, which is all that the local engine can do."""
 
-    nodes: int = 1
+    nodes: int = whole(1, 1, 1024)
     """Machines, 1 to 1024. Its ranks are spread over them evenly."""
-    gpus_per_node: int = 0
+    gpus_per_node: int = whole(0, 0, 64)
     """GPUs of each machine that the seat has to itself, 0 to 64; 0: it trains on the CPU."""
-    ranks: int = 1
+    ranks: int = whole(1, 1, 8192)
     """Processes that train, 1 to 8192, a multiple of `nodes`. With GPUs one per GPU: nodes * gpus_per_node."""
-    strategy: str = "ddp"
+    strategy: str = choice("ddp", STRATEGIES)
     """ddp: a whole model on every rank. fsdp2, deepspeed (ZeRO stage 3): sharded over the ranks, on GPUs only."""
-    vllm: str = "off"
+    vllm: str = choice("off", GENERATORS)
     """off: transformers generates. colocate: vLLM beside the trainer on the same GPUs, asleep while it learns.
     server: a running `trl vllm-serve` at `vllm_server`."""
-    tensor_parallel: int = 1
+    tensor_parallel: int = whole(1, 1, 64)
     """Ranks that share one copy of the model in colocated vLLM, 1 to 64; divides the ranks of a node. A server has its
     own."""
-    vllm_memory: float = 0.3
+    vllm_memory: float = real(0.3, 0.01, 1.0)
     """Share of a GPU's memory that colocated vLLM may take, above 0 to 1."""
-    vllm_server: str = ""
+    vllm_server: str = text("")
     """HOST:PORT of this seat's own server; for vllm: server."""
-    vllm_group_port: int = 51216
+    vllm_group_port: int = whole(51216, 1, 65535)
     """Port over which weights go to the server, 1 to 65535; another one for each seat."""
-    memory_gb: float = 0.0
+    memory_gb: float = real(0.0, 0.0, 65_536.0)
     """GiB of main memory that each rank is promised by the cluster, 0 to 65536; 0: none in particular."""
 
     def __post_init__(self) -> None:
-        _whole("nodes", self.nodes, 1, 1024)
-        _whole("gpus_per_node", self.gpus_per_node, 0, 64)
-        _whole("ranks", self.ranks, 1, 8192)
-        _whole("tensor_parallel", self.tensor_parallel, 1, 64)
-        _whole("vllm_group_port", self.vllm_group_port, 1, 65535)
-        _number("vllm_memory", self.vllm_memory, 0.01, 1.0)
-        _number("memory_gb", self.memory_gb, 0.0, 65_536.0)
-        _one_of("strategy", self.strategy, STRATEGIES)
-        _one_of("vllm", self.vllm, GENERATORS)
+        Section.__post_init__(self)
         self._check_ranks()
         self._check_generator()
 
@@ -83,7 +76,7 @@ class SeatPlacement:
             )
         if self.vllm == "server" and not self.gpus_per_node:
             raise ConfigurationError("gpus_per_node must be at least 1 for vllm: server (weights go by NCCL), got 0")
-        if not isinstance(self.vllm_server, str) or (self.vllm == "server") != bool(self.vllm_server):
+        if (self.vllm == "server") != bool(self.vllm_server):
             raise ConfigurationError(
                 f"vllm_server must be HOST:PORT for vllm: server and empty otherwise, got {self.vllm_server!r} "
                 f"for vllm: {self.vllm}"
@@ -121,21 +114,6 @@ class Placement:
         """`seat`: coder, tester, or player: the one model of self-play lives where the coder would."""
         found: SeatPlacement = getattr(self, "coder" if seat == "player" else seat)
         return found
-
-
-def _whole(name: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ConfigurationError(f"{name} must be a whole number in [{low}, {high}], got {value!r}")
-
-
-def _number(name: str, value: object, low: float, high: float) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
-        raise ConfigurationError(f"{name} must be a number in [{low}, {high}], got {value!r}")
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ConfigurationError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
 
 def trainer_arguments(placed: SeatPlacement) -> dict[str, Any]:

@@ -16,18 +16,19 @@ from typing import Any
 from codea1_env.book_policies import BookConfig
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards import RewardConfig
+from codea1_env.training.algorithm import Algorithm
+from codea1_env.training.grpo_section import GrpoPreset
 from codea1_env.training.model_sections import LoraPreset, ModelPreset, PretrainedModel, WarmStartPreset
 from codea1_env.training.options import Options
 from codea1_env.training.placement import SEATS, Placement
 from codea1_env.training.run_sections import (
     EvaluationPreset,
-    LearningPreset,
     MemoryPreset,
     ProblemFiles,
     ProblemsPreset,
     RoundPreset,
 )
-from codea1_env.training.sections import changed, check_trackers
+from codea1_env.training.sections import Section, changed, check_trackers, text, whole
 from codea1_env.yaml_files import read_yaml
 
 __all__ = [
@@ -35,7 +36,7 @@ __all__ = [
     "PRESETS",
     "SMOKE",
     "EvaluationPreset",
-    "LearningPreset",
+    "GrpoPreset",
     "LoraPreset",
     "MemoryPreset",
     "ModelPreset",
@@ -50,26 +51,54 @@ __all__ = [
     "preset_names",
 ]
 
+MOVED = {
+    "options": {
+        "baseline": "algorithm.advantage (group is grpo now)",
+        "baseline_rate": "algorithm.rate",
+        "scale": "algorithm.scale",
+        "zero_variance": "algorithm.zero_variance",
+        "credit": "algorithm.credit",
+    },
+    "learning": {
+        "coder_rate": "grpo.coder.learning_rate",
+        "tester_rate": "grpo.tester.learning_rate",
+        "warm_up_steps": "grpo.warmup_steps",
+        "final_rate_share": "grpo.lr_scheduler_kwargs.min_lr_rate",
+        "weight_decay": "grpo.weight_decay",
+        "gradient_clip": "grpo.max_grad_norm",
+        "kl_weight": "grpo.beta",
+        "clip_low": "grpo.epsilon",
+        "clip_high": "grpo.epsilon_high",
+        "dual_clip": "grpo.delta",
+        "temperature": "grpo.temperature",
+        "mask_truncated": "grpo.mask_truncated_completions",
+    },
+    "round": {
+        "program_tokens": "grpo.coder.max_completion_length",
+        "suite_tokens": "grpo.tester.max_completion_length",
+    },
+}
+"""Keys of configurations of before, by section, and where they went."""
 CONFIGS = Path(__file__).parent / "configs"
 KINDS = {"problems": (ProblemsPreset, ProblemFiles), "model": (ModelPreset, PretrainedModel)}
 """Sections that may be of one kind or another."""
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(Section):
     """Everything that decides a run beside its seed."""
 
-    name: str = "mini"
-    rounds: int = 100
+    name: str = text("mini", low=1)
+    rounds: int = whole(100, 1, 1_000_000)
     """Rounds of the duel. Paper: 111 (of 256 questions)."""
-    save_rounds: int = 50
+    save_rounds: int = whole(50, 1, 1_000_000)
     """Rounds between checkpoints."""
-    patience_s: int = 7200
+    patience_s: int = whole(7200, 1, 1_000_000)
     """Seconds, longer than a round, that a seat waits for the other one under the engine ray before the run ends: the
     other one hangs."""
-    keep_checkpoints: int = 3
+    keep_checkpoints: int = whole(3, 1, 1_000_000)
     """Checkpoints kept of each seat: of the last rounds that are complete for all seats."""
-    keep_duels: int = 1
+    keep_duels: int = whole(1, 0, 4096)
     """Questions a round whose games are kept in the run's directory, for `codea1 view`; 0: none. Runs of two seats."""
     report_to: tuple[str, ...] = ("tensorboard",)
     """What gets the metrics beside metrics.jsonl: any of tensorboard, wandb, trackio, as for TRL (docs/metrics.md)."""
@@ -81,7 +110,10 @@ class Preset:
     """Rewards of both seats. Paper: alpha 0.5, K 8, 8 replays."""
     book: BookConfig = field(default_factory=BookConfig)
     """What the Mistake Book keeps and replays. Released code: the defaults."""
-    learning: LearningPreset = field(default_factory=LearningPreset)
+    grpo: GrpoPreset = field(default_factory=GrpoPreset)
+    """Arguments of both seats' trainers, under TRL's names."""
+    algorithm: Algorithm = field(default_factory=Algorithm)
+    """What becomes of rewards."""
     evaluation: EvaluationPreset = field(default_factory=EvaluationPreset)
     model: Any = field(default_factory=ModelPreset)
     """A `ModelPreset`, built from nothing, or a `PretrainedModel`."""
@@ -95,18 +127,7 @@ class Preset:
     """What the paper does not do, or does one way."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ConfigurationError(f"name must be a non-empty string, got {self.name!r}")
-        for name in ("rounds", "save_rounds", "patience_s", "keep_checkpoints"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1_000_000:
-                raise ConfigurationError(f"{name} must be a whole number in [1, 1000000], got {value!r}")
-        if (
-            not isinstance(self.keep_duels, int)
-            or isinstance(self.keep_duels, bool)
-            or not 0 <= self.keep_duels <= 4096
-        ):
-            raise ConfigurationError(f"keep_duels must be a whole number in [0, 4096], got {self.keep_duels!r}")
+        Section.__post_init__(self)
         check_trackers(self.report_to, "report_to")
         for name, kinds in KINDS.items():
             if not isinstance(getattr(self, name), kinds):
@@ -121,33 +142,17 @@ class Preset:
         for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
             if rows % shape.updates:
                 raise ConfigurationError(f"updates must divide {rows} (rows a round), got {shape.updates}")
-        self._check_chunks()
         self._check_ranks()
         self._check_problems()
         for seat, prompt, answer in (
-            ("coder", shape.coder_prompt_tokens, shape.program_tokens),
-            ("tester", shape.tester_prompt_tokens, shape.suite_tokens),
+            ("coder", shape.coder_prompt_tokens, self.grpo.tokens("coder")),
+            ("tester", shape.tester_prompt_tokens, self.grpo.tokens("tester")),
         ):
             if prompt + answer > self.model.context:
                 raise ConfigurationError(
                     f"model.context must hold the {seat}'s prompt and response, {prompt} + {answer} tokens, "
                     f"got {self.model.context}"
                 )
-
-    def _check_chunks(self) -> None:
-        shape = self.round
-        if shape.questions % shape.chunks:
-            raise ConfigurationError(f"chunks must divide questions ({shape.questions}), got {shape.chunks}")
-        if shape.chunks > 1 and (self.options.opponents != "latest" or self.options.tester_book):
-            raise ConfigurationError(
-                f"chunks must be 1 with past opponents or a tester's book, which are scored first, got {shape.chunks}"
-            )
-        programs = shape.questions * shape.programs // shape.chunks
-        if programs % self.placement.tester.ranks:
-            raise ConfigurationError(
-                f"placement.tester.ranks must divide the {programs} programs of a chunk, "
-                f"got {self.placement.tester.ranks}"
-            )
 
     def _check_ranks(self) -> None:
         """Every rank samples and learns from an equal share of the rows."""
@@ -191,7 +196,8 @@ class Preset:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as written to a run's config.yaml; `preset_from_dict` gives back an equal preset."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        sections = dataclasses.asdict(self) | {"grpo": self.grpo.values}
+        plain: dict[str, Any] = json.loads(json.dumps(sections))
         return plain
 
 
@@ -212,8 +218,8 @@ SMOKE = Preset(
     save_rounds=1,
     differences=("random models of a few thousand weights: nothing is learnt, everything is run",),
     problems=ProblemsPreset(train=4, held_out=3),
-    round=RoundPreset(questions=2, programs=2, suites=2, program_tokens=24, suite_tokens=24),
-    learning=LearningPreset(warm_up_steps=0),
+    round=RoundPreset(questions=2, programs=2, suites=2),
+    grpo=GrpoPreset().changed({"warmup_steps": 0, "max_completion_length": 24}),
     evaluation=EvaluationPreset(every_rounds=1, problems=2, hidden_rounds=1, samples=2),
     model=ModelPreset(hidden=32, layers=1, heads=1, feed_forward=32),
     warm_start=WarmStartPreset(steps=0, problems=50),
@@ -235,6 +241,7 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
     """
     if not isinstance(overrides, Mapping):
         raise ConfigurationError(f"{where} must be a mapping of fields to values, got {overrides!r}")
+    _refuse_moved(overrides, where)
     changes: dict[str, Any] = {}
     names = {each.name for each in dataclasses.fields(base)}
     for key, value in overrides.items():
@@ -243,6 +250,8 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
         current = getattr(base, key)
         if key in ("differences", "report_to"):
             changes[key] = _lines(value, f"{where}: {key}")
+        elif isinstance(current, GrpoPreset):
+            changes[key] = current.changed(value, f"{where}: {key}")
         elif dataclasses.is_dataclass(current):
             changes[key] = changed(current, value, KINDS.get(key, (type(current),)), f"{where}: {key}")
         else:
@@ -251,6 +260,14 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
         return dataclasses.replace(base, **changes)
     except ConfigurationError as error:
         raise ConfigurationError(f"{where}: {error}") from None
+
+
+def _refuse_moved(overrides: Mapping[str, Any], where: str) -> None:
+    for section, keys in MOVED.items():
+        given = overrides.get(section)
+        for key in given if isinstance(given, Mapping) else ():
+            if key in keys:
+                raise ConfigurationError(f"{where}: {section}.{key} must be given as {keys[key]}, got the old key")
 
 
 def _lines(value: object, where: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ FILES = """\
 What the files of this run are:
 
 config.yaml      everything that decides the run: seed, preset with every value; `data`: hashes of the problems;
-                 `starts`: one entry for each time it was started or resumed, with versions, code and machine
+                 `starts`: one entry for each time it was started or resumed, with versions, code and machine;
+                 code of your own that `preset.algorithm` names is there by its hash, and is not copied
 metrics.jsonl    one record a line: `kind` round (the arena's scores), seat (the trainer's), evaluation (held out)
 book.jsonl       the Mistake Book at the end: per question the tests that programs failed, with how often
 hidden_tests.json
@@ -39,14 +40,15 @@ lock             held while a process writes here
 """
 
 
-def this_start(engine: str, rounds_done: int, started: str) -> dict[str, Any]:
-    """`started`: date and time. A package that is not there is left out."""
+def this_start(engine: str, rounds_done: int, started: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """`started`: date and time. `own`: code of the user's own, by name. A package that is not there is left out."""
     return {
         "started": started,
         "rounds_done": rounds_done,
         "engine": engine,
         "versions": {"python": platform.python_version()} | _versions(),
         "code": code_revision(Path(__file__).parent),
+        **({"own_code": dict(own)} if own else {}),
         "platform": platform.platform(),
     }
 

@@ -93,13 +93,6 @@ class ArenaActor:
     def take_attacks(self, round_index: int) -> tuple[Attack, ...]:
         return self._meeting.take_attacks(round_index)
 
-    def offer_suites(self, round_index: int, suites: Sequence[Sequence[str | None]]) -> None:
-        try:
-            self._meeting.offer_suites(round_index, suites)
-        except Exception as error:
-            self.close(failure("the arena", error))
-            raise
-
     def submit_suites(
         self,
         round_index: int,

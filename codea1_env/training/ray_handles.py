@@ -90,9 +90,6 @@ class MeetingHandle:
         attacks: tuple[Attack, ...] = answer(self.actor.take_attacks.remote(round_index))
         return attacks
 
-    def offer_suites(self, round_index: int, suites: Sequence[Sequence[str | None]]) -> None:
-        answer(self.actor.offer_suites.remote(round_index, suites))
-
     def submit_suites(
         self,
         round_index: int,

@@ -17,7 +17,6 @@ from typing import TypeVar
 from codea1_env.arena import Arena, Match, MatchScore
 from codea1_env.errors import Codea1Error
 from codea1_env.training.duel_sample import DuelSample
-from codea1_env.training.overlap import PartScorer
 from codea1_env.training.presets import RoundPreset
 from codea1_env.training.round_rules import RoundRules
 from codea1_env.training.rounds import (
@@ -25,8 +24,6 @@ from codea1_env.training.rounds import (
     PastPlay,
     Rewards,
     RoundScore,
-    asked,
-    matches_of,
     require_scores,
     score_round,
 )
@@ -63,7 +60,6 @@ class Rendezvous:
         self._patience_s = patience_s
         self._released = released
         self._duels = duels
-        self._scorer = PartScorer(arena)
         self._changed = threading.Condition()
         self._attacks: tuple[int, tuple[Attack, ...]] | None = None
         self._scored: tuple[int, RoundScore] | None = None
@@ -82,13 +78,6 @@ class Rendezvous:
         """Tester: wait for the round's programs."""
         return self._wait(lambda: self._attacks, round_index)
 
-    def offer_suites(self, round_index: int, suites: Sequence[Sequence[str | None]]) -> None:
-        """Tester: bring the suites of the round's next programs, of whole questions; they are scored meanwhile."""
-        attacks = self._wait(lambda: self._attacks, round_index)
-        start = self._scorer.begun * self._shape.programs
-        part = attacks[start : start + len(suites)]
-        self._scorer.begin(matches_of(part, asked(suites), self._shape.programs))
-
     def submit_suites(
         self,
         round_index: int,
@@ -96,10 +85,7 @@ class Rendezvous:
         rules: RoundRules | None = None,
         past: PastPlay | None = None,
     ) -> RoundScore:
-        """Tester: bring the suites, `suites[i]` against program i; score the round and wake the coder.
-
-        Those that were offered come once more, in their places.
-        """
+        """Tester: bring the suites, `suites[i]` against program i; score the round and wake the coder."""
         attacks = self._wait(lambda: self._attacks, round_index)
         start = time.perf_counter()
         shape = self._shape
@@ -115,9 +101,7 @@ class Rendezvous:
             play=partial(self._play, round_index),
         )
         require_scores(round_index, score.coder)
-        exposed = time.perf_counter() - start
-        seconds = {"seconds_scoring": exposed + self._scorer.hidden_s, "seconds_scoring_exposed": exposed}
-        self._on_score(round_index, {**score.metrics, **seconds})
+        self._on_score(round_index, {**score.metrics, "seconds_scoring": time.perf_counter() - start})
         with self._changed:
             self._scored = (round_index, score)
             if self._stop_asked:
@@ -143,10 +127,9 @@ class Rendezvous:
         with self._changed:
             self._cause = self._cause or cause
             self._changed.notify_all()
-        self._scorer.close()
 
     def _play(self, round_index: int, matches: Sequence[Match]) -> list[MatchScore]:
-        scores = self._scorer.play(matches)
+        scores = self.arena.play(matches)
         if self._duels is not None:
             self._duels.keep(round_index, matches, scores, self.arena.config)
         return scores

@@ -16,9 +16,8 @@ from codea1_env.reward_terms import SuiteTerms
 from codea1_env.rewards import RewardConfig
 from codea1_env.scores import MatchScore, SuiteScore
 from codea1_env.tester_rewards import per_test_rewards
-from codea1_env.training.advantages import Span
-from codea1_env.training.learning_rule import RowLabel
 from codea1_env.training.options import Options
+from codea1_env.training.row_labels import RowLabel, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,8 @@ class RoundRules:
     """Of the draws of `selection: random`."""
     hidden_rounds: int = 0
     """Rounds between those whose programs are tried on hidden tests, too, to report it; 0: never."""
+    credit: str = "suite"
+    """`algorithm.credit`: whether rows say what each test earns."""
 
     def select(
         self,
@@ -85,7 +86,7 @@ class RoundRules:
 
         A test whose place is not known counts in the group's mean and lends its advantage to no token.
         """
-        if self.options.credit != "test":
+        if self.credit != "test":
             return label
         config = dataclasses.replace(config, alpha=self.options.alpha(config.alpha, round_index))
         earned = per_test_rewards(suite.duel, config, suite.group, response) or ()

@@ -20,9 +20,9 @@ from codea1_env.problems.problem import Problem
 from codea1_env.responses import read_program
 from codea1_env.rewards import RewardConfig
 from codea1_env.training.hidden_tests import hidden_metrics
-from codea1_env.training.learning_rule import RowLabel
 from codea1_env.training.round_metrics import mean, round_metrics
 from codea1_env.training.round_rules import RoundRules
+from codea1_env.training.row_labels import RowLabel
 
 Rewards = list[float | None]
 """One per row; None: infrastructure failed, there is no score."""
@@ -203,7 +203,7 @@ def _selected(
     chosen = rules.select(round_index, score.problem_id, [code.reward for code in score.codes], rewards, attacked)
     found = []
     for choice in chosen:
-        group = RowLabel(group=str(places[choice]), question=score.problem_id)
+        group = RowLabel(group=str(places[choice]), question=score.problem_id, seat="tester")
         for index, reward in enumerate(rewards[choice]):
             text, label = texts[choice][index], group
             if text is not None:

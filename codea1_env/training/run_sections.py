@@ -69,49 +69,12 @@ class RoundPreset(Section):
     """update_n: programs a question whose suites train the tester, by the spread of their rewards. Paper: 1."""
     updates: int = whole(1, 1, 16)
     """Optimizer steps a round, of each seat. Paper: 2. Must divide both seats' rows of a round."""
-    chunks: int = whole(1, 1, 4096)
-    """Parts that the questions are divided into for the tester, a divisor of `questions`: the sandbox scores one while
-    suites for the next are generated. Another number draws other samples. 1: no overlap. Paper: says nothing."""
-    program_tokens: int = whole(72, 4, 65_536)
-    """Longest program, in tokens. Paper: 4096."""
-    suite_tokens: int = whole(100, 4, 65_536)
-    """Longest suite, in tokens. Paper: 4096."""
     coder_prompt_tokens: int = whole(0, 0, 1 << 20)
     """Longest prompt of the coder, in tokens; questions with a longer one are left out, and counted. 0: no limit.
     Paper: 4096."""
     tester_prompt_tokens: int = whole(0, 0, 1 << 20)
     """Longest prompt of the tester (question and program), in tokens; a program with a longer one is not attacked: no
     seat is paid for it, and it is counted. 0: no limit. Paper: 8192."""
-
-
-@dataclass(frozen=True, slots=True)
-class LearningPreset(Section):
-    """GRPO's optimizer, the same for both seats but for the rates."""
-
-    coder_rate: float = real(5e-4, 0.0, 1.0)
-    """Learning rate of the coder. Paper: 1e-6, for models four thousand times larger."""
-    tester_rate: float = real(5e-4, 0.0, 1.0)
-    """Learning rate of the tester. Paper: 1e-6."""
-    warm_up_steps: int = whole(10, 0, 100_000)
-    """Optimizer steps over which the rates rise from 0. Paper: 10."""
-    final_rate_share: float = real(1.0, 0.0, 1.0)
-    """Where the cosine schedule ends, as a share of the peak rate; 1 keeps it constant. Paper: 0."""
-    weight_decay: float = real(0.1, 0.0, 1.0)
-    """AdamW's. Paper: 0.1."""
-    gradient_clip: float = real(1.0, 1e-6, 1e6)
-    """Largest gradient norm. Paper: 1.0."""
-    kl_weight: float = real(0.001, 0.0, 10.0)
-    """beta: weight of the k3 estimate of the divergence from the base model. Paper: 0.001."""
-    clip_low: float = real(0.2, 0.0, 1.0)
-    """epsilon: the ratio is clipped below 1 - epsilon. Paper: 0.2."""
-    clip_high: float = real(0.28, 0.0, 10.0)
-    """epsilon_high: the ratio is clipped above 1 + epsilon_high. Paper: 0.28."""
-    dual_clip: float = real(10.0, 1.0, 1e6)
-    """delta: largest ratio where the advantage is negative. Paper: 10."""
-    temperature: float = real(1.0, 0.01, 10.0)
-    """Sampling temperature of both seats in training. Paper: 1.0."""
-    mask_truncated: bool = switch(False)
-    """Leave responses that hit their length limit out of the loss. They are scored and counted either way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from codea1_env.training.callbacks import SeatRun
 from codea1_env.training.checkpoints import delete, latest_common, rounds_of, write_whole
 from codea1_env.training.duel_sample import FOLDER, DuelSample
 from codea1_env.training.hidden_tests import HIDDEN, HiddenRecord
+from codea1_env.training.own_code import digests
 from codea1_env.training.provenance import FILES, problems_hash, this_start
 from codea1_env.training.run_lock import RunLock
 from codea1_env.training.trackers import Trackers
@@ -145,7 +146,8 @@ class Run:
         """Write who starts or resumes the run, and with what."""
         file = self.directory / CONFIG_FILE
         before = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}) if file.exists() else {}
-        start = this_start(self.engine, self.rounds_done, datetime.now(UTC).isoformat(timespec="seconds"))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        start = this_start(self.engine, self.rounds_done, now, digests(self.preset.algorithm))
         self._configuration = {"seed": self.seed, "engine": self.engine, "preset": self.preset.to_dict()}
         if self._tester:
             self._configuration["tester"] = str(self._tester)

@@ -1,4 +1,4 @@
-"""The two seats of the duel, each a stock `trl.GRPOTrainer`.
+"""The two seats of the duel, each a `trl.GRPOTrainer` of its own (`seat_trainer.py`).
 
 The coder has a plain reward function that hands its programs over and waits for their rewards. The tester has a rollout
 function that takes the programs, samples suites and returns the selected ones. Neither knows the other.
@@ -10,23 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
+from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.problems.problem import Problem
 from codea1_env.prompts import Messages
+from codea1_env.training.algorithm import is_own
 from codea1_env.training.batches import SeatRows, seat_rows
 from codea1_env.training.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
 from codea1_env.training.chat import Chat, chat_of, tokens_of
-from codea1_env.training.learning_rule import RowLabel
 from codea1_env.training.lora import adapter_config, merged
 from codea1_env.training.past import PastOpponents
 from codea1_env.training.placement import trainer_arguments
 from codea1_env.training.ranks import from_first, gathered, own_share
 from codea1_env.training.rendezvous import Rendezvous
 from codea1_env.training.round_rules import RoundRules
-from codea1_env.training.rounds import Attack, Rewards, SelectedSuite, attacks_of
+from codea1_env.training.rounds import Attack, Rewards, RoundScore, SelectedSuite
+from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.seat_trainer import open_trainer
 
 with extra("train", "training needs"):
@@ -57,54 +58,77 @@ def coder_trainer(run: SeatRun, hooks: SeatHooks, score: Score, asked: Sequence[
         clock.resume()
         return rewards
 
-    rows_a_round = seat_rows(run.preset, "coder")
-    arguments = grpo_arguments(
-        run, rows_a_round, rate=run.preset.learning.coder_rate, tokens=run.preset.round.program_tokens
-    )
+    arguments = grpo_arguments(run, "coder", seat_rows(run.preset, "coder"))
     parts = trainer_parts(run, arguments, rows, duel, rollout=None)
     return open_trainer(run, "coder", program_label, SeatCallback(run, hooks, clock), **parts)
 
 
-def tester_trainer(run: SeatRun, hooks: SeatHooks, rendezvous: Rendezvous) -> Any:
-    """The tester's trainer: it attacks what the rendezvous brings, and trains on the selected suites."""
-    clock, chat = RoundClock(), chat_of(run.preset)
-    rules = RoundRules(run.preset.options, run.seed, run.preset.evaluation.hidden_rounds)
+class TesterTurn:
+    """The tester's side of one round, on every rank: what a recipe calls, in this order."""
+
+    def __init__(self, run: SeatRun, trainer: Any, clock: RoundClock, past: PastOpponents) -> None:
+        self.round_index = trainer.state.global_step // run.preset.round.updates
+        """From 0."""
+        self.suites: list[list[SampledSuite]] = []
+        """Against each program, those of the past at the end, with the tokens that are learnt from."""
+        self._run, self._trainer, self._clock, self._past = run, trainer, clock, past
+        self._old: tuple[Attack, ...] = ()
+
+    def programs(self, meeting: Rendezvous) -> tuple[Attack, ...]:
+        """The round's programs, once the coder has written them, N a question."""
+        attacks = from_first(lambda: meeting.take_attacks(self.round_index))
+        self._clock.start()  # the wait for the coder is not ours
+        return attacks
+
+    def sample(self, attacks: Sequence[Attack]) -> list[list[str | None]]:
+        """M suites against each program, as text, and as many against the past's."""
+        shape = self._run.preset.round
+        self._old = self._past.attacks(self.round_index, [attack.problem for attack in attacks[:: shape.programs]])
+        share, chat = own_share((*attacks, *self._old)), chat_of(self._run.preset)
+        self.suites = gathered(sample_suites(self._trainer, share, shape.suites, chat, shape.tester_prompt_tokens))
+        return texts_of(self.suites)
+
+    def score(
+        self, meeting: Rendezvous, attacks: Sequence[Attack], suites: Sequence[Sequence[str | None]]
+    ) -> RoundScore:
+        """What both seats earn; the coder is told, too. The tester learns from `RoundScore.tester`."""
+        played = self._past.play(self.round_index, attacks, self._old, suites[len(attacks) :])
+        self._clock.hand_over()
+        own, rules = suites[: len(attacks)], rules_of(self._run)
+        score = from_first(lambda: meeting.submit_suites(self.round_index, own, rules, played))
+        self._past.learn(self.round_index, score)
+        self._clock.resume()
+        return score
+
+
+def tester_trainer(run: SeatRun, hooks: SeatHooks, play: Callable[[TesterTurn], RoundScore]) -> Any:
+    """The tester's trainer. `play`: a round of it, from the coder's programs to the score."""
+    clock, shape = RoundClock(), run.preset.round
     past = PastOpponents(run, coder=run.output.parent / "coder", tester=run.output)
-    shape = run.preset.round
 
     def attack(prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
-        round_index = trainer.state.global_step // shape.updates
-        attacks = from_first(lambda: rendezvous.take_attacks(round_index))
-        clock.start()  # the wait for the coder is not ours
-        old = past.attacks(round_index, [attack.problem for attack in attacks[:: shape.programs]])
-        size = len(attacks) // shape.chunks
-        parts = [attacks[start : start + size] for start in range(0, len(attacks), size)]
-        parts[-1] += old  # none where there are several parts
-        sampled: list[list[SampledSuite]] = []
-        for part in parts:
-            if sampled:  # scored while the next ones are generated
-                from_first(partial(rendezvous.offer_suites, round_index, texts_of(sampled[-size:])))
-            own = sample_suites(trainer, own_share(part), shape.suites, chat, shape.tester_prompt_tokens)
-            sampled += gathered(own)
-        texts = texts_of(sampled)
-        played = past.play(round_index, attacks, old, texts[len(attacks) :])
-        clock.hand_over()
-        score = from_first(lambda: rendezvous.submit_suites(round_index, texts[: len(attacks)], rules, played))
-        past.learn(round_index, score)
-        clock.resume()
-        batch = selected_rows(own_share(score.tester), sampled)
+        turn = TesterTurn(run, trainer, clock, past)
+        score = play(turn)
+        batch = selected_rows(own_share(score.tester), turn.suites)
         assert len(batch["prompt_ids"]) == len(prompts), "the placeholder data set has one row per selected suite"
         return batch
 
-    def arena_reward(completions: Any, arena_reward: Rewards, **_: Any) -> Rewards:
-        return arena_reward
-
-    rows = seat_rows(run.preset, "tester")
-    arguments = grpo_arguments(run, rows, rate=run.preset.learning.tester_rate, tokens=shape.suite_tokens)
+    arguments = grpo_arguments(run, "tester", seat_rows(run.preset, "tester"))
     # The true prompts are only known in the round: these rows say how many there will be.
     placeholders = {"prompt": ["(a program of this round)"] * (shape.questions * shape.attacked * run.preset.rounds)}
     parts = trainer_parts(run, arguments, placeholders, arena_reward, rollout=attack)
     return open_trainer(run, "tester", suite_label, SeatCallback(run, hooks, clock), keep=past.save, **parts)
+
+
+def arena_reward(completions: Any, arena_reward: Rewards, **_: Any) -> Rewards:
+    """TRL's reward function where rows bring their rewards along."""
+    return arena_reward
+
+
+def rules_of(run: SeatRun) -> RoundRules:
+    """What decides in a run's rounds beside the rewards."""
+    preset = run.preset
+    return RoundRules(preset.options, run.seed, preset.evaluation.hidden_rounds, preset.algorithm.credit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,22 +220,13 @@ def selected_rows(selected: Sequence[SelectedSuite], sampled: Sequence[Sequence[
 
 def program_label(row: Mapping[str, Any]) -> RowLabel:
     """The programs of a question are a group; no question comes twice in a round."""
-    return RowLabel(group=row["problem_id"], question=row["problem_id"])
+    return RowLabel(group=row["problem_id"], question=row["problem_id"], seat="coder")
 
 
 def suite_label(row: Mapping[str, Any]) -> RowLabel:
     """What the arena said of a suite."""
     label: RowLabel = row["label"]
     return label
-
-
-def rendezvous_score(rendezvous: Rendezvous) -> Score:
-    """The coder's reward in the duel: what the tester's suites and the Mistake Book say."""
-
-    def score(round_index: int, problems: Sequence[Problem], responses: Sequence[str]) -> Rewards:
-        return rendezvous.submit_codes(round_index, attacks_of(problems, responses))
-
-    return score
 
 
 def train(trainer: Any, run: SeatRun) -> None:
@@ -225,9 +240,12 @@ def train(trainer: Any, run: SeatRun) -> None:
         trainer.save_model(str(final))  # with its tokenizer, and by rank 0 where there are several
 
 
-def grpo_arguments(run: SeatRun, rows: SeatRows, *, rate: float, tokens: int) -> Any:
-    """TRL's configuration: the paper's GRPO, with the preset's numbers."""
-    preset, learning, memory = run.preset, run.preset.learning, run.preset.memory
+def grpo_arguments(run: SeatRun, seat: str, rows: SeatRows) -> Any:
+    """TRL's configuration: the section `grpo`, and what the run decides. Raises ConfigurationError.
+
+    `seat`: coder, tester or player.
+    """
+    preset, memory = run.preset, run.preset.memory
     placed = preset.placement.of(run.output.name)
     told = trainer_arguments(placed)
     told["bf16"] |= memory.bfloat16
@@ -236,48 +254,39 @@ def grpo_arguments(run: SeatRun, rows: SeatRows, *, rate: float, tokens: int) ->
     told["gradient_checkpointing"] |= memory.gradient_checkpointing and placed.strategy != "fsdp2"  # it has its own
     # Frozen under adapters, weights may be rounded; trained ones may not: steps of 1e-6 would be lost.
     dtype = "bfloat16" if told["bf16"] and preset.lora.rank else "float32"
-    return GRPOConfig(
-        output_dir=str(run.output),
-        seed=run.seed,
-        max_steps=preset.rounds * preset.round.updates,
-        per_device_train_batch_size=rows.per_device,
-        gradient_accumulation_steps=rows.accumulation,
-        steps_per_generation=rows.updates * rows.accumulation,
-        num_generations=rows.group,
-        max_completion_length=tokens,
-        mask_truncated_completions=learning.mask_truncated,
-        shuffle_dataset=False,  # the schedule of questions is drawn beforehand, so that a resumed run follows it
-        temperature=learning.temperature,
-        top_p=1.0,
-        top_k=0,
-        learning_rate=rate,
-        lr_scheduler_type="cosine_with_min_lr",
-        lr_scheduler_kwargs={"min_lr_rate": learning.final_rate_share},
-        warmup_steps=learning.warm_up_steps,
-        weight_decay=learning.weight_decay,
-        max_grad_norm=learning.gradient_clip,
-        beta=learning.kl_weight,
-        use_bias_correction_kl=False,
-        loss_type="dapo",
-        epsilon=learning.clip_low,
-        epsilon_high=learning.clip_high,
-        delta=learning.dual_clip,
-        scale_rewards=preset.options.scale,
-        model_init_kwargs={"dtype": dtype, "attn_implementation": "sdpa"},
-        **told,
-        logging_steps=preset.round.updates,
-        save_strategy="steps",
-        save_steps=preset.save_rounds * preset.round.updates,
-        save_total_limit=None,  # the run deletes old ones itself: the Trainer knows nothing of the other seat's
-        report_to=[],
-        disable_tqdm=True,
-    )
+    told |= {
+        "output_dir": str(run.output),
+        "seed": run.seed,
+        "max_steps": preset.rounds * preset.round.updates,
+        "per_device_train_batch_size": rows.per_device,
+        "gradient_accumulation_steps": rows.accumulation,
+        "steps_per_generation": rows.updates * rows.accumulation,
+        "num_generations": rows.group,
+        "shuffle_dataset": False,  # the schedule of questions is drawn beforehand, so that a resumed run follows it
+        "model_init_kwargs": {"dtype": dtype, "attn_implementation": "sdpa"},
+        "logging_steps": preset.round.updates,
+        "save_strategy": "steps",
+        "save_steps": preset.save_rounds * preset.round.updates,
+        "save_total_limit": None,  # the run deletes old ones itself: the Trainer knows nothing of the other seat's
+        "report_to": [],
+        "disable_tqdm": True,
+    }
+    if not is_own(preset.algorithm.loss_type):
+        told["loss_type"] = preset.algorithm.loss_type
+    given = preset.grpo.of(seat)
+    both = sorted(given.keys() & told.keys())
+    if both:
+        raise ConfigurationError(f"grpo: {both[0]} must be left to the run, which sets it, got {given[both[0]]!r}")
+    try:
+        return GRPOConfig(**given, **told)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"grpo must be what TRL takes for the {seat}, got: {error}") from error
 
 
 def trainer_parts(
     run: SeatRun, arguments: Any, rows: dict[str, list[Any]], reward: Any, *, rollout: Any
 ) -> dict[str, Any]:
-    """Arguments of a trainer, stock or ours."""
+    """Arguments of GRPOTrainer."""
     return {
         "model": str(run.base),
         "args": arguments,

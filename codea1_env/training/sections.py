@@ -29,28 +29,35 @@ def switch(default: bool) -> Any:
     return field(default=default, metadata={"kind": bool})
 
 
-def text(default: str | None = None) -> Any:
-    """A field that is text; without a default it must be given, and not empty."""
+def text(default: str | None = None, low: int = 0) -> Any:
+    """A field that is text of at least `low` characters; without a default it must be given, and not empty."""
     if default is None:
         return field(metadata={"kind": str, "low": 1})
-    return field(default=default, metadata={"kind": str, "low": 0})
+    return field(default=default, metadata={"kind": str, "low": low})
+
+
+def choice(default: str, choices: Sequence[str]) -> Any:
+    """A field that is one of some texts."""
+    return field(default=default, metadata={"kind": str, "choices": tuple(choices)})
 
 
 class Section:
-    """Checks every field of a subclass against the kind and range in its metadata."""
+    """Checks every field of a subclass against the kind and range in its metadata, where it has any."""
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
         for each in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, each.name)
-            must = _requirement(value, **each.metadata)
+            must = requirement(value, **each.metadata) if each.metadata else ""
             if must:
                 raise ConfigurationError(f"{each.name} must be {must}, got {value!r}")
 
 
-def _requirement(value: object, kind: type, low: float = 0, high: float = 0) -> str:
+def requirement(value: object, kind: type, low: float = 0, high: float = 0, choices: Sequence[str] = ()) -> str:
     """What the value should have been; empty where it is."""
+    if choices:
+        return "" if value in choices else f"one of {', '.join(choices)}"
     if kind is bool:
         return "" if isinstance(value, bool) else "true or false"
     if kind is str:

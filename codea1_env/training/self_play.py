@@ -25,17 +25,18 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.batches import SeatRows, seat_rows
 from codea1_env.training.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
 from codea1_env.training.chat import chat_of
-from codea1_env.training.learning_rule import RowLabel
 from codea1_env.training.past import PastOpponents
 from codea1_env.training.presets import Preset
 from codea1_env.training.ranks import from_first, gathered, own_share
-from codea1_env.training.round_rules import RoundRules
-from codea1_env.training.rounds import Attack, PastPlay, Rewards, RoundScore, attacks_of, require_scores, score_round
+from codea1_env.training.rounds import Attack, PastPlay, RoundScore, attacks_of, require_scores, score_round
+from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.seat_trainer import open_trainer
 from codea1_env.training.seats import (
     SampledSuite,
+    arena_reward,
     grpo_arguments,
     logprobs_of,
+    rules_of,
     sample_suites,
     sample_texts,
     suite_label,
@@ -70,7 +71,7 @@ class _SelfPlay:
     ) -> None:
         """As `self_play_trainer`."""
         self._run, self._arena, self._log, self._asked = run, arena, log, asked
-        self._rules = RoundRules(run.preset.options, run.seed, run.preset.evaluation.hidden_rounds)
+        self._rules = rules_of(run)
         self._chat = chat_of(run.preset)
         self.clock = RoundClock()
         self.past = PastOpponents(run, coder=run.output, tester=run.output)
@@ -137,23 +138,12 @@ def self_play_trainer(
     `arena`: the arena or a handle of it. `log`: takes a round's metrics. `asked`: the problems of all rounds in order,
     `questions` a round.
     """
-    shape = run.preset.round
-    arguments = grpo_arguments(
-        run,
-        _divided_rows(run.preset),
-        rate=run.preset.learning.coder_rate,
-        tokens=max(shape.program_tokens, shape.suite_tokens),
-    )
+    arguments = grpo_arguments(run, PLAYER, _divided_rows(run.preset))
     play = _SelfPlay(run, arena, log, asked)
     placeholders = {"prompt": ["(a question of this round)"] * run.preset.rounds}
     parts = trainer_parts(run, arguments, placeholders, arena_reward, rollout=play.batch)
     callback = SeatCallback(run, hooks, play.clock)
-    return open_trainer(run, PLAYER, suite_label, callback, own_groups=True, keep=play.past.save, **parts)
-
-
-def arena_reward(completions: Any, arena_reward: Rewards, **_: Any) -> Rewards:
-    """TRL's reward function: the rows bring theirs along."""
-    return arena_reward
+    return open_trainer(run, PLAYER, suite_label, callback, keep=play.past.save, **parts)
 
 
 def _divided_rows(preset: Preset) -> SeatRows:
@@ -193,8 +183,8 @@ def _rows(
     rewards = iter(score.coder)
     rows = []
     for problem, group in zip(problems, programs, strict=True):
-        name = f"coder {problem.problem_id}"  # other than the suites' groups and questions
-        rows += [_Row(program, next(rewards), RowLabel(name, name), learns["coder"]) for program in group]
+        label = RowLabel(f"coder {problem.problem_id}", problem.problem_id, "coder")  # no group of suites has this name
+        rows += [_Row(program, next(rewards), label, learns["coder"]) for program in group]
     rows += [_Row(suites[row.attack][row.suite], row.reward, row.label, learns["tester"]) for row in score.tester]
     return rows
 

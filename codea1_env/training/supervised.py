@@ -28,6 +28,10 @@ with extra("train", "training needs"):
 
 SUITES = "suites.jsonl"
 """What the tester learns from, in the seat's directory; one suite a line, the empty ones left out."""
+SHARED = (
+    "learning_rate", "lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps", "weight_decay", "max_grad_norm",
+)  # fmt: skip
+"""What the section `grpo` says of any optimizer."""
 IGNORED = -100
 """The label of a token that is not learnt."""
 
@@ -103,7 +107,7 @@ def _line(suite: WrittenSuite) -> str:
 
 def _arguments(run: SeatRun) -> Any:
     """TRL's configuration: what the tester of the duel has, as far as supervised learning has it too."""
-    preset, learning, shape = run.preset, run.preset.learning, run.preset.round
+    preset, shape = run.preset, run.preset.round
     return SFTConfig(
         output_dir=str(run.output),
         seed=run.seed,
@@ -112,12 +116,7 @@ def _arguments(run: SeatRun) -> Any:
         gradient_accumulation_steps=1,
         train_sampling_strategy="sequential",  # the schedule of questions is in random order already
         max_length=None,
-        learning_rate=learning.tester_rate,
-        lr_scheduler_type="cosine_with_min_lr",
-        lr_scheduler_kwargs={"min_lr_rate": learning.final_rate_share},
-        warmup_steps=learning.warm_up_steps,
-        weight_decay=learning.weight_decay,
-        max_grad_norm=learning.gradient_clip,
+        **{name: value for name, value in preset.grpo.of("tester").items() if name in SHARED},
         model_init_kwargs={"dtype": "float32", "attn_implementation": "sdpa"},
         use_cpu=True,
         bf16=False,

@@ -56,7 +56,7 @@ def write_suites(run: SeatRun, arena: Arena, tester: Path, problems: Sequence[Pr
     SandboxError where something could not be validated.
     """
     preset, shape = run.preset, run.preset.round
-    coder, attacker = _Writer(run.base, shape.program_tokens, preset), _Writer(tester, shape.suite_tokens, preset)
+    coder, attacker = _Writer(run.base, "coder", preset), _Writer(tester, "tester", preset)
     written: list[WrittenSuite] = []
     for chunk, start in enumerate(range(0, len(problems), shape.questions)):
         asked, seed = problems[start : start + shape.questions], run.seed * MAX_CHUNKS + chunk
@@ -110,11 +110,11 @@ def with_written_tests(problems: Sequence[Problem], written: Sequence[WrittenSui
 class _Writer:
     """A loaded model that is sampled from with one seed after another."""
 
-    def __init__(self, directory: Path, tokens: int, preset: Preset) -> None:
+    def __init__(self, directory: Path, seat: str, preset: Preset) -> None:
         self._model: Any = AutoModelForCausalLM.from_pretrained(directory)
         self._tokenizer: Any = AutoTokenizer.from_pretrained(directory)
-        self._tokens = tokens
-        self._temperature = preset.learning.temperature
+        self._tokens = preset.grpo.tokens(seat)
+        self._temperature = preset.grpo.of(seat)["temperature"]
         self._chat = chat_of(preset)
 
     def sampler(self, seed: int) -> Sampler:

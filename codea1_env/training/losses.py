@@ -1,0 +1,68 @@
+"""A loss of one's own, in the place of TRL's: `algorithm: {loss_type: "module:Name"}`, for both seats.
+
+    def reinforce(batch: LossBatch):
+        return -(batch.advantages * batch.logps * batch.mask).sum() / batch.tokens
+
+`Name` is a function of a `LossBatch`, or a class whose object is one. TRL's `loss_type` names need nothing of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.training.algorithm import Algorithm, is_own
+from codea1_env.training.own_code import load
+
+try:
+    from torch import Tensor
+except ImportError as error:  # pragma: no cover - depends on the installation
+    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
+
+
+@dataclass(frozen=True, slots=True)
+class LossBatch:
+    """The rows of one forward and backward pass of one rank. Shapes: (rows, tokens), tokens of responses only."""
+
+    logps: Tensor
+    """Log-probabilities of the sampled tokens under the model as it is, with their gradient."""
+    old_logps: Tensor
+    """The same before the round's first step, without gradient."""
+    ref_logps: Tensor | None
+    """Under the base model; None where `grpo.beta` is 0, and then no base model is held."""
+    advantages: Tensor
+    """(rows, 1); (rows, tokens) under `credit: test`."""
+    mask: Tensor
+    """1 where a token counts: 0 for padding and for rows that are left out."""
+    sampling_ratio: Tensor | None
+    """Old probability over the one that vLLM sampled with, clipped as TRL does; None where `generate` sampled."""
+    tokens: Tensor
+    """Divide a sum over tokens by it for the mean over all tokens of the optimizer step, on all ranks and passes."""
+    arguments: Any
+    """The GRPOConfig: `beta`, `epsilon`, `epsilon_high`, ..., for a loss that looks at them."""
+
+    @property
+    def kl(self) -> Tensor:
+        """Estimate (k3) of the divergence from the base model, token by token; 0 where `grpo.beta` is 0."""
+        if self.ref_logps is None:
+            return self.logps.new_zeros(self.logps.shape)
+        gap = self.ref_logps - self.logps
+        return gap.exp() - gap - 1
+
+
+Loss = Callable[[LossBatch], Tensor]
+"""To a scalar with a gradient. Where gradients are accumulated, the mean over the passes is what is learnt."""
+
+
+def own_loss(algorithm: Algorithm) -> Loss | None:
+    """The loss of one's own that the configuration names; None where it is TRL's. Raises ConfigurationError."""
+    name = algorithm.loss_type
+    if not is_own(name):
+        return None
+    found = load(name, algorithm.path)
+    loss: Loss = found() if isinstance(found, type) else found
+    if not callable(loss):
+        raise ConfigurationError(f"algorithm.loss_type must name a function or a class of callables, got {name}")
+    return loss

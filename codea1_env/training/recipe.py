@@ -76,7 +76,8 @@ class Recipe:
             interrupted = self.engine.train(seats)
         self.engine.save_book()
         if interrupted:
-            print(f"stopped; what was trained is saved. To go on: --resume {self.directory}")
+            saved = "both seats are" if len(seats) > 1 else f"the {next(iter(seats))} is"
+            print(f"stopped; {saved} saved. To go on: --resume {self.directory}")
             raise SystemExit(INTERRUPTED)
 
 

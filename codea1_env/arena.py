@@ -39,6 +39,8 @@ __all__ = ["Arena", "BookChanges", "CodeScore", "Grade", "Match", "MatchScore", 
 
 _log = logging.getLogger(__name__)
 _CASE_CACHE_MB = 64
+_BYTES_PER_CHARACTER = 20
+"""What a suite takes once it is read, about."""
 _UNREADABLE = Expectation(b"", b"")
 Item = TypeVar("Item")
 
@@ -78,6 +80,7 @@ class Arena:
         self._sandbox = sandbox
         self._judge = Judge(sandbox, tolerance, execution_cache_mb=execution_cache_mb)
         self._cases: BoundedCache[tuple[str, TestCase], Expectation] = BoundedCache(_CASE_CACHE_MB << 20)
+        self._read: BoundedCache[tuple[str, str, str], Suite] = BoundedCache(_CASE_CACHE_MB << 20)
         self.seconds: dict[str, float] = {}
         """Of the last batch that was scored, by part: `parsing`, `judging` (the sandbox is in it), `rewarding`."""
 
@@ -112,7 +115,7 @@ class Arena:
     def _play(self, matches: Sequence[Match], config: RewardConfig) -> list[MatchScore]:
         started = time.perf_counter()
         programs = [_programs(match, config) for match in matches]
-        suites = [pair for match in matches for pair in _suites(match, config)]
+        suites = [(match.problem, self._suite(text, match, config)) for match in matches for text in _texts(match)]
         parsed = time.perf_counter()
         replays = self._replays([match.problem for match in matches])
         golden = [self._golden(match.problem, config) for match in matches]
@@ -167,6 +170,15 @@ class Arena:
             turn for match in turns for program in match for turn in (program.replays, *program.suites, program.golden)
         )
         return dict(zip(every, self._judge.run(list(every)), strict=True))
+
+    def _suite(self, text: str, match: Match, config: RewardConfig) -> Suite:
+        """One response, read; the same one for the same text, so that what follows from it alone is done once."""
+        key = (text, match.problem.entry_point, config.fidelity)
+        suite = self._read.get(key)
+        if suite is None:
+            suite = read_suite(*key[:2], fidelity=config.fidelity)
+            self._read.put(key, suite, len(text) * _BYTES_PER_CHARACTER)
+        return suite
 
     def _golden(self, problem: Problem, config: RewardConfig) -> tuple[Expectation, ...]:
         """The golden tests, where the reward or the oracle asks for them. Raises ConfigurationError."""
@@ -293,16 +305,13 @@ def record_changes(book: MistakeBook, problem_id: str, changes: BookChanges) -> 
     )
 
 
+def _texts(match: Match) -> Iterable[str]:
+    return itertools.chain.from_iterable(match.suites)
+
+
 def _programs(match: Match, config: RewardConfig) -> list[str]:
     name = match.problem.entry_point
     return [read_program(code, name, fidelity=config.fidelity).source for code in match.codes]
-
-
-def _suites(match: Match, config: RewardConfig) -> list[tuple[Problem, Suite]]:
-    entry_point = match.problem.entry_point
-    return [
-        (match.problem, read_suite(text, entry_point, fidelity=config.fidelity)) for row in match.suites for text in row
-    ]
 
 
 def _trusted(problem: Problem, case: TestCase, known: dict[tuple[str, TestCase], Expectation | None]) -> Expectation:

@@ -27,6 +27,7 @@ from codea1_env.book_files import packed
 from codea1_env.checks import require
 from codea1_env.errors import FormatError
 from codea1_env.problems.problem import Problem
+from codea1_env.reward_terms import SuiteTerms
 from codea1_env.rewards import RewardConfig
 from codea1_env.tester_rewards import per_test_rewards
 
@@ -127,7 +128,7 @@ def _suite(suite: SuiteScore) -> dict[str, Any]:
             }
             for test in duel.tests
         ],
-        "terms": dataclasses.asdict(terms) if terms else None,
+        "terms": {name: getattr(terms, name) for name in SuiteTerms.__slots__} if terms else None,
         "replays": [
             {"call": replay.case.call, "expected": replay.case.expected, "verdict": replay.verdict}
             for replay in duel.replays

@@ -78,41 +78,52 @@ Answer = Callable[[Sequence[Asked]], list[list[ReferenceValue]]]
 
 
 def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: RewardConfig) -> list[ReadSuite]:
-    """The data of every assert that the grammar accepts; one sandbox run for the whole batch."""
+    """The data of every assert that the grammar accepts; one sandbox run for the whole batch. A suite that stands in it
+    twice, as one object, is read once."""
     room = _room(config)
-    is_asked = [[not test.reason and at < room for at, test in enumerate(suite.tests)] for _, suite in suites]
-    accepted = [list(compress(suite.tests, asked)) for (_, suite), asked in zip(suites, is_asked, strict=True)]
-    read = []
-    for (problem, suite), asked, items in zip(suites, is_asked, judge.evaluate(accepted), strict=True):
+    new = {(id(problem), id(suite)): (problem, suite) for problem, suite in suites}
+    asked = [[not test.reason and at < room for at, test in enumerate(suite.tests)] for _, suite in new.values()]
+    accepted = [list(compress(suite.tests, row)) for (_, suite), row in zip(new.values(), asked, strict=True)]
+    read = {}
+    for (key, (problem, suite)), row, items in zip(new.items(), asked, judge.evaluate(accepted), strict=True):
         found = iter(items)
-        read.append(ReadSuite(problem, suite, tuple(next(found) if yes else None for yes in asked)))
-    return read
+        read[key] = ReadSuite(problem, suite, tuple(next(found) if yes else None for yes in row))
+    return [read[id(problem), id(suite)] for problem, suite in suites]
 
 
 def validate(
     judge: Judge, suites: Sequence[ReadSuite], config: RewardConfig, answer: Answer
 ) -> list[tuple[ValidatedTest, ...]]:
     """The status (`duel.Status`) of every assert of every suite. Raises what `answer` raises."""
+    rows: dict[tuple[int, tuple[ReferenceValue, ...]], tuple[ValidatedTest, ...]] = {}
     validated = []
     for read, values in zip(suites, answer([suite.asked for suite in suites]), strict=True):
-        reference = read.problem.reference_solution if config.oracle == "reference" else None
-        names = parameters(reference or "", read.problem.entry_point)
-        used = iter(_looked(judge, read.usable, values))
-        seen: set[bytes] = set()  # hashed by this process's own secret seed
-        row: list[ValidatedTest] = []
-        for test, item in zip(read.suite.tests, read.stated, strict=True):
-            if item is None:
-                status = Status.REJECTED if test.reason and len(row) < _room(config) else Status.SURPLUS
-                row.append(_without_value(test, status, test.reason))
-                continue
-            value = ReferenceValue(b"", item.failure) if item.failure else next(used)
-            key = b"" if item.failure else _call(test, item, names, config)
-            exact = config.fidelity == "paper"
-            tolerances = (0.0,) if exact else (0.0, judge.tolerance(read.problem), _ROUNDING)
-            row.append(_validated(test, item, value, key in seen, config.correct_outputs, tolerances))
-            seen.add(key)
-        validated.append(tuple(row))
+        key = (id(read), tuple(values))  # one suite may stand against many programs
+        if key not in rows:
+            rows[key] = _validated_suite(judge, read, values, config)
+        validated.append(rows[key])
     return validated
+
+
+def _validated_suite(
+    judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue], config: RewardConfig
+) -> tuple[ValidatedTest, ...]:
+    reference = read.problem.reference_solution if config.oracle == "reference" else None
+    names = parameters(reference or "", read.problem.entry_point)
+    tolerances = (0.0,) if config.fidelity == "paper" else (0.0, judge.tolerance(read.problem), _ROUNDING)
+    used = iter(_looked(judge, read.usable, values))
+    seen: set[bytes] = set()  # hashed by this process's own secret seed
+    row: list[ValidatedTest] = []
+    for test, item in zip(read.suite.tests, read.stated, strict=True):
+        if item is None:
+            status = Status.REJECTED if test.reason and len(row) < _room(config) else Status.SURPLUS
+            row.append(_without_value(test, status, test.reason))
+            continue
+        value = ReferenceValue(b"", item.failure) if item.failure else next(used)
+        key = b"" if item.failure else _call(test, item, names, config)
+        row.append(_validated(test, item, value, key in seen, config.correct_outputs, tolerances))
+        seen.add(key)
+    return tuple(row)
 
 
 def _room(config: RewardConfig) -> float:

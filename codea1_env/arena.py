@@ -42,7 +42,7 @@ _CASE_CACHE_MB = 64
 _BYTES_PER_CHARACTER = 20
 """What a suite takes once it is read, about."""
 _UNREADABLE = Expectation(b"", b"")
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 class Arena:
@@ -263,7 +263,7 @@ class Arena:
         self.close()
 
 
-def _like_suites(matches: Sequence[Match], items: Iterable[Item]) -> list[list[list[Item]]]:
+def _like_suites(matches: Sequence[Match], items: Iterable[_Item]) -> list[list[list[_Item]]]:
     """One item for every suite, `[match][program][suite]`."""
     following = iter(items)
     return [[[next(following) for _ in row] for row in match.suites] for match in matches]

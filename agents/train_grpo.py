@@ -9,16 +9,16 @@ Every round, the coder answers each question N times; the tester, who sees quest
 with M suites; the arena runs them and pays both; the Mistake Book remembers what failed; each seat takes a GRPO step.
 """
 
-from codea1_env.training.arguments import exit_status, parse_arguments
+from codea1_env.training.config.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__)
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.recipe import recipe
-    from codea1_env.training.rounds import attacks_of
-    from codea1_env.training.seats import coder_trainer, tester_trainer
+    from codea1_env.training.engine.recipe import recipe
+    from codea1_env.training.grpo.seats import coder_trainer, tester_trainer
+    from codea1_env.training.round.rounds import attacks_of
 
     with recipe(arguments, trains=("coder", "tester"), measures={"coder": "coder", "tester": "tester"}) as run:
         asked, meeting = run.asked, run.meeting()

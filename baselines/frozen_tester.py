@@ -8,17 +8,17 @@ Every round, the coder answers each question N times; the frozen tester attacks 
 runs them and pays the coder, who takes a GRPO step. Otherwise as agents/train_grpo.py: compare the two.
 """
 
-from codea1_env.training.arguments import exit_status, parse_arguments
+from codea1_env.training.config.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__, recipe="frozen", takes_tester=True)
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.frozen_tester import FrozenTester
-    from codea1_env.training.recipe import recipe
-    from codea1_env.training.rounds import attacks_of
-    from codea1_env.training.seats import coder_trainer
+    from codea1_env.training.baselines.frozen_tester import FrozenTester
+    from codea1_env.training.engine.recipe import recipe
+    from codea1_env.training.grpo.seats import coder_trainer
+    from codea1_env.training.round.rounds import attacks_of
 
     with recipe(arguments, trains=("coder", "tester"), measures={"coder": "coder"}) as run:
         asked, meeting, tester = run.asked, run.meeting(), run.tester

@@ -8,16 +8,16 @@ Every round, the coder answers each question N times; the arena grades each prog
 coder takes a GRPO step. No tester, no suites, no Mistake Book. Otherwise as agents/train_grpo.py: compare the two.
 """
 
-from codea1_env.training.arguments import exit_status, parse_arguments
+from codea1_env.training.config.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__, recipe="golden")
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.recipe import recipe
-    from codea1_env.training.rounds import golden_rewards
-    from codea1_env.training.seats import coder_trainer
+    from codea1_env.training.engine.recipe import recipe
+    from codea1_env.training.grpo.seats import coder_trainer
+    from codea1_env.training.round.rounds import golden_rewards
 
     with recipe(arguments, trains=("coder",), measures={"coder": "coder"}, golden_tests=True) as run:
         asked = run.asked

@@ -9,15 +9,15 @@ Every round, the model answers each question N times and attacks each program wi
 failed. The definition is in docs/self-play.md. Otherwise as agents/train_grpo.py: compare the two.
 """
 
-from codea1_env.training.arguments import exit_status, parse_arguments
+from codea1_env.training.config.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__, recipe="self-play")
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.recipe import recipe
-    from codea1_env.training.self_play import self_play_trainer
+    from codea1_env.training.engine.recipe import recipe
+    from codea1_env.training.grpo.self_play import self_play_trainer
 
     with recipe(arguments, trains=("player",), measures={"coder": "player", "tester": "player"}) as run:
         asked, arena, log = run.asked, run.arena, run.log

@@ -9,15 +9,15 @@ keeps the tests that count, with the reference's values. Then every round is a s
 tester of agents/train_grpo.py learns from. Otherwise as there: compare the two.
 """
 
-from codea1_env.training.arguments import exit_status, parse_arguments
+from codea1_env.training.config.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__, recipe="sft")
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.recipe import recipe
-    from codea1_env.training.supervised import supervised_tester
+    from codea1_env.training.baselines.sft import supervised_tester
+    from codea1_env.training.engine.recipe import recipe
 
     with recipe(arguments, trains=("tester",), measures={"coder": None, "tester": "tester"}) as run:
         asked, arena, log = run.asked, run.arena, run.log

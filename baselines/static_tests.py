@@ -8,17 +8,17 @@ Once, for every problem, the tester writes M suites against programs of the base
 problem's golden tests, with the reference's values. Then as baselines/golden_tests.py: compare the two.
 """
 
-from codea1_env.training.arguments import exit_status, parse_arguments
+from codea1_env.training.config.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__, recipe="static", takes_tester=True)
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.recipe import recipe
-    from codea1_env.training.rounds import golden_rewards
-    from codea1_env.training.seats import coder_trainer
-    from codea1_env.training.written_tests import written_golden_tests
+    from codea1_env.training.baselines.written_tests import written_golden_tests
+    from codea1_env.training.engine.recipe import recipe
+    from codea1_env.training.grpo.seats import coder_trainer
+    from codea1_env.training.round.rounds import golden_rewards
 
     with recipe(arguments, trains=("coder",), measures={"coder": "coder"}) as run:
         asked, arena, tester, problems = run.asked, run.arena, run.tester, run.problems

@@ -62,7 +62,9 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=12, help="questions, spread over the file (default: 12)")
     parser.add_argument("--programs", type=int, default=25, help="programs of each question (default: 25)")
     options = parser.parse_args()
-    from codea1_env.responses import read_program  # the program is the response as read: the comparison is of verdicts
+    from codea1_env.reading.responses import (
+        read_program,  # the program is the response as read: the comparison is of verdicts
+    )
 
     lines = list(zip(options.input.open(), options.scored.open(), strict=True))
     step = max(1, len(lines) // options.questions)

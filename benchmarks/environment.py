@@ -25,11 +25,11 @@ from collections.abc import Callable, Sequence
 
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
-import codea1_env.episode
+import codea1_env.envs.episode
 from codea1_env import Arena, LocalSandbox, Problem, TestCase, bundled_problems, parallel_env
+from codea1_env.envs.single_seat import CoderEnv
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, RandomTester, TesterRequest
 from codea1_env.sandbox import Job, JobResult
-from codea1_env.single_seat import CoderEnv
 
 IMPORTS = {
     "python -c pass": "pass",
@@ -97,7 +97,7 @@ def step(options: argparse.Namespace) -> None:
     class TimedArena(Arena):
         play = in_arena.around(Arena.play)
 
-    codea1_env.episode.Arena = TimedArena
+    codea1_env.envs.episode.Arena = TimedArena
     problems = bundled_problems()
     coder, tester, fuzz = MutantCoder(), GoldenTester(), RandomTester(tests=4)
     parts: dict[str, list[float]] = {name: [] for name in ("sandbox", "coder", "arena", "face", "own", "beyond")}
@@ -123,7 +123,7 @@ def step(options: argparse.Namespace) -> None:
                 parts["face"].append(second.cpu_ms - in_arena.cpu_ms)
                 parts["own"].append((first.cpu_ms + second.cpu_ms - in_arena.cpu_ms) / 2)
                 parts["beyond"].append((first.cpu_ms + second.cpu_ms - in_sandbox.cpu_ms) / 2)
-    codea1_env.episode.Arena = Arena
+    codea1_env.envs.episode.Arena = Arena
     show(
         [
             ("the sandbox, in the tester's step (wall)", parts["sandbox"], "the tests' values, the program on them"),

@@ -109,7 +109,7 @@ def run_evalplus(peers: Path, work: dict[str, Any], rows: dict[str, Any], journa
 
 def run_here(work: dict[str, Any], rows: dict[str, Any], journal: Journal) -> None:
     from codea1_env import Arena, LocalSandbox
-    from codea1_env.importing import import_drafts
+    from codea1_env.judging.importing import import_drafts
     from codea1_env.problems.sources import find_source
 
     drafts = find_source("humanevalplus").drafts(rows[task_id] for task_id in work)
@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument("--side", choices=("both", "evalplus", "codea1", "none"), default="both", help="what to run")
     parser.add_argument("--min-time-limit", type=float, default=1.0, help="EvalPlus' for a call, s (its default: 1)")
     options = parser.parse_args()
-    from codea1_env.responses import read_program
+    from codea1_env.reading.responses import read_program
 
     rows = read_rows(options.parquet)
     work: dict[str, Any] = {}

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from codea1_env.equality import same_value
+from codea1_env.judging.equality import same_value
 from codea1_env.problems import Problem, bundled_problems
 from codea1_env.sandbox import CallsJob, JobResult, Limits, Outcome, OutcomeKind
 from codea1_env.sandbox.inside.values import encode

@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems.problem import TestCase
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.reading.test_case import TestCase
 
 VISITED = 256
 """Questions of a round."""

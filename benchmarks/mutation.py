@@ -12,8 +12,8 @@ import resource
 import time
 from pathlib import Path
 
-from codea1_env.judge import Judge
-from codea1_env.mutation import POOL_SIZE, KillMatrices
+from codea1_env.evaluation.kill_matrix import POOL_SIZE, KillMatrices
+from codea1_env.judging.judge import Judge
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import CallsJob

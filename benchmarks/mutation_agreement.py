@@ -18,11 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from codea1_env.duel import Verdict
-from codea1_env.grammar import read_case
-from codea1_env.judge import Expectation, Judge, Trial
-from codea1_env.mutator import mutants
+from codea1_env.judging.judge import Expectation, Judge, Trial
 from codea1_env.problems import Problem, bundled_problems
+from codea1_env.reading.grammar import read_case
+from codea1_env.reading.mutants import mutants
+from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import open_sandbox
 
 FAMILIES = {

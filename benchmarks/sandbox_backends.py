@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import psutil
 
 from codea1_env import Arena, Match, bundled_problems
-from codea1_env.grammar import read_case
 from codea1_env.problems import Problem
+from codea1_env.reading.grammar import read_case
 from codea1_env.sandbox import CallsJob, Sandbox, open_sandbox
 
 PROGRAMS, SUITES, ASSERTS, CALLS = 8, 4, 8, 64

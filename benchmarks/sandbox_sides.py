@@ -63,7 +63,7 @@ def codea1(workers: int = 1) -> tuple[Run, Callable[[], float]]:
     """This project: `Judge.try_programs` on the local sandbox, every layer on."""
     import psutil
 
-    from codea1_env.judge import Expectation, Judge, Trial
+    from codea1_env.judging.judge import Expectation, Judge, Trial
     from codea1_env.problems import Problem
     from codea1_env.sandbox import LocalSandbox
 

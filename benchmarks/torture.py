@@ -215,8 +215,8 @@ def why_skipped(target: str) -> str:
     """What the target needs and this machine lacks."""
     try:
         if target == "container":
-            from codea1_env.sandbox.engine import connect
-            from codea1_env.sandbox.image import BASE_IMAGE, build_image
+            from codea1_env.sandbox.docker.engine import connect
+            from codea1_env.sandbox.docker.image import BASE_IMAGE, build_image
 
             with contextlib.closing(connect()) as client:
                 if not client.images(name=BASE_IMAGE):

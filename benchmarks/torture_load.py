@@ -76,7 +76,7 @@ def kill_zygote(dice: random.Random) -> str:
 @contextmanager
 def docker_killer() -> Iterator[Killer]:
     """`docker kill`, or SIGKILL to a container's init, driver, guard or zygote."""
-    from codea1_env.sandbox.engine import OWNER_LABEL, connect, owner_identity, require_docker
+    from codea1_env.sandbox.docker.engine import OWNER_LABEL, connect, owner_identity, require_docker
 
     client, errors = connect(), require_docker().errors
     label = f"{OWNER_LABEL}={owner_identity(os.getpid())}"

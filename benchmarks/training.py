@@ -32,19 +32,19 @@ from transformers import AutoTokenizer, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 from trl import GRPOTrainer
 
+from codea1_env.players.prompts import Messages
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
-from codea1_env.prompts import Messages
-from codea1_env.training.arguments import ENGINES, Arguments
-from codea1_env.training.callbacks import SeatHooks, SeatRun
-from codea1_env.training.chat import chat_of
-from codea1_env.training.engines import open_engine, prepare_process
-from codea1_env.training.presets import PRESETS, Preset
-from codea1_env.training.rounds import attacks_of, schedule
-from codea1_env.training.runs import Run
-from codea1_env.training.sampling import Sampler
-from codea1_env.training.seats import TesterTurn, coder_trainer, tester_trainer
-from codea1_env.training.warm_start import base_model, default_cache
+from codea1_env.training.config.arguments import ENGINES, Arguments
+from codea1_env.training.config.presets import PRESETS, Preset
+from codea1_env.training.engine.choice import open_engine, prepare_process
+from codea1_env.training.grpo.seats import TesterTurn, coder_trainer, tester_trainer
+from codea1_env.training.models.chat import chat_of
+from codea1_env.training.models.sampling import Sampler
+from codea1_env.training.models.warm_start import base_model, default_cache
+from codea1_env.training.round.rounds import attacks_of, schedule
+from codea1_env.training.run.callbacks import SeatHooks, SeatRun
+from codea1_env.training.run.run_dir import Run
 
 SILENT = SeatHooks(log=lambda *_: None, evaluate=lambda *_: None, save=lambda *_: None, is_last=lambda _: False)
 
@@ -101,7 +101,7 @@ def duel(preset: Preset, base: Path, asked: Sequence[Problem], directory: Path, 
     """The duel, and the environment's share of its rounds."""
     arguments = Arguments(preset, directory, 0, resume=False, engine=engine_name)
     with Run(arguments, ("coder", "tester")) as run, open_engine(run, base, ()) as engine:
-        meeting, watch = engine.rendezvous(), Stopwatch()
+        meeting, watch = engine.exchange(), Stopwatch()
 
         def pay(round_index: int, problems: Sequence[Problem], responses: Sequence[str]) -> Any:
             return meeting.submit_codes(round_index, attacks_of(problems, responses))

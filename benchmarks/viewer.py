@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env import Arena, LocalSandbox, Match, bundled_problems
-from codea1_env.recording import Recorder
+from codea1_env.records.recording import Recorder
 from codea1_env.viewer import make_page, read_games
 
 PROGRAMS, SUITES, ASSERTS = 8, 4, 8

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from codea1_env.registration import register  # noqa: E402
 
 if TYPE_CHECKING:
-    from codea1_env.arena import Arena, CodeScore, Grade, Match, MatchScore, SuiteScore
-    from codea1_env.book_policies import BookConfig, BookPolicy, Shelf, Visit
-    from codea1_env.duel import Duel, Status, Verdict
-    from codea1_env.environment import env, parallel_env, raw_env
+    from codea1_env.arena.arena import Arena
+    from codea1_env.arena.match import CodeScore, Grade, Match, MatchScore, SuiteScore
+    from codea1_env.envs.environment import env, parallel_env, raw_env
     from codea1_env.errors import (
         BookFormatError,
         Codea1Error,
@@ -32,20 +31,22 @@ if TYPE_CHECKING:
         SandboxUnsafe,
         UnusableReference,
     )
-    from codea1_env.mistake_book import MistakeBook
+    from codea1_env.mistake_book.book import MistakeBook
+    from codea1_env.mistake_book.policies import BookConfig, BookPolicy, Shelf, Visit
     from codea1_env.problems import Problem, TestCase, bundled_problems, read_problems, write_problems
-    from codea1_env.responses import read_program, read_suite
-    from codea1_env.reward_terms import SuiteTerms
-    from codea1_env.rewards import Group, ProgramResult, RewardConfig, TesterReward
+    from codea1_env.reading.responses import read_program, read_suite
+    from codea1_env.rewards.code_a1 import Group, ProgramResult, RewardConfig, TesterReward
+    from codea1_env.rewards.duel import Duel, Status, Verdict
+    from codea1_env.rewards.terms import SuiteTerms
     from codea1_env.sandbox import LocalSandbox, open_sandbox
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "codea1_env.arena": ("Arena", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore"),
-    "codea1_env.book_policies": ("BookConfig", "BookPolicy", "Shelf", "Visit"),
-    "codea1_env.duel": ("Duel", "Status", "Verdict"),
-    "codea1_env.environment": ("env", "parallel_env", "raw_env"),
+    "codea1_env.mistake_book.policies": ("BookConfig", "BookPolicy", "Shelf", "Visit"),
+    "codea1_env.rewards.duel": ("Duel", "Status", "Verdict"),
+    "codea1_env.envs.environment": ("env", "parallel_env", "raw_env"),
     "codea1_env.errors": (
         "BookFormatError",
         "Codea1Error",
@@ -58,8 +59,8 @@ _HOMES = {
     ),
     "codea1_env.mistake_book": ("MistakeBook",),
     "codea1_env.problems": ("Problem", "TestCase", "bundled_problems", "read_problems", "write_problems"),
-    "codea1_env.responses": ("read_program", "read_suite"),
-    "codea1_env.reward_terms": ("SuiteTerms",),
+    "codea1_env.reading.responses": ("read_program", "read_suite"),
+    "codea1_env.rewards.terms": ("SuiteTerms",),
     "codea1_env.rewards": ("Group", "ProgramResult", "RewardConfig", "TesterReward"),
     "codea1_env.sandbox": ("LocalSandbox", "open_sandbox"),
 }

@@ -19,8 +19,8 @@ DISCRETE_TESTER_ID = "codea1_env/DiscreteTester-v0"
 def register() -> None:
     """Register everything that is not registered yet."""
     for env_id, entry_point in (
-        (CODER_ID, "codea1_env.single_seat:CoderEnv"),
-        (TESTER_ID, "codea1_env.single_seat:TesterEnv"),
+        (CODER_ID, "codea1_env.envs.single_seat:CoderEnv"),
+        (TESTER_ID, "codea1_env.envs.single_seat:TesterEnv"),
         (DISCRETE_CODER_ID, "codea1_env.discrete.single_seat:DiscreteCoderEnv"),
         (DISCRETE_TESTER_ID, "codea1_env.discrete.single_seat:DiscreteTesterEnv"),
     ):
@@ -28,7 +28,7 @@ def register() -> None:
             gymnasium.register(env_id, entry_point=entry_point)
     if not hasattr(pettingzoo, "register"):  # before PettingZoo 1.27
         return
-    for env_id, module in ((DUEL_ID, "codea1_env.environment"), (DISCRETE_ID, "codea1_env.discrete.environment")):
+    for env_id, module in ((DUEL_ID, "codea1_env.envs.environment"), (DISCRETE_ID, "codea1_env.discrete.environment")):
         if env_id not in pettingzoo.aec_registry:
             pettingzoo.register("aec", env_id, f"{module}:env")
         if env_id not in pettingzoo.parallel_registry:

@@ -1,7 +1,8 @@
 """YAML files as plain data: presets, and the configuration that a run writes down.
 
 A file may come from anybody: it is bounded in bytes and in depth, has no aliases and no tags, so that reading it takes
-as long as the file is, and holds what JSON can hold. Does not know what a field means: see `training/presets.py`.
+as long as the file is, and holds what JSON can hold. Does not know what a field means: see
+`training/config/presets.py`.
 """
 
 from __future__ import annotations

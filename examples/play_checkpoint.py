@@ -11,9 +11,9 @@ from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.arguments import CONFIG_FILE, read_configuration
-from codea1_env.training.chat import chat_of
-from codea1_env.training.sampling import Sampler
+from codea1_env.training.config.arguments import CONFIG_FILE, read_configuration
+from codea1_env.training.models.chat import chat_of
+from codea1_env.training.models.sampling import Sampler
 
 
 def main(run: Path) -> None:

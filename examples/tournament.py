@@ -4,8 +4,8 @@ Run it with `python examples/tournament.py`. Put any `Player` in: recorded, from
 """
 
 from codea1_env import Arena, LocalSandbox, bundled_problems
+from codea1_env.evaluation.tournament import play_tournament
 from codea1_env.players import FuzzTester, GoldenTester, MutantCoder, OracleCoder, RandomTester
-from codea1_env.tournament import play_tournament
 
 
 def main() -> None:

@@ -26,8 +26,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Any]:
     """A client of a running Docker engine with an image of this very code; skips, saying why, where there is none."""
-    from codea1_env.sandbox.engine import connect
-    from codea1_env.sandbox.image import BASE_IMAGE, build_image
+    from codea1_env.sandbox.docker.engine import connect
+    from codea1_env.sandbox.docker.image import BASE_IMAGE, build_image
 
     try:
         client = connect()

@@ -2,10 +2,10 @@
 
 import json
 
-from codea1_env.environment import env
+from codea1_env.envs.environment import env
+from codea1_env.envs.single_seat import CoderEnv, TesterEnv
+from codea1_env.envs.testing import Answers
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.single_seat import CoderEnv, TesterEnv
-from codea1_env.testing import Answers
 
 
 def main() -> None:

@@ -19,7 +19,8 @@ import psutil
 import pytest
 
 from codea1_env import bundled_problems
-from codea1_env.arena import Arena, Match
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.players import GoldenTester
 from codea1_env.problems import Problem, TestCase

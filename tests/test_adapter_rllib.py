@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from codea1_env import discrete
-from codea1_env.episode import CODER, TESTER
+from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.errors import ConfigurationError
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
 
 pytest.importorskip("ray.rllib", reason="RLlib has a test environment of its own: make test-adapter-rllib")
 pytest.importorskip("torch")

@@ -10,8 +10,8 @@ import pytest
 
 from codea1_env import discrete
 from codea1_env.adapters.torchrl import MasksOnly, torchrl_env
-from codea1_env.episode import CODER, TESTER
-from codea1_env.rewards import RewardConfig
+from codea1_env.envs.episode import CODER, TESTER
+from codea1_env.rewards.code_a1 import RewardConfig
 
 pytest.importorskip("torchrl", reason="TorchRL comes with the extra `torchrl`")
 

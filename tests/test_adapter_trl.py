@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codea1_env.adapters.trl_rewards import CoderReward, TesterReward
-from codea1_env.arena import Arena
+from codea1_env.arena.arena import Arena
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.players import GoldenTester
 from codea1_env.problems import Problem, TestCase
@@ -83,8 +83,8 @@ def test_trls_trainer_takes_it(seat: str, arena: Arena, tmp_path: Path) -> None:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from codea1_env.training.presets import SMOKE
-    from codea1_env.training.warm_start import base_model
+    from codea1_env.training.config.presets import SMOKE
+    from codea1_env.training.models.warm_start import base_model
 
     model = base_model(dataclasses.replace(SMOKE, name="adapter"), tmp_path, progress=False)
     reward = CoderReward(arena, [DOUBLE], GoldenTester()) if seat == "coder" else TesterReward(arena, [DOUBLE])

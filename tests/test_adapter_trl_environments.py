@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codea1_env.adapters.trl_environments import CoderSeat, TesterSeat
-from codea1_env.arena import Arena
+from codea1_env.arena.arena import Arena
 from codea1_env.errors import ConfigurationError, PlayerUnavailable, SandboxError, SandboxUnsafe
 from codea1_env.players import GoldenTester
 from codea1_env.problems import Problem, TestCase

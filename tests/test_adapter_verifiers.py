@@ -13,7 +13,8 @@ import pytest
 from fake_openai import FakeServer, Json, Reply, completion, serving
 
 from codea1_env import bundled_problems
-from codea1_env.arena import Arena, Match
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.problems import Problem, TestCase, write_problems
 from codea1_env.sandbox import LocalSandbox

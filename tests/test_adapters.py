@@ -7,8 +7,8 @@ import pytest
 
 from codea1_env import discrete
 from codea1_env.adapters.torchrl import MasksOnly, torchrl_env
-from codea1_env.environment import parallel_env
-from codea1_env.episode import CODER, TESTER
+from codea1_env.envs.environment import parallel_env
+from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.errors import ConfigurationError
 
 

@@ -11,15 +11,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from codea1_env.arena import Arena, Grade, Match, MatchScore
-from codea1_env.duel import Status, Verdict
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Grade, Match, MatchScore
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe, UnusableReference
-from codea1_env.literals import tree_source
-from codea1_env.mistake_book import MistakeBook
+from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import bundled_problems
-from codea1_env.problems.problem import Problem, TestCase
-from codea1_env.recorded import write_score
-from codea1_env.rewards import RewardConfig
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.literals import tree_source
+from codea1_env.reading.test_case import TestCase
+from codea1_env.records.matches import write_score
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import CallsJob, Job, JobResult, LocalSandbox
 from codea1_env.sandbox.inside.values import encode
 

@@ -12,7 +12,7 @@ from attacks.hostile_asserts import HOSTILE_ASSERTS
 from attacks.playing import Played, play
 from attacks.programs import HOSTILE_PROGRAMS, ODD_PROGRAMS
 
-from codea1_env.pure_expressions import Reason
+from codea1_env.reading.pure_expressions import Reason
 from codea1_env.sandbox import LocalSandbox
 
 __all__ = ["kept"]

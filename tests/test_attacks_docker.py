@@ -10,7 +10,7 @@ from attacks.canaries import Canaries
 from attacks.checks import CorpusChecks, kept
 from attacks.playing import Played, play
 
-from codea1_env.sandbox.docker import DockerSandbox
+from codea1_env.sandbox.docker.backend import DockerSandbox
 
 __all__ = ["kept"]
 

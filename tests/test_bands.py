@@ -25,7 +25,7 @@ from codea1_env.problems.bands import (
     guard_constants,
     misread,
 )
-from codea1_env.problems.problem import TestCase
+from codea1_env.reading.test_case import TestCase
 
 TRAIN = band_questions("train", 300, seed=3)
 HELD_OUT = band_questions("held_out", 150, seed=3)

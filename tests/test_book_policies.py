@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.arena import Arena, Match
-from codea1_env.book_policies import SKILL_BOOK, BookConfig, RatedTest
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
 from codea1_env.errors import BookFormatError, ConfigurationError
-from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.policies import SKILL_BOOK, BookConfig, RatedTest
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
+from codea1_env.records.score_stream import ScoringPlan, score_lines
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.scoring import ScoringPlan, score_lines
 
 A, B, C, D = (TestCase(f"f({i})", str(i)) for i in range(4))
 

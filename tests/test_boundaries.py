@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,62 +12,28 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "codea1_env"
 
-# One way only: a module may import from its own layer and from lower ones.
+# One way only, from the ground up: a package may import from those before it. Modules in the root import from the root.
 LAYERS = [
-    {"errors", "registration", "starting", "terminal", "whole_files", "yaml_files", "checks", "class_paths", "extras"},
-    {
-        "problems",
-        "sandbox",
-        "parsing",
-        "pure_expressions",
-        "literals",
-        "inlining",
-        "grammar",
-        "responses",
-        "released_reading",
-        "suites",
-        "spans",
-        "signatures",
-        "purity",
-        "purity_names",
-        "schedule",
-        "mutator",
-    },
-    {"duel", "equality", "bounded_cache", "book_files", "book_policies", "metrics", "estimates"},
-    {"oracle", "execution", "returned"},
-    {"judge", "prompts"},
-    {"reward_terms", "rewards", "tester_rewards", "mistake_book"},
-    {"validation"},
-    {"oracles"},
-    {"scores"},
-    {"bouts"},
-    {"arena"},
-    {"tester_book", "recorded", "recording", "ratings", "diagnostics"},
-    {"players", "scoring", "spaces", "rendering", "self_test", "self_test_programs", "doctor", "importing"},
-    {"game_arguments", "episode", "tournament", "mutation", "coverage"},
-    {"suite_quality"},
-    {"player_evaluation"},
-    {"environment", "single_seat"},
-    {"discrete"},
-    {"testing"},
-    {"training", "adapters"},
-    {"report", "viewer"},
-    {"cli_common", "cli_players"},
-    {
-        "cli",
-        "cli_data",
-        "cli_doctor",
-        "cli_eval",
-        "cli_play",
-        "cli_pools",
-        "cli_replay",
-        "cli_report",
-        "cli_sandbox",
-        "cli_score",
-        "cli_tournament",
-        "cli_view",
-    },
+    "sandbox",
+    "reading",
+    "problems",
+    "rewards",
+    "judging",
+    "mistake_book",
+    "arena",
+    "players",
+    "records",
+    "evaluation",
+    "envs",
+    "discrete",
+    "training",
+    "adapters",
+    "viewer",
+    "report",
+    "cli",
 ]
+# The same inside `training`; "." are the modules in its own folder.
+TRAINING_LAYERS = ["config", ".", "run", "round", "models", "grpo", "baselines", "engine"]
 HEAVY = {
     "scipy",
     "torch",
@@ -86,11 +53,6 @@ def modules() -> list[Path]:
     return [path for path in PACKAGE.rglob("*.py") if path.parent.name != "inside" and path.parent != ROOT]
 
 
-def layer(name: str) -> int:
-    (found,) = [number for number, names in enumerate(LAYERS) if name in names]
-    return found
-
-
 def top(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
@@ -105,38 +67,35 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+def packages(folder: Path) -> set[str]:
+    return {path.parent.name for path in folder.glob("*/__init__.py")}
+
+
+def test_every_package_has_its_layer_and_no_layer_is_empty() -> None:
+    assert packages(PACKAGE) == set(LAYERS)
+    assert packages(PACKAGE / "training") == set(TRAINING_LAYERS) - {"."}
+
+
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_run_one_way(path: Path) -> None:
     if path == PACKAGE / "__init__.py":
         return
-    own = layer(top(path))
+    parts = path.relative_to(PACKAGE).parts
+    own = LAYERS.index(parts[0]) if len(parts) > 1 else -1
     for name in imported(path):
-        if (
-            name.startswith("codea1_env.")
-            and (PACKAGE / name.split(".")[1]).exists() | (PACKAGE / f"{name.split('.')[1]}.py").exists()
-        ):
-            other = name.split(".")[1]
-            assert layer(other) <= own, f"{path.name} imports {name}"
+        root, _, rest = name.partition(".")
+        other = rest.split(".")
+        if root != "codea1_env" or other[0] not in LAYERS:
+            continue
+        assert LAYERS.index(other[0]) <= own, f"{path} imports {name}"
+        if parts[0] == other[0] == "training":
+            assert place(other[1:]) <= place(parts[1:]), f"{path} imports {name}"
 
 
-DECIDES_WHAT_RUNS = ("schedule", "execution", "purity", "purity_names", "sandbox")
-"""Whatever they need, too."""
-KNOWS_WHAT_IS_RIGHT = {
-    "equality", "oracle", "oracles", "validation", "judge", "rewards", "tester_rewards", "duel", "bouts",
-    "mistake_book",
-}  # fmt: skip
-
-
-def test_nothing_that_decides_what_runs_imports_what_knows_or_compares_right_values() -> None:
-    reached, waiting = set(), set(DECIDES_WHAT_RUNS)
-    while waiting:
-        name = waiting.pop()
-        reached.add(name)
-        paths = sorted((PACKAGE / name).glob("*.py")) if (PACKAGE / name).is_dir() else [PACKAGE / f"{name}.py"]
-        names = {part.split(".")[1] for path in paths for part in imported(path) if part.startswith("codea1_env.")}
-        waiting |= {name for name in names if (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists()} - reached
-    assert "parsing" in reached  # it follows imports
-    assert not reached & KNOWS_WHAT_IS_RIGHT
+def place(parts: Sequence[str]) -> int:
+    """Of a module inside `training`, named without it."""
+    inside = parts and parts[0] in TRAINING_LAYERS
+    return TRAINING_LAYERS.index(parts[0] if inside else ".")
 
 
 def test_only_training_imports_what_is_heavy_and_each_backend_its_own_library() -> None:
@@ -146,14 +105,16 @@ def test_only_training_imports_what_is_heavy_and_each_backend_its_own_library() 
         PACKAGE / "discrete" / "matrix_games.py": {"scipy"},
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
         PACKAGE / "adapters" / "rllib.py": {"ray"},
-        PACKAGE / "estimates.py": {"scipy"},
+        PACKAGE / "evaluation" / "estimates.py": {"scipy"},
         PACKAGE / "report" / "picture.py": {"matplotlib"},
         PACKAGE / "players" / "vllm_offline.py": {"vllm"},
     }
     for path in modules():
         if top(path) != "training":
             assert {name.split(".")[0] for name in imported(path)} & HEAVY == own.get(path, set()), path
-            assert ('import_module("docker")' in path.read_text()) == (path == PACKAGE / "sandbox" / "engine.py")
+            assert ('import_module("docker")' in path.read_text()) == (
+                path == PACKAGE / "sandbox" / "docker" / "engine.py"
+            )
 
 
 def test_importing_the_package_and_using_it_loads_nothing_heavy() -> None:
@@ -177,12 +138,12 @@ def test_every_public_name_is_there_and_stays_there() -> None:
     assert int(count) > 20
 
 
-@pytest.mark.parametrize("folder", ["agents", "baselines", "examples", "benchmarks"])
+@pytest.mark.parametrize("folder", ["agents", "baselines", "examples", "experiments", "benchmarks"])
 def test_recipes_import_the_library_and_third_parties_only(folder: str) -> None:
     paths = list((ROOT / folder).glob("*.py"))
     assert paths
-    siblings = {"agents", "baselines", "examples", "benchmarks", "tests"}
-    if folder != "benchmarks":  # these are read one at a time; a benchmark may share its load with another
+    siblings = {"agents", "baselines", "examples", "experiments", "benchmarks", "tests"}
+    if folder not in ("experiments", "benchmarks"):  # the others are read one at a time; these may share what they run
         siblings |= {path.stem for path in paths}
     for path in paths:
         assert not {name.split(".")[0] for name in imported(path)} & siblings, path
@@ -204,8 +165,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
         "problems/bundled.jsonl",
         "discrete/bundled.jsonl",
         "sandbox/inside/zygote.py",
-        "sandbox/Dockerfile",
-        "training/configs/7b.yaml",
+        "sandbox/docker/Dockerfile",
+        "training/config/7b.yaml",
         "viewer/page.html",
         "viewer/main.js",
         "viewer/theme.css",
@@ -215,7 +176,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
 
 def test_no_merge_was_left_half_done() -> None:
     markers = ("\n" + "<" * 7 + " ", "\n" + ">" * 7 + " ")
-    folders = ["agents", "baselines", "benchmarks", "codea1_env", "docs", "examples", "tests"]
+    folders = ["agents", "baselines", "benchmarks", "codea1_env", "docs", "examples", "experiments", "tests"]
     files = [*ROOT.glob("*.*"), *(path for folder in folders for path in (ROOT / folder).rglob("*.*"))]
     texts = [path for path in files if path.suffix in {".md", ".py", ".toml", ".txt", ".yaml"}]
     assert len(texts) > 200

@@ -2,8 +2,8 @@
 
 from codea1_env.players import CoderRequest, TesterRequest
 from codea1_env.players.chat import chat_messages
+from codea1_env.players.prompts import for_coder, for_tester
 from codea1_env.problems import Problem
-from codea1_env.prompts import for_coder, for_tester
 
 PROBLEM = Problem("p", "Square a number.", "square")
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.arena import Arena
+from codea1_env.arena.arena import Arena
 from codea1_env.errors import ProblemFormatError
-from codea1_env.grammar import read_case
 from codea1_env.problems import Problem, TestCase
 from codea1_env.problems.check_functions import Extracted, extract, reasons
+from codea1_env.reading.grammar import read_case
 from codea1_env.sandbox import LocalSandbox
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

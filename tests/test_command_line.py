@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from codea1_env import cli_common
-from codea1_env.cli import _parser, main
-from codea1_env.cli_common import require_place
+from codea1_env.cli import common, main
+from codea1_env.cli.command_line import _parser
+from codea1_env.cli.common import require_place
 from codea1_env.errors import ConfigurationError
 from codea1_env.whole_files import whole_file
 
@@ -66,7 +66,7 @@ def test_every_argument_says_what_it_is_and_takes_a_value_everywhere_or_nowhere(
 
 def test_the_page_has_every_exit_code() -> None:
     names = ("DONE", "FAILED", "MISUSED", "FAULT", "INTERRUPTED", "CLOSED")
-    assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == [str(getattr(cli_common, name)) for name in names]
+    assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == [str(getattr(common, name)) for name in names]
 
 
 @pytest.mark.parametrize(

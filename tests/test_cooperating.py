@@ -14,13 +14,15 @@ from collections.abc import Iterator, Sequence
 import pytest
 from attacks.cooperating import COOPERATING_PAIRS, REPETITIONS, Pair, accuracy, told
 
-from codea1_env.arena import Arena, Match
-from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems.problem import Problem, TestCase
-from codea1_env.rewards import RewardConfig
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
+from codea1_env.records.score_stream import ScoringPlan, score_lines
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.protocol import CallsJob, Job, JobResult, Sandbox
-from codea1_env.scoring import ScoringPlan, score_lines
 
 MOST = 1 - 1 / REPETITIONS
 """Accuracy from which a channel is open. Chance gives more than this once in thousands of pairs."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env.coverage import covered, probed
 from codea1_env.errors import UnusableReference
+from codea1_env.evaluation.coverage import covered, probed
 from codea1_env.problems import Problem, bundled_problems
 from codea1_env.sandbox import LocalSandbox
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codea1_env.arena import Arena, Match
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
 from codea1_env.problems.problem import Problem
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "deviations.md"

@@ -22,16 +22,17 @@ from pettingzoo.test.render_test import render_test
 from pettingzoo.utils import aec_to_parallel, turn_based_aec_to_parallel
 
 from codea1_env import discrete
-from codea1_env.arena import Arena, Match
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
 from codea1_env.discrete import PoolScorer, bundled_pools
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.single_seat import DiscreteCoderEnv, DiscreteTesterEnv
-from codea1_env.duel import Status, Verdict
-from codea1_env.episode import CODER, TESTER
+from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.problems import bundled_problems
 from codea1_env.registration import DISCRETE_CODER_ID, DISCRETE_ID, DISCRETE_TESTER_ID
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import LocalSandbox
 
 KEPT, WRONG, RAISES = Status.KEPT, Status.WRONG_EXPECTED, Status.RAISES

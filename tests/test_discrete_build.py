@@ -10,9 +10,9 @@ import pytest
 from codea1_env.cli import main
 from codea1_env.discrete import bundled_pools, read_pools
 from codea1_env.discrete.build import Built, pools_of_problems, pools_of_records
-from codea1_env.duel import Status
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.problems import Problem, TestCase, bundled_problems, write_problems
+from codea1_env.rewards.duel import Status
 from codea1_env.sandbox import Job, JobResult, LocalSandbox
 
 REFERENCE = "def double(x):\n    return 2 * x\n"
@@ -203,7 +203,7 @@ class TestCommand:
         assert "bare: no pool" in capsys.readouterr().err
 
     def test_infrastructure_that_fails_makes_no_pool_and_no_file(self, tmp_path: Path, monkeypatch: Any) -> None:
-        monkeypatch.setattr("codea1_env.cli_pools.open_sandbox", lambda backend, workers: FailingSandbox())
+        monkeypatch.setattr("codea1_env.cli.pools.open_sandbox", lambda backend, workers: FailingSandbox())
         pools = tmp_path / "pools.jsonl"
         assert main(["pools", "build", "-o", str(pools)]) == 1
         assert list(tmp_path.iterdir()) == []

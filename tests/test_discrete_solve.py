@@ -22,9 +22,9 @@ from codea1_env.discrete.solve import (
     simultaneous_equilibrium,
     zero_sum,
 )
-from codea1_env.duel import Status
 from codea1_env.errors import ConfigurationError
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status
 
 ONE = RewardConfig(alpha=0.0, suite_size=1)
 # Two programs, each failing the one test that the other passes: matching pennies where one test is picked.

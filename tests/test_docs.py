@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from codea1_env.cli import main
-from codea1_env.training.presets import load_preset
+from codea1_env.training.config.presets import load_preset
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))}
 BLOCK = re.compile(r"(?:^<!-- (run|not run: .+?) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^    ((?:python|codea1|make|pip) .*)$", re.MULTILINE)
-SHARED_OPTIONS = (ROOT / "codea1_env" / "training" / "arguments.py").read_text()
+SHARED_OPTIONS = (ROOT / "codea1_env" / "training" / "config" / "arguments.py").read_text()
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from codea1_env.cli import main
-from codea1_env.doctor import as_json, as_text, examine, landlock_gives
 from codea1_env.errors import SandboxUnsafe
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.self_test import run_attacks
+from codea1_env.sandbox.doctor import as_json, as_text, examine, landlock_gives
+from codea1_env.sandbox.self_test import run_attacks
 
 LAYERS = [
     "namespaces",

@@ -22,21 +22,22 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from pettingzoo.test import save_obs_test
 from pettingzoo.utils import aec_to_parallel
 
-from codea1_env import testing
-from codea1_env.arena import Arena, Match
-from codea1_env.environment import env, parallel_env, raw_env
-from codea1_env.episode import CODER, TESTER, plain_score
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
+from codea1_env.envs import testing
+from codea1_env.envs.environment import env, parallel_env, raw_env
+from codea1_env.envs.episode import CODER, TESTER, plain_score
+from codea1_env.envs.single_seat import CoderEnv, TesterEnv
 from codea1_env.errors import ConfigurationError, SandboxError
-from codea1_env.mistake_book import MistakeBook
+from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.players import (
     GoldenTester,
     OracleCoder,
 )
 from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.registration import CODER_ID, DUEL_ID, TESTER_ID, register
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import Job, JobResult, LocalSandbox
-from codea1_env.single_seat import CoderEnv, TesterEnv
 
 register()
 
@@ -167,7 +168,7 @@ class TestRegistration:
     def test_registering_imports_neither_the_environments_nor_torch(self) -> None:
         code = (
             "import sys, codea1_env.registration as r; r.register();"
-            "print([m for m in ('torch', 'codea1_env.environment', 'codea1_env.arena') if m in sys.modules])"
+            "print([m for m in ('torch', 'codea1_env.envs.environment', 'codea1_env.arena') if m in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
         assert done.stdout.strip() == "[]"

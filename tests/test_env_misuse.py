@@ -14,17 +14,17 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from pettingzoo.utils.wrappers import BaseParallelWrapper, MultiEpisodeEnv, MultiEpisodeParallelEnv
 
 from codea1_env import discrete
-from codea1_env.arena import Arena
+from codea1_env.arena.arena import Arena
 from codea1_env.discrete.single_seat import DiscreteCoderEnv, DiscreteTesterEnv
-from codea1_env.environment import env, parallel_env, raw_env
-from codea1_env.episode import CODER, TESTER
+from codea1_env.envs.environment import env, parallel_env, raw_env
+from codea1_env.envs.episode import CODER, TESTER
+from codea1_env.envs.single_seat import CoderEnv, TesterEnv
 from codea1_env.errors import ConfigurationError, SandboxError
-from codea1_env.mistake_book import MistakeBook
+from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.players import GoldenTester, OracleCoder, Request, Response, Sampling
 from codea1_env.problems import Problem, TestCase
 from codea1_env.registration import CODER_ID, DISCRETE_TESTER_ID
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.single_seat import CoderEnv, TesterEnv
 
 DOUBLE = Problem(
     problem_id="double",

@@ -13,7 +13,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from test_values import hashable, plain
 
-from codea1_env.equality import call_key, is_opaque, same_value
+from codea1_env.judging.equality import call_key, is_opaque, same_value
 from codea1_env.sandbox.inside.values import decode, encode
 
 

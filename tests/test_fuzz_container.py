@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from codea1_env.errors import SandboxUnsafe
 from codea1_env.sandbox import CallsJob, JobResult, Outcome, OutcomeKind
-from codea1_env.sandbox.engine import Container, ContainerBroken
+from codea1_env.sandbox.docker.engine import Container, ContainerBroken
 from codea1_env.sandbox.frames import (
     ALIVE,
     FAILED,

@@ -11,13 +11,13 @@ from edits import edited
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.grammar import RETURNED
+from codea1_env.judging.purity import company
+from codea1_env.judging.schedule import with_imports
 from codea1_env.problems.problem import Problem
-from codea1_env.pure_expressions import BUILTINS, Reason
-from codea1_env.purity import company
-from codea1_env.responses import read_program, read_suite
+from codea1_env.reading.grammar import RETURNED
+from codea1_env.reading.pure_expressions import BUILTINS, Reason
+from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.sandbox import Company
-from codea1_env.schedule import with_imports
 
 _SHORT = 500
 _WORDS = (

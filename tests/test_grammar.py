@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from codea1_env.grammar import (
+from codea1_env.reading.grammar import (
     MAX_DEPTH,
     MAX_SOURCE,
     RETURNED,
@@ -20,8 +20,8 @@ from codea1_env.grammar import (
     read_case,
     read_released,
 )
-from codea1_env.problems.problem import TestCase
-from codea1_env.pure_expressions import BUILTINS, Reason
+from codea1_env.reading.pure_expressions import BUILTINS, Reason
+from codea1_env.reading.test_case import TestCase
 
 
 def read(source: str, entry_point: str = "f") -> WrittenTest:

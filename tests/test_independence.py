@@ -31,9 +31,10 @@ from attacks.independence import (
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from codea1_env.grammar import read_case
-from codea1_env.judge import Expectation, Judge, Trial
-from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.judging.judge import Expectation, Judge, Trial
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import read_case
+from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.protocol import Sandbox
 
@@ -132,7 +133,7 @@ def test_without_namespaces() -> None:
 
 @pytest.mark.slow
 def test_in_containers(engine: Any) -> None:
-    from codea1_env.sandbox.docker import DockerSandbox
+    from codea1_env.sandbox.docker.backend import DockerSandbox
 
     with DockerSandbox() as made:
         assert differences(made, SOURCES) == {}

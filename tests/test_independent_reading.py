@@ -22,10 +22,11 @@ from typing import Any
 
 import pytest
 
-from codea1_env.arena import Arena, Match
-from codea1_env.mistake_book import MistakeBook
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
+from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded-humaneval-codegen16b.jsonl.gz"

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from codea1_env.duel import Verdict
 from codea1_env.errors import SandboxError, UnusableReference
-from codea1_env.grammar import read_case
-from codea1_env.judge import Expectation, Judge, StatedTest, Trial
-from codea1_env.oracle import ReferenceValue
-from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.judging.judge import Expectation, Judge, StatedTest, Trial
+from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.judging.schedule import with_imports
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import read_case
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import CallsJob, Company, ExpressionsJob, Job, JobResult, LocalSandbox, Outcome, OutcomeKind
-from codea1_env.schedule import with_imports
 
 
 class RecordingSandbox:

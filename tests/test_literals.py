@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.literals import MAX_DEPTH, NotLiteral, Tree, encode, literal_tree, tree_source
+from codea1_env.reading.literals import MAX_DEPTH, NotLiteral, Tree, encode, literal_tree, tree_source
 from codea1_env.sandbox.inside import values
 
 

@@ -12,17 +12,17 @@ import pytest
 from codea1_env import RewardConfig
 from codea1_env.discrete import PoolScorer, bundled_pools
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
 
 @pytest.fixture(scope="module")
 def parts() -> tuple:
     """The study's modules and a small source of questions, without a sandbox."""
-    sys.path.insert(0, str(BENCHMARKS))
+    sys.path.insert(0, str(EXPERIMENTS))
     try:
         pools, learning = (importlib.import_module(f"matrix_{name}") for name in ("pools", "learning"))
     finally:
-        sys.path.remove(str(BENCHMARKS))
+        sys.path.remove(str(EXPERIMENTS))
     chosen = [pool for pool in bundled_pools() if pools.takes_part(pool)][:12]
     written = tuple(np.zeros((len(pool.programs), len(pool.tests)), bool) for pool in chosen)
     counted = pools.source_of(chosen, lambda kept: written)
@@ -146,7 +146,7 @@ def test_the_study_runs_on_the_bundled_pools_and_repeats_itself(tmp_path: Path) 
     for workers in ("1", "2"):
         output = tmp_path / workers
         options = ["--seeds", "2", "--rounds", "40", "--workers", workers, "--output", str(output)]
-        command = [sys.executable, str(BENCHMARKS / "matrix_study.py"), *options]
+        command = [sys.executable, str(EXPERIMENTS / "matrix_study.py"), *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "bundled" in done.stderr

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.metrics import (
+from codea1_env.evaluation.metrics import (
     MEASURES,
     SuiteResult,
     avg_at_k,

@@ -20,7 +20,8 @@ from codea1_env.problems.miniature import (
     miniature_problems,
 )
 from codea1_env.problems.miniature_operations import AGGREGATES, FILTERS, MAPS
-from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
 
 TRAIN = miniature_problems("train", 120, seed=3)
 HELD_OUT = miniature_problems("held_out", 60, seed=3)

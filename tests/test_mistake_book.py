@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.errors import BookFormatError
-from codea1_env.grammar import read_case
-from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems.problem import TestCase
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.reading.grammar import read_case
+from codea1_env.reading.test_case import TestCase
 
 A, B, C, D = (TestCase(f"f({i})", str(i)) for i in range(4))
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from codea1_env.errors import ConfigurationError, UnusableReference
-from codea1_env.judge import Judge
-from codea1_env.mutation import KillMatrices, KillMatrix, input_pools
-from codea1_env.mutator import mutants
+from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix, input_pools
+from codea1_env.judging.judge import Judge
 from codea1_env.problems import Problem, TestCase, bundled_problems
+from codea1_env.reading.mutants import mutants
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.protocol import Job, JobResult
 

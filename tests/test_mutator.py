@@ -6,8 +6,8 @@ import random
 import pytest
 
 from codea1_env import Arena, LocalSandbox
-from codea1_env.mutator import drawn_mutant, mutants
 from codea1_env.problems import Problem, bundled_problems
+from codea1_env.reading.mutants import drawn_mutant, mutants
 
 
 def sources(source: str, endless: bool = False) -> set[str]:

@@ -10,16 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import codea1_env
-from codea1_env.arena import Arena, Match, MatchScore
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import ConfigurationError
-from codea1_env.judge import Expectation
-from codea1_env.oracle import ReferenceValue
-from codea1_env.oracles import NO_VALUE, OracleError, dual_values, golden_values, majority_values, oracle_error
-from codea1_env.problems.problem import Problem, TestCase
-from codea1_env.rewards import RewardConfig
+from codea1_env.judging.expected_values import (
+    NO_VALUE,
+    OracleError,
+    dual_values,
+    golden_values,
+    majority_values,
+    oracle_error,
+)
+from codea1_env.judging.judge import Expectation
+from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.judging.validation import Asked
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.training.round_metrics import round_metrics
-from codea1_env.validation import Asked
+from codea1_env.training.round.metrics import round_metrics
 
 PROBLEM = Problem(
     "double",

@@ -13,7 +13,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
 
-from codea1_env.training.own_code import digests
+from codea1_env.training.config.own_code import digests
 
 ROOT = Path(__file__).parents[1]
 NAMES = {"advantage": "own_algorithm:Estimator", "loss_type": "own_algorithm:loss"}
@@ -84,7 +84,7 @@ def test_it_is_an_arm_of_the_study_that_changes_with_its_text(folder: Path, monk
 @pytest.mark.slow
 def test_the_study_compares_it_with_what_is_built_in(folder: Path) -> None:
     (folder / "short.yaml").write_text("rounds: 2\n")
-    command = [str(ROOT / "benchmarks" / "study.py"), "--presets", "smoke", "--seeds", "1", "--jobs", "1"]
+    command = [str(ROOT / "experiments" / "study.py"), "--presets", "smoke", "--seeds", "1", "--jobs", "1"]
     command += ["--arms", "code_a1", "--arm-file", "own_arms.yaml", "--config", "short.yaml", "--output", "out"]
     done = run(folder, *command)
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]

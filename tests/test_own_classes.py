@@ -25,7 +25,7 @@ from codea1_env import (
     RewardConfig,
     TestCase,
 )
-from codea1_env.recording import Recorder, read_recording, replay
+from codea1_env.records.recording import Recorder, read_recording, replay
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OWN = ("own_reward", "own_book")
@@ -235,7 +235,7 @@ def test_what_is_no_policy_is_refused(outside: Path) -> None:
 
 def test_a_preset_takes_and_records_classes_of_ones_own(outside: Path) -> None:
     pytest.importorskip("yaml", reason="the extra `train` is not installed")
-    from codea1_env.training.presets import SMOKE, preset_from_dict
+    from codea1_env.training.config.presets import SMOKE, preset_from_dict
 
     changes: dict[str, Any] = {
         "reward": {"tester_reward": "own_reward:Reward"},

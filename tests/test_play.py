@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from codea1_env.arena import Arena
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
 from codea1_env.cli import main
 from codea1_env.problems import Problem, bundled_problems, write_problems
-from codea1_env.problems.problem import TestCase
+from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox import open_sandbox
-from codea1_env.scores import Match
 from codea1_env.terminal import Painter, Progress, printable
 
 SQUARE = "def double(x):\n    return x * x\n"

@@ -28,7 +28,7 @@ from codea1_env.players import (
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import perturbed
 from codea1_env.problems import Problem, TestCase, bundled_problems
-from codea1_env.responses import read_program, read_suite
+from codea1_env.reading.responses import read_program, read_suite
 
 PROBLEMS = bundled_problems()
 BARE = Problem("bare/one", "Return x.", "f", "def f(x):\n    return x\n")

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.arena import Arena, Grade
-from codea1_env.duel import Verdict
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Grade
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems import Problem, TestCase, bundled_problems, iter_problems, read_problems, write_problems
-from codea1_env.responses import read_case
+from codea1_env.reading.responses import read_case
+from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import LocalSandbox
 
 # Lone surrogates, quotes of both kinds, newlines of every kind: all of these have broken a line format somewhere.

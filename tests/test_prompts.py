@@ -5,9 +5,9 @@ import re
 import pytest
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.players.prompts import for_coder, for_tester
 from codea1_env.problems.problem import Problem
-from codea1_env.prompts import for_coder, for_tester
-from codea1_env.responses import read_program, read_suite
+from codea1_env.reading.responses import read_program, read_suite
 
 ABSOLUTE = Problem(
     problem_id="absolute",

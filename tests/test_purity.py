@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codea1_env.judging.purity import alone_because, company
 from codea1_env.problems import bundled_problems
-from codea1_env.purity import alone_because, company
 from codea1_env.sandbox import Company
 
 _F = "def f(x):\n    return x\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.ratings import rate, strengths
+from codea1_env.evaluation.ratings import rate, strengths
 
 
 def likelihood(x: np.ndarray, won: np.ndarray, lost: np.ndarray) -> float:

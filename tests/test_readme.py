@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.training.presets import load_preset
+from codea1_env.training.config.presets import load_preset
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -35,7 +35,9 @@ def test_every_make_target_it_names_exists() -> None:
 
 
 def test_every_path_it_names_exists() -> None:
-    named = set(re.findall(r"`((?:codea1_env|agents|baselines|examples|benchmarks|docs|tests)/[\w./-]*)`", README))
+    named = set(
+        re.findall(r"`((?:codea1_env|agents|baselines|examples|benchmarks|experiments|docs|tests)/[\w./-]*)`", README)
+    )
     assert len(named) > 10
     missing = [name for name in named if not (ROOT / name).exists()]
     assert missing == []

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from codea1_env import testing
 from codea1_env.cli import main
-from codea1_env.environment import parallel_env
-from codea1_env.episode import CODER, TESTER
+from codea1_env.envs import testing
+from codea1_env.envs.environment import parallel_env
+from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.errors import ConfigurationError, FormatError
-from codea1_env.recording import Recorder, read_recording, replay
-from codea1_env.rewards import RewardConfig
+from codea1_env.records.recording import Recorder, read_recording, replay
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.responses import Ignored, Suite, nonprintable_share, read_program, read_suite
+from codea1_env.reading.responses import Ignored, Suite, nonprintable_share, read_program, read_suite
 
 
 def paper(response: str) -> Suite:

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from codea1_env.arena import Arena
-from codea1_env.duel import Duel, Status
-from codea1_env.mistake_book import MistakeBook
-from codea1_env.recorded import read_match
-from codea1_env.rewards import RewardConfig, SuiteTerms
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import MatchScore
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.records.matches import read_match
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Duel, Status
+from codea1_env.rewards.terms import SuiteTerms
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.scores import MatchScore
 
 RELEASED = Path(__file__).resolve().parents[2] / "shared" / "data" / "released-rewards.jsonl.gz"
 # This program's last lines import what is not installed. There, all imports are hoisted above the reference: nothing of

@@ -22,10 +22,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_pages import HOSTILE, ROUND, line, write_hostile_run, write_run
 
+from codea1_env.arena.match import CodeScore, Match, MatchScore, SuiteScore
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
-from codea1_env.recording import Recorder
+from codea1_env.records.recording import Recorder
 from codea1_env.report.configuration import differences_between, differences_from_paper
 from codea1_env.report.duels import kept_duels
 from codea1_env.report.page import Shown, page
@@ -33,9 +34,8 @@ from codea1_env.report.panels import CHAPTERS, Chart, Series, charts_of
 from codea1_env.report.runs_read import RunRead, read_run, read_runs
 from codea1_env.report.svg_chart import line_chart, shown, smoothed, thinned, ticks
 from codea1_env.report.times import time_splits
-from codea1_env.rewards import RewardConfig
-from codea1_env.scores import CodeScore, Match, MatchScore, SuiteScore
-from codea1_env.training.presets import load_preset
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.training.config.presets import load_preset
 from codea1_env.yaml_files import read_yaml
 
 
@@ -314,7 +314,7 @@ def test_time_is_split_by_medians(tmp_path: Path) -> None:
 
 def keep_duels(directory: Path, rewards: list[tuple[float | None, tuple[float | None, ...]]], number: int) -> None:
     """One match with these rewards of programs and of their suites, recorded as of a round."""
-    from codea1_env.duel import Duel
+    from codea1_env.rewards.duel import Duel
 
     problem = Problem("a question", "Zero.", "f", reference_solution="def f(x):\n    return 0")
     match = Match(problem, ("x",) * len(rewards), tuple(("s",) * len(row) for _, row in rewards))

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.grammar import MAX_SOURCE, read_case
-from codea1_env.parsing import MAX_CHARACTERS, Unparsable, parse
-from codea1_env.problems.problem import TestCase
-from codea1_env.responses import Suite, nonprintable_share, read_program, read_suite
+from codea1_env.reading.grammar import MAX_SOURCE, read_case
+from codea1_env.reading.parsing import MAX_CHARACTERS, Unparsable, parse
+from codea1_env.reading.responses import Suite, nonprintable_share, read_program, read_suite
+from codea1_env.reading.test_case import TestCase
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded-humaneval-codegen16b.jsonl.gz"
 DEFINITION = "def f(x):\n    return x\n"
@@ -429,7 +429,7 @@ def test_what_lies_beyond_the_longest_text_is_not_read() -> None:
 def test_nothing_is_printed_and_no_warning_escapes() -> None:
     # `\d` and `1if` are warned about by the parser; in a process of its own, where warnings are errors from the start.
     code = (
-        "from codea1_env.responses import read_program, read_suite\n"
+        "from codea1_env.reading.responses import read_program, read_suite\n"
         r"""text = 'assert f("\\d", 1if 1else 2) == "\\ "\n'"""
         "\nassert [test.reason for test in read_suite(text, 'f').tests] == ['']\n"
         "assert read_program(text + 'def f(): pass', 'f').source\n"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from codea1_env.returned import MOST_BYTES, NOT_PLAIN, cut, returned_text
+from codea1_env.judging.returned import MOST_BYTES, NOT_PLAIN, cut, returned_text
 from codea1_env.sandbox.protocol import Outcome, OutcomeKind
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from codea1_env import LocalSandbox, Problem
-from codea1_env.duel import Status
+from codea1_env.rewards.duel import Status
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))  # where its modules are
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+sys.path.insert(0, str(EXPERIMENTS))  # where its modules are
 
 import released_semantics  # noqa: E402  # after the path
 
@@ -38,7 +38,7 @@ def test_honest_programs_and_tests_come_to_what_they_are() -> None:
 @pytest.mark.slow
 def test_cheats_pay_under_the_released_semantics_alone(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `train` is not installed")
-    command = [sys.executable, BENCHMARKS / "reward_hacking.py", "--output", tmp_path, "--questions", "6"]
+    command = [sys.executable, EXPERIMENTS / "reward_hacking.py", "--output", tmp_path, "--questions", "6"]
     ran = subprocess.run(
         [*command, "--seeds", "2", "--rounds", "60", "--workers", "1"], capture_output=True, text=True, check=True
     )

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.problem import TestCase
-from codea1_env.rewards import RewardConfig, SuiteTerms, coder_reward, effective_alpha, suite_terms
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.code_a1 import RewardConfig, coder_reward, suite_terms
+from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
+from codea1_env.rewards.terms import SuiteTerms, effective_alpha
 
 KEPT, WRONG, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
 PASS, FAIL, ERROR, TIMEOUT, CRASH = Verdict

@@ -35,9 +35,9 @@ from codea1_env.sandbox import (
     StdioJob,
     open_sandbox,
 )
-from codea1_env.sandbox.docker import DockerSandbox
-from codea1_env.sandbox.engine import OWNER_LABEL, SOURCES_LABEL, owner_identity
-from codea1_env.sandbox.image import BASE_IMAGE, DEFAULT_IMAGE, build_image, sources_digest
+from codea1_env.sandbox.docker.backend import DockerSandbox
+from codea1_env.sandbox.docker.engine import OWNER_LABEL, SOURCES_LABEL, owner_identity
+from codea1_env.sandbox.docker.image import BASE_IMAGE, DEFAULT_IMAGE, build_image, sources_digest
 
 SHORT = Limits(time_limit_s=0.3, budget_s=3, memory_mb=256)
 UNHURRIED = Limits(time_limit_s=10, budget_s=30, memory_mb=256)  # a page takes long where memory is scarce
@@ -247,7 +247,7 @@ def test_a_job_that_runs_while_container_after_container_is_killed_has_no_verdic
 
 
 def test_a_frozen_container_is_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codea1_env.sandbox.container_work._SILENCE_S", 6.0)
+    monkeypatch.setattr("codea1_env.sandbox.docker.container_work._SILENCE_S", 6.0)
     with DockerSandbox() as sandbox:
         (frozen,) = containers_of(sandbox)
         engine.pause(frozen)
@@ -413,4 +413,4 @@ def test_arguments_outside_their_range_are_refused() -> None:
 def test_the_outer_modules_import_without_the_package() -> None:
     code = "import sys; sys.modules['docker'] = None; import codea1_env.sandbox.docker, codea1_env.cli"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    assert importlib.util.find_spec("codea1_env.sandbox.image") is not None
+    assert importlib.util.find_spec("codea1_env.sandbox.docker.image") is not None

@@ -14,12 +14,12 @@ import numpy
 import pytest
 
 import codea1_env
-from codea1_env.duel import Verdict
 from codea1_env.errors import ConfigurationError, ProblemFormatError
-from codea1_env.judge import Expectation, Judge, Trial
+from codea1_env.judging.judge import Expectation, Judge, Trial
+from codea1_env.judging.purity import company
 from codea1_env.problems import Problem
-from codea1_env.purity import company
-from codea1_env.recorded import read_match
+from codea1_env.records.matches import read_match
+from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import (
     CallsJob,
     Company,
@@ -33,7 +33,7 @@ from codea1_env.sandbox import (
     StdioJob,
 )
 from codea1_env.sandbox.frames import HEADER, pack_job, read_job
-from codea1_env.self_test import run_attacks
+from codea1_env.sandbox.self_test import run_attacks
 
 NUMPY = ("numpy",)
 MODES = ((), ("namespaces",), ("landlock",))

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.arena import Arena, Match
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.problems import bundled_problems

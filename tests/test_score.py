@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.cli import main
-from codea1_env.mistake_book import MistakeBook
+from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import TestCase
 
 REFERENCE = "def f(x):\n    return x * 2"

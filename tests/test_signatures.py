@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.signatures import parameters, placed
+from codea1_env.reading.signatures import parameters, placed
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codea1_env.cli import main
-from codea1_env.importing import Imported, import_drafts
+from codea1_env.judging.importing import Imported, import_drafts
 from codea1_env.problems import Problem, read_problems
 from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.sources import Draft, Unreadable, find_source

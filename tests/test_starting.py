@@ -43,9 +43,9 @@ def interrupted(command: list[str], module: str, directory: Path) -> tuple[int, 
         "pettingzoo",
         "codea1_env.cli",
         "argparse",
-        "codea1_env.cli_data",
+        "codea1_env.cli.data",
         "codea1_env.sandbox",
-        "codea1_env.cli_view",
+        "codea1_env.cli.view",
     ],
 )
 @pytest.mark.parametrize("way", ["script", "module"])
@@ -58,7 +58,7 @@ def test_ctrl_c_while_codea1_starts_is_one_line_and_130(way: str, module: str, t
 @pytest.mark.parametrize(
     "recipe", ["agents/train_grpo.py", *sorted(f"baselines/{path.name}" for path in (ROOT / "baselines").glob("*.py"))]
 )
-@pytest.mark.parametrize("module", ["gymnasium", "codea1_env.training.presets"])
+@pytest.mark.parametrize("module", ["gymnasium", "codea1_env.training.config.presets"])
 def test_ctrl_c_while_a_recipe_starts_is_one_line_and_130(recipe: str, module: str, tmp_path: Path) -> None:
     command = [str(ROOT / recipe), "--preset", "smoke", "--dry-run"]
     assert interrupted(command, module, tmp_path) == (130, "", "codea1: interrupted\n")

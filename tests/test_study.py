@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib", reason="the extra `train` is not installed")
 pytest.importorskip("scipy", reason="the extra `solve` is not installed")
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))  # where the study's modules are
+sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
 
 import study  # noqa: E402  # after the path
 import study_numbers  # noqa: E402
@@ -23,7 +23,7 @@ from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
 from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
 
 from codea1_env.errors import ConfigurationError  # noqa: E402
-from codea1_env.estimates import mean_with_t  # noqa: E402
+from codea1_env.evaluation.estimates import mean_with_t  # noqa: E402
 
 # A recipe's command line and files, in a tenth of a second: its score is what the arm's `rounds` and the seed make it.
 FAKE = """
@@ -272,7 +272,7 @@ def test_bad_arguments_are_refused_before_anything_runs(
 @pytest.mark.slow
 def test_a_real_cell_run_again_gives_the_same_numbers(tmp_path: Path) -> None:
     """The duel and a coder against its finished tester, at smoke size, then the duel once more."""
-    command = [sys.executable, "benchmarks/study.py", "--output", str(tmp_path / "out"), "--presets", "smoke"]
+    command = [sys.executable, "experiments/study.py", "--output", str(tmp_path / "out"), "--presets", "smoke"]
     command += ["--arms", "frozen_trained", "--seeds", "1", "--jobs", "1"]
     first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert first.returncode == 0, first.stderr

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
-from codea1_env.metrics import SuiteResult
+from codea1_env.evaluation.metrics import SuiteResult
+from codea1_env.evaluation.suite_quality import SuiteMeter
 from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.suite_quality import SuiteMeter
 
 # Its mutants: `not x < 0`, `x <= 0` (equivalent), `x > 0`, `x < 1` and `x < -1`, `return None` twice, `+x`.
 ABSOLUTE = Problem(

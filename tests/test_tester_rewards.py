@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.arena import Arena, Match, MatchScore
-from codea1_env.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import ConfigurationError
-from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems.problem import Problem, TestCase
-from codea1_env.recorded import write_score
-from codea1_env.rewards import RewardConfig, SuiteTerms, suite_terms
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.spans import Span, test_spans
+from codea1_env.reading.test_case import TestCase
+from codea1_env.records.matches import write_score
+from codea1_env.rewards.code_a1 import RewardConfig, suite_terms
+from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
+from codea1_env.rewards.terms import SuiteTerms
+from codea1_env.rewards.tester_rewards import Group, best_solution, per_test_rewards, suite_reward, union_reward
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.spans import Span, test_spans
-from codea1_env.tester_rewards import Group, best_solution, per_test_rewards, suite_reward, union_reward
 
 KEPT, WRONG, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
 P, F = Verdict.PASS, Verdict.FAIL

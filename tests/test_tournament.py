@@ -13,11 +13,11 @@ from fake_openai import Reply, completion, serving
 from codea1_env import Arena, LocalSandbox, RewardConfig
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, PlayerError, SandboxError, UnusableReference
+from codea1_env.evaluation.tournament import Outcome, Tournament, play_tournament
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, OracleCoder, Player, RandomTester, Response
 from codea1_env.problems import Problem, TestCase, bundled_problems
-from codea1_env.recording import Recorder, read_recording, replay
+from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.sandbox.protocol import Job, JobResult
-from codea1_env.tournament import Outcome, Tournament, play_tournament
 
 DOUBLE = Problem("double", "Return 2 x.", "f", "def f(x):\n    return 2 * x\n", golden_tests=(TestCase("f(1)", "2"),))
 BUNDLED = bundled_problems()[:6]
@@ -118,7 +118,7 @@ def test_every_pair_plays_every_question_and_a_program_meets_every_tester(sandbo
 
 def test_somebody_is_told_how_many_answers_there_are(sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two coders of 3 programs on 6 questions, 4 at a time; the testers meet a program once: three different ones."""
-    monkeypatch.setattr("codea1_env.tournament._ASKED_AT_ONCE", 4)
+    monkeypatch.setattr("codea1_env.evaluation.tournament._ASKED_AT_ONCE", 4)
     told: list[tuple[str, int, int]] = []
     played(
         sandbox,

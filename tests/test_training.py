@@ -25,13 +25,13 @@ from training_runs import (
 )
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from codea1_env.arena import Arena
-from codea1_env.diagnostics import Diagnostics
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.diagnostics import Diagnostics
 from codea1_env.errors import SandboxError
-from codea1_env.mistake_book import MistakeBook
-from codea1_env.training.arguments import read_configuration
-from codea1_env.training.callbacks import LOGGED
-from codea1_env.training.runs import BOOK
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.training.config.arguments import read_configuration
+from codea1_env.training.run.callbacks import LOGGED
+from codea1_env.training.run.run_dir import BOOK
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trl.trainer.utils import nanstd
 
 from codea1_env.training.advantages import Estimator, estimator_of, without_signal
-from codea1_env.training.algorithm import Algorithm
+from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.credit import token_advantages
 from codea1_env.training.row_labels import RowLabel
 

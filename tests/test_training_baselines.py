@@ -12,14 +12,15 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import yaml
 from training_runs import TINY, same_weights, tiny_base
 
-from codea1_env.arena import Arena, Match
-from codea1_env.duel import Duel, JudgedTest, Status, Verdict
-from codea1_env.mistake_book import MistakeBook
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
+from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.jsonl import read_problems
 from codea1_env.problems.miniature import miniature_problems
-from codea1_env.problems.problem import TestCase
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.written_tests import WrittenSuite, counting_tests, with_written_tests
+from codea1_env.training.baselines.written_tests import WrittenSuite, counting_tests, with_written_tests
 
 ROOT = Path(__file__).parents[1]
 

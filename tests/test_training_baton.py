@@ -12,8 +12,8 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
 
-from codea1_env.training import baton
-from codea1_env.training.baton import Baton, RandomStreams, run_threads
+from codea1_env.training.engine import baton
+from codea1_env.training.engine.baton import Baton, RandomStreams, run_threads
 
 SEEDS = {"one": 11, "other": 22}
 

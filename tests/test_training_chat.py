@@ -11,15 +11,15 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from transformers import AutoTokenizer
 
-from codea1_env import prompts
 from codea1_env.errors import ConfigurationError
+from codea1_env.players import prompts
 from codea1_env.problems.miniature import miniature_problems
-from codea1_env.training.chat import chat_of, fitting, questions_asked, tokens_of
-from codea1_env.training.options import Options
-from codea1_env.training.presets import MINI, SMOKE, PretrainedModel
-from codea1_env.training.rounds import attacks_of, schedule
-from codea1_env.training.seats import sample_suites
-from codea1_env.training.warm_start import base_model
+from codea1_env.training.config.options import Options
+from codea1_env.training.config.presets import MINI, SMOKE, PretrainedModel
+from codea1_env.training.grpo.seats import sample_suites
+from codea1_env.training.models.chat import chat_of, fitting, questions_asked, tokens_of
+from codea1_env.training.models.warm_start import base_model
+from codea1_env.training.round.rounds import attacks_of, schedule
 
 PROBLEMS = miniature_problems("train", 6, 0)
 LONG = dataclasses.replace(PROBLEMS[0], problem_id="long", question="sum of the numbers " * 100)

@@ -17,12 +17,12 @@ import yaml
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.problems import bundled_problems
-from codea1_env.training import run_lock
-from codea1_env.training.arguments import Arguments, parse_arguments
-from codea1_env.training.checkpoints import UnusableCheckpoint, forget_old, latest_common, mark_complete, rounds_of
-from codea1_env.training.presets import SMOKE
-from codea1_env.training.provenance import code_revision
-from codea1_env.training.runs import Run
+from codea1_env.training.config.arguments import Arguments, parse_arguments
+from codea1_env.training.config.presets import SMOKE
+from codea1_env.training.run import lock
+from codea1_env.training.run.checkpoints import UnusableCheckpoint, forget_old, latest_common, mark_complete, rounds_of
+from codea1_env.training.run.provenance import code_revision
+from codea1_env.training.run.run_dir import Run
 
 SEATS = ("coder", "tester")
 
@@ -200,9 +200,9 @@ def test_a_damaged_line_of_the_metrics_is_an_error_that_names_it(tmp_path: Path)
 
 
 def test_two_processes_do_not_write_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_lock, "WAIT_S", 0.2)
+    monkeypatch.setattr(lock, "WAIT_S", 0.2)
     hold = (
-        "import sys; from pathlib import Path; from codea1_env.training.run_lock import RunLock;"
+        "import sys; from pathlib import Path; from codea1_env.training.run.lock import RunLock;"
         "lock = RunLock(Path(sys.argv[1]), alone=False); print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold, str(tmp_path)]

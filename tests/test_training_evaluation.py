@@ -13,18 +13,19 @@ import torch
 from training_runs import TINY
 from transformers import AutoTokenizer
 
-from codea1_env.arena import Arena
+from codea1_env.arena.arena import Arena
 from codea1_env.players.player import CoderRequest
 from codea1_env.problems.miniature import miniature_problems
-from codea1_env.problems.problem import Problem, TestCase
-from codea1_env.rewards import RewardConfig
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.chat import chat_of
-from codea1_env.training.evaluation import evaluate_coder, evaluate_tester, paired_interval
-from codea1_env.training.results import Measured, as_table, compare
-from codea1_env.training.sampling import Sampler
-from codea1_env.training.tiny_models import build_model
-from codea1_env.training.warm_start import base_model
+from codea1_env.training.models.chat import chat_of
+from codea1_env.training.models.sampling import Sampler
+from codea1_env.training.models.tiny import build_model
+from codea1_env.training.models.warm_start import base_model
+from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester, paired_interval
+from codea1_env.training.run.results import Measured, as_table, compare
 
 RIGHT = "def f(xs):\n    return len(xs)"
 NO_EMPTY = "def f(xs):\n    return len(xs) or 1"

@@ -12,10 +12,10 @@ import torch
 from training_runs import TINY, play_duel, same_weights, tiny_base, weights
 from transformers import AutoModelForCausalLM
 
-from codea1_env.training.lora import adapter_config
-from codea1_env.training.model_sections import LoraPreset
-from codea1_env.training.model_shapes import shape_of
-from codea1_env.training.run_sections import MemoryPreset
+from codea1_env.training.config.model_sections import LoraPreset
+from codea1_env.training.config.model_shapes import shape_of
+from codea1_env.training.config.run_sections import MemoryPreset
+from codea1_env.training.models.lora import adapter_config
 
 QUIET = dataclasses.replace(TINY, evaluation=dataclasses.replace(TINY.evaluation, every_rounds=0))
 

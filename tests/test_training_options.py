@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.rewards import RewardConfig
-from codea1_env.training.algorithm import Algorithm
-from codea1_env.training.options import ACCESSES, OPPONENTS, SCHEDULES, SELECTIONS, Options
-from codea1_env.training.presets import MINI, PRESETS, preset_from_dict
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.training.config.algorithm import Algorithm
+from codea1_env.training.config.options import ACCESSES, OPPONENTS, SCHEDULES, SELECTIONS, Options
+from codea1_env.training.config.presets import MINI, PRESETS, preset_from_dict
 
 
 def test_the_presets_are_the_papers_method() -> None:

@@ -13,18 +13,18 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from training_runs import SEATS, TINY, assert_same_runs, play_duel, records, same_weights
 
-from codea1_env.arena import Arena
+from codea1_env.arena.arena import Arena
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.callbacks import SeatRun
-from codea1_env.training.options import Options
-from codea1_env.training.past import BOOK, RECORDS, PastOpponents, snapshot
-from codea1_env.training.placement import Placement, SeatPlacement
-from codea1_env.training.presets import Preset
-from codea1_env.training.round_rules import RoundRules
-from codea1_env.training.rounds import PastPlay, RoundScore, attacks_of, score_round
+from codea1_env.training.config.options import Options
+from codea1_env.training.config.placement import Placement, SeatPlacement
+from codea1_env.training.config.presets import Preset
+from codea1_env.training.grpo.past_opponents import BOOK, RECORDS, PastOpponents, snapshot
+from codea1_env.training.round.rounds import PastPlay, RoundScore, attacks_of, score_round
+from codea1_env.training.round.rules import RoundRules
+from codea1_env.training.run.callbacks import SeatRun
 
 DOUBLE = Problem(
     "double", "double(x): return twice x.", "double", reference_solution="def double(x):\n    return 2 * x\n"

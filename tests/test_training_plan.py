@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.arguments import parse_arguments
-from codea1_env.training.memory_estimate import seat_memory
-from codea1_env.training.model_sections import LoraPreset, PretrainedModel
-from codea1_env.training.model_shapes import KNOWN, Shape, shape_of
-from codea1_env.training.plan import plan_of
-from codea1_env.training.presets import MINI, Preset, load_preset, preset_from_dict, preset_names
+from codea1_env.training.config.arguments import parse_arguments
+from codea1_env.training.config.memory_estimate import seat_memory
+from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
+from codea1_env.training.config.model_shapes import KNOWN, Shape, shape_of
+from codea1_env.training.config.plan import plan_of
+from codea1_env.training.config.presets import MINI, Preset, load_preset, preset_from_dict, preset_names
 
 ROOT = Path(__file__).parent.parent
 GIB = 1 << 30

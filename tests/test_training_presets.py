@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.rewards import RewardConfig
-from codea1_env.training.arguments import parse_arguments, read_configuration
-from codea1_env.training.presets import (
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.training.config.arguments import parse_arguments, read_configuration
+from codea1_env.training.config.presets import (
     CONFIGS,
     MINI,
     SMOKE,

@@ -25,12 +25,12 @@ from training_runs import SEATS, TINY, assert_same_runs, play_duel, same_weights
 from transformers import TrainerCallback
 
 from codea1_env.errors import SandboxError, SeatFailed
-from codea1_env.training.algorithm import Algorithm
-from codea1_env.training.options import Options
-from codea1_env.training.placement import Placement, SeatPlacement
-from codea1_env.training.ray_actors import RankPlace
-from codea1_env.training.ray_engine import rank_environments
-from codea1_env.training.runs import BOOK
+from codea1_env.training.config.algorithm import Algorithm
+from codea1_env.training.config.options import Options
+from codea1_env.training.config.placement import Placement, SeatPlacement
+from codea1_env.training.engine.ray_actors import RankPlace
+from codea1_env.training.engine.ray_cluster import rank_environments
+from codea1_env.training.run.run_dir import BOOK
 
 pytestmark = pytest.mark.filterwarnings("default::ResourceWarning", "ignore::DeprecationWarning:ray")
 

@@ -14,9 +14,9 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.bundled import bundled_problems
 from codea1_env.problems.jsonl import write_problems
-from codea1_env.training.arguments import exit_status, read_configuration
-from codea1_env.training.base_models import base_model
-from codea1_env.training.presets import SMOKE, PretrainedModel, load_preset
+from codea1_env.training.config.arguments import exit_status, read_configuration
+from codea1_env.training.config.presets import SMOKE, PretrainedModel, load_preset
+from codea1_env.training.models.base import base_model
 
 ROOT = Path(__file__).parent.parent
 

@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from codea1_env.training.callbacks import RoundClock
-from codea1_env.training.results import cost
+from codea1_env.training.run.callbacks import RoundClock
+from codea1_env.training.run.results import cost
 
 
 def seat(name: str, number: int, generating: float, waiting: float, learning: float) -> dict:

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.arena import Arena
-from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems.problem import Problem, TestCase
-from codea1_env.rewards import RewardConfig
+from codea1_env.arena.arena import Arena
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.options import Options
-from codea1_env.training.presets import SMOKE
-from codea1_env.training.rendezvous import Rendezvous, RendezvousClosed
-from codea1_env.training.round_rules import RoundRules, select_attacked
-from codea1_env.training.rounds import SelectedSuite, attacks_of, golden_rewards, schedule, score_round
+from codea1_env.training.config.options import Options
+from codea1_env.training.config.presets import SMOKE
+from codea1_env.training.round.exchange import Exchange, ExchangeClosed
+from codea1_env.training.round.rounds import SelectedSuite, attacks_of, golden_rewards, schedule, score_round
+from codea1_env.training.round.rules import RoundRules, select_attacked
 
 DOUBLE = Problem(
     "double",
@@ -172,8 +173,8 @@ def test_early_rounds_pay_the_tester_for_validity_first(arena: Arena) -> None:
 
 
 def test_a_seat_whose_peer_never_comes_gives_up(arena: Arena) -> None:
-    meeting = Rendezvous(arena, SMOKE.round, lambda index, metrics: None, patience_s=0.05)
-    with pytest.raises(RendezvousClosed, match=r"the other seat must come to round 1 within 0.05 s, got nothing"):
+    meeting = Exchange(arena, SMOKE.round, lambda index, metrics: None, patience_s=0.05)
+    with pytest.raises(ExchangeClosed, match=r"the other seat must come to round 1 within 0.05 s, got nothing"):
         meeting.take_attacks(0)
 
 

@@ -16,15 +16,16 @@ from transformers import AutoTokenizer
 from trl import GRPOTrainer
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.training import advantages, seat_trainer
-from codea1_env.training.algorithm import Algorithm
+from codea1_env.training import advantages
+from codea1_env.training.config.algorithm import Algorithm
+from codea1_env.training.config.options import Options
+from codea1_env.training.config.own_code import located
+from codea1_env.training.config.presets import Preset
 from codea1_env.training.credit import token_offsets
+from codea1_env.training.grpo import trainer as seat_trainer
+from codea1_env.training.grpo.trainer import SeatTrainer
 from codea1_env.training.losses import own_loss
-from codea1_env.training.options import Options
-from codea1_env.training.own_code import located
-from codea1_env.training.presets import Preset
 from codea1_env.training.row_labels import RowLabel
-from codea1_env.training.seat_trainer import SeatTrainer
 
 SEATS = ("coder", "tester")
 ALGORITHM = Algorithm()

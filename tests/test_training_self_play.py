@@ -16,15 +16,15 @@ from transformers import AutoTokenizer
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.training.advantages import estimator_of
-from codea1_env.training.algorithm import Algorithm
-from codea1_env.training.chat import chat_of
-from codea1_env.training.options import Options
-from codea1_env.training.rounds import Attack, RoundScore, SelectedSuite
+from codea1_env.training.config.algorithm import Algorithm
+from codea1_env.training.config.options import Options
+from codea1_env.training.grpo.seats import SampledSuite, sample_suites
+from codea1_env.training.grpo.self_play import _batch, _rows
+from codea1_env.training.grpo.trainer import STATE
+from codea1_env.training.models.chat import chat_of
+from codea1_env.training.round.rounds import Attack, RoundScore, SelectedSuite
 from codea1_env.training.row_labels import RowLabel
-from codea1_env.training.runs import BOOK
-from codea1_env.training.seat_trainer import STATE
-from codea1_env.training.seats import SampledSuite, sample_suites
-from codea1_env.training.self_play import _batch, _rows
+from codea1_env.training.run.run_dir import BOOK
 
 # Groups of 4 programs and of 3 suites.
 SHAPE = dataclasses.replace(TINY.round, programs=4, suites=3)

@@ -18,10 +18,10 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.arguments import Arguments, parse_arguments
-from codea1_env.training.presets import SMOKE, preset_from_dict
-from codea1_env.training.runs import Run
-from codea1_env.training.trackers import DrivenTracker, Trackers
+from codea1_env.training.config.arguments import Arguments, parse_arguments
+from codea1_env.training.config.presets import SMOKE, preset_from_dict
+from codea1_env.training.run.run_dir import Run
+from codea1_env.training.run.trackers import DrivenTracker, Trackers
 
 ROUND = {"coder_reward": 0.5, "effective_alpha": float("nan")}
 

@@ -15,8 +15,8 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from training_runs import TINY, play_duel, tiny_base
 from trl import GRPOConfig
 
-from codea1_env.training.generators import before_building
-from codea1_env.training.placement import Placement, SeatPlacement, trainer_arguments
+from codea1_env.training.config.placement import Placement, SeatPlacement, trainer_arguments
+from codea1_env.training.grpo.vllm_colocated import before_building
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
 ROUNDS = 4

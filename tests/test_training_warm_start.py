@@ -14,11 +14,11 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.miniature import miniature_compositions
-from codea1_env.training import tiny_models  # its `tester_messages` would pass for a test
-from codea1_env.training.corpora import BASIC, EDGE, band_pieces, examples
-from codea1_env.training.presets import MINI, WarmStartPreset, load_preset
-from codea1_env.training.tiny_models import build_model, build_tokenizer, coder_messages
-from codea1_env.training.warm_start import base_model, default_cache
+from codea1_env.training.config.presets import MINI, WarmStartPreset, load_preset
+from codea1_env.training.models import tiny  # its `tester_messages` would pass for a test
+from codea1_env.training.models.corpora import BASIC, EDGE, band_pieces, examples
+from codea1_env.training.models.tiny import build_model, build_tokenizer, coder_messages
+from codea1_env.training.models.warm_start import base_model, default_cache
 
 CORPUS = list(examples(MINI, 400))
 FEW_STEPS = dataclasses.replace(TINY, warm_start=WarmStartPreset(steps=3, examples_per_step=4, problems=20))
@@ -56,8 +56,7 @@ def test_the_chat_template_marks_the_task_and_the_answer(saved: Path) -> None:
 
     assert rendered(coder_messages("f(xs): return it.")) == "<code>f(xs): return it.<ans>"
     assert (
-        rendered(tiny_models.tester_messages("Q", "def f(xs):\n    return xs\n"))
-        == "<test>Q\ndef f(xs):\n    return xs<ans>"
+        rendered(tiny.tester_messages("Q", "def f(xs):\n    return xs\n")) == "<test>Q\ndef f(xs):\n    return xs<ans>"
     )
     answered = [*coder_messages("Q"), {"role": "assistant", "content": "A"}]
     assert rendered(answered) == "<code>Q<ans>A<eos>"

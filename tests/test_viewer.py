@@ -15,8 +15,8 @@ import pytest
 from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig
 from codea1_env.cli import main
 from codea1_env.errors import FormatError
-from codea1_env.recording import Recorder, read_recording, replay
-from codea1_env.returned import cut
+from codea1_env.judging.returned import cut
+from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.viewer import Found, make_page, read_games
 from codea1_env.viewer.games import MOST_SOURCE
 from codea1_env.viewer.page import SCRIPTS, STYLES

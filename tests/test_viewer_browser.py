@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from viewer_pages import ATTACKS, attack_game, game, write_page
 
-from codea1_env.returned import cut
+from codea1_env.judging.returned import cut
 from codea1_env.viewer.games import MOST_SOURCE
 
 pytestmark = pytest.mark.browser

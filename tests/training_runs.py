@@ -13,18 +13,18 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from codea1_env.arena import Arena
+from codea1_env.arena.arena import Arena
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.arguments import Arguments
-from codea1_env.training.local_engine import Build, LocalEngine, prepare_process
-from codea1_env.training.presets import SMOKE, Preset, WarmStartPreset
-from codea1_env.training.rounds import Rewards, RoundScore, attacks_of, schedule
-from codea1_env.training.runs import BOOK, Run
-from codea1_env.training.seats import Score, TesterTurn, coder_trainer, tester_trainer
-from codea1_env.training.self_play import self_play_trainer
-from codea1_env.training.warm_start import base_model
+from codea1_env.training.config.arguments import Arguments
+from codea1_env.training.config.presets import SMOKE, Preset, WarmStartPreset
+from codea1_env.training.engine.local import Build, LocalEngine, prepare_process
+from codea1_env.training.grpo.seats import Score, TesterTurn, coder_trainer, tester_trainer
+from codea1_env.training.grpo.self_play import self_play_trainer
+from codea1_env.training.models.warm_start import base_model
+from codea1_env.training.round.rounds import Rewards, RoundScore, attacks_of, schedule
+from codea1_env.training.run.run_dir import BOOK, Run
 
 ROOT = Path(__file__).parent.parent
 SEATS = ("coder", "tester")
@@ -90,11 +90,11 @@ def play_duel(
             arena = arena_type(stack.enter_context(make_sandbox()), preset.reward, run.book())
             playing = LocalEngine(run, arena, base, held_out, progress=False)
         else:
-            from codea1_env.training.ray_engine import open_ray_engine
+            from codea1_env.training.engine.ray_cluster import open_ray_engine
 
             ray_engine = open_ray_engine(run, base, held_out, make_sandbox=make_sandbox, progress=False)
             playing = stack.enter_context(ray_engine)
-        meeting = playing.rendezvous()
+        meeting = playing.exchange()
         builds: dict[str, Build] = {
             "coder": lambda seat, hooks: coder_trainer(seat, hooks, wrap["coder"](paid_at(meeting)), asked),
             "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack_at(wrap["tester"](meeting))),
@@ -139,7 +139,7 @@ def play_alone(
             arena = Arena(stack.enter_context(open_sandbox()), preset.reward, run.book())
             playing = LocalEngine(run, arena, base, held_out, progress=False)
         else:
-            from codea1_env.training.ray_engine import open_ray_engine
+            from codea1_env.training.engine.ray_cluster import open_ray_engine
 
             playing = stack.enter_context(open_ray_engine(run, base, held_out, progress=False))
         table, log = playing.arena, playing.log_round

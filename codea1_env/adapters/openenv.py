@@ -24,14 +24,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from codea1_env.environment import DEFAULT_REWARDS
-from codea1_env.episode import CODER, MAX_TEXT_LENGTH, TESTER, Episode
+from codea1_env.arena.match import MatchScore
+from codea1_env.envs.environment import DEFAULT_REWARDS
+from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, TESTER, Episode
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.players import CoderRequest, MutantCoder, Player, RandomTester, TesterRequest
 from codea1_env.problems import Problem, bundled_problems
-from codea1_env.rewards import RewardConfig
-from codea1_env.scores import MatchScore
+from codea1_env.rewards.code_a1 import RewardConfig
 
 with extra("openenv", "the adapter for OpenEnv needs"):
     from openenv.core.env_server.interfaces import Environment

@@ -20,7 +20,7 @@ from gymnasium import spaces
 
 from codea1_env.discrete.environment import DEFAULT_REWARDS
 from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode
-from codea1_env.episode import AGENTS
+from codea1_env.envs.episode import AGENTS
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 

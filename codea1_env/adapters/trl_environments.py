@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from codea1_env.arena import Arena, Match
-from codea1_env.duel import JudgedTest, Verdict
-from codea1_env.episode import failed_tests
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, MatchScore
+from codea1_env.envs.episode import failed_tests
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
+from codea1_env.players.prompts import fenced
 from codea1_env.problems.problem import Problem
-from codea1_env.prompts import fenced
-from codea1_env.responses import read_program
-from codea1_env.scores import MatchScore
+from codea1_env.reading.responses import read_program
+from codea1_env.rewards.duel import JudgedTest, Verdict
 
 FEEDBACK_CHARACTERS = 2_000
 """Default for the longest answer of a tool: TRL drops a whole answer that does not fit into the completion."""

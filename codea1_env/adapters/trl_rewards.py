@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from codea1_env.arena import Arena
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
 from codea1_env.problems.problem import Problem
-from codea1_env.responses import read_program
-from codea1_env.scores import Match, MatchScore
+from codea1_env.reading.responses import read_program
 
 Completion = str | Sequence[Mapping[str, Any]]
 """A text, or the messages of a conversation's end, of which the last one's content counts."""

@@ -16,13 +16,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from codea1_env.arena import Arena, Match
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.extras import extra
+from codea1_env.players.prompts import Messages, for_coder, for_tester
 from codea1_env.problems import Problem, bundled_problems, read_problems
-from codea1_env.prompts import Messages, for_coder, for_tester
-from codea1_env.responses import read_program
-from codea1_env.rewards import RewardConfig
+from codea1_env.reading.responses import read_program
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
 with extra("verifiers", "the adapter for verifiers needs"):

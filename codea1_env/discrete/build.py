@@ -13,24 +13,24 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from codea1_env.arena.match import Match
 from codea1_env.discrete.pool import MAX_TEST, RUN_STATUSES, Pool
-from codea1_env.duel import Status, Verdict
-from codea1_env.equality import call_key
 from codea1_env.errors import ConfigurationError, FormatError, UnusableReference
-from codea1_env.judge import Judge, Trial
-from codea1_env.oracles import BatchOracle
-from codea1_env.parsing import Unparsable, parse
+from codea1_env.judging.equality import call_key
+from codea1_env.judging.expected_values import BatchOracle
+from codea1_env.judging.judge import Judge, Trial
+from codea1_env.judging.purity import alone_because
+from codea1_env.judging.schedule import with_imports
+from codea1_env.judging.validation import ValidatedTest, read_suites, validate
 from codea1_env.players import RandomTester, TesterRequest
 from codea1_env.problems.problem import Problem
-from codea1_env.purity import alone_because
-from codea1_env.recorded import read_match
-from codea1_env.responses import Suite, read_program, read_suite
-from codea1_env.rewards import RewardConfig
+from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.responses import Suite, read_program, read_suite
+from codea1_env.reading.signatures import parameters, placed
+from codea1_env.records.matches import read_match
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox.protocol import Sandbox
-from codea1_env.schedule import with_imports
-from codea1_env.scores import Match
-from codea1_env.signatures import parameters, placed
-from codea1_env.validation import ValidatedTest, read_suites, validate
 
 _STRIKES = 3
 """Time-outs and crashes after which the rest of a suite is not tried (`SECURITY.md`)."""

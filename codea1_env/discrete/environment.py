@@ -27,9 +27,9 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.discrete.episode import AGENTS, RENDER_MODES, DiscreteEpisode, Masks
 from codea1_env.discrete.pool import Pool
-from codea1_env.episode import CODER
-from codea1_env.game_arguments import own_constructor
-from codea1_env.rewards import RewardConfig
+from codea1_env.envs.arguments import own_constructor
+from codea1_env.envs.episode import CODER
+from codea1_env.rewards.code_a1 import RewardConfig
 
 DEFAULT_REWARDS = RewardConfig()
 _METADATA = {"name": "codea1_discrete_v0", "render_modes": list(RENDER_MODES), "render_fps": 1}

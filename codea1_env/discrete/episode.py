@@ -26,11 +26,11 @@ from codea1_env.discrete.policies import Policy, Situation
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.pool_files import bundled_pools
 from codea1_env.discrete.scoring import PairScore, PoolScorer
-from codea1_env.episode import AGENTS, CODER, TESTER
+from codea1_env.envs.arguments import checked_items, checked_options
+from codea1_env.envs.episode import AGENTS, CODER, TESTER
 from codea1_env.errors import ConfigurationError
-from codea1_env.game_arguments import checked_items, checked_options
-from codea1_env.reward_terms import SuiteTerms
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.terms import SuiteTerms
 
 RENDER_MODES = ("human", "ansi")
 Masks = Literal["infos", "observations"]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codea1_env.discrete.best_responses import best_suite
 from codea1_env.discrete.pool import Pool
-from codea1_env.discrete.responses import best_suite
-from codea1_env.episode import CODER
-from codea1_env.rewards import RewardConfig
+from codea1_env.envs.episode import CODER
+from codea1_env.rewards.code_a1 import RewardConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from codea1_env.checks import require
-from codea1_env.duel import Status
 from codea1_env.errors import FormatError
+from codea1_env.rewards.duel import Status
 
 _require = partial(require, error=FormatError)
 

@@ -20,10 +20,10 @@ from codea1_env.discrete.environment import DEFAULT_REWARDS
 from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode, Masks
 from codea1_env.discrete.policies import Policy, uniform
 from codea1_env.discrete.pool import Pool
-from codea1_env.episode import CODER, TESTER
+from codea1_env.envs.arguments import own_constructor
+from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.errors import ConfigurationError
-from codea1_env.game_arguments import own_constructor
-from codea1_env.rewards import RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
 
 
 class _SingleSeat(gymnasium.Env[Any, Any]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codea1_env.players.player import Request, TesterRequest
-from codea1_env.prompts import Messages, fenced, for_coder, for_tester
+from codea1_env.players.prompts import Messages, fenced, for_coder, for_tester
 
 Prompt = Callable[[Request], Messages]
 """What turns a request into messages; a player's constructor takes another one than `chat_messages`."""

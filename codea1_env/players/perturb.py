@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from codea1_env.parsing import Unparsable, parse
+from codea1_env.reading.parsing import Unparsable, parse
 
 Change = Callable[[ast.expr, random.Random], ast.expr]
 """What becomes of one argument: `perturbed` or `boundary.boundary`."""

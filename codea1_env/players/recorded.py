@@ -11,7 +11,7 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest
-from codea1_env.responses import read_program
+from codea1_env.reading.responses import read_program
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ import random
 from collections.abc import Sequence
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.mutator import drawn_mutant
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import changed_call, perturbed
 from codea1_env.players.player import (
@@ -25,7 +24,9 @@ from codea1_env.players.player import (
     generator_for,
     require_requests,
 )
-from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.mutants import drawn_mutant
+from codea1_env.reading.test_case import TestCase
 
 
 class _Scripted:
@@ -69,7 +70,7 @@ class OracleCoder(_Scripted):
 class MutantCoder(_Scripted):
     """Answers with one of the problem's mutants; where there are none, with the reference and one bug put into it.
 
-    A problem's own mutants are wrong; a bug put in by `mutator.py` may happen to change nothing. A reference in
+    A problem's own mutants are wrong; a bug put in by `reading/mutants.py` may happen to change nothing. A reference in
     which nothing can be changed is made to return None.
     """
 

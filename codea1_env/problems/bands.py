@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
 
 Split = Literal["train", "held_out"]
 BugKind = Literal["cmp", "thr", "spur"]

@@ -15,9 +15,6 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from codea1_env.grammar import WrittenTest, canonical_name, read_assert
-from codea1_env.inlining import Names
-from codea1_env.parsing import Unparsable, parse
 from codea1_env.problems.input_lists import (
     asserts_equality,
     default_tolerance,
@@ -26,8 +23,11 @@ from codea1_env.problems.input_lists import (
     read_loop,
 )
 from codea1_env.problems.near_equality import read_near_equality
-from codea1_env.problems.problem import TestCase
-from codea1_env.pure_expressions import Rejected
+from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert
+from codea1_env.reading.inlining import Names
+from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.pure_expressions import Rejected
+from codea1_env.reading.test_case import TestCase
 
 MAX_SCRIPT = 1 << 24
 """Characters of a script that is read."""

@@ -13,9 +13,9 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
-from codea1_env.parsing import Unparsable, parse
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.programs import INSTRUCTION
+from codea1_env.reading.parsing import Unparsable, parse
 
 RUN = 13
 """Words."""

@@ -17,27 +17,12 @@ from typing import Any
 
 from codea1_env.checks import is_number, require
 from codea1_env.errors import ProblemFormatError
+from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox.protocol import PACKAGES
 
 _require = partial(require, error=ProblemFormatError)
 
 LANGUAGES = ("python",)
-
-
-@dataclass(frozen=True, slots=True)
-class TestCase:
-    """One assertion about the entry point, as canonical Python source text.
-
-    `call` is one direct call of the entry point with pure arguments, `expected` the value it must equal.
-    """
-
-    __test__ = False  # pytest: not a test class
-
-    call: str
-    expected: str
-
-    def __str__(self) -> str:
-        return f"assert {self.call} == {self.expected}"
 
 
 @dataclass(frozen=True, slots=True)

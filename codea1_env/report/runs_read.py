@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import BookFormatError, ConfigurationError
-from codea1_env.mistake_book import read_book
+from codea1_env.mistake_book.book import read_book
 
 CONFIG, METRICS, BOOK, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "book.jsonl", "summary.json", "failure.txt"
 KINDS = ("round", "seat", "evaluation")

@@ -22,7 +22,7 @@ from codea1_env.sandbox.protocol import (
 from codea1_env.sandbox.ray_cluster import RaySandbox
 
 if TYPE_CHECKING:
-    from codea1_env.sandbox.docker import DockerSandbox
+    from codea1_env.sandbox.docker.backend import DockerSandbox
 
 BACKENDS = ("local", "docker", "ray")
 
@@ -42,7 +42,7 @@ def open_sandbox(
     if address is not None:
         raise ConfigurationError(f"address must be left out for the sandbox {backend!r}, got {address!r}")
     if backend == "docker":
-        from codea1_env.sandbox.docker import DockerSandbox
+        from codea1_env.sandbox.docker.backend import DockerSandbox
 
         return DockerSandbox(workers)
     return LocalSandbox(workers)

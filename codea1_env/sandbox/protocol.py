@@ -47,7 +47,7 @@ class Limits:
 
 
 class Company(StrEnum):
-    """What the calls of a program may share. Decided from the program's text (`codea1_env.purity`)."""
+    """What the calls of a program may share. Decided from the program's text (`codea1_env.judging.purity`)."""
 
     SHARED = "shared"
     """One process, and the module that was loaded first."""
@@ -67,14 +67,14 @@ class CallsJob:
     source: str
     entry_point: str
     calls: tuple[bytes, ...]
-    """Arguments, each the encoding (`values.py`) of `[[positional, ...], [[name, value], ...]]`."""
+    """Arguments, each the encoding (`sandbox/inside/values.py`) of `[[positional, ...], [[name, value], ...]]`."""
     limits: Limits = Limits()
     hash_seed: int = 0
     """PYTHONHASHSEED and the seed of `random` in the process. Two seeds expose order- and chance-dependence."""
     packages: tuple[str, ...] = ()
     """Of PACKAGES, what the program may import. numpy's scalars come back as Python's, its arrays as opaque."""
     company: Company = Company.ALONE
-    """What the calls may share; not more than `codea1_env.purity.company(source)` says, or they depend on each
+    """What the calls may share; not more than `codea1_env.judging.purity.company(source)` says, or they depend on each
     other."""
 
 
@@ -137,7 +137,8 @@ class Outcome:
 
     kind: OutcomeKind
     value: bytes = b""
-    """The encoded value (`values.py`) where `kind` is VALUE. Untrusted bytes: compare, never evaluate."""
+    """The encoded value (`sandbox/inside/values.py`) where `kind` is VALUE. Untrusted bytes: compare, never
+    evaluate."""
     error: str = ""
     """The exception's type name where `kind` is ERROR. Untrusted text, at most 64 ASCII characters."""
     tried: bool = True

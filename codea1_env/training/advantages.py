@@ -22,8 +22,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.algorithm import Algorithm, is_own
-from codea1_env.training.own_code import load
+from codea1_env.training.config.algorithm import Algorithm, is_own
+from codea1_env.training.config.own_code import load
 from codea1_env.training.row_labels import RowLabel
 
 try:

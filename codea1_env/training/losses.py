@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.algorithm import Algorithm, is_own
-from codea1_env.training.own_code import load
+from codea1_env.training.config.algorithm import Algorithm, is_own
+from codea1_env.training.config.own_code import load
 
 try:
     from torch import Tensor

@@ -3,7 +3,7 @@
     account  title, lines, coder: [line], sums: {count: number} or null, tests: [[counts, [reward, share, ...]]]
     line     name, formula, [text or number], value, names of the counts in it
 
-The page computes nothing: it shows these numbers. They come from `reward_terms.py`; where the terms of a file are not
+The page computes nothing: it shows these numbers. They come from `rewards/terms.py`; where the terms of a file are not
 what the formulas come to, that is said and the file's are shown. A reward of somebody's own is not imported.
 """
 
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from codea1_env.duel import JudgedTest, Status, Verdict
-from codea1_env.grammar import Fidelity
-from codea1_env.reward_terms import Counts, SuiteTerms, attacking, count, share_passed, terms_of
-from codea1_env.rewards import TESTER_REWARDS, RewardConfig
+from codea1_env.reading.grammar import Fidelity
+from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
+from codea1_env.rewards.duel import JudgedTest, Status, Verdict
+from codea1_env.rewards.terms import Counts, SuiteTerms, attacking, count, share_passed, terms_of
 
 Json = dict[str, Any]
 Line = list[Any]

@@ -15,14 +15,14 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codea1_env.book_files import unpacked
 from codea1_env.checks import is_number
 from codea1_env.errors import Codea1Error, FormatError
-from codea1_env.recording import RecordedMatch
-from codea1_env.responses import read_program, read_suite
-from codea1_env.returned import cut
-from codea1_env.reward_terms import SuiteTerms
-from codea1_env.rewards import RewardConfig
+from codea1_env.judging.returned import cut
+from codea1_env.mistake_book.files import unpacked
+from codea1_env.reading.responses import read_program, read_suite
+from codea1_env.records.recording import RecordedMatch
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.terms import SuiteTerms
 
 Json = dict[str, Any]
 

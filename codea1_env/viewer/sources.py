@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
-from codea1_env.recorded import detailed_score
-from codea1_env.recording import RecordedMatch, read_recording, score_again
+from codea1_env.records.matches import detailed_score
+from codea1_env.records.recording import RecordedMatch, read_recording, score_again
 from codea1_env.sandbox.protocol import Sandbox
-from codea1_env.training.duel_sample import FOLDER
+from codea1_env.training.run.duel_sample import FOLDER
 from codea1_env.viewer.games import Json, recorded_game, require_score, scored_game
 
 Watched = Callable[[Iterable[bytes]], Iterator[bytes]]

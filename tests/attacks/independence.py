@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codea1_env.judge import Expectation, Judge, Trial, plain_values
+from codea1_env.judging.judge import Expectation, Judge, Trial, plain_values
+from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.protocol import Sandbox
-from codea1_env.schedule import turn
 
 _HEADING = re.compile(r"^#### (.+) / (\w+)$", re.MULTILINE)
 PROBLEM = Problem("independence", "Return anything.", "solve", time_limit_s=2.0, memory_mb=512)

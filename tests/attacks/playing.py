@@ -15,12 +15,14 @@ import psutil
 from attacks.canaries import SECRET
 from attacks.hostile_asserts import HOSTILE_ASSERTS
 from attacks.programs import HOSTILE_PROGRAMS, ODD_PROGRAMS
-from codea1_env.arena import Arena, Match
-from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox import LocalSandbox, RaySandbox
 
 if TYPE_CHECKING:
-    from codea1_env.sandbox.docker import DockerSandbox
+    from codea1_env.sandbox.docker.backend import DockerSandbox
 
 CARRIER = f"def solve(x):\n    return {SECRET!r}\n"
 SECRET_PROBLEM = Problem(

@@ -25,7 +25,7 @@ from pathlib import Path
 import codea1_env
 
 CODEA1 = str(Path(sysconfig.get_path("scripts")) / "codea1")
-_OF_EXTRAS = ("training", "adapters", "estimates", "players.hugging_face", "players.vllm_offline")
+_OF_EXTRAS = ("training", "adapters", "evaluation.estimates", "players.hugging_face", "players.vllm_offline")
 NEEDING_EXTRAS = tuple(f"codea1_env.{name}" for name in _OF_EXTRAS)
 BY_PATH = "codea1_env.sandbox.inside"
 """Runs in a sandbox process, not from here."""
@@ -93,7 +93,7 @@ def scoring() -> None:
 
 def text_game() -> None:
     from codea1_env.players import CoderRequest, GoldenTester, OracleCoder, TesterRequest
-    from codea1_env.recording import Recorder
+    from codea1_env.records.recording import Recorder
 
     problems = {problem.problem_id: problem for problem in codea1_env.bundled_problems()}
     recorder = Recorder("games.jsonl")
@@ -126,7 +126,7 @@ def run_report() -> None:
 
 
 def conformance() -> None:
-    from codea1_env import testing
+    from codea1_env.envs import testing
 
     testing.check_turns(codea1_env.env, cycles=2)
     testing.check_parallel(codea1_env.parallel_env, cycles=2)

@@ -1,6 +1,6 @@
 """Loaders of public problem sets: each turns the rows of one set, from the hub or a file, into drafts of problems.
 
-Does not execute anything: whether a reference passes its own tests is found out by `codea1_env.importing`.
+Does not execute anything: whether a reference passes its own tests is found out by `codea1_env.judging.importing`.
 """
 
 from __future__ import annotations

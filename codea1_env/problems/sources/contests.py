@@ -16,9 +16,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codea1_env.parsing import Unparsable, parse
 from codea1_env.problems.check_functions import LeftOut
-from codea1_env.problems.problem import Problem, TestCase
+from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, packages_of, text, tree_of
 from codea1_env.problems.sources.programs import (
     ENTRY_POINT,
@@ -30,6 +29,8 @@ from codea1_env.problems.sources.programs import (
     starter_of_method,
     text_tests,
 )
+from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.test_case import TestCase
 
 MAX_UNPACKED = 1 << 28
 """Bytes of LiveCodeBench's private tests, unpacked."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.errors import ProblemFormatError
-from codea1_env.parsing import Unparsable, parse
 from codea1_env.problems.check_functions import Extracted, LeftOut
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import PACKAGES
 
 Row = Mapping[str, Any]

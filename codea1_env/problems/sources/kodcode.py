@@ -10,7 +10,6 @@ import ast
 import json
 from collections.abc import Mapping
 
-from codea1_env.parsing import Unparsable, parse
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
@@ -25,6 +24,7 @@ from codea1_env.problems.sources.draft import (
     text,
     tree_of,
 )
+from codea1_env.reading.parsing import Unparsable, parse
 
 
 def _read_row(row: Row, source: Source) -> Draft:

@@ -11,8 +11,8 @@ import ast
 from collections.abc import Sequence
 
 from codea1_env.problems.check_functions import LeftOut
-from codea1_env.problems.problem import TestCase
 from codea1_env.problems.sources.draft import RowError, tree_of
+from codea1_env.reading.test_case import TestCase
 
 ENTRY_POINT = "solve"
 STARTER_CODE = f"def {ENTRY_POINT}(text):"

@@ -4,9 +4,10 @@ Exact builtin types only: None, bool, int, float, complex, str, bytes, list, tup
 a subclass is reduced to its base value by base-class methods, and so is a numpy scalar where numpy is preloaded
 (`packages.py`); anything else, an array too, is opaque and equals nothing.
 
-Does not promise that equal values have equal encodings (sets and dicts keep their order): see `codea1_env.equality`;
-nor to tell two lone surrogates that stand together from the one character that they spell in JSON.
-The encoder runs in the untrusted process and protects nothing; whatever it writes is only "a returned value".
+Does not promise that equal values have equal encodings (sets and dicts keep their order): see
+`codea1_env.judging.equality`; nor to tell two lone surrogates that stand together from the one character that they
+spell in JSON. The encoder runs in the untrusted process and protects nothing; whatever it writes is only "a returned
+value".
 """
 
 import json

@@ -1,0 +1,343 @@
+"""The one place that scores: batched duels of N programs against M suites per question, in one sandbox pass each step.
+
+    read responses -> tests to data -> run programs -> ask the oracle -> verdicts -> rewards -> Mistake Book
+
+In this order: what programs are asked follows from texts alone, and nothing that was computed from a right value exists
+while one of them runs. The Mistake Book's replays are the one thing that older verdicts decide.
+Does not know torch, Ray or gradients, and does not decide who plays: environments and trainers bring responses and take
+scores. Not thread-safe: one arena serves one caller at a time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
+from codea1_env.arena.match import BookChanges, CodeScore, Grade, Match, MatchScore, SuiteScore, book_changes
+from codea1_env.bounded_cache import BoundedCache
+from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
+from codea1_env.judging.expected_values import BatchOracle, Jury
+from codea1_env.judging.judge import EXECUTION_CACHE_MB, Expectation, Judge, Trial, TrialResult, plain_values
+from codea1_env.judging.schedule import Turn
+from codea1_env.judging.validation import Asked, read_suites, validate
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import Fidelity, read_case
+from codea1_env.reading.responses import Suite, read_program, read_suite
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Duel
+from codea1_env.sandbox.protocol import JobResult, Sandbox
+
+__all__ = ["Arena", "BookChanges", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore", "book_changes"]
+
+_log = logging.getLogger(__name__)
+_CASE_CACHE_MB = 64
+_BYTES_PER_CHARACTER = 20
+"""What a suite takes once it is read, about."""
+_UNREADABLE = Expectation(b"", b"")
+_Item = TypeVar("_Item")
+
+
+class Arena:
+    """Scores matches and keeps the Mistake Book. Owns the sandbox it is given: `close` closes it."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        config: RewardConfig | None = None,
+        book: MistakeBook | None = None,
+        *,
+        tolerance: float = 0.0,
+        execution_cache_mb: int = EXECUTION_CACHE_MB,
+        on_score: Callable[[Sequence[Match], Sequence[MatchScore], RewardConfig], None] | None = None,
+    ) -> None:
+        """Raises ConfigurationError for an argument of another kind.
+
+        `tolerance`: relative and absolute, for comparing floats; 0 is exact.
+
+        `execution_cache_mb`: MiB of outcomes of programs' calls to remember across batches; 0 runs everything anew.
+        `on_score`: is told of every batch and what it came to, e.g. `codea1_env.records.recording.Recorder.write`.
+        """
+        for name, is_right, needed, got in (
+            ("sandbox", _is_sandbox(sandbox), "a sandbox, as codea1_env.open_sandbox makes it", sandbox),
+            ("config", config is None or isinstance(config, RewardConfig), "None or a codea1_env.RewardConfig", config),
+            ("book", book is None or isinstance(book, MistakeBook), "None or a codea1_env.MistakeBook", book),
+            ("on_score", on_score is None or callable(on_score), "None or callable", on_score),
+        ):
+            if not is_right:
+                raise ConfigurationError(f"{name} must be {needed}, got {got!r}")
+        self._on_score = on_score
+        self.config = config or RewardConfig()
+        _ = self.config.reward  # a reward of one's own that cannot be loaded is known before anything runs
+        self.book = book if book is not None else MistakeBook()
+        self._sandbox = sandbox
+        self._judge = Judge(sandbox, tolerance, execution_cache_mb=execution_cache_mb)
+        self._cases: BoundedCache[tuple[str, TestCase], Expectation] = BoundedCache(_CASE_CACHE_MB << 20)
+        self._read: BoundedCache[tuple[str, str, str], Suite] = BoundedCache(_CASE_CACHE_MB << 20)
+        self.seconds: dict[str, float] = {}
+        """Of the last batch that was scored, by part: `parsing`, `judging` (the sandbox is in it), `rewarding`."""
+
+    def play(self, matches: Sequence[Match], *, update_book: bool = True) -> list[MatchScore]:
+        """Score every match, in order. All replays are taken before the batch; the book is updated after it, in order.
+
+        Where the sandbox fails, every reward of the batch is None and the book stays as it was. Raises
+        UnusableReference where the oracle is a reference that is missing or does not work, SandboxUnsafe where the
+        machine is not safe, ConfigurationError where golden tests are asked for and a problem has none.
+        """
+        config = self.config.by_reference if _are_measured(matches) else self.config
+        self.seconds = {}
+        try:
+            scores = self._play(matches, config)
+        except SandboxUnsafe:
+            raise
+        except SandboxError as error:
+            _log.error("the sandbox failed, %d matches have no score: %s", len(matches), error)
+            scores, update_book = [_unscored(match, config, str(error)) for match in matches], False
+        if update_book:
+            self.remember(scores)
+        if self._on_score is not None:
+            self._on_score(matches, scores, config)
+        return scores
+
+    def remember(self, scores: Sequence[MatchScore]) -> None:
+        """Update the book with matches that were played with `update_book=False`, in order."""
+        for score in scores:
+            changes = book_changes(score, rate=self.book.config.rates)
+            record_changes(self.book, score.problem_id, changes)
+
+    def _play(self, matches: Sequence[Match], config: RewardConfig) -> list[MatchScore]:
+        started = time.perf_counter()
+        programs = [_programs(match, config) for match in matches]
+        suites = [(match.problem, self._suite(text, match, config)) for match in matches for text in _texts(match)]
+        parsed = time.perf_counter()
+        replays = self._replays([match.problem for match in matches])
+        golden = [self._golden(match.problem, config) for match in matches]
+        read = read_suites(self._judge, suites, config)
+        asked = _like_suites(matches, [suite.asked for suite in read])
+        turns = [
+            program_turns(match, sources, [[one.calls for one in row] for row in rows], replayed, trusted, config)
+            for match, sources, rows, replayed, trusted in zip(matches, programs, asked, replays, golden, strict=True)
+        ]
+        ran = self._run(turns)
+        # From here on nothing runs on a candidate: what follows knows the right values.
+        oracle = BatchOracle(
+            self._judge,
+            config.oracle,
+            [
+                Jury(match.problem, sum(map(len, match.suites)), _solutions(rows, mine, ran, config), trusted)
+                for match, rows, mine, trusted in zip(matches, asked, turns, golden, strict=True)
+            ],
+        )
+        tests = _like_suites(matches, validate(self._judge, read, config, oracle.answer))
+        ignored = _like_suites(matches, [suite.unread for _, suite in suites])
+        bouts = [
+            Bout(
+                match,
+                tuple(sources),
+                tuple(map(tuple, rows)),
+                tuple(replayed),
+                tuple(map(tuple, left_out)),
+                trusted,
+            )
+            for match, sources, rows, replayed, left_out, trusted in zip(
+                matches, programs, tests, replays, ignored, golden, strict=True
+            )
+        ]
+        judged = time.perf_counter()
+        scores = []
+        for bout, mine in zip(bouts, turns, strict=True):
+            tried = comparisons(bout, mine, config)
+            results = (self._judge.judged(one.trial, one.turn, ran[one.turn]) for one in tried)
+            scores.append(scored(bout, results, config))
+        found = [
+            dataclasses.replace(score, oracle_error=error) if error else score
+            for score, error in zip(scores, oracle.errors, strict=True)
+        ]
+        parts = {"parsing": parsed - started, "judging": judged - parsed, "rewarding": time.perf_counter() - judged}
+        self.seconds = parts
+        return found
+
+    def _run(self, turns: Sequence[Sequence[ProgramTurns]]) -> dict[Turn, JobResult]:
+        """What all turns of a batch came to, in one pass."""
+        every = dict.fromkeys(
+            turn for match in turns for program in match for turn in (program.replays, *program.suites, program.golden)
+        )
+        return dict(zip(every, self._judge.run(list(every)), strict=True))
+
+    def _suite(self, text: str, match: Match, config: RewardConfig) -> Suite:
+        """One response, read; the same one for the same text, so that what follows from it alone is done once."""
+        key = (text, match.problem.entry_point, config.fidelity)
+        suite = self._read.get(key)
+        if suite is None:
+            suite = read_suite(*key[:2], fidelity=config.fidelity)
+            self._read.put(key, suite, len(text) * _BYTES_PER_CHARACTER)
+        return suite
+
+    def _golden(self, problem: Problem, config: RewardConfig) -> tuple[Expectation, ...]:
+        """The golden tests, where the reward or the oracle asks for them. Raises ConfigurationError."""
+        if not config.runs_golden and config.oracle != "golden":
+            return ()
+        if not problem.golden_tests:
+            raise ConfigurationError(
+                f"every problem must have golden tests where tester_reward is {config.tester_reward!r} and oracle is "
+                f"{config.oracle!r}: they decide what is right; got none for {problem.problem_id!r}"
+            )
+        known = self._read_cases([(problem, case) for case in problem.golden_tests])
+        return tuple(_trusted(problem, case, known) for case in problem.golden_tests)
+
+    def _replays(self, problems: Sequence[Problem]) -> list[list[Replay]]:
+        """The Mistake Book tests of every question, as data."""
+        cases = [self.book.replay(problem.problem_id, self.config.replay_limit) for problem in problems]
+        wanted = [(problem, case) for problem, row in zip(problems, cases, strict=True) for case in row]
+        known = self._read_cases(wanted, self.config.fidelity)
+        replays = []
+        for problem, row in zip(problems, cases, strict=True):
+            found = [(case, known[problem.entry_point, case]) for case in row]
+            for case, expectation in found:
+                if expectation is None:
+                    _log.warning("a booked test of %s cannot be read and is not replayed: %s", problem.problem_id, case)
+            replays.append([Replay(case, expectation) for case, expectation in found if expectation is not None])
+        return replays
+
+    def _read_cases(
+        self, wanted: Sequence[tuple[Problem, TestCase]], fidelity: Fidelity = "strict"
+    ) -> dict[tuple[str, TestCase], Expectation | None]:
+        """Trusted tests as data, cached; None where the grammar or the evaluation refuses one."""
+        keys = dict.fromkeys((problem.entry_point, case) for problem, case in wanted)
+        remembered = {key: self._cases.get(key) for key in keys}
+        known = {key: expectation for key, expectation in remembered.items() if expectation is not None}
+        new = [key for key in keys if key not in known]
+        read = [read_case(case, entry_point, fidelity) for entry_point, case in new]
+        evaluated = self._judge.evaluate([[] if test.reason else [test] for test in read])
+        for key, items in zip(new, evaluated, strict=True):
+            is_usable = bool(items) and not items[0].failure
+            known[key] = found = (
+                Expectation(items[0].arguments, items[0].value, items[0].look) if is_usable else _UNREADABLE
+            )
+            parts = (key[1].call, key[1].expected, found.arguments, found.value)
+            self._cases.put(key, found, sum(map(sys.getsizeof, parts)))
+        return {key: None if found is _UNREADABLE else found for key, found in known.items()}
+
+    def grade(self, problem: Problem, responses: Sequence[str], tests: Sequence[TestCase]) -> list[Grade]:
+        """Run `tests`, whose expected values are trusted, on every response's program."""
+        return self.grade_many([(problem, responses, tests)])[0]
+
+    def grade_many(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
+        """`grade` for many questions in one sandbox pass. Where the sandbox fails, every verdict is None.
+
+        Raises ProblemFormatError for a test that is no call of the entry point with plain arguments.
+        """
+        try:
+            known = self._read_cases([(problem, case) for problem, _, tests in items for case in tests])
+            waiting = []
+            for problem, responses, tests in items:
+                expected = tuple(_trusted(problem, case, known) for case in tests)
+                waiting += [
+                    Trial(problem, read_program(text, problem.entry_point).source, expected) for text in responses
+                ]
+            results = iter(self._judge.try_programs(waiting))
+            return [[_grade(next(results)) for _ in responses] for _, responses, _ in items]
+        except SandboxUnsafe:
+            raise
+        except SandboxError as error:
+            _log.error("the sandbox failed, %d questions have no grades: %s", len(items), error)
+            return [[Grade(None, (None,) * len(tests)) for _ in responses] for _, responses, tests in items]
+
+    def close(self) -> None:
+        """Close the sandbox. Idempotent."""
+        self._sandbox.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _like_suites(matches: Sequence[Match], items: Iterable[_Item]) -> list[list[list[_Item]]]:
+    """One item for every suite, `[match][program][suite]`."""
+    following = iter(items)
+    return [[[next(following) for _ in row] for row in match.suites] for match in matches]
+
+
+def _solutions(
+    rows: Sequence[Sequence[Asked]], turns: Sequence[ProgramTurns], ran: Mapping[Turn, JobResult], config: RewardConfig
+) -> list[list[tuple[bytes | None, ...] | None]]:
+    """What every solution returned for every suite, where the solutions are the oracle."""
+    if config.oracle not in ("majority", "dual"):
+        return []
+    suites = list(itertools.chain.from_iterable(rows))
+    return [
+        [plain_values(turn, ran[turn], suite.calls) for turn, suite in zip(program.suites, suites, strict=True)]
+        for program in turns
+    ]
+
+
+def _is_sandbox(given: object) -> bool:
+    return not isinstance(given, type) and callable(getattr(given, "run", None))
+
+
+def _are_measured(matches: Sequence[Match]) -> bool:
+    """Whether the batch is for measuring. Raises ConfigurationError for a batch that is both."""
+    kinds = {match.by_reference for match in matches}
+    if len(kinds) > 1:
+        raise ConfigurationError("by_reference must be the same for all matches of a batch, got both: play them apart")
+    return True in kinds
+
+
+def record_changes(book: MistakeBook, problem_id: str, changes: BookChanges) -> None:
+    """Write one match's changes into the book."""
+    book.record(
+        problem_id,
+        changes.passes,
+        changes.failures,
+        failed_replays=changes.failed_replays,
+        rated=changes.rated,
+    )
+
+
+def _texts(match: Match) -> Iterable[str]:
+    return itertools.chain.from_iterable(match.suites)
+
+
+def _programs(match: Match, config: RewardConfig) -> list[str]:
+    name = match.problem.entry_point
+    return [read_program(code, name, fidelity=config.fidelity).source for code in match.codes]
+
+
+def _trusted(problem: Problem, case: TestCase, known: dict[tuple[str, TestCase], Expectation | None]) -> Expectation:
+    expectation = known[problem.entry_point, case]
+    if expectation is None:
+        reason = read_case(case, problem.entry_point).reason or "it does not evaluate to plain data"
+        raise ProblemFormatError(
+            f"a test of problem {problem.problem_id!r} must be a call of {problem.entry_point} with plain arguments "
+            f"and a plain value, got {str(case)[:200]!r}: {reason}"
+        )
+    return expectation
+
+
+def _grade(result: TrialResult) -> Grade:
+    return Grade(result.executes, result.verdicts)
+
+
+def _unscored(match: Match, config: RewardConfig, why: str) -> MatchScore:
+    """A match that infrastructure kept from being scored."""
+    programs = _programs(match, config)
+    return MatchScore(
+        match.problem.problem_id,
+        tuple(CodeScore(None, None, source) for source in programs),
+        tuple(
+            tuple(SuiteScore(None, None, Duel(match.problem.problem_id, source, None, 0.0, (), (), why)) for _ in row)
+            for source, row in zip(programs, match.suites, strict=True)
+        ),
+    )

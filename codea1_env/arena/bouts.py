@@ -1,0 +1,241 @@
+"""One question's match on its way through the arena: what its programs are tried on, and how the results are scored.
+
+Pure: what the programs are asked (`program_turns`) follows from texts; what they are tried on (`comparisons`) is known
+when they have run. Running and comparing are left to the judge.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+from codea1_env.arena.match import CodeScore, Match, MatchScore, SuiteScore
+from codea1_env.judging.judge import Expectation, Trial, TrialResult
+from codea1_env.judging.schedule import Turn, turn
+from codea1_env.judging.validation import ValidatedTest
+from codea1_env.reading.responses import nonprintable_share
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.code_a1 import Group, RewardConfig
+from codea1_env.rewards.duel import Duel, JudgedReplay, Verdict
+from codea1_env.rewards.tester_rewards import best_solution, own_reward, suite_reward, union_reward
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A Mistake Book test as data."""
+
+    case: TestCase
+    expectation: Expectation
+
+
+@dataclass(frozen=True, slots=True)
+class Bout:
+    """A match with all that is known when its programs have run and its suites are validated."""
+
+    match: Match
+    sources: tuple[str, ...]
+    """The programs, as read from `match.codes`."""
+    rows: tuple[tuple[tuple[ValidatedTest, ...], ...], ...]
+    """The suites, as validated; `rows[i]` were written against program i."""
+    replays: tuple[Replay, ...]
+    ignored: tuple[tuple[tuple[tuple[str, int], ...], ...], ...]
+    """What of each suite's response was not read (`Suite.unread`), by rows."""
+    golden: tuple[Expectation, ...] = ()
+    """The question's golden tests, where the tester's reward asks which solutions are right."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTurns:
+    """One program's turns, and what they came to."""
+
+    replays: Turn
+    """Also where there are none: does it execute?"""
+    suites: tuple[Turn, ...]
+    """Its own suites, or all of the question's."""
+    golden: Turn
+
+
+def asks_all(config: RewardConfig) -> bool:
+    """Whether every program of a question is asked every suite of it."""
+    return config.runs_union or config.oracle in ("majority", "dual")
+
+
+def program_turns(
+    match: Match,
+    sources: Sequence[str],
+    rows: Sequence[Sequence[Sequence[bytes]]],
+    replays: Sequence[Replay],
+    golden: Sequence[Expectation],
+    config: RewardConfig,
+) -> list[ProgramTurns]:
+    """All that the programs of a match are asked. `rows[i][j]`: the calls of all tests of suite j against program i
+    that can be read, valid or not: which of them count is not known yet, and must not be."""
+    every = list(chain.from_iterable(rows))
+    problem = match.problem
+    return [
+        ProgramTurns(
+            turn(problem, source, [replay.expectation.arguments for replay in replays]),
+            tuple(turn(problem, source, calls) for calls in (every if asks_all(config) else row)),
+            turn(problem, source, [test.arguments for test in golden]),
+        )
+        for source, row in zip(sources, rows, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a program is tried on, and the turn that has what it returned there."""
+
+    trial: Trial
+    turn: Turn
+
+
+def comparisons(bout: Bout, turns: Sequence[ProgramTurns], config: RewardConfig) -> list[Comparison]:
+    """Everything that the programs are tried on, program by program: the replays, then suites: its own, or all of the
+    question's, these as written, too, and golden tests."""
+    suites = list(chain.from_iterable(bout.rows))
+    starts = itertools.accumulate(map(len, bout.rows), initial=0)
+    found = []
+    for source, row, start, ran in zip(bout.sources, bout.rows, starts, turns, strict=False):
+        asked = ran.suites if config.runs_union or not asks_all(config) else ran.suites[start : start + len(row)]
+        tried = [(tuple(replay.expectation for replay in bout.replays), ran.replays)]
+        tried += zip(map(_counting, suites if config.runs_union else row), asked, strict=True)
+        if config.runs_stated:
+            tried += zip(map(_as_written, suites), ran.suites, strict=True)
+        if config.runs_golden:
+            tried.append((bout.golden, ran.golden))
+        found += [Comparison(Trial(bout.match.problem, source, tests), one) for tests, one in tried]
+    return found
+
+
+def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> MatchScore:
+    """The score of the match from the results of its `trials`, in their order."""
+    tried = [_take(bout, row, results, config) for row in bout.rows]
+    starts = itertools.accumulate(map(len, bout.rows), initial=0)
+    duels = [
+        _duels(bout, place, outcome, start if config.runs_union else 0, config)
+        for place, (outcome, start) in enumerate(zip(tried, starts, strict=False))
+    ]
+    groups = iter(_groups(bout, tried, config)) if config.runs_union else None
+    rows = [[(duel, next(groups) if groups else None) for duel in row] for row in duels]
+    rewards = _coder_rewards(rows, tried, config)
+    if config.reward.asks_best:
+        best = best_solution([outcome.executes for outcome in tried], rewards)
+        rows = [[(duel, group and dataclasses.replace(group, best=best)) for duel, group in row] for row in rows]
+    return MatchScore(
+        bout.match.problem.problem_id,
+        tuple(
+            CodeScore(outcome.executes, reward, source)
+            for outcome, reward, source in zip(tried, rewards, bout.sources, strict=True)
+        ),
+        tuple(tuple(_suite_score(duel, config, group) for duel, group in row) for row in rows),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What one program came to."""
+
+    executes: bool
+    replays: tuple[JudgedReplay, ...]
+    suites: tuple[tuple[Verdict, ...], ...]
+    """Its own suites, or all of the question's; verdicts on the tests that count."""
+    returned: tuple[tuple[str, ...], ...]
+    """What it returned there, for display."""
+    as_written: tuple[tuple[Verdict, ...], ...]
+    is_right: bool
+
+
+def _take(
+    bout: Bout, row: Sequence[tuple[ValidatedTest, ...]], results: Iterator[TrialResult], config: RewardConfig
+) -> _Tried:
+    everything = sum(map(len, bout.rows))
+    first = next(results)
+    replays = zip(bout.replays, first.verdicts, strict=True)
+    suites = [next(results) for _ in range(everything if config.runs_union else len(row))]
+    as_written = tuple(next(results).verdicts for _ in range(everything if config.runs_stated else 0))
+    golden = next(results).verdicts if config.runs_golden else ()
+    return _Tried(
+        first.loads if config.fidelity == "paper" else first.executes,
+        tuple(JudgedReplay(replay.case, verdict) for replay, verdict in replays),
+        tuple(suite.verdicts for suite in suites),
+        tuple(suite.returned for suite in suites),
+        as_written,
+        bool(golden) and all(verdict is Verdict.PASS for verdict in golden),
+    )
+
+
+def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConfig) -> list[Duel]:
+    """One program against the M suites that were written against it; its verdicts on them begin at `start`."""
+    row = bout.rows[place]
+    duels = []
+    own = slice(start, start + len(row))
+    for suite, response, ignored, found, returned in zip(
+        row, bout.match.suites[place], bout.ignored[place], tried.suites[own], tried.returned[own], strict=True
+    ):
+        tests = tuple(
+            dataclasses.replace(test.test, verdict=verdict, returned=text or "")
+            for test, verdict, text in zip(suite, _placed(suite, found), _placed(suite, returned), strict=True)
+        )
+        share = nonprintable_share(response, config.fidelity)
+        problem_id = bout.match.problem.problem_id
+        duels.append(
+            Duel(problem_id, bout.sources[place], tried.executes, share, tests, tried.replays, ignored=ignored)
+        )
+    return duels
+
+
+def _groups(bout: Bout, tried: Sequence[_Tried], config: RewardConfig) -> list[Group]:
+    """What every suite came to on every solution."""
+    right = tuple(outcome.is_right for outcome in tried) if config.runs_golden else ()
+    return [
+        Group(
+            tuple(_placed(suite, outcome.suites[index]) for outcome in tried),
+            tuple(_passes(suite, outcome.as_written[index]) for outcome in tried) if config.runs_stated else (),
+            right,
+        )
+        for index, suite in enumerate(chain.from_iterable(bout.rows))
+    ]
+
+
+def _coder_rewards(
+    rows: Sequence[Sequence[tuple[Duel, Group | None]]], tried: Sequence[_Tried], config: RewardConfig
+) -> list[float]:
+    if not config.judges_by_union:
+        return [
+            own_reward(outcome.executes, outcome.replays, [duel for duel, _ in row], config)
+            for row, outcome in zip(rows, tried, strict=True)
+        ]
+    suites = [(duel, group) for row in rows for duel, group in row if group is not None]
+    return [union_reward(j, outcome.executes, outcome.replays, suites, config) for j, outcome in enumerate(tried)]
+
+
+def _suite_score(duel: Duel, config: RewardConfig, group: Group | None) -> SuiteScore:
+    terms = suite_reward(duel, config, group)
+    return SuiteScore(terms.reward if terms else None, terms, duel, group)
+
+
+def _counting(suite: Sequence[ValidatedTest]) -> tuple[Expectation, ...]:
+    return tuple(test.expectation for test in suite if test.expectation is not None)
+
+
+def _as_written(suite: Sequence[ValidatedTest]) -> tuple[Expectation, ...]:
+    return tuple(test.stated for test in suite if test.stated is not None)
+
+
+def _placed(suite: Sequence[ValidatedTest], found: Sequence[Found]) -> tuple[Found | None, ...]:
+    """What was found for each test of the suite, None where the test does not count."""
+    remaining = iter(found)
+    return tuple(next(remaining) if test.expectation is not None else None for test in suite)
+
+
+def _passes(suite: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> tuple[bool, ...]:
+    """Whether each test of the suite passes as written."""
+    found = iter(verdicts)
+    return tuple(next(found) is Verdict.PASS if test.stated is not None else False for test in suite)

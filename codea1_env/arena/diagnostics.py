@@ -1,0 +1,200 @@
+"""Scored duels -> what a round says beside its rewards: is there anything to learn from, and is it real?
+
+Pure: numpy and the standard library. What infrastructure kept from being scored is left out; what cannot be said of a
+round (no group that teaches, no assert) is not a number. Does not promise that a share means much in a small round, nor
+that a high one is a fault: good programs make tests look trivial.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from codea1_env.arena.match import MatchScore, SuiteScore
+from codea1_env.reading.pure_expressions import Reason
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import JudgedTest, Status, Verdict
+from codea1_env.rewards.terms import SuiteTerms
+
+SAME = 1e-8
+"""Rewards that differ by no more are equal: what is left is rounding."""
+VACUOUS = frozenset((Reason.NOT_A_COMPARISON, Reason.NOT_ENTRY_POINT, Reason.SELF_COMPARISON))
+"""Why an assert claims nothing of the program: it compares no call of the entry point with a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """One round, or any other batch of matches. A tester's group: the suites against one program; a coder's: the
+    programs of one question. A group teaches where its rewards differ. Surplus asserts are nowhere counted."""
+
+    effective_alpha: float
+    """Weight of validity that is left after normalisation in groups, in [0, 1]: the mean over the tester's groups that
+    teach of alpha' = 2 alpha / (1 + alpha) where tests were replayed, alpha where none were.
+
+    With replay, R_T = alpha R_val + (1 - alpha) (f_new - f_hist + 1) / 2, and f_hist and 1 are the same for a whole
+    group. An advantage, (R - mean) / deviation, does not change when R is shifted or scaled, so it is that of
+    alpha' R_val + (1 - alpha') f_new with alpha' = alpha / (alpha + (1 - alpha) / 2). (Suites without a valid test
+    aside, which have no f_hist to cancel.) Other rewards: their weight of validity; `cure` has none: not a number."""
+    validity_signal: float
+    """Share of the tester's advantages that is due to validity: over its groups that teach, the mean of
+
+        sum_i alpha (V_i - mean V) (R_i - mean R) / sum_i (R_i - mean R)^2
+
+    with V = R_val and R = R_T of suite i. The adversarial part and the penalty make the rest to 1. 1: aiming pays
+    nothing. Below 0 or above 1 where the parts pull against each other."""
+    paid_validity: float
+    """Mean part of R_T that is paid for validity, alpha R_val, in [0, 1]; nothing where the program does not load."""
+    paid_adversarial: float
+    """Mean part of R_T that is paid beside it, (1 - alpha) R_adv, in [-1, 1]; of `cure`, which knows no parts, all."""
+    paid_penalty: float
+    """What is taken off: R_T is the first two less this one. The share of non-printable characters, in [0, 1]; under
+    `skill` what tests that are none cost."""
+    coder_zero_groups: float
+    """Share of questions all of whose programs earn the same, in [0, 1]: they teach the coder nothing."""
+    tester_zero_groups: float
+    """Share of programs all of whose suites earn the same, in [0, 1], selected for training or not."""
+    trivial_tests: float
+    """Share of the asserts against programs that load which tell no program from another, in [0, 1]: vacuous ones, and
+    those whose call is passed by every loading program of the question that it met. By default a suite meets its own
+    program alone, and equal calls of different suites are taken together; `coder_tests: union` lets all meet all."""
+    vacuous_tests: float
+    """Share of the asserts that claim nothing of the program, in [0, 1]: `assert True`, `assert f(1) == f(1)`."""
+    duplicate_tests: float
+    """Share of the asserts that repeat a call of their own suite, in [0, 1]."""
+    test_diversity: float
+    """Distinct calls over all calls in the suites of a question, in (0, 1], mean over questions. Low: the tester writes
+    the same tests whatever program it is shown."""
+    book_hit_rate: float
+    """Share of questions for which the Mistake Book had a test to replay, in [0, 1]."""
+
+    def as_metrics(self) -> dict[str, float]:
+        """By field name."""
+        return dataclasses.asdict(self)
+
+
+def diagnose(scores: Sequence[MatchScore], config: RewardConfig) -> Diagnostics:
+    """The diagnostics of scored matches. `config`: what they were scored by."""
+    rows = [[suite for suite in row if suite.terms is not None] for score in scores for row in score.suites]
+    teaching = [row for row in rows if row and not _is_flat([suite.reward for suite in row])]
+    tests = [test for row in rows for suite in row for test in _counted(suite)]
+    parts = [_parts(suite.terms, config) for row in rows for suite in row if suite.terms is not None]
+    return Diagnostics(
+        effective_alpha=_mean(_weight_left(row, config) for row in teaching),
+        validity_signal=_mean(_validity_share(row, config) for row in teaching),
+        paid_validity=_mean(part.validity for part in parts),
+        paid_adversarial=_mean(part.adversarial for part in parts),
+        paid_penalty=_mean(part.penalty for part in parts),
+        coder_zero_groups=zero_groups([[code.reward for code in score.codes] for score in scores]),
+        tester_zero_groups=zero_groups([[suite.reward for suite in row] for row in rows]),
+        trivial_tests=_mean(share for score in scores for share in _trivial(score)),
+        vacuous_tests=_mean(_is_vacuous(test) for test in tests),
+        duplicate_tests=_mean(test.status is Status.DUPLICATE for test in tests),
+        test_diversity=_mean(_diversity(score) for score in scores),
+        book_hit_rate=_mean(_replayed(score) for score in scores),
+    )
+
+
+def zero_groups(groups: Iterable[Sequence[float | None]]) -> float:
+    """Share of groups whose rewards are all equal, in [0, 1]. A reward of None has no say; a group of nothing else is
+    left out; nan where all are."""
+    scored = [[reward for reward in group if reward is not None] for group in groups]
+    return _mean(_is_flat(group) for group in scored if group)
+
+
+def collusion_gap(rewards: Sequence[float | None], hidden: Sequence[float | None]) -> float:
+    """Mean of R_C less the share of its question's hidden tests that a program passes, in [-1, 1]; nan without programs
+    that have both.
+
+    Tests that aim make it negative. It grows where the coder is paid more and more for programs that get no better:
+    both seats have found tests that suit them.
+    """
+    pairs = zip(rewards, hidden, strict=True)
+    return _mean(reward - share for reward, share in pairs if reward is not None and share is not None)
+
+
+def _is_flat(rewards: Sequence[float | None]) -> bool:
+    values = [reward for reward in rewards if reward is not None]
+    return max(values) - min(values) <= SAME
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Of one suite's reward: validity + adversarial - penalty."""
+
+    validity: float
+    adversarial: float
+    penalty: float
+
+
+def _parts(terms: SuiteTerms, config: RewardConfig) -> _Parts:
+    parts = config.reward.parts(terms)
+    return _Parts(parts.validity, parts.adversarial, parts.total - terms.reward)
+
+
+def _weight_left(row: Sequence[SuiteScore], config: RewardConfig) -> float | None:
+    terms = row[0].terms
+    assert terms is not None  # only scored suites come here
+    return config.reward.effective_alpha(terms)
+
+
+def _validity_share(row: Sequence[SuiteScore], config: RewardConfig) -> float | None:
+    if not config.reward.weighs_validity:
+        return None
+    parts = [_parts(suite.terms, config) for suite in row if suite.terms is not None]
+    validity = np.array([part.validity for part in parts])  # (suites,)
+    reward = np.array([suite.reward for suite in row], dtype=float)
+    validity, reward = validity - validity.mean(), reward - reward.mean()
+    return float(validity @ reward / (reward @ reward))
+
+
+def _counted(suite: SuiteScore) -> Iterator[JudgedTest]:
+    return (test for test in suite.duel.tests if test.status is not Status.SURPLUS)
+
+
+def _is_vacuous(test: JudgedTest) -> bool:
+    return test.status is Status.REJECTED and test.reason in VACUOUS
+
+
+def _trivial(score: MatchScore) -> list[bool]:
+    """Of every assert against a program that loads: whether it tells no program from another."""
+    loads = [code.executes is True for code in score.codes]
+    rows = [row for row, is_loading in zip(score.suites, loads, strict=True) if is_loading]
+    suites = [suite for row in rows for suite in row if suite.terms is not None]
+    telling = {
+        test.call
+        for suite in suites
+        for place, test in enumerate(suite.duel.tests)
+        if any(verdict not in (None, Verdict.PASS) for verdict in _verdicts(suite, place, loads))
+    }
+    return [
+        _is_vacuous(test) or (test.verdict is not None and test.call not in telling)
+        for suite in suites
+        for test in _counted(suite)
+    ]
+
+
+def _verdicts(suite: SuiteScore, place: int, loads: Sequence[bool]) -> list[Verdict | None]:
+    """What one test came to on the loading programs that it met."""
+    if suite.group is None:
+        return [suite.duel.tests[place].verdict]
+    return [row[place] for row, is_loading in zip(suite.group.verdicts, loads, strict=True) if is_loading]
+
+
+def _diversity(score: MatchScore) -> float | None:
+    suites = [suite for row in score.suites for suite in row if suite.terms is not None]
+    calls = [test.call for suite in suites for test in _counted(suite) if test.call is not None]
+    return len(set(calls)) / len(calls) if calls else None
+
+
+def _replayed(score: MatchScore) -> bool | None:
+    suites = [suite for row in score.suites for suite in row if suite.terms is not None]
+    return any(suite.duel.replays for suite in suites) if suites else None
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    """Of what can be said; nan where nothing can."""
+    found = [value for value in values if value is not None]
+    return float(np.mean(found)) if found else float("nan")

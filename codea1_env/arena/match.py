@@ -1,0 +1,128 @@
+"""What goes into the arena and what comes out: matches, their scores, grades, and what a score does to the book.
+
+Plain data. Does not run or pay anything: see `arena.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codea1_env.judging.expected_values import OracleError
+from codea1_env.mistake_book.policies import RatedTest
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.code_a1 import Group
+from codea1_env.rewards.duel import ROUNDING, Duel, Verdict
+from codea1_env.rewards.terms import SuiteTerms
+from codea1_env.rewards.tester_rewards import booked_quality
+
+_MAX_BOOKED = 1 << 16
+"""Characters of a call and of a value in the Mistake Book: a longer test is run and paid, but not remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One question's round: what both players answered, raw."""
+
+    problem: Problem
+    codes: tuple[str, ...]
+    """The coder's N responses."""
+    suites: tuple[tuple[str, ...], ...]
+    """`suites[i]`: the tester's M responses to `codes[i]`; a row may be empty."""
+    by_reference: bool = False
+    """Score it by `RewardConfig.by_reference`, whatever is trained by: for measuring."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeScore:
+    executes: bool | None
+    """The program loads and defines the entry point; None where infrastructure failed."""
+    reward: float | None
+    """R_C, in [0, 1], or [-1, 1] under `skill`; None where infrastructure failed."""
+    program: str
+    """The program as read from the response."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteScore:
+    reward: float | None
+    """R_T, or what `RewardConfig.tester_reward` pays instead, in [-1, 1]; None where infrastructure failed."""
+    terms: SuiteTerms | None
+    """Every number of the reward."""
+    duel: Duel
+    """What happened."""
+    group: Group | None = None
+    """What happened on the other solutions of the question, where the rewards ask for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchScore:
+    problem_id: str
+    codes: tuple[CodeScore, ...]
+    suites: tuple[tuple[SuiteScore, ...], ...]
+    oracle_error: OracleError | None = None
+    """How wrong the oracle was, where it is not the reference and there is one to compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookChanges:
+    """What one match does to its question's Mistake Book entries (`MistakeBook.record`)."""
+
+    passes: tuple[TestCase, ...]
+    """Replayed tests that passed, once per program."""
+    failures: tuple[TestCase, ...]
+    """New tests that programs failed which execute, once per suite."""
+    failed_replays: tuple[TestCase, ...] = ()
+    """Replayed tests that failed, once per program."""
+    rated: tuple[RatedTest, ...] = ()
+    """New valid tests with their quality, once per suite; only where the book asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """One program on a fixed list of tests (golden, hidden). For baselines and evaluation."""
+
+    executes: bool | None
+    verdicts: tuple[Verdict | None, ...]
+    """One per test; None where infrastructure failed."""
+
+    @property
+    def share(self) -> float:
+        """Passed tests over all, 0 without tests."""
+        return sum(v is Verdict.PASS for v in self.verdicts) / len(self.verdicts) if self.verdicts else 0.0
+
+    @property
+    def all_passed(self) -> bool:
+        """The program executes and passes every test."""
+        return self.executes is True and all(verdict is Verdict.PASS for verdict in self.verdicts)
+
+
+def book_changes(score: MatchScore, *, rate: bool = False) -> BookChanges:
+    """What a scored match reports to the Mistake Book, in order. `rate`: with every valid test's quality.
+
+    A program that does not execute says nothing about any test, as in the released code.
+    """
+    passes: list[TestCase] = []
+    failed_replays: list[TestCase] = []
+    failures: list[TestCase] = []
+    rated: list[RatedTest] = []
+    for row in score.suites:
+        if row and not row[0].duel.executes:
+            continue
+        for replay in row[0].duel.replays if row else ():
+            if replay.verdict is not None:
+                (passes if replay.verdict is Verdict.PASS else failed_replays).append(replay.case)
+        for suite in row:
+            for place, test in enumerate(suite.duel.tests):
+                if test.verdict is None or test.call is None or test.expected is None:
+                    continue
+                if test.reason == ROUNDING:  # a replay has one value, and would kill who returns the other one
+                    continue
+                if max(len(test.call), len(test.expected)) > _MAX_BOOKED:
+                    continue
+                case = TestCase(test.call, test.expected)
+                if test.verdict is not Verdict.PASS:
+                    failures.append(case)
+                if rate:
+                    rated.append(RatedTest(case, booked_quality(suite.duel, suite.group, place)))
+    return BookChanges(tuple(passes), tuple(failures), tuple(failed_replays), tuple(rated))

@@ -1,0 +1,100 @@
+"""The command `codea1`: which commands there are, and how all of them end.
+
+Every error is one line that says must, got and, where it helps, fix; --debug shows where it came from. Exit codes, and
+what goes to which stream, are in docs/command-line.md.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from codea1_env.starting import interrupts_as_usual
+
+if TYPE_CHECKING:
+    from codea1_env.cli.common import Parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code. Raises SystemExit for --help, --version and arguments that cannot be read."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        parser = _parser()
+        interrupts_as_usual()
+        options = parser.parse_args(given)
+        status = int(options.run(options))
+        sys.stdout.flush()  # here, where it is known how to say that nobody listens
+        return status
+    except KeyboardInterrupt as error:
+        return _ended(error, "interrupted", given)
+    except BrokenPipeError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
+        return _ended(error, "", given)
+    except Exception as error:
+        return _ended(error, str(error), given)
+
+
+def _ended(error: BaseException, message: str, given: Sequence[str]) -> int:
+    """Say why, in one line; the exit code."""
+    from codea1_env.cli.common import CLOSED, FAILED, FAULT, INTERRUPTED, MISUSED
+    from codea1_env.errors import Codea1Error, ConfigurationError
+
+    if "--debug" in given:
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt):
+        status = INTERRUPTED
+    elif isinstance(error, BrokenPipeError):
+        status = CLOSED
+    elif isinstance(error, ConfigurationError):
+        status = MISUSED
+    elif isinstance(error, Codea1Error | OSError | ImportError):
+        status = FAILED
+    else:
+        status = FAULT
+        message = f"a fault of codea1, not of yours: {type(error).__name__}: {message}; --debug shows where"
+    if message:
+        print(f"codea1: {message}", file=sys.stderr)
+    return status
+
+
+def _parser() -> Parser:
+    """Of all commands, which it imports."""
+    from codea1_env import __version__
+    from codea1_env.cli import data, doctor, evaluate, play, pools, replay, report, sandbox, score, tournament, view
+    from codea1_env.cli.common import Parser, add_command, add_debug
+
+    parser = Parser(
+        prog="codea1",
+        description="The game of code against tests. Each command has --help with examples.",
+        epilog="Exit codes: 0 done, 1 a part of the work failed, 2 wrong arguments, 130 interrupted.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"codea1 {__version__}")
+    add_debug(parser)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary, add, description, examples in (
+        ("play", "play a game yourself against a scripted tester or coder", play.add_play, play.DESCRIPTION,
+         play.EXAMPLES),
+        ("score", "score recorded outputs of any LLMs", score.add_score, score.DESCRIPTION,
+         score.EXAMPLES),
+        ("replay", "play recorded games again and compare the rewards", replay.add_replay, replay.DESCRIPTION,
+         replay.EXAMPLES),
+        ("tournament", "coders against testers, with ratings", tournament.add_tournament,
+         tournament.DESCRIPTION, tournament.EXAMPLES),
+        ("eval", "one player measured on problem sets, as the paper's tables are", evaluate.add_eval,
+         evaluate.DESCRIPTION, evaluate.EXAMPLES),
+        ("view", "duels on one page, with why each reward", view.add_view, view.DESCRIPTION,
+         view.EXAMPLES),
+        ("report", "a page of training runs, side by side", report.add_report, report.DESCRIPTION,
+         report.EXAMPLES),
+        ("data", "problem files of public problem sets", data.add_data, "", ""),
+        ("pools", "pools of the discrete game", pools.add_pools, "", ""),
+        ("sandbox", "prepare the sandboxes", sandbox.add_sandbox, "", ""),
+        ("doctor", "say which guarantees of the sandbox hold on this machine", doctor.add_doctor,
+         doctor.DESCRIPTION, doctor.EXAMPLES),
+    ):  # fmt: skip
+        add(add_command(commands, name, summary=summary, description=description, examples=examples))
+    return parser

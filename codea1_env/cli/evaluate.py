@@ -1,0 +1,224 @@
+"""The command `codea1 eval`: one player measured in one seat on sets of problems, as the paper's tables are.
+
+Exit codes: 0 done, 1 a player gave no answer or the sandbox failed (the same command goes on), 2 wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, require_player, sampling_of
+from codea1_env.errors import ConfigurationError
+from codea1_env.evaluation.evaluate import (
+    PAPER_SAMPLES,
+    PAPER_SAMPLING,
+    EvaluationJournal,
+    EvaluationPlan,
+    evaluate,
+    journal_header,
+)
+from codea1_env.evaluation.suite_quality import SUITE_SIZE
+from codea1_env.judging.importing import import_drafts
+from codea1_env.players.player import Request
+from codea1_env.players.prompts import Messages, for_unit_tests
+from codea1_env.problems import Problem, bundled_problems, read_problems
+from codea1_env.problems.jsonl import write_problems
+from codea1_env.problems.miniature import miniature_problems
+from codea1_env.problems.sources import SOURCES, find_source
+from codea1_env.problems.sources.rows import hub_rows, local_rows
+from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox.protocol import Sandbox
+from codea1_env.terminal import Progress
+from codea1_env.training.run.lock import RunLock
+from codea1_env.whole_files import whole_file
+
+DESCRIPTION = (
+    "Measure one player in one seat. Coder: n programs for each question, on all its tests (avg@n, pass@k). Tester: n "
+    "suites for each function, which it sees: correct tests, mutants killed, lines and branches run, as "
+    "UnLeakedTestBench and the paper define them (docs/evaluation.md). A run that was killed goes on with the same "
+    "command."
+)
+EXAMPLES = f"""\
+players:
+{HELP}
+examples:
+  codea1 eval --player hf:Qwen/Qwen2.5-Coder-1.5B-Instruct --problems humanevalplus --problems mbppplus -o eval-1.5b
+  codea1 eval --player openai:http://localhost:8000/v1#m --problems bigcodebench -o eval-bcb
+  codea1 eval --seat tester --player vllm:./tester --problems unleakedtestbench=ULT.jsonl -o eval-tester
+
+The directory gets results.json, table.md, the journal of all answers and scores, and the problems as they were used.
+"""
+_ALIASES = {"kodcode": "kodcode-v1"}
+_OWN = ("bundled", "miniature")
+_HELD_OUT = 150
+"""Problems of the miniature family that `make demo` measures on; their seed there is 0, too."""
+
+
+def add_eval(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.set_defaults(run=_eval)
+    parser.add_argument("--player", metavar="PLAYER", required=True, help="who is measured, as below")
+    parser.add_argument("--seat", choices=("coder", "tester"), default="coder", help="(default: coder)")
+    parser.add_argument("--problems", metavar="SET", action="append", required=True, help="a problem file; bundled; "
+                        "miniature (the held-out problems of `make demo`); "
+                        f"one of {', '.join(SOURCES)} from the hub (extra `data`), or NAME=PATH from a local file of "
+                        "its rows; may be given several times")  # fmt: skip
+    parser.add_argument("--n", dest="samples", metavar="N", type=int, default=PAPER_SAMPLES, help="answers to each "
+                        f"request, >= 1 (paper and default: {PAPER_SAMPLES})")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where everything goes; a run that stands "
+                        "there already goes on (default: eval-SEAT-PLAYER, here)")  # fmt: skip
+    parser.add_argument("--limit", metavar="N", type=int, help="the first N problems of each set (default: all)")
+    parser.add_argument("--suite-size", metavar="K", type=int, default=SUITE_SIZE, help="tests of a suite that count, "
+                        f">= 1 (paper and default: {SUITE_SIZE})")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of answers, inputs and intervals (default: 0)")
+    parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1: what is lost at "
+                        "most when the run is killed (default: 8)")  # fmt: skip
+    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+    parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    parser.add_argument("--json", action="store_true", help="print results.json instead of the table")
+    add_models(parser, PAPER_SAMPLING)
+
+
+def _eval(options: argparse.Namespace) -> int:
+    for name, flag in (("workers", "workers"), ("batch", "batch"), ("limit", "limit"), ("samples", "n"),
+                       ("suite_size", "suite-size")):  # fmt: skip
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
+    if options.output is None:
+        options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
+    plan = EvaluationPlan(options.seat, options.samples, options.suite_size, sampling_of(options), options.seed)
+    if options.output == Path("-"):
+        raise ConfigurationError("--output must be the name of a directory, got -, which is none")
+    if options.output.exists() and not options.output.is_dir():
+        raise ConfigurationError(f"--output must be a directory or not exist, got {options.output}")
+    named = _named(options.problems)
+    require_player(options.player, options.seat)
+    options.output.mkdir(parents=True, exist_ok=True)
+    lock = RunLock(options.output, alone=True)
+    try:
+        with open_sandbox(options.sandbox, options.workers) as sandbox:
+            sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
+            make = as_coder if options.seat == "coder" else as_tester
+            player = make(options.player, options, _unit_tests(options) if options.seat == "tester" else None)
+            journal = EvaluationJournal(options.output / "journal.jsonl", journal_header(player, sets, plan))
+            try:
+                left = sum(len(problems) for problems in sets.values()) - len(journal.scores)
+                with Progress(sys.stderr, "problems", left) as progress:
+                    report = evaluate(
+                        player, sets, plan, sandbox, journal, batch=options.batch, advance=progress.advance
+                    )
+            finally:
+                journal.close()
+        text, table = json.dumps(report, indent=1), as_table(report)
+        for file, content in (("results.json", text), ("table.md", table)):
+            with whole_file(options.output / file) as written:
+                written.write(content.encode("utf-8") + b"\n")
+    finally:
+        lock.release()
+    _say(f"wrote {options.output}")
+    print(text if options.json else table)
+    return 0
+
+
+def _unit_tests(options: argparse.Namespace) -> Any:
+    def messages(request: Request) -> Messages:
+        return for_unit_tests(request.problem, request.program, suite_size=options.suite_size)
+
+    return messages
+
+
+def _named(specs: Sequence[str]) -> dict[str, str]:
+    """What each set is called, and how it was given."""
+    found: dict[str, str] = {}
+    for spec in specs:
+        name = spec.partition("=")[0]
+        if not (spec in _OWN or _ALIASES.get(name, name) in SOURCES):
+            if not Path(spec).is_file():
+                known = ", ".join(SOURCES)
+                raise ConfigurationError(
+                    f"--problems must be a problem file, {', '.join(_OWN)} or one of {known}, got {spec!r}"
+                )
+            name = Path(spec).stem
+        if name in found:
+            raise ConfigurationError(f"--problems must have different names, got {name!r} twice")
+        found[name] = spec
+    return found
+
+
+def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbox) -> Sequence[Problem]:
+    """The problems of a set; a public one is imported once for each directory."""
+    source = _ALIASES.get(name, name)
+    if spec == "bundled":
+        problems: Sequence[Problem] = bundled_problems()
+    elif spec == "miniature":
+        problems = miniature_problems("held_out", options.limit or _HELD_OUT, 0)
+    elif spec == name or spec.startswith(f"{name}="):
+        part = f"-first-{options.limit}" if options.limit else ""
+        kept = options.output / "problems" / f"{name}{part}.jsonl"
+        if not kept.exists():
+            kept.parent.mkdir(exist_ok=True)
+            _import(source, spec.partition("=")[2], kept, sandbox, options.limit)
+        problems = read_problems(kept)
+    else:
+        problems = read_problems(spec)
+    if not problems:
+        raise ConfigurationError(f"--problems {spec} must hold a usable problem, got none")
+    return problems[: options.limit]
+
+
+def _import(source_name: str, path: str, kept: Path, sandbox: Sandbox, limit: int | None) -> None:
+    """Write the set's usable problems; what became of every row stands beside them."""
+    source = find_source(source_name)
+    rows = local_rows(path) if path else hub_rows(source.hub_id, source.split, None)
+    found: list[Problem] = []
+    with open(kept.with_suffix(".report.jsonl"), "w", encoding="ascii") as report:
+        for imported in import_drafts(source.drafts(rows), sandbox):
+            report.write(imported.to_json() + "\n")
+            if imported.problem is not None:
+                found.append(imported.problem)
+            if limit is not None and len(found) >= limit:
+                break
+    write_problems(kept, found)
+    _say(f"{source_name}: {len(found)} problems, see {kept.with_suffix('.report.jsonl')} for the rest")
+
+
+def as_table(report: Mapping[str, Any]) -> str:
+    """Percent with 95 % intervals over problems, a row for each set; with several sets their means at the end."""
+    sets = report["sets"]
+    names = list(dict.fromkeys(name for record in sets.values() for name in record["measures"]))
+    titles = [name.replace("@k", f"@{report['suite_size']}") for name in names]
+    sampled = report["sampling"]
+    lines = [
+        f"{report['player']} as {report['seat']}: n = {report['samples']}, temperature {sampled['temperature']:g}, "
+        f"top-p {sampled['top_p']:g}, at most {sampled['max_tokens']} tokens, seed {report['seed']}",
+        "",
+        f"| set | problems | left out | {' | '.join(titles)} | cut off |",
+        "|---|" + "---|" * (len(titles) + 3),
+    ]
+    for name, record in sets.items():
+        cells = [_cell(record["measures"][measure]) for measure in names]
+        cut = "-" if record["truncated"] is None else f"{100 * record['truncated']:.1f}"
+        lines.append(f"| {name} | {record['problems']} | {len(record['left_out'])} | {' | '.join(cells)} | {cut} |")
+    if len(sets) > 1:
+        found = [[record["measures"][measure] for record in sets.values()] for measure in names]
+        means = ["-" if None in row else f"{100 * sum(each['mean'] for each in row) / len(row):.2f}" for row in found]
+        lines.append(f"| mean | | | {' | '.join(means)} | |")
+    return "\n".join(lines)
+
+
+def _cell(interval: Mapping[str, float] | None) -> str:
+    if interval is None:
+        return "-"
+    low, mean, high = (100 * interval[part] for part in ("low", "mean", "high"))
+    return f"{mean:.2f} [{low:.1f}, {high:.1f}]"
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)

@@ -1,0 +1,216 @@
+"""The command `codea1 play`: a person in one seat, a scripted player in the other, verdicts one by one.
+
+Does not keep a Mistake Book and does not record: for that there is `codea1 tournament --record`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import random
+import secrets
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, MatchScore, SuiteScore
+from codea1_env.cli.common import require_file
+from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.players import (
+    CoderRequest,
+    FuzzTester,
+    GoldenTester,
+    HumanPlayer,
+    MutantCoder,
+    OracleCoder,
+    Player,
+    RandomTester,
+    TesterRequest,
+)
+from codea1_env.players.human import RULE_COLUMNS
+from codea1_env.problems import Problem, bundled_problems, read_problems
+from codea1_env.reading.responses import read_program
+from codea1_env.records.matches import write_score
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import JudgedTest, Status, Verdict
+from codea1_env.rewards.terms import SuiteTerms
+from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.terminal import Painter, columns_of, printable
+
+DESCRIPTION = (
+    "Play one game. As the tester you see a question and a program, and write asserts that are right and that the "
+    "program fails. As the coder you write the program, and a scripted tester attacks it. Verdicts and both rewards "
+    "are those that models get."
+)
+EXAMPLES = """\
+examples:
+  codea1 play                                  # a program with a bug: break it
+  codea1 play --seat coder --opponent fuzz      # write a program that stands
+  codea1 play --problem bundled/run-lengths --seed 3
+  printf 'assert run_lengths("") == []\\n.\\n' | codea1 play --problem bundled/run-lengths --json
+
+An answer ends with a line that holds only a dot, or with Ctrl-D. Colours: on a terminal, unless NO_COLOR is set.
+"""
+OPPONENTS = {"tester": ("mutant", "oracle"), "coder": ("golden", "fuzz", "random")}
+"""By the person's seat; the first is the default."""
+PAUSE_S = 0.35
+"""Between two verdicts, on a terminal."""
+_MEANINGS = {
+    Status.KEPT: "valid",
+    Status.WRONG_EXPECTED: "states a wrong value",
+    Status.DUPLICATE: "repeats a call",
+    Status.RAISES: "the reference raises",
+    Status.FLAKY: "the reference does not repeat itself",
+    Status.REJECTED: "no test",
+    Status.SURPLUS: "one too many",
+}
+
+
+def add_play(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.set_defaults(run=_play)
+    rewards = RewardConfig()
+    names = sorted({name for each in OPPONENTS.values() for name in each})
+    parser.add_argument("--seat", choices=("tester", "coder"), default="tester", help="yours (default: tester)")
+    parser.add_argument("--opponent", choices=names, help="a coder (mutant, oracle) where you are the tester, "
+                        "a tester (golden, fuzz, random) where you are the coder (default: mutant; golden)"
+                        )  # fmt: skip
+    parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
+    parser.add_argument("--problem", metavar="ID", help="play this one (default: one drawn by the seed)")
+    parser.add_argument("--seed", metavar="N", type=int, help="draws the problem and what the other seat answers, >= 0 "
+                        "(default: another one each time, which is shown)")  # fmt: skip
+    parser.add_argument("--suite-size", metavar="K", type=int, default=rewards.suite_size, help="asserts of a suite "
+                        f"that count, >= 1 (paper and default: {rewards.suite_size})")  # fmt: skip
+    parser.add_argument("--alpha", type=float, default=rewards.alpha, help="weight of validity in the tester's reward, "
+                        f"in [0, 1] (paper and default: {rewards.alpha})")  # fmt: skip
+    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+    parser.add_argument("--json", action="store_true", help="the outcome as one JSON object, as `codea1 score` writes "
+                        "it, instead of text")  # fmt: skip
+
+
+def _play(options: argparse.Namespace) -> int:
+    if options.seed is not None and options.seed < 0:
+        raise ConfigurationError(f"--seed must be at least 0, got {options.seed}")
+    seed = secrets.randbelow(10**6) if options.seed is None else options.seed
+    config = RewardConfig(alpha=options.alpha, suite_size=options.suite_size)
+    opponent = _opponent(options)
+    problem = _problem(options, seed)
+    with open_sandbox(options.sandbox) as sandbox:
+        # Whoever pipes an answer in does not read the question.
+        writer = sys.stderr if sys.stdin.isatty() else io.StringIO()
+        person = HumanPlayer("you", writer=writer, suite_size=options.suite_size)
+        coder, tester = (person, opponent) if options.seat == "coder" else (opponent, person)
+        code = coder.respond([CoderRequest(problem)], 1, seed=seed)[0][0].text
+        program = read_program(code, problem.entry_point).source
+        suite = tester.respond([TesterRequest(problem, program)], 1, seed=seed)[0][0].text
+        (score,) = Arena(sandbox, config).play([Match(problem, (code,), ((suite,),))], update_book=False)
+    if options.json:
+        sys.stdout.write(write_score(score).decode())
+    else:
+        _show(score, options, seed)
+    (game,) = score.suites[0]
+    if game.terms is None:
+        raise SandboxError(f"the game must be scored, got no verdicts: {game.duel.infrastructure_error}")
+    return 0
+
+
+def _opponent(options: argparse.Namespace) -> Player:
+    choices = OPPONENTS[options.seat]
+    name = options.opponent or choices[0]
+    if name not in choices:
+        raise ConfigurationError(
+            f"--opponent must be {' or '.join(choices)} where you are the {options.seat}, got {name}; for it, take the "
+            "other --seat"
+        )
+    makers: dict[str, Callable[[], Player]] = {
+        "mutant": MutantCoder,
+        "oracle": OracleCoder,
+        "golden": GoldenTester,
+        "fuzz": lambda: FuzzTester(options.suite_size),
+        "random": lambda: RandomTester(options.suite_size),
+    }
+    return makers[name]()
+
+
+def _problem(options: argparse.Namespace, seed: int) -> Problem:
+    if options.problems:
+        require_file("--problems", options.problems)
+    problems: Sequence[Problem] = read_problems(options.problems) if options.problems else bundled_problems()
+    if not problems:
+        raise ConfigurationError(f"--problems must hold a problem, got none in {options.problems}")
+    if options.problem is None:
+        return random.Random(seed).choice(problems)
+    for problem in problems:
+        if problem.problem_id == options.problem:
+            return problem
+    some = ", ".join(problem.problem_id for problem in problems[:5])
+    raise ConfigurationError(f"--problem must be an id of the problems, such as {some}, got {options.problem}")
+
+
+def _show(score: MatchScore, options: argparse.Namespace, seed: int) -> None:
+    """Verdict after verdict, then what both seats earn."""
+    paint = Painter(sys.stdout, os.environ)
+    pause_s = PAUSE_S if sys.stdout.isatty() else 0.0
+    (game,) = score.suites[0]
+    _say(paint("-" * min(RULE_COLUMNS, columns_of(sys.stdout) or RULE_COLUMNS), "dim"))
+    whose = "your program" if options.seat == "coder" else "the program"
+    if game.duel.executes is False:
+        _say(
+            paint(
+                f"{whose} does not load: whatever is asked of it fails", "red" if options.seat == "coder" else "green"
+            )
+        )
+    if not game.duel.tests:
+        _say("no assert was found in the answer")
+    for number, test in enumerate(game.duel.tests, 1):
+        time.sleep(pause_s)
+        _say(_told(number, test, whose, options.seat, paint))
+    if game.terms is not None:
+        _say("")
+        for line in _rewards(score, game, game.terms, options.seat, paint):
+            _say(line)
+    again = f"codea1 play --seat {options.seat} --problem {score.problem_id} --seed {seed}"
+    _say(paint(f"the same game again: {again}", "dim"))
+
+
+def _told(number: int, test: JudgedTest, whose: str, seat: str, paint: Painter) -> str:
+    what = _MEANINGS[test.status] + (f": {test.reason}" if test.reason else "")
+    if test.status is Status.WRONG_EXPECTED and test.expected is not None:
+        what += f"; right is {_short(test.expected)}"
+    told = paint(what, "green" if test.status is Status.KEPT else "yellow")
+    if test.verdict is not None:
+        is_pass = test.verdict is Verdict.PASS
+        is_good = is_pass == (seat == "coder")
+        outcome = f"{whose} passes" if is_pass else f"{whose} FAILS ({test.verdict})"
+        told += ", " + paint(outcome, "green" if is_good else "red", *(() if is_pass else ("bold",)))
+    return f"{number:3}  {_short(test.source)}\n     {told}"
+
+
+def _short(text: str) -> str:
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= 100 else line[:97] + "..."
+
+
+def _rewards(score: MatchScore, game: SuiteScore, terms: SuiteTerms, seat: str, paint: Painter) -> list[str]:
+    tester = paint("R_T, yours" if seat == "tester" else "R_T, the tester's", "bold", "cyan")
+    coder = paint("R_C, yours" if seat == "coder" else "R_C, the coder's", "bold", "cyan")
+    parts = f"{terms.alpha:g} * {terms.validity:.3f} (valid) + {1 - terms.alpha:g} * {terms.adversarial:.3f} (breaking)"
+    penalty = f" - {terms.nonprintable:.3f} (unprintable)" if terms.nonprintable else ""
+    earned = f"{parts}{penalty}" if terms.executes else f"nothing, for the program does not load{penalty}"
+    passed = f"{terms.passed} of {terms.v} valid tests passed" if terms.v else "no valid test to pass"
+    return [
+        f"{tester}: {paint(_number(game.reward), 'bold')} = {earned}",
+        f"{coder}: {paint(_number(score.codes[0].reward), 'bold')} = {passed}",
+    ]
+
+
+def _number(reward: float | None) -> str:
+    return "none" if reward is None else f"{reward:.3f}"
+
+
+def _say(line: str) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    print(line.encode(encoding, "backslashreplace").decode(encoding), flush=True)

@@ -1,0 +1,155 @@
+"""Players as commands name them: `KIND`, `KIND:WHERE`, and the arguments that models and servers take."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import math
+import re
+from functools import partial
+from pathlib import Path
+
+from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.players import (
+    FuzzTester,
+    GoldenTester,
+    HumanPlayer,
+    MutantCoder,
+    OpenAIPlayer,
+    OracleCoder,
+    Player,
+    RandomTester,
+    RecordedPlayer,
+    Sampling,
+    Traffic,
+)
+from codea1_env.players.chat import Prompt, chat_messages
+from codea1_env.players.player import Request, TesterRequest
+from codea1_env.players.prompts import Messages
+from codea1_env.records.matches import read_match
+
+HELP = """\
+  coders    oracle, mutant
+  testers   golden, random, fuzz
+  either    human, recorded:FILE (what `codea1 score` reads), hf:DIRECTORY-OR-REPOSITORY, vllm:DIRECTORY-OR-REPOSITORY,
+            openai:URL#MODEL, mini:DIRECTORY (a model of `make demo`, which knows its own short prompts only)
+"""
+_SCRIPTED = {"coder": ("oracle", "mutant"), "tester": ("golden", "random", "fuzz")}
+_PLACED = {"recorded": "FILE", "hf": "MODEL", "vllm": "MODEL", "openai": "URL#MODEL", "mini": "DIRECTORY"}
+"""Players of either seat that come with a place, and what that is."""
+_SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<where>.+))?", re.DOTALL)
+
+
+def add_models(parser: argparse.ArgumentParser, sampling: Sampling) -> None:
+    """The arguments of language models, with these defaults, and of servers."""
+    models = parser.add_argument_group("language models")
+    models.add_argument("--temperature", type=float, default=sampling.temperature, help="in [0, 100], 0 is greedy "
+                        f"(default: {sampling.temperature:g})")  # fmt: skip
+    models.add_argument("--top-p", type=float, default=sampling.top_p, help=f"in (0, 1] (default: {sampling.top_p:g})")
+    models.add_argument("--max-tokens", type=int, default=sampling.max_tokens, help="longest answer "
+                        f"(default: {sampling.max_tokens})")  # fmt: skip
+    traffic = Traffic()
+    servers = parser.add_argument_group("servers, each")
+    servers.add_argument("--timeout", metavar="S", type=float, default=traffic.timeout_s, help="seconds for a request "
+                         f"(default: {traffic.timeout_s:g})")  # fmt: skip
+    servers.add_argument("--retries", metavar="N", type=int, default=traffic.retries,
+                         help=f"attempts after the first (default: {traffic.retries})")  # fmt: skip
+    servers.add_argument("--requests-per-minute", metavar="N", type=float, default=math.inf, help="(default: no limit)")
+    servers.add_argument("--tokens-per-minute", metavar="N", type=float, default=math.inf, help="(default: no limit)")
+    servers.add_argument("--concurrency", metavar="N", type=int, default=traffic.concurrency,
+                         help=f"requests under way at a time (default: {traffic.concurrency})")  # fmt: skip
+
+
+def sampling_of(options: argparse.Namespace) -> Sampling:
+    """Raises ConfigurationError for values out of range."""
+    return Sampling(options.temperature, options.top_p, options.max_tokens)
+
+
+def require_player(spec: str, seat: str) -> None:
+    """Raise ConfigurationError for a player that nobody could be in this seat, before anything is loaded."""
+    parts = _SPEC.fullmatch(spec)
+    is_placed = parts is not None and parts["kind"] in _PLACED and parts["where"] is not None
+    if not is_placed and spec not in (*_SCRIPTED[seat], "human"):
+        known = [*_SCRIPTED[seat], "human", *(f"{kind}:{where}" for kind, where in _PLACED.items())]
+        raise ConfigurationError(f"a player in the {seat}'s seat must be one of {', '.join(known)}, got {spec!r}")
+
+
+def as_coder(spec: str, options: argparse.Namespace, prompt: Prompt | None = None) -> Player:
+    """Raises ConfigurationError for a player that there is not, in this seat."""
+    require_player(spec, "coder")
+    if spec in ("oracle", "mutant"):
+        return OracleCoder() if spec == "oracle" else MutantCoder()
+    return _either(spec, options, prompt)
+
+
+def as_tester(spec: str, options: argparse.Namespace, prompt: Prompt | None = None) -> Player:
+    """Likewise. `options.suite_size`: asserts that it is asked for."""
+    require_player(spec, "tester")
+    if spec == "golden":
+        return GoldenTester()
+    if spec in ("random", "fuzz"):
+        return (RandomTester if spec == "random" else FuzzTester)(options.suite_size)
+    return _either(spec, options, prompt)
+
+
+def _either(spec: str, options: argparse.Namespace, prompt: Prompt | None) -> Player:
+    """`spec`: of a player that can be in the seat."""
+    prompt = prompt or partial(chat_messages, suite_size=options.suite_size)
+    kind, _, where = spec.partition(":")
+    if kind == "human":
+        return HumanPlayer(suite_size=options.suite_size)
+    if kind == "recorded":
+        return _recorded(Path(where))
+    if kind == "hf":
+        from codea1_env.players.hugging_face import HuggingFacePlayer  # torch: only for who needs it
+
+        return HuggingFacePlayer.load(where, prompt=prompt)
+    if kind == "mini":
+        from codea1_env.players.hugging_face import HuggingFacePlayer
+
+        return HuggingFacePlayer.load(where, prompt=_mini_prompt)
+    if kind == "vllm":
+        from codea1_env.players.vllm_offline import VLLMPlayer  # likewise
+
+        return VLLMPlayer.load(where, prompt=prompt)
+    return _server(where, options, prompt)
+
+
+def _mini_prompt(request: Request) -> Messages:
+    from codea1_env.training.models.tiny import coder_messages, tester_messages
+
+    question = request.problem.question
+    return (
+        tester_messages(question, request.program) if isinstance(request, TesterRequest) else coder_messages(question)
+    )
+
+
+def _server(where: str, options: argparse.Namespace, prompt: Prompt) -> OpenAIPlayer:
+    url, mark, model = where.rpartition("#")
+    if not (url and mark and model):
+        raise ConfigurationError(f"a server must be given as openai:URL#MODEL, got {'openai:' + where!r}")
+    traffic = Traffic(
+        timeout_s=options.timeout,
+        retries=options.retries,
+        requests_per_minute=options.requests_per_minute,
+        tokens_per_minute=options.tokens_per_minute,
+        concurrency=options.concurrency,
+    )
+    return OpenAIPlayer(url, model, traffic=traffic, prompt=prompt)
+
+
+def _recorded(path: Path) -> RecordedPlayer:
+    if not path.is_file():
+        raise ConfigurationError(f"a record must be a file, got {path}")
+    content = path.read_bytes()
+    records = []
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.strip():
+            try:
+                match = read_match(line)
+            except FormatError as error:
+                raise FormatError(f"{path}, line {number}: {error}") from None
+            problem = match.problem
+            records.append({"problem_id": problem.problem_id, "entry_point": problem.entry_point,
+                            "codes": match.codes, "suites": match.suites})  # fmt: skip
+    return RecordedPlayer.from_records(records, version=hashlib.sha256(content).hexdigest()[:16])

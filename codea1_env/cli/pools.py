@@ -1,0 +1,120 @@
+"""`codea1 pools`: the discrete game's pools, from problems with mutants or from recorded outputs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from codea1_env.cli.common import Parser, add_actions, add_command, claim, require_file, require_place, say
+from codea1_env.problems import bundled_problems
+from codea1_env.problems.jsonl import iter_problems
+from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.terminal import Progress
+
+_EPILOG = """\
+examples:
+  codea1 pools build -o pools.jsonl
+  codea1 pools from-recorded recorded.jsonl -o pools.jsonl
+  python -c "from codea1_env import discrete; discrete.parallel_env(discrete.read_pools('pools.jsonl'))"
+
+What is left out is said on stderr with its reason; a question or a line without any pool makes the exit code 1.
+"""
+
+
+def add_pools(parser: Parser) -> None:
+    """Add the command's actions."""
+    actions = add_actions(parser)
+    build = add_command(
+        actions,
+        "build",
+        summary="from problems: references and mutants, golden and perturbed tests",
+        description="Make a pool of every problem's reference and mutants, and of its golden tests and perturbed ones.",
+        examples=_EPILOG,
+    )
+    build.add_argument("input", metavar="PROBLEMS.jsonl", nargs="?", type=Path, help="default: the bundled problems")
+    build.add_argument("--tests", metavar="N", type=int, default=16, help="most tests in a pool, >= 1 (default: 16)")
+    build.add_argument("--seed", type=int, default=0, help="of the perturbations and the order (default: 0)")
+    build.set_defaults(run=_build)
+    recorded = add_command(
+        actions,
+        "from-recorded",
+        summary="from recorded outputs, the input of `codea1 score`",
+        description="Make a pool of every question's recorded programs and tests. Each program runs on each test: the "
+        "scores of `codea1 score` say only how a program did on the suites that were written against it.",
+        examples=_EPILOG,
+    )
+    recorded.add_argument("input", metavar="IN.jsonl", type=Path, help="recorded matches, one JSON object a line")
+    recorded.add_argument("--programs", metavar="N", type=int, default=32, help="take the first N distinct programs of "
+                          "a question, >= 1 (default: 32)")  # fmt: skip
+    recorded.add_argument("--tests", metavar="N", type=int, default=64, help="take the first N distinct tests of a "
+                          "question, >= 1 (default: 64)")  # fmt: skip
+    recorded.set_defaults(run=_from_recorded)
+    for action in (build, recorded):
+        action.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where they go")
+        action.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+        action.add_argument("--workers", metavar="W", type=int, default=1, help="of the sandbox, >= 1 (default: 1)")
+
+
+def _build(options: argparse.Namespace) -> int:
+    from codea1_env.discrete.build import pools_of_problems
+
+    _check(options)
+    problems = bundled_problems() if options.input is None else iter_problems(options.input)
+    with claim(("--output", options.output)), open_sandbox(options.sandbox, options.workers) as sandbox:
+        return _write(options.output, pools_of_problems(problems, sandbox, options.tests, options.seed))
+
+
+def _from_recorded(options: argparse.Namespace) -> int:
+    from codea1_env.discrete.build import pools_of_records
+
+    _check(options)
+    with (
+        claim(("--output", options.output)),
+        open_sandbox(options.sandbox, options.workers) as sandbox,
+        options.input.open("rb") as lines,
+    ):
+        return _write(options.output, pools_of_records(lines, sandbox, options.programs, options.tests))
+
+
+def _write(path: Path, results: Iterable[object]) -> int:
+    from codea1_env.discrete.build import Built
+    from codea1_env.discrete.pool import Pool
+    from codea1_env.discrete.pool_files import write_pools
+
+    began = time.monotonic()
+    counts = {"pools": 0, "programs": 0, "tests": 0, "left out": 0, "failed": 0}
+    progress = Progress(sys.stderr, "questions")
+
+    def pools() -> Iterator[Pool]:
+        for built in progress.over(results):
+            if not isinstance(built, Built):
+                counts["failed"] += 1
+                progress.say(str(built))
+                continue
+            for reason, count in Counter(built.left_out).items():
+                progress.say(f"{built.problem_id}: left out, {count} times: {reason}")
+            counts["left out"] += len(built.left_out)
+            if built.pool is None:
+                counts["failed"] += 1
+                progress.say(f"{built.problem_id}: no pool: {built.why_not}")
+                continue
+            counts["pools"] += 1
+            counts["programs"] += len(built.pool.programs)
+            counts["tests"] += len(built.pool.tests)
+            yield built.pool
+
+    with progress:
+        write_pools(path, pools())
+    shown = ", ".join(f"{count} {name}" for name, count in counts.items())
+    say(f"wrote {path}: {shown}; {time.monotonic() - began:.1f} s")
+    return 1 if counts["failed"] else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.input is not None:
+        require_file("the input", options.input)
+    require_place("--output", options.output, options.input)

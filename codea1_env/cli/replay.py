@@ -1,0 +1,77 @@
+"""The command `codea1 replay`: recorded games, played again.
+
+Exit codes: 0 all rewards are the same, 1 some differ or the file cannot be read to its end, 2 wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from codea1_env.cli.common import require_file, say
+from codea1_env.records.recording import Replayed, read_recording, replay
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.terminal import Progress
+
+DESCRIPTION = "Play every recorded match again and compare both seats' rewards with the recorded ones, bit for bit."
+EXAMPLES = """\
+examples:
+  codea1 replay games.jsonl
+  codea1 replay games.jsonl --json > replayed.jsonl
+
+Matches without rewards (infrastructure had failed) are counted and not compared. Exit code 1 where a reward differs.
+"""
+
+
+def add_replay(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.set_defaults(run=_replay)
+    parser.add_argument(
+        "input", metavar="GAMES.jsonl", type=Path, help="what codea1_env.records.recording.Recorder wrote"
+    )
+    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+    parser.add_argument("--tester-reward", metavar="MODULE:CLASS", help="the tester reward of your own by which "
+                        "recorded matches were scored; a recording alone makes no module be imported")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="a line for each match: line, problem_id, same, recorded, "
+                        "now")  # fmt: skip
+
+
+def _replay(options: argparse.Namespace) -> int:
+    require_file("the recording", options.input)
+    if options.tester_reward is not None:
+        _ = RewardConfig(tester_reward=options.tester_reward).reward
+    compared = unscored = different = 0
+    kilobytes = options.input.stat().st_size / 1e3
+    with (
+        options.input.open("rb") as lines,
+        open_sandbox(options.sandbox) as sandbox,
+        Progress(sys.stderr, "kB", kilobytes) as progress,
+    ):
+        for each in replay(read_recording(progress.over(lines, lambda line: len(line) / 1e3)), sandbox):
+            if not each.recorded.rewards.is_whole:
+                unscored += 1
+                continue
+            compared += 1
+            different += not each.is_same
+            if options.json:
+                print(json.dumps(_plain(each)))
+            elif not each.is_same:
+                print(f"line {each.recorded.number}: {each.recorded.match.problem.problem_id}: "
+                      f"recorded {each.recorded.rewards}, now {each.rewards}")  # fmt: skip
+    without = f"; {unscored} without rewards" if unscored else ""
+    say(f"{compared} matches played again, {different} with other rewards{without}")
+    return 1 if different else 0
+
+
+def _plain(each: Replayed) -> dict[str, object]:
+    return {
+        "line": each.recorded.number,
+        "problem_id": each.recorded.match.problem.problem_id,
+        "same": each.is_same,
+        "recorded": dataclasses.asdict(each.recorded.rewards),
+        "now": dataclasses.asdict(each.rewards),
+    }

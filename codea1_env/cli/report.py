@@ -1,0 +1,157 @@
+"""The command `codea1 report`: a page and a picture of training runs, or a local page that follows them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from codea1_env.cli.common import claim, require_place, say
+from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.report.duels import kept_duels
+from codea1_env.report.page import Shown, notice, page
+from codea1_env.report.runs_read import RunRead, read_runs
+from codea1_env.terminal import Progress
+from codea1_env.viewer import make_page
+from codea1_env.whole_files import whole_file
+
+DESCRIPTION = (
+    "Make one page of training runs, side by side: held-out scores and rewards of both seats, diagnostics, where the "
+    "time goes, the Mistake Book, and what was configured otherwise than in the paper. A run may be unfinished: the "
+    "page shows what is there."
+)
+EXAMPLES = """\
+examples:
+  codea1 report runs/mini-seed0              # report.html, report.png and report-duels.html in runs/mini-seed0
+  codea1 report runs/mini-seed0 runs/golden-seed0 -o compared.html
+  codea1 report runs/mini-seed0 --watch                  # a page at 127.0.0.1 that follows the run
+
+The page is one file without scripts; it opens from disk and asks nobody for anything.
+"""
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.set_defaults(run=_report)
+    parser.add_argument("runs", metavar="RUN_DIR", nargs="+", type=Path, help="directory of a training run")
+    parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes, with the picture "
+                        "beside it as .png (default: report.html in the first RUN_DIR)")  # fmt: skip
+    parser.add_argument("--no-duels", action="store_true", help="no page of the duels that a run kept (default: one "
+                        "beside it for each run that kept any, as of `codea1 view`)")  # fmt: skip
+    parser.add_argument("--no-png", action="store_true", help="no picture (default: one, with matplotlib)")
+    parser.add_argument("--watch", action="store_true", help="write nothing, but serve a page that refreshes itself, "
+                        "to this machine only, until Ctrl-C")  # fmt: skip
+    parser.add_argument("--port", metavar="N", type=int, default=0, help="of --watch, 0 to 65535; 0: any free one "
+                        "(default: 0)")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output: what was written, and "
+                        "each run's status and latest numbers")  # fmt: skip
+
+
+def _report(options: argparse.Namespace) -> int:
+    if not 0 <= options.port <= 65535:
+        raise ConfigurationError(f"--port must be in [0, 65535], got {options.port}")
+    if options.port and not options.watch:
+        raise ConfigurationError(f"--port must come with --watch, got {options.port} without")
+    if options.watch and (options.output or options.json or options.no_png or options.no_duels):
+        raise ConfigurationError(
+            "--watch writes nothing: it must come without --output, --no-png, --no-duels and --json"
+        )
+    runs = read_runs(options.runs)
+    if options.watch:
+        return _watch(options.runs, options.port)
+    output = options.output or options.runs[0] / "report.html"
+    picture = None if options.no_png else output.with_suffix(".png")
+    for path in (output, picture):
+        if path is not None:
+            require_place("--output", path)
+    if output == picture:
+        raise ConfigurationError(f"--output must be a page, .html, got {output}")
+    with claim(("--output", output)):
+        written = _write(runs, output, picture, options)
+    for run in runs:
+        for note in run.notes:
+            say(f"codea1: {run.name}: {note}")
+    print(_as_json(runs, written) if options.json else "\n".join(f"wrote {path}" for path in written))
+    return 0
+
+
+def _write(runs: Sequence[RunRead], output: Path, picture: Path | None, options: argparse.Namespace) -> list[Path]:
+    """The page and what stands beside it; what was written."""
+    written = [output]
+    shown = [Shown(run, kept_duels(run.directory)) for run in runs]
+    if not options.no_duels:
+        shown = [_with_viewer(each, output, number, written) for number, each in enumerate(shown, 1)]
+    with whole_file(output) as file:
+        file.write(_page(shown).encode("utf-8", "backslashreplace"))
+    if picture is not None and importlib.util.find_spec("matplotlib") is None:
+        say("codea1: there is no picture, for matplotlib is not installed: see the extra `train`, or --no-png")
+    elif picture is not None:
+        from codea1_env.report.picture import draw
+
+        with Progress(sys.stderr, "charts") as progress:
+            if draw(runs, picture, progress.advance):
+                written.append(picture)
+    return written
+
+
+def _with_viewer(shown: Shown, output: Path, number: int, written: list[Path]) -> Shown:
+    """The run with links into a page of its duels, which is written beside `output`, where it kept any."""
+    if not len(shown.kept):
+        return shown
+    beside = output.with_name(f"{output.stem}-duels{number if number > 1 else ''}.html")
+    with whole_file(beside) as file:
+        file.write(make_page(shown.run.name, shown.kept.games))
+    written.append(beside)
+    return Shown(shown.run, shown.kept, quote(beside.name))
+
+
+def _page(shown: Sequence[Shown], *, refreshes: bool = False) -> str:
+    made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+    return page(shown, made, refreshes=refreshes)
+
+
+def _watch(directories: Sequence[Path], port: int) -> int:
+    from codea1_env.report.watching import ReportServer
+
+    try:
+        server = ReportServer(port, lambda: _live_page(directories))
+    except OSError as error:
+        raise ConfigurationError(f"--port must be a free one, got {port}: {error.strerror}") from None
+    with server:
+        say(f"following at {server.url} until Ctrl-C")
+        server.serve_forever(poll_interval=0.2)
+    return 0
+
+
+def _live_page(directories: Sequence[Path]) -> str:
+    """The page as of now; where that fails, one that says why: the next look may find more."""
+    try:
+        return _page([Shown(run, kept_duels(run.directory)) for run in read_runs(directories)], refreshes=True)
+    except (Codea1Error, OSError) as error:
+        return notice(str(error))
+
+
+def _as_json(runs: Sequence[RunRead], written: Sequence[Path]) -> str:
+    return json.dumps({"written": list(map(str, written)), "runs": [_described(run) for run in runs]}, indent=1)
+
+
+def _described(run: RunRead) -> dict[str, Any]:
+    latest: dict[str, float] = {}
+    for record in run.records:
+        where = "/".join(filter(None, (record.kind, record.seat)))
+        latest |= {f"{where}/{name}": value for name, value in record.values.items()}
+    return {
+        "name": run.name,
+        "directory": str(run.directory),
+        "status": run.status,
+        "rounds_done": run.rounds_done,
+        "rounds_planned": run.rounds_planned,
+        "latest": latest,
+        "notes": list(run.notes),
+    }

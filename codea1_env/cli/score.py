@@ -1,0 +1,150 @@
+"""The command `codea1 score`: recorded outputs of any LLMs to rewards, on any number of processes."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from codea1_env.bounded_cache import bytes_of
+from codea1_env.cli.common import claim, require_place, say
+from codea1_env.errors import ConfigurationError
+from codea1_env.judging.judge import EXECUTION_CACHE_MB
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.records.score_stream import ScoringPlan, score_lines
+from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
+from codea1_env.sandbox import BACKENDS
+from codea1_env.terminal import Progress
+
+DESCRIPTION = "Score recorded outputs of any LLMs: every suite against its program, both seats' rewards."
+EXAMPLES = """\
+examples:
+  codea1 score recorded.jsonl -o scored.jsonl
+  codea1 score recorded.jsonl -o scored.jsonl --workers 2 --book book.jsonl
+
+A line that cannot be scored is reported with its number, here and in the output as {"line": n, "error": "..."};
+the others are scored and the exit code is 1. The output stands under OUT.partial until it is complete.
+"""
+
+
+def add_score(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    default = RewardConfig()
+    parser.set_defaults(run=_score)
+    parser.add_argument("input", metavar="IN.jsonl", type=Path, help="recorded matches, one JSON object a line")
+    parser.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where the scores go")
+    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+    parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes that score, >= 1 (default: 1)")
+    parser.add_argument(
+        "--fidelity", choices=("strict", "paper"), default=default.fidelity, help="how suites are read and counted: "
+        "strict takes the first K asserts and == only, paper follows the released code (default: strict)",
+    )  # fmt: skip
+    parser.add_argument("--alpha", type=float, default=default.alpha, help="weight of validity in the tester's reward, "
+                        f"in [0, 1] (paper and default: {default.alpha})")  # fmt: skip
+    parser.add_argument("--suite-size", metavar="K", type=int, default=default.suite_size,
+                        help=f"asserts that a suite should hold (paper and default: {default.suite_size})")  # fmt: skip
+    parser.add_argument("--tester-reward", metavar="NAME", default=default.tester_reward, help="what a suite is paid: "
+                        f"{', '.join(TESTER_REWARDS)}, or MODULE:CLASS of your own, see docs/options.md (default: "
+                        f"{default.tester_reward})")  # fmt: skip
+    parser.add_argument("--coder-tests", choices=("own", "union"), default=default.coder_tests, help="judge a program "
+                        "by its own suites, or by all of its question (paper and default: own)")  # fmt: skip
+    parser.add_argument("--oracle", choices=("reference", "golden", "majority", "dual"), default=default.oracle,
+                        help="what decides the value of a call: the reference, the line's golden_tests, most of its "
+                        "programs, or their consensus with the tests (paper and default: reference)")  # fmt: skip
+    parser.add_argument("--execution-cache-mb", metavar="kB", type=int, default=EXECUTION_CACHE_MB, help="MiB of "
+                        "outcomes that each process remembers: what a program was asked before is not run again; no "
+                        f"score depends on it; 0 turns it off (default: {EXECUTION_CACHE_MB})")  # fmt: skip
+    parser.add_argument("--details", action="store_true", help="write question, programs, what they returned and each "
+                        "test's pay as well, for `codea1 view`")  # fmt: skip
+    parser.add_argument("--book", metavar="PATH", type=Path, help="Mistake Book to replay from; updated in the order "
+                        "of the input and written back at the end; made where it does not exist")  # fmt: skip
+
+
+def _score(options: argparse.Namespace) -> int:
+    if options.workers < 1:
+        raise ConfigurationError(f"--workers must be at least 1, got {options.workers}")
+    bytes_of("--execution-cache-mb", options.execution_cache_mb)
+    if options.input.is_dir():
+        raise ConfigurationError(f"{options.input} must be a file, got a directory")
+    if not options.input.exists():
+        raise ConfigurationError(f"the input must exist, got {options.input}")
+    require_place("--output", options.output, options.input)
+    if options.output.is_symlink():  # the link stays, what it names is written
+        options.output = options.output.resolve()
+    partial = options.output.with_name(options.output.name + ".partial")
+    require_place("OUT.partial", partial, options.input)
+    if options.book is not None:
+        require_place("--book", options.book, options.input, options.output, partial)
+    config = RewardConfig(
+        alpha=options.alpha,
+        suite_size=options.suite_size,
+        fidelity=options.fidelity,
+        tester_reward=options.tester_reward,
+        coder_tests=options.coder_tests,
+        oracle=options.oracle,
+    )
+    _ = config.reward  # one that cannot be loaded is an error of the command's, not of each line
+    plan = ScoringPlan(
+        config,
+        options.sandbox,
+        options.workers,
+        execution_cache_mb=options.execution_cache_mb,
+        details=options.details,
+    )
+    with claim(("--output", options.output), ("--book", options.book)):
+        return _score_all(options, plan, partial)
+
+
+def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) -> int:
+    book = None
+    if options.book is not None:
+        book = MistakeBook.load(options.book) if options.book.exists() else MistakeBook()
+    lines = verdicts = failed = suites = 0
+    unreadable: list[tuple[str, ...]] = []
+    began = time.monotonic()
+    with open(options.input, "rb") as source, open(partial, "wb", buffering=0) as target:
+        kilobytes = os.fstat(source.fileno()).st_size / 1e3
+        with Progress(sys.stderr, "kB", kilobytes) as progress:
+            for scored in score_lines(progress.over(source, lambda line: len(line) / 1e3), plan, book):
+                _append(target, scored.output)
+                lines, verdicts, failed = lines + 1, verdicts + scored.verdicts, failed + bool(scored.error)
+                suites += scored.suites
+                unreadable += scored.unreadable
+                if scored.error:
+                    progress.say(f"line {scored.number}: {scored.error}")
+                progress.note = f"{lines} lines, {verdicts} verdicts"
+        os.fsync(target.fileno())
+    partial.replace(options.output)
+    if book is not None:
+        try:
+            book.save(options.book)
+        except OSError as error:
+            raise OSError(f"{options.book} must be writable, got: {error}; it is as it was") from error
+    lost = f", {failed} lines could not be scored" if failed else ""
+    say(f"{lines} lines, {verdicts} verdicts in {time.monotonic() - began:.1f} s; wrote {options.output}{lost}")
+    if 2 * len(unreadable) > suites:
+        counts = Counter(reason for reasons in unreadable for reason in reasons).most_common(5)
+        say(
+            f"{len(unreadable)} of {suites} suites hold no test that can be read: what they hold is "
+            f"{', '.join(f'{reason} ({count})' for reason, count in counts)}; `reason` and `ignored` in the output say "
+            "which, docs/command-line.md what a test is"
+        )
+    return 1 if failed else 0
+
+
+def _append(target: io.FileIO, line: bytes) -> None:
+    """The whole line or nothing of it: where the disk is full, what was written before stays of use."""
+    start = target.tell()
+    left = memoryview(line)
+    try:
+        while left:
+            left = left[target.write(left) :]
+    except OSError as error:
+        target.truncate(start)
+        raise OSError(
+            f"{target.name} must be writable, got: {error.strerror}; the lines scored so far are in it"
+        ) from error

@@ -1,0 +1,196 @@
+"""The command `codea1 tournament`: coders against testers, every pair on the same questions, and their ratings.
+
+Exit codes: 0 done, 1 some games have no result or a player gave no answer, 2 wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import random
+import re
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, MatchScore
+from codea1_env.cli.common import require_file, require_place
+from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, sampling_of
+from codea1_env.errors import ConfigurationError
+from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
+from codea1_env.players import Player, Sampling
+from codea1_env.problems import Problem, bundled_problems, read_problems
+from codea1_env.records.recording import Recorder
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.terminal import Progress
+
+DESCRIPTION = (
+    "Let every coder play every tester on the same questions, and rate them. The tester wins a game when the program "
+    "fails a valid test of its suite, the coder when it passes them all, also where there is none; a program that does "
+    "not load against a suite without a valid test is a draw."
+)
+EXAMPLES = f"""\
+players, [NAME=]KIND:
+{HELP}
+examples:
+  codea1 tournament --coder oracle --coder mutant --tester golden --tester fuzz --questions 16
+  codea1 tournament --coder hf:./mine --coder base=hf:org/base --tester openai:http://localhost:8000/v1#m --json
+
+An OpenAI-compatible server gets the key in OPENAI_API_KEY, where it is set. Intervals come from drawing the questions
+anew.
+"""
+_SPEC = re.compile(r"(?:(?P<name>[^=:/]+)=)?(?P<spec>[a-z]+(?::.+)?)", re.DOTALL)
+
+
+def add_tournament(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.set_defaults(run=_tournament)
+    rewards = RewardConfig()
+    parser.add_argument("--coder", metavar="PLAYER", action="append", required=True, dest="coders",
+                        help="a coder, as below; may be given several times")  # fmt: skip
+    parser.add_argument("--tester", metavar="PLAYER", action="append", required=True, dest="testers",
+                        help="a tester, as below; may be given several times")  # fmt: skip
+    parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
+    parser.add_argument("--questions", metavar="N", type=int, help="play N of them, drawn by the seed (default: all)")
+    parser.add_argument("--samples", metavar="N", type=int, default=1, help="programs of each coder for a question, "
+                        ">= 1 (default: 1)")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="draws questions, answers and intervals (default: 0)")
+    parser.add_argument("--suite-size", metavar="K", type=int, default=rewards.suite_size, help="asserts of a suite "
+                        f"that count, >= 1 (paper and default: {rewards.suite_size})")  # fmt: skip
+    parser.add_argument("--no-correction", action="store_true", help="a test that states a wrong value is not valid "
+                        "(default: it is run with the reference's value)")  # fmt: skip
+    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+    parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="write every game there; `codea1 replay` "
+                        "plays them again")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
+    add_models(parser, Sampling())
+
+
+def _tournament(options: argparse.Namespace) -> int:
+    for name in ("samples", "workers", "suite_size"):
+        if getattr(options, name) < 1:
+            raise ConfigurationError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}")
+    if options.seed < 0:
+        raise ConfigurationError(f"--seed must be at least 0, got {options.seed}")
+    if options.record is not None:
+        require_place("--record", options.record, options.problems)
+    sampling = sampling_of(options)
+    problems = _problems(options)
+    known: dict[str, Player] = {}
+    coders = _players(options.coders, as_coder, options, known)
+    testers = _players(options.testers, as_tester, options, known)
+    rewards = RewardConfig(suite_size=options.suite_size, correct_outputs=not options.no_correction)
+    with ExitStack() as stack:
+        recorder = stack.enter_context(Recorder(options.record)) if options.record else None
+        games = len(coders) * len(testers) * len(problems) * options.samples
+        progress = stack.enter_context(Progress(sys.stderr, "games", games))
+        answering: dict[str, Progress] = {}
+
+        def answered(seat: str, count: int, *, total: int) -> None:
+            if seat not in answering:
+                answering[seat] = stack.enter_context(Progress(sys.stderr, f"answers of {seat}", total))
+            answering[seat].advance(count)
+
+        def scored(matches: Sequence[Match], scores: Sequence[MatchScore], config: RewardConfig) -> None:
+            progress.advance(len(matches))
+            if recorder:
+                recorder.write(matches, scores, config)
+
+        sandbox = open_sandbox(options.sandbox, options.workers)
+        arena = stack.enter_context(Arena(sandbox, rewards, on_score=scored))
+        played = play_tournament(
+            coders,
+            testers,
+            problems,
+            arena,
+            samples=options.samples,
+            sampling=sampling,
+            seed=options.seed,
+            on_answers=answered,
+        )
+    print(_as_json(played, problems, options) if options.json else _as_text(played))
+    unscored = sum(each.unscored for each in played.coders)
+    if unscored:
+        print(f"codea1: {unscored} of {len(played.games)} games have no result: the sandbox failed", file=sys.stderr)
+    return 1 if unscored else 0
+
+
+def _problems(options: argparse.Namespace) -> Sequence[Problem]:
+    if options.problems:
+        require_file("--problems", options.problems)
+    problems = read_problems(options.problems) if options.problems else bundled_problems()
+    if options.questions is None:
+        return problems
+    if not 1 <= options.questions <= len(problems):
+        raise ConfigurationError(f"--questions must be in [1, {len(problems)}], got {options.questions}")
+    drawn = sorted(random.Random(options.seed).sample(range(len(problems)), options.questions))
+    return [problems[place] for place in drawn]
+
+
+Maker = Callable[[str, argparse.Namespace], Player]
+
+
+def _players(
+    specs: Sequence[str], make: Maker, options: argparse.Namespace, known: dict[str, Player]
+) -> dict[str, Player]:
+    """By name. Who plays in both seats is loaded once."""
+    players: dict[str, Player] = {}
+    for named in specs:
+        parts = _SPEC.fullmatch(named)
+        spec = parts["spec"] if parts else named
+        name = (parts["name"] if parts else None) or named
+        if name in players:
+            raise ConfigurationError(f"players of a seat must have different names, got {name!r} twice: NAME=PLAYER")
+        players[name] = known[spec] if spec in known else make(spec, options)
+        if ":" in spec:
+            known[spec] = players[name]
+    return players
+
+
+def _as_text(played: Tournament) -> str:
+    width = max(len(each.name) for each in (*played.coders, *played.testers))
+    width = max(width, len("tester"))
+    lines = []
+    for title, standings in (("coder", played.coders), ("tester", played.testers)):
+        lines.append(f"{title:<{width}}  rating     95 % interval    won  drawn   lost  reward")
+        for each in sorted(standings, key=lambda standing: -standing.rating.points):
+            rating = each.rating
+            interval = "-" if rating.low is None else f"{rating.low:.0f} .. {rating.high:.0f}"
+            reward = "-" if each.reward is None else f"{each.reward:.3f}"
+            lines.append(f"{each.name:<{width}}  {rating.points:6.0f}  {interval:>16}  {each.won:>5}  {each.drawn:>5}  "
+                         f"{each.lost:>5}  {reward:>6}")  # fmt: skip
+        lines.append("")
+    lines.append("the coder's share of each pair's games, draws half")
+    columns = [max(len(tester.name), 5) for tester in played.testers]
+    heads = [f"{tester.name:>{size}}" for tester, size in zip(played.testers, columns, strict=True)]
+    lines.append("  ".join([" " * width, *heads]))
+    for coder in played.coders:
+        shares = [played.share(coder.name, tester.name) for tester in played.testers]
+        cells = ["-" if share is None else f"{share:.2f}" for share in shares]
+        row = [f"{cell:>{size}}" for cell, size in zip(cells, columns, strict=True)]
+        lines.append("  ".join([f"{coder.name:<{width}}", *row]))
+    return "\n".join(lines)
+
+
+def _as_json(played: Tournament, problems: Sequence[Problem], options: argparse.Namespace) -> str:
+    record = {
+        "schema": 1,
+        "seed": options.seed,
+        "samples": options.samples,
+        "problems": [problem.problem_id for problem in problems],
+        "coders": [_plain(each) for each in played.coders],
+        "testers": [_plain(each) for each in played.testers],
+        "games": [dataclasses.asdict(game) for game in played.games],
+    }
+    return json.dumps(record, indent=1)
+
+
+def _plain(standing: Standing) -> dict[str, object]:
+    record = dataclasses.asdict(standing)
+    rating = record.pop("rating")
+    return {**record, "rating": rating["points"], "low": rating["low"], "high": rating["high"]}

@@ -1,0 +1,78 @@
+"""The command `codea1 view`: duels on one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from codea1_env.cli.common import claim, require_place, say
+from codea1_env.errors import ConfigurationError
+from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
+from codea1_env.terminal import Progress
+from codea1_env.viewer import Found, make_page, read_games
+from codea1_env.whole_files import whole_file
+
+DEFAULT_LIMIT = 20_000
+DESCRIPTION = (
+    "Write one HTML page that shows duels: question, program, suite, every verdict, and every term of both rewards. It "
+    "needs no network and no other file, and nothing that a program says can run in it."
+)
+EXAMPLES = """\
+examples:
+  codea1 view runs/mini-seed0
+  codea1 view games.jsonl -o games.html
+  codea1 score recorded.jsonl -o scored.jsonl --details && codea1 view scored.jsonl
+
+What a file does not hold is said on the page. --execute plays recorded games again in the sandbox and shows what they
+come to now, also for recordings that were written without scores.
+"""
+
+
+def add_view(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.set_defaults(run=_view)
+    parser.add_argument("input", metavar="RUN_OR_FILE", type=Path, help="a training run's directory, the output of "
+                        "`codea1 score`, or a recording of games")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes (default: the "
+                        "input's name with .html, in the working directory)")  # fmt: skip
+    parser.add_argument("--limit", metavar="N", type=int, default=DEFAULT_LIMIT, help="most duels on the page, >= 1; "
+                        f"of more, games are left out evenly (default: {DEFAULT_LIMIT})")  # fmt: skip
+    parser.add_argument("--execute", action="store_true", help="play recorded games again instead of showing what is "
+                        "written about them")  # fmt: skip
+    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where --execute runs programs (default: "
+                        "local)")  # fmt: skip
+
+
+def _view(options: argparse.Namespace) -> int:
+    if options.limit < 1:
+        raise ConfigurationError(f"--limit must be at least 1, got {options.limit}")
+    source = options.input.resolve()
+    output = options.output or Path(f"{source.stem if source.is_file() else source.name}.html")
+    require_place("--output", output, source)
+    with claim(("--output", output)) as stack:
+        sandbox: Sandbox | None = None
+        if options.execute:
+            sandbox = open_sandbox(options.sandbox)
+            stack.callback(sandbox.close)
+        progress = stack.enter_context(Progress(sys.stderr, "kB"))
+        found = read_games(options.input, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
+        page = make_page(source.name, found.games, _left_out(found))
+        with whole_file(output) as file:
+            file.write(page)
+    if found.unjudged:
+        say(f"games without verdicts in {options.input}: {found.unjudged}; --execute finds them out")
+    left_out = f"; {_left_out(found)}" if _left_out(found) else ""
+    say(f"wrote {output}: {found.duels} duels, {len(page) / 1e6:.1f} MB{left_out}")
+    return 0
+
+
+def _left_out(found: Found) -> str:
+    """What is not on the page."""
+    parts = [f"one game in {found.stride} of {found.seen} duels"] if found.stride > 1 else []
+    parts += [f"{found.failed} lines could not be scored"] if found.failed else []
+    return "; ".join(parts)
+
+
+def _kilobytes(line: bytes) -> float:
+    return len(line) / 1e3

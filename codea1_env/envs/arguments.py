@@ -1,0 +1,115 @@
+"""What the arguments of an environment must be, said when it is made: most slips would else show rounds later.
+
+Does not look into sandboxes, books and recorders beyond their kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import FunctionType
+from typing import Any, Protocol, TypeVar
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems import Problem
+from codea1_env.records.recording import Recorder
+from codea1_env.rewards.code_a1 import RewardConfig
+
+MAX_ROUNDS = 1_000
+_LEAST_TEXT = 8
+"""Characters: room for the name of a phase."""
+
+
+class Asked(Protocol):
+    """What an episode may be about."""
+
+    @property
+    def problem_id(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=Asked)
+Made = TypeVar("Made")
+
+
+def check_parts(sandbox: object, rewards: object, book: object, recorder: object) -> None:
+    """Raises ConfigurationError for a part that is of another kind."""
+    is_sandbox = not isinstance(sandbox, type) and callable(getattr(sandbox, "run", None))
+    for name, is_right, needed, got in (
+        ("sandbox", sandbox is None or is_sandbox, "None or a sandbox, as codea1_env.open_sandbox makes it", sandbox),
+        ("rewards", isinstance(rewards, RewardConfig), "a codea1_env.RewardConfig", rewards),
+        ("book", book is None or isinstance(book, MistakeBook), "None or a codea1_env.MistakeBook", book),
+        ("recorder", recorder is None or isinstance(recorder, Recorder), "None or a recording.Recorder", recorder),
+    ):
+        if not is_right:
+            raise ConfigurationError(f"{name} must be {needed}, got {got!r}")
+
+
+def check_numbers(max_text_length: object, rounds: object) -> None:
+    """Raises ConfigurationError."""
+    if type(max_text_length) is not int or max_text_length < 1:
+        raise ConfigurationError(f"max_text_length must be a whole number of at least 1, got {max_text_length!r}")
+    if type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS:
+        raise ConfigurationError(f"rounds must be a whole number in [1, {MAX_ROUNDS}], got {rounds!r}")
+
+
+def checked_options(options: object, *known: str) -> Mapping[str, Any]:
+    """What `reset` was given, `known` names only. Raises ConfigurationError.
+
+    The name `options` is let through: PettingZoo's own tests pass `{"options": 1}` to every environment.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise ConfigurationError(f"options must be None or a dictionary, got {type(options).__name__}")
+    unknown = [name for name in options if name not in (*known, "options")]
+    if unknown:
+        raise ConfigurationError(f"options must have no other names than {', '.join(known)}, got {unknown[0]!r}")
+    return options
+
+
+def own_constructor(kind: type[Made]) -> type[Made]:
+    """Gives a class its base's constructor under its own name, which Python's messages about arguments say."""
+    shared: Any = kind.__init__
+    own = FunctionType(shared.__code__, shared.__globals__, "__init__", shared.__defaults__, shared.__closure__)
+    own.__kwdefaults__, own.__annotations__, own.__doc__ = shared.__kwdefaults__, shared.__annotations__, shared.__doc__
+    own.__module__, own.__qualname__ = kind.__module__, f"{kind.__qualname__}.__init__"
+    setattr(kind, "__init__", own)  # noqa: B010  # mypy has no word for this assignment
+    return kind
+
+
+def checked_items(what: str, given: object, kind: type[Item]) -> tuple[Item, ...]:
+    """What is asked, one thing at least, each with its own id. `what`: a singular. Raises ConfigurationError."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise ConfigurationError(f"{what}s must be None or a list of {kind.__name__}s, got {type(given).__name__}")
+    found = tuple(given)
+    if not found:
+        raise ConfigurationError(f"{what}s must hold at least one {what}, got none")
+    for each in found:
+        if not isinstance(each, kind):
+            raise ConfigurationError(
+                f"{what}s must be None or a list of {kind.__name__}s, got {type(each).__name__} in it"
+            )
+    counts = Counter(each.problem_id for each in found)
+    repeated = [problem_id for problem_id, count in counts.items() if count > 1]
+    if repeated:
+        raise ConfigurationError(f"{what}s must have distinct problem ids, got these more than once: {repeated[:5]}")
+    return found
+
+
+def checked_problems(problems: object, max_text_length: int, rewards: RewardConfig) -> tuple[Problem, ...]:
+    """The problems, fit to be played. Raises ConfigurationError."""
+    found = checked_items("problem", problems, Problem)
+    for problem in found:
+        if problem.reference_solution is None and rewards.oracle == "reference":
+            raise ConfigurationError(
+                f"every problem must have a reference_solution, which decides what a valid test is; "
+                f"got none for {problem.problem_id!r}"
+            )
+        longest = max(len(problem.question), len(problem.entry_point), len(problem.starter_code), _LEAST_TEXT)
+        if longest > max_text_length:
+            raise ConfigurationError(
+                f"max_text_length must be at least {longest}, the length of the longest text of problem "
+                f"{problem.problem_id!r}, got {max_text_length}"
+            )
+    return found

@@ -1,0 +1,140 @@
+"""One seat of the game as a Gymnasium environment, the other held by a frozen player.
+
+`codea1_env/Coder-v0`: answer a question; the opponent attacks the answer. `codea1_env/Tester-v0`: read a question and
+the opponent's program and attack it. An episode is one step; with `rounds=R` it is R steps, and the coder repairs.
+
+Observations, infos, the Mistake Book and failures of infrastructure are those of `environment.py`. Does not train the
+opponent. Vectors of these environments need `shared_memory=False` (texts) and `AutoresetMode.SAME_STEP` (one-step
+episodes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import gymnasium
+
+from codea1_env.envs.arguments import own_constructor
+from codea1_env.envs.environment import DEFAULT_REWARDS
+from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, RENDER_MODES, TESTER, Episode
+from codea1_env.errors import ConfigurationError
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.players import CoderRequest, MutantCoder, Player, RandomTester, Request, TesterRequest
+from codea1_env.problems import Problem
+from codea1_env.records.recording import Recorder
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.sandbox.protocol import Sandbox
+
+Observation = dict[str, Any]
+
+
+class _SingleSeat(gymnasium.Env[Observation, str]):
+    """What the two views share. Each says which seat is played and when the opponent moves."""
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 1}  # noqa: RUF012  # as Gymnasium declares it
+    seat: ClassVar[str]
+    """The agent whose actions are given and whose rewards are returned."""
+
+    def __init__(
+        self,
+        problems: Sequence[Problem] | None = None,
+        *,
+        opponent: Player | None = None,
+        sandbox: Sandbox | None = None,
+        rewards: RewardConfig = DEFAULT_REWARDS,
+        book: MistakeBook | None = None,
+        render_mode: str | None = None,
+        max_text_length: int = MAX_TEXT_LENGTH,
+        rounds: int = 1,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """`opponent`: the player of the other seat; None: a scripted one. The rest: see
+        `codea1_env.envs.environment`."""
+        self._episode = Episode(problems, sandbox, rewards, book, render_mode, max_text_length, rounds, recorder)
+        if opponent is not None and (isinstance(opponent, type) or not callable(getattr(opponent, "respond", None))):
+            raise ConfigurationError(f"opponent must be None or a player (codea1_env.players), got {opponent!r}")
+        self._opponent = self._default_opponent() if opponent is None else opponent
+        self.observation_space = self._episode.observation_space()
+        self.action_space = self._episode.action_space()
+        self.render_mode = render_mode
+
+    @property
+    def book(self) -> MistakeBook:
+        """A copy of the Mistake Book as it stands."""
+        return self._episode.book
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode. Options: `book`, `problem_id`."""
+        super().reset(seed=seed)
+        self._episode.begin(self.np_random, restore_book=seed is not None, options=options)
+        if self.seat == TESTER:
+            self._let_opponent_code()
+        self._show()
+        return self._episode.observation(self.seat), self._episode.info()
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """The response of this seat; the round ends with it, and with the last round the episode.
+
+        Raises SandboxError where infrastructure fails, and whatever the opponent raises; call `reset` then.
+        """
+        if self._episode.turn != self.seat:  # also where a step failed after one of the two had moved
+            raise gymnasium.error.ResetNeeded(
+                f"an episode must be running in which {self.seat} is to act, got none; call reset()"
+            )
+        if self.seat == CODER:
+            self._episode.move(action)
+            action = self._answer(TesterRequest(self._episode.problem, self._episode.program))
+        self._episode.move(action)
+        reward, info = self._episode.reward(self.seat), self._episode.info()
+        self._show()
+        is_over = self._episode.turn is None
+        if self.seat == TESTER and not is_over:
+            self._let_opponent_code()
+        return self._episode.observation(self.seat), reward, is_over, False, info
+
+    def render(self) -> str | None:
+        """The episode so far: text for "ansi", a page for "html"; "human" prints it and gives None."""
+        return self._episode.render()
+
+    def close(self) -> None:
+        """Stop the sandbox if it is the environment's own. May be called twice."""
+        self._episode.close()
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def _let_opponent_code(self) -> None:
+        episode = self._episode
+        self._episode.move(self._answer(CoderRequest(episode.problem, episode.program, episode.feedback)))
+
+    def _answer(self, request: Request) -> str:
+        seed = int(self.np_random.integers(1 << 31))
+        return self._opponent.respond([request], n=1, seed=seed)[0][0].text
+
+    def _default_opponent(self) -> Player:
+        raise NotImplementedError
+
+
+@own_constructor
+class CoderEnv(_SingleSeat):
+    """`codea1_env/Coder-v0`. The opponent is a tester, by default `RandomTester`."""
+
+    seat = CODER
+
+    def _default_opponent(self) -> Player:
+        return RandomTester()
+
+
+@own_constructor
+class TesterEnv(_SingleSeat):
+    """`codea1_env/Tester-v0`. The opponent is a coder, by default `MutantCoder`."""
+
+    __test__ = False  # pytest: not a test class
+    seat = TESTER
+
+    def _default_opponent(self) -> Player:
+        return MutantCoder()

@@ -1,0 +1,1 @@
+"""How good players, suites and programs are: metrics with their sources, mutants, coverage, tournaments, intervals."""

@@ -1,0 +1,223 @@
+"""Which lines and branches of a function a call runs: the function with a probe before each statement, in the sandbox.
+
+A copy of the reference notes what it passes; a call of the copy returns the notes as plain data. The function is the
+problem's own and trusted; what comes from a model is only the data that it is called with. So there is nothing to
+forge: a tester can raise its coverage in one way, with inputs that run more of the function.
+
+    lines      those on which a statement inside a function begins, docstrings apart. The module's own statements, `def`
+               lines at its top included, run when it is loaded, whatever a suite does: they are not counted
+    branches   two outcomes of each `if`, `elif`, `while` and `for`, and one of each `case` and of a match's end, where
+               no case matches everything; conditions that are constants have none. A `while` or `for` is left by its
+               condition only, not by `break`
+
+Does not promise the figures of coverage.py, which counts `def` lines, leaves `case` to their arcs and has exceptions
+besides. What a call ran before it raised counts; a call that is stopped (time, memory, a crash) counts for nothing, and
+neither do bodies of generators, which nobody iterates. A reference that may keep state is asked in a new process for
+every call.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codea1_env.errors import UnusableReference
+from codea1_env.judging.purity import company
+from codea1_env.judging.schedule import limits_of, with_imports
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, OutcomeKind, Sandbox
+
+_NOTES, _ENTRY = "_codea1_notes", "_codea1_measured"
+_PROLOGUE = f"{_NOTES} = set()"
+_EPILOGUE = """
+def {entry}(*_positional, **_named):
+    {notes}.clear()
+    try:
+        {function}(*_positional, **_named)
+    except Exception:
+        pass
+    return sorted({notes})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A program that notes what it passes."""
+
+    source: str
+    lines: int
+    """Lines with a probe."""
+    branches: int
+    """Outcomes with a probe."""
+    is_line: tuple[bool, ...]
+    """Of every probe, by number: whether it stands for a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What calls of one function ran."""
+
+    lines: int
+    branches: int
+    notes: tuple[frozenset[int], ...]
+    """Of every call the probes that it passed; none where it was stopped."""
+    is_line: tuple[bool, ...]
+    """As in `Probed`."""
+
+    def lines_run(self, calls: Sequence[int]) -> int:
+        """Of `lines`, by any of the calls at these places."""
+        return self._passed(calls, True)
+
+    def branches_taken(self, calls: Sequence[int]) -> int:
+        """Of `branches`, likewise."""
+        return self._passed(calls, False)
+
+    def _passed(self, calls: Sequence[int], is_line: bool) -> int:
+        passed = frozenset().union(*(self.notes[place] for place in calls))
+        return sum(self.is_line[probe] is is_line for probe in passed)
+
+
+def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[Covered]:
+    """What every encoded call of each problem's reference runs, in one sandbox run.
+
+    Raises UnusableReference where a reference is missing, does not parse or does not load, SandboxError where the
+    sandbox fails.
+    """
+    programs = [probed(problem) for problem, _ in asked]
+    jobs: list[CallsJob] = []
+    for (problem, calls), program in zip(asked, programs, strict=True):
+        room = len(calls) + 1
+        limits = limits_of(problem)
+        budget_s = min(room * limits.time_limit_s, MAX_BUDGET_S)
+        limits = dataclasses.replace(limits, strikes=room, budget_s=budget_s)
+        may_share = company(with_imports(problem, problem.reference_solution or ""))
+        if calls:
+            asking = CallsJob(
+                program.source, _ENTRY, tuple(calls), limits, packages=problem.packages, company=may_share
+            )
+            jobs.append(asking)
+    results = iter(sandbox.run(jobs) if jobs else [])
+    found = []
+    for (problem, calls), program in zip(asked, programs, strict=True):
+        notes: list[frozenset[int]] = []
+        while len(notes) < len(calls):
+            result = next(results)
+            if not result.loaded:
+                raise UnusableReference(
+                    f"the reference_solution of problem {problem.problem_id!r} must load, got one that does not"
+                )
+            for outcome in result.outcomes:
+                is_value = outcome.kind is OutcomeKind.VALUE
+                notes.append(frozenset(json.loads(outcome.value)) if is_value else frozenset())
+        found.append(Covered(program.lines, program.branches, tuple(notes), program.is_line))
+    return found
+
+
+def probed(problem: Problem) -> Probed:
+    """The reference with probes. Raises UnusableReference where it is missing or does not parse."""
+    reference = problem.reference_solution
+    try:
+        module = parse(with_imports(problem, reference or ""))
+    except Unparsable:
+        reference = None
+    if reference is None:
+        raise UnusableReference(
+            f"problem {problem.problem_id!r} must have a reference_solution that parses, got none that does"
+        )
+    probes = _Probes()
+    module = probes.visit(module)
+    body = module.body
+    head = 0
+    while head < len(body) and _stays_first(body[head]):
+        head += 1
+    body.insert(head, parse(_PROLOGUE).body[0])
+    epilogue = _EPILOGUE.format(entry=_ENTRY, notes=_NOTES, function=problem.entry_point)
+    source = f"{ast.unparse(ast.fix_missing_locations(module))}\n{epilogue}"
+    is_line = tuple(probes.is_line)
+    return Probed(source, sum(is_line), len(is_line) - sum(is_line), is_line)
+
+
+def _stays_first(node: ast.stmt) -> bool:
+    """A docstring, or an import from __future__."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+class _Probes(ast.NodeTransformer):
+    """Puts a probe before each statement of a function, and into each outcome of a branch."""
+
+    def __init__(self) -> None:
+        self.is_line: list[bool] = []
+        self._lines: dict[int, int] = {}  # several statements of one line share its probe
+        self._depth = 0
+
+    def _probe(self, line: int | None = None) -> ast.stmt:
+        """For a line, or for an outcome of a branch."""
+        number = len(self.is_line)
+        if line is None:
+            self.is_line.append(False)
+        else:
+            number = self._lines.setdefault(line, number)
+            if number == len(self.is_line):
+                self.is_line.append(True)
+        return parse(f"{_NOTES}.add({number})").body[0]
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        self._depth += 1
+        node.body = self._block(node.body)
+        self._depth -= 1
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Statements with blocks: every block's statements; at module level only what holds functions."""
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                setattr(node, name, self._block(block))
+        for name in ("handlers", "cases"):
+            for child in getattr(node, name, ()):
+                self.generic_visit(child)
+        if self._depth:
+            self._branches(node)
+        return node
+
+    def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for statement in statements:
+            is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+            if self._depth and not is_text:
+                found.append(self._probe(statement.lineno))
+            found.append(self.visit(statement))
+        return found
+
+    def _branches(self, node: ast.AST) -> None:
+        match node:
+            case ast.If() | ast.While() if not isinstance(node.test, ast.Constant):
+                node.body.insert(0, self._probe())
+                node.orelse.insert(0, self._probe())
+            case ast.For() | ast.AsyncFor():
+                node.body.insert(0, self._probe())
+                node.orelse.insert(0, self._probe())
+            case ast.Match():
+                for each in node.cases:
+                    each.body.insert(0, self._probe())
+                if not any(_matches_all(each) for each in node.cases):
+                    node.cases.append(ast.match_case(ast.MatchAs(), None, [self._probe()]))
+
+
+def _matches_all(case: ast.match_case) -> bool:
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None

@@ -1,0 +1,270 @@
+"""One player measured on sets of problems, in either seat, so that a run that was killed goes on where it was.
+
+    coder    n programs for each question, run on all its tests: avg@n, pass@k, the share that executes
+    tester   n suites for each function, which it sees, measured on the function and its mutants (`suite_quality.py`)
+
+Everything goes into a journal, a line at a time and onto the disk before it is relied on: the plan, a problem's
+answers, and what they came to. Answers that are in it are not asked for again, nor are scores computed again; another
+plan is refused. What cannot be measured (no tests, no reference that works) is left out by name; where the player or
+the sandbox fails, that is an error. Neither is ever a score.
+
+Does not print, and does not know commands: see `cli/evaluate.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from codea1_env.arena.arena import Arena
+from codea1_env.errors import ConfigurationError, FormatError, SandboxError, UnusableReference
+from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, program_measures, suite_measures
+from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
+from codea1_env.players.player import CoderRequest, Player, Request, Sampling, TesterRequest
+from codea1_env.problems.problem import Problem
+from codea1_env.sandbox.protocol import Sandbox
+
+SCHEMA = 1
+PAPER_SAMPLING = Sampling(temperature=0.7, top_p=0.95, max_tokens=2048)
+"""How the paper samples to measure (Code-A1, evaluation: avg@32)."""
+PAPER_SAMPLES = 32
+_KS = (8, 16, 32)
+"""k of pass@k beside avg@n, as far as there are so many samples (released code, BigCodeBench)."""
+
+Seat = Literal["coder", "tester"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationPlan:
+    """What is measured. A journal is of one plan."""
+
+    seat: Seat
+    samples: int = PAPER_SAMPLES
+    """n: answers to each request, >= 1."""
+    suite_size: int = SUITE_SIZE
+    """k: tests of a suite that count, >= 1 (paper: 5)."""
+    sampling: Sampling = PAPER_SAMPLING
+    seed: int = 0
+    """Of answers, pools of inputs and intervals, >= 0."""
+
+    def __post_init__(self) -> None:
+        if self.seat not in ("coder", "tester"):
+            raise ConfigurationError(f"seat must be 'coder' or 'tester', got {self.seat!r}")
+        for name, least in (("samples", 1), ("suite_size", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise ConfigurationError(f"{name} must be at least {least}, got {getattr(self, name)}")
+
+
+class EvaluationJournal:
+    """The file that an evaluation writes as it goes."""
+
+    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+        """Open or begin it. Raises ConfigurationError where it is of another plan, FormatError where it is damaged
+        before its last line: a last line that was cut off is taken away."""
+        self.answers: dict[tuple[str, str], dict[str, Any]] = {}
+        self.scores: dict[tuple[str, str], dict[str, Any]] = {}
+        self._file: io.FileIO = open(path, "a+b", buffering=0)  # noqa: SIM115  # closed by `close`
+        try:
+            self._read(path, json.loads(json.dumps({"kind": "plan", "schema": SCHEMA, **header})))
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _read(self, path: Path, header: dict[str, Any]) -> None:
+        self._file.seek(0)
+        content = self._file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            self._file.truncate(whole)
+        lines = content[:whole].splitlines()
+        if not lines:
+            self.append(header)
+        for number, line in enumerate(lines, 1):
+            try:
+                record = json.loads(line)
+                kind = record["kind"]
+                if kind != "plan":
+                    table = {"answers": self.answers, "score": self.scores}[kind]
+                    table[record["set"], record["problem_id"]] = record
+            except (ValueError, KeyError, TypeError) as error:
+                raise FormatError(f"{path}, line {number}, must be what codea1 eval wrote, got: {error!r}") from None
+            if number == 1 and record != header:
+                different = sorted(name for name in {*record, *header} if record.get(name) != header.get(name))
+                raise ConfigurationError(
+                    f"{path} must be of this evaluation to go on with it, got one with another {', '.join(different)}; "
+                    "choose another directory"
+                )
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """One line, on the disk when this returns."""
+        line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+        left = memoryview(line)
+        while left:
+            left = left[self._file.write(left) :]
+        os.fsync(self._file.fileno())
+        if record["kind"] in ("answers", "score"):
+            table = self.answers if record["kind"] == "answers" else self.scores
+            table[record["set"], record["problem_id"]] = dict(record)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def journal_header(player: Player, sets: Mapping[str, Sequence[Problem]], plan: EvaluationPlan) -> dict[str, Any]:
+    """What must be the same for a run to go on."""
+    digests = {
+        name: hashlib.sha256("".join(problem.content_hash for problem in problems).encode()).hexdigest()
+        for name, problems in sets.items()
+    }
+    return {"player": player.name, "version": player.version, **dataclasses.asdict(plan), "problems": digests}
+
+
+def evaluate(
+    player: Player,
+    sets: Mapping[str, Sequence[Problem]],
+    plan: EvaluationPlan,
+    sandbox: Sandbox,
+    journal: EvaluationJournal,
+    *,
+    batch: int = 8,
+    advance: Callable[[int], None] = lambda count: None,
+) -> dict[str, Any]:
+    """The report, plain data: of every set the measures with their intervals, and what was left out and why.
+
+    `batch`: problems that are asked about and scored at a time; `advance` is told of each such number. Raises
+    PlayerError where the player gives no answer, SandboxError where the sandbox fails; the journal then holds what was
+    done.
+    """
+    if batch < 1:
+        raise ConfigurationError(f"batch must be at least 1, got {batch}")
+    measure = _Coder(sandbox) if plan.seat == "coder" else _Tester(sandbox, plan)
+    for name, problems in sets.items():
+        waiting = [problem for problem in problems if (name, problem.problem_id) not in journal.scores]
+        for start in range(0, len(waiting), batch):
+            taken = waiting[start : start + batch]
+            chunk = [problem for problem in taken if not _left_out(measure, problem, name, journal)]
+            unasked = [problem for problem in chunk if (name, problem.problem_id) not in journal.answers]
+            _ask(player, unasked, name, plan, measure, journal)
+            texts = [journal.answers[name, problem.problem_id]["texts"] for problem in chunk]
+            for problem, score in zip(chunk, measure.scores(chunk, texts), strict=True):
+                journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **score})
+            advance(len(taken))
+    return _report(player, sets, plan, journal)
+
+
+def _left_out(measure: _Coder | _Tester, problem: Problem, name: str, journal: EvaluationJournal) -> bool:
+    why = measure.why_not(problem)
+    if why:
+        journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, "left_out": why})
+    return bool(why)
+
+
+def _ask(
+    player: Player,
+    problems: Sequence[Problem],
+    name: str,
+    plan: EvaluationPlan,
+    measure: _Coder | _Tester,
+    journal: EvaluationJournal,
+) -> None:
+    requests = [measure.request(problem) for problem in problems]
+    answers = player.respond(requests, plan.samples, plan.sampling, plan.seed) if requests else []
+    for problem, group in zip(problems, answers, strict=True):
+        journal.append({
+            "kind": "answers", "set": name, "problem_id": problem.problem_id,
+            "texts": [response.text for response in group],
+            "truncated": sum(response.truncated for response in group),
+        })  # fmt: skip
+
+
+class _Coder:
+    """Programs on all tests of their questions."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._arena = Arena(sandbox, execution_cache_mb=0)
+
+    def why_not(self, problem: Problem) -> str:
+        return "" if problem.golden_tests or problem.hidden_tests else "it has no tests"
+
+    def request(self, problem: Problem) -> Request:
+        return CoderRequest(problem)
+
+    def scores(self, problems: Sequence[Problem], texts: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """`passed` and `executes` of every program. Raises SandboxError."""
+        tests = [(*problem.golden_tests, *problem.hidden_tests) for problem in problems]
+        graded = self._arena.grade_many(list(zip(problems, texts, tests, strict=True)))
+        if any(grade.executes is None for grades in graded for grade in grades):
+            raise SandboxError("programs must run, got none that did: the sandbox failed, see the log")
+        return [
+            {"passed": [grade.all_passed for grade in grades], "executes": [grade.executes for grade in grades]}
+            for grades in graded
+        ]
+
+
+class _Tester:
+    """Suites on the functions that they were written for."""
+
+    def __init__(self, sandbox: Sandbox, plan: EvaluationPlan) -> None:
+        self._meter = SuiteMeter(sandbox, suite_size=plan.suite_size, seed=plan.seed)
+
+    def why_not(self, problem: Problem) -> str:
+        try:
+            self._meter.measure([(problem, ())])  # its mutants: they are remembered
+        except UnusableReference as error:
+            return str(error)
+        return ""
+
+    def request(self, problem: Problem) -> Request:
+        return TesterRequest(problem, problem.reference_solution or "")
+
+    def scores(self, problems: Sequence[Problem], texts: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """`suites`: the fields of every `SuiteResult`; what became of the mutants. Raises SandboxError."""
+        return [
+            {
+                "suites": [list(dataclasses.astuple(suite)) for suite in measured.suites],
+                "mutants": measured.matrix.made,
+                "equivalent": len(measured.matrix.equivalent),
+                "unloadable": len(measured.matrix.unloadable),
+            }
+            for measured in self._meter.measure(list(zip(problems, texts, strict=True)))
+        ]
+
+
+def _report(
+    player: Player, sets: Mapping[str, Sequence[Problem]], plan: EvaluationPlan, journal: EvaluationJournal
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, problems in sets.items():
+        scores = [journal.scores[name, problem.problem_id] for problem in problems]
+        kept = [score for score in scores if "left_out" not in score]
+        answers = [journal.answers[name, score["problem_id"]] for score in kept]
+        written = sum(len(each["texts"]) for each in answers)
+        record: dict[str, Any] = {
+            "problems": len(kept),
+            "left_out": {score["problem_id"]: score["left_out"] for score in scores if "left_out" in score},
+            "truncated": sum(each["truncated"] for each in answers) / written if written else None,
+        }
+        if plan.seat == "coder":
+            ks = [k for k in _KS if k <= plan.samples]
+            measures = program_measures([score["passed"] for score in kept], ks, plan.seed)
+            measures["executes"] = mean_interval([sum(s["executes"]) / len(s["executes"]) for s in kept], plan.seed)
+            record["passed"] = {score["problem_id"]: sum(score["passed"]) for score in kept}
+        else:
+            suites = [[SuiteResult(*fields) for fields in score["suites"]] for score in kept]
+            measures = suite_measures(suites, plan.seed)
+            record |= {part: sum(score[part] for score in kept) for part in ("mutants", "equivalent", "unloadable")}
+        record["measures"] = {measure: _plain(interval) for measure, interval in measures.items()}
+        found[name] = record
+    head = {"schema": SCHEMA, "player": player.name, "version": player.version}
+    return {**head, **dataclasses.asdict(plan), "sets": found}
+
+
+def _plain(interval: Interval | None) -> dict[str, float] | None:
+    return None if interval is None else dataclasses.asdict(interval)

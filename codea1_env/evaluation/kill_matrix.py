@@ -1,0 +1,278 @@
+"""Which mutants of a reference behave otherwise, and on which inputs: kill matrices over a pool of inputs.
+
+The pool of a problem: the calls of its golden and hidden tests, and the same calls with their arguments changed a
+little, replaced by the reference's own constants or put at boundary values; with fewer than eight tests also calls with
+guessed arguments of all types. An input counts where the reference, asked under two hash seeds, returns the same plain
+value within a small part of a call's time; whether it lies in the domain that the question states is not known. A
+mutant is killed by an input on which it returns another value, raises, or takes more than four times as long as that.
+References that are slower have their whole time, and so have their mutants.
+
+A mutant that no input kills is dropped as equivalent, and counted; so is one that does not load. Mutants that mostly
+run for ever are not made (`reading/mutants.py`). Everything runs in the sandbox.
+
+Does not prove equivalence: a mutant is called so because the pool did not tell it apart. After three inputs on which it
+hangs a mutant is not tried on the others, which count as killing it.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from codea1_env.bounded_cache import BoundedCache, bytes_of
+from codea1_env.errors import ConfigurationError, UnusableReference
+from codea1_env.judging.equality import call_key
+from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
+from codea1_env.judging.purity import company
+from codea1_env.judging.schedule import with_imports
+from codea1_env.players.boundary import boundary
+from codea1_env.players.perturb import Change, changed_call, perturbed
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import read_case
+from codea1_env.reading.mutants import Mutant, mutants
+from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.signatures import parameters, placed
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.duel import Verdict
+from codea1_env.sandbox.protocol import Company
+
+POOL_SIZE = 64
+"""Inputs in a pool, at most."""
+_ALONE_SIZE = 24
+"""The same where the reference may keep state: every call that fails is then run again, in a process of its own."""
+CACHE_MB = 64
+"""MiB of kill matrices that are remembered unless told otherwise."""
+_FEW = 8
+"""Tests below which arguments are guessed, too: of most functions of UnLeakedTestBench no right test is known."""
+_GUESSES = (
+    "0 1 2 7 -1 0.5 True None '' 'a' 'abc' 'a1,b2' '2024-01-31' b'ab' [] [1] [3,1,2] [1.5,-2.0] ['a','b'] "
+    "[[1,2],[3,4]] () (1,2) {} {'a':1} {'a':'b'} {1}"
+).split()
+_TRIES = 2
+"""Changed calls that are tried for each place of the pool: many are not for the reference."""
+_REFERENCE_SHARE, _MUTANT_SHARE = 0.005, 0.02
+"""Of a call's time limit. Where a mutant hangs, nearly all the time that it costs is this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One call of the pool."""
+
+    call: str
+    """Canonical source."""
+    expectation: Expectation
+    """The call as data, and what the reference returns."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KillMatrix:
+    """What became of a reference's mutants."""
+
+    problem_id: str
+    mutants: tuple[Mutant, ...]
+    """Those that some input kills."""
+    inputs: tuple[Input, ...]
+    kills: npt.NDArray[np.bool_]
+    """(mutants, inputs)"""
+    equivalent: tuple[Mutant, ...] = ()
+    """Killed by no input of the pool: dropped."""
+    unloadable: tuple[Mutant, ...] = ()
+    """Do not load, so that any test kills them: dropped."""
+
+    @property
+    def made(self) -> int:
+        """Mutants before any was dropped."""
+        return len(self.mutants) + len(self.equivalent) + len(self.unloadable)
+
+
+class KillMatrices:
+    """Makes the kill matrices of problems, and remembers them. Not thread-safe."""
+
+    def __init__(self, judge: Judge, *, pool_size: int = POOL_SIZE, seed: int = 0, cache_mb: int = CACHE_MB) -> None:
+        """`pool_size`: inputs, >= 1. `seed`: draws the changed calls. `cache_mb`: 0 remembers nothing."""
+        if pool_size < 1:
+            raise ConfigurationError(f"pool_size must be at least 1, got {pool_size}")
+        self._judge = judge
+        self._pool_size = pool_size
+        self._seed = seed
+        self._remembered: BoundedCache[str, KillMatrix] = BoundedCache(bytes_of("cache_mb", cache_mb))
+
+    def of(self, problems: Sequence[Problem]) -> list[KillMatrix]:
+        """One for each problem, in order.
+
+        Raises UnusableReference for a problem whose reference is missing or does not load, SandboxError where the
+        sandbox fails.
+        """
+        keys = [problem.content_hash for problem in problems]
+        found = {key: matrix for key in keys if (matrix := self._remembered.get(key)) is not None}
+        new = {key: problem for key, problem in zip(keys, problems, strict=True) if key not in found}
+        for key, matrix in zip(new, self._made(list(new.values())), strict=True):
+            found[key] = matrix
+            self._remembered.put(key, matrix, _size(matrix))
+        return [found[key] for key in keys]
+
+    def _made(self, problems: Sequence[Problem]) -> list[KillMatrix]:
+        pools = input_pools(self._judge, problems, self._pool_size, self._seed)
+        changed = [mutants(problem.reference_solution or "") for problem in problems]
+        trials = []
+        for problem, pool, row in zip(problems, pools, changed, strict=True):
+            tried = dataclasses.replace(problem, time_limit_s=_MUTANT_SHARE * problem.time_limit_s)
+            if pool.is_slow:
+                tried = problem
+            expectations = tuple(each.expectation for each in pool.inputs)
+            trials += [Trial(tried, mutant.source, expectations) for mutant in row]
+        results = iter(self._judge.try_programs(trials))
+        return [
+            _matrix(problem, pool.inputs, row, [next(results) for _ in row])
+            for problem, pool, row in zip(problems, pools, changed, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class InputPool:
+    """The inputs that a problem's mutants are tried on."""
+
+    inputs: tuple[Input, ...]
+    is_slow: bool = False
+    """The reference needs more than a small part of its time limit."""
+
+
+def input_pools(judge: Judge, problems: Sequence[Problem], size: int = POOL_SIZE, seed: int = 0) -> list[InputPool]:
+    """The pool of each problem, at most `size` inputs, no call twice: first its tests' calls, then changed ones.
+
+    Of more tests than half the pool has room for, such hidden ones are taken as lie evenly among them. Raises
+    UnusableReference.
+    """
+    sizes = [min(size, _ALONE_SIZE) if _runs_alone(problem) else size for problem in problems]
+    wanted = [_calls(problem, most, seed) for problem, most in zip(problems, sizes, strict=True)]
+    fast = [dataclasses.replace(problem, time_limit_s=_REFERENCE_SHARE * problem.time_limit_s) for problem in problems]
+    pools = _answered(judge, fast, wanted)
+    slow = [place for place, pool in enumerate(pools) if not pool]
+    again = _answered(judge, [problems[place] for place in slow], [wanted[place][: sizes[place]] for place in slow])
+    found = [InputPool((pool or ())[:most]) for pool, most in zip(pools, sizes, strict=True)]
+    for place, pool in zip(slow, again, strict=True):
+        if pool is None:
+            raise UnusableReference(
+                f"the reference_solution of problem {problems[place].problem_id!r} must be there, load and define "
+                f"{problems[place].entry_point!r}, got one that does not"
+            )
+        found[place] = InputPool(pool, is_slow=True)
+    return found
+
+
+def _calls(problem: Problem, size: int, seed: int) -> list[str]:
+    """Sources of calls, the problem's own first."""
+    golden, hidden = ([case.call for case in cases] for cases in (problem.golden_tests, problem.hidden_tests))
+    room = min(max(size // 2 - len(golden), 0), len(hidden))
+    own = [*golden, *(hidden[place * len(hidden) // room] for place in range(room))]
+    generator = random.Random(f"pool {seed} {problem.problem_id}")
+    guessed = _guessed(problem, generator, size // 4 if own else size) if len(own) < _FEW else []
+    bases = [*own, *guessed]
+    # Of boundary values many are outside the domain.
+    changes = (perturbed, _own_constants(problem), perturbed, boundary)
+    changed: list[str] = []
+    for place in range(_TRIES * size if bases else 0):
+        change = changes[place % 4]
+        base = generator.choice(changed) if changed and place % 2 else generator.choice(own or guessed)
+        changed.append(changed_call(base, change, generator))
+    return list(dict.fromkeys([*bases, *changed]))
+
+
+def _own_constants(problem: Problem) -> Change:
+    """Puts the reference's own constants into arguments, ints off by one as well: what its conditions compare with."""
+    try:
+        module = parse(problem.reference_solution or "")
+    except Unparsable:
+        return perturbed
+    known: dict[type, list[Any]] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant):
+            known.setdefault(type(node.value), []).append(node.value)
+
+    def change(node: ast.expr, generator: random.Random) -> ast.expr:
+        if isinstance(node, ast.List | ast.Tuple) and node.elts:
+            place = generator.randrange(len(node.elts))
+            return type(node)([*node.elts[:place], change(node.elts[place], generator), *node.elts[place + 1 :]])
+        options = known.get(type(node.value)) if isinstance(node, ast.Constant) else None
+        if not options:
+            return perturbed(node, generator)
+        value = generator.choice(options)
+        return ast.Constant(value + generator.choice((-1, 0, 1)) if type(value) is int else value)
+
+    return change
+
+
+def _guessed(problem: Problem, generator: random.Random, count: int) -> list[str]:
+    """Calls with arguments of whatever types; none where the parameters are not plain to see."""
+    places = len(parameters(problem.reference_solution or "", problem.entry_point))
+    rows = [[generator.choice(_GUESSES) for _ in range(places)] for _ in range(count if places else 0)]
+    return [f"{problem.entry_point}({', '.join(row)})" for row in rows]
+
+
+def _answered(
+    judge: Judge, problems: Sequence[Problem], wanted: Sequence[Sequence[str]]
+) -> list[tuple[Input, ...] | None]:
+    """The calls to which each reference has an answer; None where the reference does not load."""
+    read = [
+        [test for call in calls if not (test := read_case(TestCase(call, "None"), problem.entry_point)).reason]
+        for problem, calls in zip(problems, wanted, strict=True)
+    ]
+    asked = []
+    for problem, tests, stated in zip(problems, read, judge.evaluate(read), strict=True):
+        names = parameters(problem.reference_solution or "", problem.entry_point)
+        different: dict[bytes, tuple[str, bytes]] = {}
+        for test, each in zip(tests, stated, strict=True):
+            if not each.failure:
+                key = call_key(placed(each.arguments, names))
+                different.setdefault(key, (test.call or "", each.arguments))
+        asked.append(list(different.values()))
+    found: list[tuple[Input, ...] | None] = []
+    for problem, calls in zip(problems, asked, strict=True):
+        try:
+            (values,) = judge.reference_values([(problem, [arguments for _, arguments in calls])])
+        except UnusableReference:
+            found.append(None)
+            continue
+        found.append(
+            tuple(
+                Input(call, Expectation(arguments, value.value))
+                for (call, arguments), value in zip(calls, values, strict=True)
+                if not value.failure
+            )
+        )
+    return found
+
+
+def _runs_alone(problem: Problem) -> bool:
+    return company(with_imports(problem, problem.reference_solution or "")) is Company.ALONE
+
+
+def _matrix(
+    problem: Problem, inputs: tuple[Input, ...], row: Sequence[Mutant], results: Sequence[TrialResult]
+) -> KillMatrix:
+    verdicts = [[verdict is not Verdict.PASS for verdict in result.verdicts] for result in results]
+    killed = [any(each) for each in verdicts]
+    kills = np.array(verdicts, dtype=bool).reshape(len(row), len(inputs))  # also where there are none
+    loaded = [result.executes for result in results]
+    kept = [place for place in range(len(row)) if loaded[place] and killed[place]]
+    return KillMatrix(
+        problem.problem_id,
+        tuple(row[place] for place in kept),
+        inputs,
+        kills[kept],
+        tuple(row[place] for place in range(len(row)) if loaded[place] and not killed[place]),
+        tuple(row[place] for place in range(len(row)) if not loaded[place]),
+    )
+
+
+def _size(matrix: KillMatrix) -> int:
+    sources = sum(len(each.source) for each in (*matrix.mutants, *matrix.equivalent, *matrix.unloadable))
+    data = sum(len(i.call) + len(i.expectation.arguments) + len(i.expectation.value) for i in matrix.inputs)
+    return sources + data + 400 * (matrix.made + len(matrix.inputs)) + matrix.kills.size

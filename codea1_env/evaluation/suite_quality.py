@@ -1,0 +1,168 @@
+"""What suites are worth as tests of a correct function: which tests are right, which mutants they kill, what they run.
+
+This is how the field measures a Test LLM (`metrics.py`), not how the game pays one: a test counts as written, its
+stated value is never corrected, and a suite with one wrong test is not valid. A test that repeats a call is a test like
+any other. Every test is judged by the function itself, the problem's reference, under two hash seeds. A mutant has a
+tenth of a call's time, five times what the reference was seen to need at most; where that needs more, all of it.
+
+Does not promise anything about tests outside the strict grammar (`reading/grammar.py`): they count as not correct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.evaluation.coverage import Covered, covered
+from codea1_env.evaluation.kill_matrix import CACHE_MB, POOL_SIZE, KillMatrices, KillMatrix
+from codea1_env.evaluation.metrics import SuiteResult
+from codea1_env.judging.expected_values import BatchOracle
+from codea1_env.judging.judge import Expectation, Judge, Trial
+from codea1_env.judging.validation import read_suites, validate
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.responses import Suite, read_suite
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status, Verdict
+from codea1_env.sandbox.protocol import Sandbox
+
+SUITE_SIZE = 5
+"""k of pass@k and mut@k (paper: pass@5, mut@5)."""
+_REFERENCE_SHARE, _MUTANT_SHARE = 0.02, 0.1
+"""Of a call's time limit: what the reference must do with for its mutants to have the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The first k tests of one suite."""
+
+    tests: int
+    """Asserts, the rejected ones included."""
+    correct: tuple[Expectation, ...]
+    """Tests that state what the function returns."""
+    calls: tuple[bytes, ...]
+    """Calls of all tests that the grammar accepts, whatever they state: what the suite runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one problem's suites came to."""
+
+    suites: tuple[SuiteResult, ...]
+    matrix: KillMatrix
+    """The mutants that the suites were tried on."""
+
+
+class SuiteMeter:
+    """Measures suites in one sandbox. Remembers kill matrices. Not thread-safe."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        *,
+        suite_size: int = SUITE_SIZE,
+        pool_size: int = POOL_SIZE,
+        seed: int = 0,
+        cache_mb: int = CACHE_MB,
+    ) -> None:
+        """`suite_size`: k, tests of a suite that count, >= 1. The others: see `mutation.KillMatrices`."""
+        if suite_size < 1:
+            raise ConfigurationError(f"suite_size must be at least 1, got {suite_size}")
+        self._sandbox = sandbox
+        self._judge = Judge(sandbox, execution_cache_mb=0)  # a program is met once
+        self._matrices = KillMatrices(self._judge, pool_size=pool_size, seed=seed, cache_mb=cache_mb)
+        self._suite_size = suite_size
+
+    def measure(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[Measured]:
+        """What each problem's suites, a tester's raw responses, came to, in order.
+
+        Raises UnusableReference for a problem whose reference is missing or does not load, SandboxError where the
+        sandbox fails: never a measure then.
+        """
+        problems = [problem for problem, _ in answers]
+        read = self._read(answers)
+        matrices = self._matrices.of(problems)
+        trials = [
+            Trial(tried, mutant.source, suite.correct)
+            for tried, suites, matrix in zip(self._hurried(problems, read), read, matrices, strict=True)
+            for suite in suites
+            if _is_valid(suite)
+            for mutant in matrix.mutants
+        ]
+        results = iter(self._judge.try_programs(trials))
+        calls = [tuple(dict.fromkeys(call for suite in suites for call in suite.calls)) for suites in read]
+        runs = covered(self._sandbox, list(zip(problems, calls, strict=True)))
+        found = []
+        for suites, matrix, known, run in zip(read, matrices, calls, runs, strict=True):
+            place = {call: number for number, call in enumerate(known)}
+            rows = []
+            for suite in suites:
+                verdicts = [next(results).verdicts for _ in matrix.mutants] if _is_valid(suite) else []
+                killed = sum(any(verdict is not Verdict.PASS for verdict in row) for row in verdicts)
+                rows.append(self._result(suite, len(matrix.mutants), killed, run, [place[c] for c in suite.calls]))
+            found.append(Measured(tuple(rows), matrix))
+        return found
+
+    def _hurried(self, problems: Sequence[Problem], read: Sequence[Sequence[_Read]]) -> list[Problem]:
+        """The problems with less time for a call, so that a mutant that hangs costs little; not the ones whose
+        reference itself needs much of it on one of these tests."""
+        correct = [tuple(dict.fromkeys(each for suite in suites for each in suite.correct)) for suites in read]
+        fast = [replace(problem, time_limit_s=_REFERENCE_SHARE * problem.time_limit_s) for problem in problems]
+        results = self._judge.try_programs(
+            [Trial(one, one.reference_solution or "", tests) for one, tests in zip(fast, correct, strict=True)]
+        )
+        return [
+            replace(problem, time_limit_s=_MUTANT_SHARE * problem.time_limit_s)
+            if result.executes and all(verdict is Verdict.PASS for verdict in result.verdicts)
+            else problem
+            for problem, result in zip(problems, results, strict=True)
+        ]
+
+    def _read(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[_Read]]:
+        """Every suite's first k tests, each judged as though it were alone."""
+        suites = [
+            [read_suite(text, problem.entry_point).tests[: self._suite_size] for text in texts]
+            for problem, texts in answers
+        ]
+        alone = [
+            (problem, Suite((test,)))
+            for (problem, _), row in zip(answers, suites, strict=True)
+            for tests in row
+            for test in tests
+        ]
+        config = RewardConfig(suite_size=1, correct_outputs=False)
+        asked = read_suites(self._judge, alone, config)
+        judged = iter(validate(self._judge, asked, config, BatchOracle(self._judge, "reference", ()).answer))
+        found = []
+        for row in suites:
+            read = []
+            for tests in row:
+                validated = [next(judged)[0] for _ in tests]
+                correct = [one.expectation for one in validated if one.test.status is Status.KEPT]
+                stated = [one.stated for one in validated]
+                read.append(
+                    _Read(
+                        len(tests),
+                        tuple(each for each in correct if each is not None),
+                        tuple(dict.fromkeys(each.arguments for each in stated if each is not None)),
+                    )
+                )
+            found.append(read)
+        return found
+
+    def _result(self, suite: _Read, mutants: int, killed: int, run: Covered, calls: Sequence[int]) -> SuiteResult:
+        return SuiteResult(
+            k=self._suite_size,
+            tests=suite.tests,
+            correct=len(suite.correct),
+            mutants=mutants,
+            killed=killed,
+            lines=run.lines,
+            lines_run=run.lines_run(calls),
+            branches=run.branches,
+            branches_taken=run.branches_taken(calls),
+        )
+
+
+def _is_valid(suite: _Read) -> bool:
+    return 0 < suite.tests == len(suite.correct)

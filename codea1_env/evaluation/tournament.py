@@ -1,0 +1,232 @@
+"""Coders against testers: every pair plays the same questions, and everyone gets a rating.
+
+A game is one program of the coder's and one suite that the tester writes against it. Tests are valid as the rewards
+count them (`RewardConfig`): the reference repeats itself on them, and their stated value is right or is corrected. The
+reference decides whatever the arena's oracle and rewards are: a vote among one program would be none.
+
+    the tester wins   the program fails a valid test; one that does not load fails them all
+    the coder wins    the program loads and passes every valid test, also where there is none: a suite without a valid
+                      test has tested nothing, and if that were a draw, saying nothing would be the best answer to a
+                      strong coder
+    a draw            the program does not load, and the suite has no valid test: neither has done anything
+    no result         infrastructure failed; such games are counted and rated for nobody
+
+So a coder need not be right to win, only not to be found out: its pass rate on hidden tests is `Arena.grade`'s affair.
+
+Programs are drawn once and meet every tester; a tester answers the same program once. Each pair plays by itself, so
+that its games do not depend on who else is there, and the Mistake Book is not written: nobody's failures are tried on
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, SuiteScore
+from codea1_env.errors import ConfigurationError
+from codea1_env.evaluation.ratings import Rating, rate
+from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Player, Request, Sampling, TesterRequest
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.responses import read_program
+
+
+class OnAnswers(Protocol):
+    """Told that `count` more of the `total` answers of a seat, `coders` or `testers`, are there."""
+
+    def __call__(self, seat: str, count: int, *, total: int) -> None: ...
+
+
+class Outcome(StrEnum):
+    """Who won a game."""
+
+    CODER = "coder"
+    TESTER = "tester"
+    DRAW = "draw"
+    NONE = "none"
+    """Infrastructure failed."""
+
+
+_ASKED_AT_ONCE = 64
+"""Requests that a player gets at a time: many enough to be answered side by side, few enough to say how far it is."""
+_CODERS_SHARE = {Outcome.CODER: 1.0, Outcome.TESTER: 0.0, Outcome.DRAW: 0.5}
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """One program against one suite."""
+
+    coder: str
+    tester: str
+    problem_id: str
+    outcome: Outcome
+    coder_reward: float | None
+    """R_C for this suite alone, in [0, 1]; None where infrastructure failed."""
+    tester_reward: float | None
+    """R_T, in [-1, 1]; None where infrastructure failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What became of one player."""
+
+    name: str
+    version: str
+    rating: Rating
+    won: int
+    drawn: int
+    lost: int
+    unscored: int
+    """Games without a result."""
+    reward: float | None
+    """Mean reward of the games with a result; None without any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tournament:
+    """What all games came to."""
+
+    coders: tuple[Standing, ...]
+    testers: tuple[Standing, ...]
+    games: tuple[Game, ...]
+    """Pair by pair, in the order of the players and the questions."""
+
+    def share(self, coder: str, tester: str) -> float | None:
+        """Games that the coder won against the tester, draws half, of those with a result; None without any."""
+        games = [each.outcome for each in self.games if (each.coder, each.tester) == (coder, tester)]
+        shares = [_CODERS_SHARE[each] for each in games if each is not Outcome.NONE]
+        return sum(shares) / len(shares) if shares else None
+
+
+def outcome(suite: SuiteScore) -> Outcome:
+    """Who won the game of a scored suite, by the rules above."""
+    terms = suite.terms
+    if terms is None:
+        return Outcome.NONE
+    if not terms.executes:
+        return Outcome.TESTER if terms.v else Outcome.DRAW
+    return Outcome.CODER if terms.passed == terms.v else Outcome.TESTER
+
+
+def play_tournament(
+    coders: Mapping[str, Player],
+    testers: Mapping[str, Player],
+    problems: Sequence[Problem],
+    arena: Arena,
+    *,
+    samples: int = 1,
+    sampling: Sampling = DEFAULT_SAMPLING,
+    seed: int = 0,
+    on_answers: OnAnswers | None = None,
+) -> Tournament:
+    """Players by the names they stand under. `samples`: programs for each question and coder, a game each, >= 1.
+
+    All answers are asked for before the first program runs. Raises what players raise (PlayerError,
+    ConfigurationError), UnusableReference for a problem without a working reference, and SandboxUnsafe.
+    """
+    for what, given in (("coders", coders), ("testers", testers), ("problems", problems)):
+        if not given:
+            raise ConfigurationError(f"a tournament must have {what}, got none")
+    if len({problem.problem_id for problem in problems}) < len(problems):
+        raise ConfigurationError("problems must have different ids, got one twice")
+    asked = [CoderRequest(problem) for problem in problems]
+    on_answers = on_answers or (lambda seat, count, *, total: None)
+    told = partial(on_answers, "coders", total=len(coders) * len(problems) * samples)
+    codes = {name: _texts(player, asked, samples, sampling, seed, told) for name, player in coders.items()}
+    attacked = {
+        (problem.problem_id, code): TesterRequest(problem, read_program(code, problem.entry_point).source)
+        for rows in codes.values()
+        for problem, row in zip(problems, rows, strict=True)
+        for code in row
+    }
+    different = {(request.problem.problem_id, request.program): request for request in attacked.values()}
+    told = partial(on_answers, "testers", total=len(testers) * len(different))
+    suites = {}
+    for name, player in testers.items():
+        texts = _texts(player, list(different.values()), 1, sampling, seed, told)
+        suites[name] = {key: group[0] for key, group in zip(different, texts, strict=True)}
+    games = []
+    for coder, rows in codes.items():
+        for tester in testers:
+            for k in range(samples):  # one program of a question at a time: a batch could share its time-outs
+                matches = []
+                for problem, row in zip(problems, rows, strict=True):
+                    program = attacked[problem.problem_id, row[k]].program
+                    suite = suites[tester][problem.problem_id, program]
+                    matches.append(Match(problem, (row[k],), ((suite,),), by_reference=True))
+                games += _played(coder, tester, matches, arena)
+    return _tournament(coders, testers, problems, games, seed)
+
+
+def _texts(
+    player: Player, requests: Sequence[Request], n: int, sampling: Sampling, seed: int, told: Callable[[int], None]
+) -> list[list[str]]:
+    """`n` answers to each request, asked in parts so that somebody can be told how far it is."""
+    found: list[list[str]] = []
+    for at in range(0, len(requests), _ASKED_AT_ONCE):
+        part = player.respond(requests[at : at + _ASKED_AT_ONCE], n, sampling, seed)
+        found += [[response.text for response in group] for group in part]
+        told(sum(map(len, part)))
+    return found
+
+
+def _played(coder: str, tester: str, matches: Sequence[Match], arena: Arena) -> list[Game]:
+    games = []
+    for score in arena.play(matches, update_book=False):
+        suite = score.suites[0][0]
+        result = outcome(suite)
+        games.append(Game(coder, tester, score.problem_id, result, score.codes[0].reward, suite.reward))
+    return games
+
+
+def _tournament(
+    coders: Mapping[str, Player],
+    testers: Mapping[str, Player],
+    problems: Sequence[Problem],
+    games: Sequence[Game],
+    seed: int,
+) -> Tournament:
+    won = np.zeros((len(problems), len(coders), len(testers)))
+    lost = np.zeros_like(won)
+    axes = [{name: place for place, name in enumerate(each)} for each in (coders, testers)]
+    questions = {problem.problem_id: place for place, problem in enumerate(problems)}
+    for game in games:
+        if game.outcome is not Outcome.NONE:
+            place = questions[game.problem_id], axes[0][game.coder], axes[1][game.tester]
+            won[place] += _CODERS_SHARE[game.outcome]
+            lost[place] += 1 - _CODERS_SHARE[game.outcome]
+    ratings = rate(won, lost, seed=seed)
+    return Tournament(
+        tuple(
+            _standing(name, player, rating, [game for game in games if game.coder == name], Outcome.CODER)
+            for (name, player), rating in zip(coders.items(), ratings.coders, strict=True)
+        ),
+        tuple(
+            _standing(name, player, rating, [game for game in games if game.tester == name], Outcome.TESTER)
+            for (name, player), rating in zip(testers.items(), ratings.testers, strict=True)
+        ),
+        tuple(games),
+    )
+
+
+def _standing(name: str, player: Player, rating: Rating, games: Sequence[Game], own: Outcome) -> Standing:
+    outcomes = [game.outcome for game in games]
+    won, drawn, unscored = (outcomes.count(each) for each in (own, Outcome.DRAW, Outcome.NONE))
+    rewards = [game.coder_reward if own is Outcome.CODER else game.tester_reward for game in games]
+    known = [reward for reward in rewards if reward is not None]
+    return Standing(
+        name,
+        player.version,
+        rating,
+        won,
+        drawn,
+        len(games) - won - drawn - unscored,
+        unscored,
+        sum(known) / len(known) if known else None,
+    )

@@ -1,0 +1,221 @@
+"""From drafts to problems: values that are still to be computed are, and every reference runs against its own tests.
+
+A test that the reference fails leaves its problem; a problem whose reference does not load, or passes none of its
+tests, is not usable, unless the function is the oracle and not the tests (UnLeakedTestBench): then tests that state
+another value get the function's. All of it is in the report: nothing is dropped silently. Does not read files: see
+`problems/sources`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from codea1_env.errors import UnusableReference
+from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
+from codea1_env.problems.check_functions import Extracted, LeftOut, reasons
+from codea1_env.problems.problem import Problem
+from codea1_env.problems.sources.draft import Draft, Unreadable, packages_of
+from codea1_env.reading.grammar import MAX_CASE, read_case
+from codea1_env.reading.literals import tree_source
+from codea1_env.reading.parsing import parse
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.duel import Verdict
+from codea1_env.sandbox.protocol import Sandbox
+
+BATCH_PROBLEMS = 8
+"""Problems that share a sandbox run."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTest:
+    """A test that the problem's own reference does not pass."""
+
+    case: TestCase
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of one row."""
+
+    problem_id: str
+    problem: Problem | None
+    """With the tests that its reference passes; None where it is not usable."""
+    why_not: str = ""
+    """Why it is not usable."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What the set's tests assert and no test case can say."""
+    failed: tuple[FailedTest, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """all (of the set's tests), some, none (the reference loads), unchecked (no reference), or unusable."""
+        if self.problem is None:
+            return "unusable"
+        if self.problem.reference_solution is None:
+            return "unchecked"
+        has_tests = bool(self.problem.golden_tests or self.problem.hidden_tests)
+        return ("some" if self.left_out or self.failed else "all") if has_tests else "none"
+
+    def to_json(self) -> str:
+        """One line of the report."""
+        record: dict[str, Any] = {"problem_id": self.problem_id, "status": self.status}
+        if self.problem is None:
+            record["why_not"] = self.why_not
+        else:
+            record["golden_tests"] = len(self.problem.golden_tests)
+            record["hidden_tests"] = len(self.problem.hidden_tests)
+            record["tolerance"] = self.problem.tolerance
+        record["failed"] = [[str(each.case)[:500], each.verdict.value] for each in self.failed]
+        record["left_out"] = reasons(self.left_out)
+        record["left_out_examples"] = [each.source for each in self.left_out[:3]]
+        return json.dumps(record, ensure_ascii=True)
+
+
+def import_drafts(drafts: Iterable[Draft | Unreadable], sandbox: Sandbox) -> Iterator[Imported]:
+    """One for each draft, in order; ids that repeat are not usable. Raises SandboxError."""
+    judge = Judge(sandbox)
+    seen: set[str] = set()
+    waiting = iter(drafts)
+    while batch := list(islice(waiting, BATCH_PROBLEMS)):
+        ready = [_valued(draft, judge) if isinstance(draft, Draft) else draft for draft in batch]
+        checked = iter(_checked([draft for draft in ready if isinstance(draft, Draft)], judge))
+        for draft in ready:
+            found = Imported(draft.problem_id, None, draft.reason) if isinstance(draft, Unreadable) else next(checked)
+            if found.problem_id in seen:
+                found = Imported(found.problem_id, None, "the problem_id repeats that of an earlier row")
+            seen.add(found.problem_id)
+            yield found
+
+
+def _valued(draft: Draft, judge: Judge) -> Draft:
+    """The draft with the values that its scripts' own reference functions return."""
+    problem, left_out = draft.problem, list(draft.left_out)
+    for script in draft.unvalued:
+        found = _reference_values(script, problem, judge)
+        tests = [TestCase(call, value) for call, value in found.items() if isinstance(value, str)]
+        left_out += [value for value in found.values() if isinstance(value, LeftOut)]
+        granted = script.reference_tolerance if any(map(_holds_float, tests)) else 0.0
+        problem = replace(
+            problem, hidden_tests=(*problem.hidden_tests, *tests), tolerance=max(problem.tolerance, granted)
+        )
+    return replace(draft, problem=problem, unvalued=(), left_out=tuple(left_out))
+
+
+def _reference_values(script: Extracted, problem: Problem, judge: Judge) -> dict[str, str | LeftOut]:
+    """{call: source of its value, or why it has none}, by running the script's reference in the sandbox."""
+    asked = replace(
+        problem,
+        entry_point=script.reference_name,
+        reference_solution=script.reference,
+        imports="",
+        packages=packages_of(parse(script.reference)),
+    )
+    tests = [read_case(TestCase(call, "None"), problem.entry_point) for call in script.unvalued]
+    (stated,) = judge.evaluate([tests])
+    try:
+        answers = iter(judge.reference_values([(asked, [each.arguments for each in stated if not each.failure])])[0])
+    except UnusableReference as error:
+        return {call: LeftOut(call[:200], f"the script's reference: {error}") for call in script.unvalued}
+    found: dict[str, str | LeftOut] = {}
+    for call, each in zip(script.unvalued, stated, strict=True):
+        answer = None if each.failure else next(answers)
+        failure = each.failure if answer is None else answer.failure
+        if answer is None or failure:
+            shown = "no plain data, or too much of it" if failure == "opaque" else failure
+            found[call] = LeftOut(call[:200], f"the script's reference: {shown}")
+        else:
+            found[call] = tree_source(json.loads(answer.value))
+    return found
+
+
+def _holds_float(case: TestCase) -> bool:
+    module = parse(case.expected, MAX_CASE)
+    return any(isinstance(node, ast.Constant) and isinstance(node.value, float) for node in ast.walk(module))
+
+
+def _checked(drafts: Sequence[Draft], judge: Judge) -> list[Imported]:
+    """Every draft's reference on the draft's tests."""
+    cases = [[*draft.problem.golden_tests, *draft.problem.hidden_tests] for draft in drafts]
+    read = [
+        [read_case(case, draft.problem.entry_point) for case in row] for draft, row in zip(drafts, cases, strict=True)
+    ]
+    stated = judge.evaluate([[test for test in row if not test.reason] for row in read])
+    usable: list[dict[TestCase, Expectation]] = []
+    left_out: list[list[LeftOut]] = []
+    for row, tests, values in zip(cases, read, stated, strict=True):
+        known = iter(values)
+        found: dict[TestCase, Expectation] = {}
+        refused: list[LeftOut] = []
+        for case, test in zip(row, tests, strict=True):
+            value = None if test.reason else next(known)
+            reason = test.reason if value is None else value.failure
+            if value is None or reason:
+                refused.append(LeftOut(str(case)[:200], reason))
+            else:
+                found[case] = Expectation(value.arguments, value.value)
+        usable.append(found)
+        left_out.append(refused)
+    trials = [
+        Trial(draft.problem, draft.problem.reference_solution or "", tuple(found.values()))
+        for draft, found in zip(drafts, usable, strict=True)
+    ]
+    results = judge.try_programs(trials)
+    return [
+        _imported(
+            replace(draft, left_out=(*draft.left_out, *refused)),
+            [*found],
+            result,
+            _corrected(draft, found, result, judge),
+        )
+        for draft, found, refused, result in zip(drafts, usable, left_out, results, strict=True)
+    ]
+
+
+def _corrected(
+    draft: Draft, found: dict[TestCase, Expectation], result: TrialResult, judge: Judge
+) -> dict[TestCase, TestCase]:
+    """Where the function is the oracle: the tests that state another value than it returns, with its value."""
+    if draft.are_tests_trusted or not result.executes:
+        return {}
+    wrong = [case for case, verdict in zip(found, result.verdicts, strict=True) if verdict is Verdict.FAIL]
+    (values,) = judge.reference_values([(draft.problem, [found[case].arguments for case in wrong])])
+    return {
+        case: TestCase(case.call, tree_source(json.loads(value.value)))
+        for case, value in zip(wrong, values, strict=True)
+        if not value.failure
+    }
+
+
+def _imported(
+    draft: Draft, cases: Sequence[TestCase], result: TrialResult, corrected: dict[TestCase, TestCase]
+) -> Imported:
+    """A draft whose reference has run on `cases`. `corrected`: what takes the place of some that it failed."""
+    problem = draft.problem
+    failed = tuple(
+        FailedTest(case, verdict)
+        for case, verdict in zip(cases, result.verdicts, strict=True)
+        if verdict is not Verdict.PASS
+    )
+    if problem.reference_solution is None:
+        return Imported(problem.problem_id, problem, "", draft.left_out)
+    why_not = ""
+    if not result.executes:
+        why_not = "the reference does not load or does not define the entry point"
+    elif cases and len(failed) == len(cases) and draft.are_tests_trusted:
+        why_not = "the reference passes none of its tests"
+    if why_not:
+        return Imported(problem.problem_id, None, why_not, draft.left_out, failed)
+    passed = set(cases) - {each.case for each in failed}
+    kept = [corrected.get(case, case) for case in problem.golden_tests if case in passed or case in corrected]
+    problem = replace(
+        problem,
+        golden_tests=tuple(dict.fromkeys(kept)),
+        hidden_tests=tuple(case for case in problem.hidden_tests if case in passed),
+    )
+    return Imported(problem.problem_id, problem, "", draft.left_out, failed)

@@ -1,0 +1,246 @@
+"""From calls to verdicts: evaluates what tests state, asks the reference for the right values, tries programs on them.
+
+Batched passes: `evaluate` (tests to data), `run` (candidates on their turns), `reference_values` (the oracle), `judged`
+(what came back, compared as data). In a batch that is scored they follow in this order, so that nothing that was
+computed from an expected value exists while a candidate runs.
+Expected values and references stay here. Does not compute rewards, does not read responses and does not decide what
+candidates are asked: see `schedule.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from codea1_env.bounded_cache import bytes_of
+from codea1_env.judging.equality import is_opaque, same_value
+from codea1_env.judging.execution import Execution
+from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
+from codea1_env.judging.returned import returned_text
+from codea1_env.judging.schedule import Turn, turn
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import RETURNED, WrittenTest
+from codea1_env.reading.literals import tree_source
+from codea1_env.reading.pure_expressions import Reason
+from codea1_env.rewards.duel import Verdict
+from codea1_env.sandbox.protocol import (
+    ExpressionsJob,
+    JobResult,
+    Outcome,
+    OutcomeKind,
+    Sandbox,
+)
+
+EXECUTION_CACHE_MB = 64
+"""MiB of outcomes of candidates' calls that a judge remembers unless told otherwise."""
+REFERENCE_CACHE_MB = 64
+"""MiB of references' values, likewise."""
+NO_ENTRY_POINT = "NoEntryPoint"
+"""What the sandbox calls it where a program loads and does not define a callable entry point."""
+_MAX_ANSWER = 1 << 16
+"""Bytes of a value that solutions may agree on: agreement takes comparing each with each."""
+_FAILURES = {
+    OutcomeKind.ERROR: Verdict.ERROR,
+    OutcomeKind.MEMORY: Verdict.ERROR,
+    OutcomeKind.TIMEOUT: Verdict.TIMEOUT,
+    OutcomeKind.CRASH: Verdict.CRASH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StatedTest:
+    """A test as data: the encoded arguments of its call and the encoded value that it states."""
+
+    arguments: bytes
+    value: bytes
+    failure: str = ""
+    """The `Reason` why the test's expressions have no such data; then the other fields are empty."""
+    look: str = ""
+    """`WrittenTest.look`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One call and the trusted value it must return."""
+
+    arguments: bytes
+    value: bytes
+    look: str = ""
+    """How the returned value is looked at before it is compared (`WrittenTest.look`); empty: as it is."""
+    or_value: bytes = b""
+    """Another value that is as right: the stated one, where rounding alone tells it from `value`. Empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One program on one suite (or on the replayed tests, or on golden tests)."""
+
+    problem: Problem
+    source: str
+    expectations: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    executes: bool
+    """The program loads within its limits and defines a callable entry point."""
+    loads: bool
+    """The program loads within its limits."""
+    verdicts: tuple[Verdict, ...]
+    """One per expectation."""
+    returned: tuple[str, ...] = field(default=(), compare=False)
+    """One per expectation, for display: what a failing call came to; empty for one that passes."""
+
+
+class Judge:
+    """Holds the sandbox and the oracle. One per arena; not thread-safe."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        tolerance: float = 0.0,
+        *,
+        execution_cache_mb: int = EXECUTION_CACHE_MB,
+        reference_cache_mb: int = REFERENCE_CACHE_MB,
+    ) -> None:
+        """`tolerance`: relative and absolute, for floats; 0 is exact, where the problem has no larger one of its own.
+
+        The caches' bounds are in MiB, 0 for none: of what candidates' calls came to and of the references' values.
+        """
+        self._sandbox = sandbox
+        self._tolerance = tolerance
+        self._oracle = Oracle(sandbox, bytes_of("reference_cache_mb", reference_cache_mb))
+        self._execution = Execution(sandbox, bytes_of("execution_cache_mb", execution_cache_mb))
+
+    def evaluate(self, suites: Sequence[Sequence[WrittenTest]]) -> list[list[StatedTest]]:
+        """The data of every accepted test. Literals need no evaluation; the rest runs in two processes per suite."""
+        waiting = [[test for test in suite if test.arguments is None or test.value is None] for suite in suites]
+        jobs = [
+            ExpressionsJob(tuple(test.expression for test in tests), hash_seed=seed)
+            for tests in waiting
+            for seed in HASH_SEEDS
+            if tests
+        ]
+        results = iter(self._sandbox.run(jobs) if jobs else [])
+        evaluated = []
+        for suite, tests in zip(suites, waiting, strict=True):
+            first, second = [_outcomes(next(results), len(tests)) if tests else () for _ in HASH_SEEDS]
+            stated = map(_stated, first, second)
+            evaluated.append(
+                [
+                    _with_look(test, next(stated))
+                    if test.arguments is None or test.value is None
+                    else StatedTest(test.arguments, test.value, look=test.look)
+                    for test in suite
+                ]
+            )
+        return evaluated
+
+    def reference_values(self, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[list[ReferenceValue]]:
+        """The reference's value for every call. Raises UnusableReference."""
+        return self._oracle.values(asked)
+
+    def run(self, turns: Sequence[Turn]) -> list[JobResult]:
+        """What candidates return, in the order of `turns`; nothing is compared. Raises SandboxError."""
+        return self._execution.run([one.job() for one in turns])
+
+    def tolerance(self, problem: Problem) -> float:
+        """Relative and absolute, for floats that the problem's programs return."""
+        return max(self._tolerance, problem.tolerance)
+
+    def looked_at(self, asked: Sequence[tuple[str, bytes]]) -> list[Outcome]:
+        """What looks (`WrittenTest.look`) make of returned values: data in, data out, where no program runs.
+
+        Raises ValueError for a value that is no plain data.
+        """
+        texts = [f"(lambda {RETURNED}: {look})({tree_source(json.loads(value))})" for look, value in asked]
+        results = self._sandbox.run([ExpressionsJob((text,)) for text in texts]) if texts else []
+        return [_outcomes(result, 1)[0] for result in results]
+
+    def judged(self, trial: Trial, ran: Turn, result: JobResult) -> TrialResult:
+        """The verdicts of `trial` from a turn that held its calls, and maybe others."""
+        outcomes = dict(zip(ran.calls, _outcomes(result, len(ran.calls)), strict=True))
+        seen = self._looked(trial.expectations, [outcomes[expected.arguments] for expected in trial.expectations])
+        verdicts = [self._verdict(trial, *pair) for pair in zip(trial.expectations, seen, strict=True)]
+        return TrialResult(result.loaded, _loads(result), tuple(verdicts), tuple(map(_returned, verdicts, seen)))
+
+    def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
+        """Verdicts of every trial, each as though it were the only one. All of them run before one is compared."""
+        turns = [turn(one.problem, one.source, [e.arguments for e in one.expectations]) for one in trials]
+        return [self.judged(*row) for row in zip(trials, turns, self.run(turns), strict=True)]
+
+    def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """The outcomes, those with a look replaced by what it makes of them."""
+        places = [
+            place
+            for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True))
+            if expected.look and outcome.kind is OutcomeKind.VALUE and is_plain(outcome.value)
+        ]
+        looked = list(outcomes)
+        found = self.looked_at([(expectations[place].look, outcomes[place].value) for place in places])
+        for place, outcome in zip(places, found, strict=True):
+            looked[place] = outcome
+        return looked
+
+    def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome) -> Verdict:
+        if outcome.kind is not OutcomeKind.VALUE:
+            return _FAILURES[outcome.kind]
+        tolerance = self.tolerance(trial.problem)
+        values = [expectation.value, expectation.or_value] if expectation.or_value else [expectation.value]
+        is_right = any(same_value(value, outcome.value, tolerance) for value in values)
+        return Verdict.PASS if is_right else Verdict.FAIL
+
+
+def _loads(result: JobResult) -> bool:
+    return result.loaded or (result.load_failure is not None and result.load_failure.error == NO_ENTRY_POINT)
+
+
+def _with_look(test: WrittenTest, stated: StatedTest) -> StatedTest:
+    if stated.failure:
+        return stated
+    return replace(stated, value=b"" if test.stated is None else stated.value, look=test.look)
+
+
+def _returned(verdict: Verdict, outcome: Outcome) -> str:
+    return "" if verdict is Verdict.PASS else returned_text(outcome)
+
+
+def _outcomes(result: JobResult, count: int) -> Sequence[Outcome]:
+    """A result's outcomes; what kept the program from loading stands for every call."""
+    if result.loaded:
+        return result.outcomes
+    return [result.load_failure or Outcome(OutcomeKind.CRASH)] * count
+
+
+def plain_values(ran: Turn, result: JobResult, calls: Sequence[bytes]) -> tuple[bytes | None, ...] | None:
+    """What a program returned: the plain value of every call, None where it came to none; None for a program that does
+    not load."""
+    if not result.loaded:
+        return None
+    values = dict(zip(ran.calls, map(_plain_value, result.outcomes), strict=True))
+    return tuple(values[call] for call in calls)
+
+
+def _plain_value(outcome: Outcome) -> bytes | None:
+    is_value = outcome.kind is OutcomeKind.VALUE and len(outcome.value) <= _MAX_ANSWER and is_plain(outcome.value)
+    return outcome.value if is_value else None
+
+
+def _stated(outcome: Outcome, other: Outcome) -> StatedTest:
+    """The data of one expression `((positional, ...), {name: value}, stated value)`, evaluated under two hash seeds."""
+    if outcome.kind is OutcomeKind.ERROR:
+        return StatedTest(b"", b"", Reason.EVALUATION_ERROR)
+    if outcome.kind is not OutcomeKind.VALUE:
+        return StatedTest(b"", b"", Reason.EVALUATION_LIMIT)
+    if is_opaque(outcome.value):
+        return StatedTest(b"", b"", Reason.NOT_PLAIN_DATA)
+    if other.kind is not OutcomeKind.VALUE or not same_value(outcome.value, other.value):
+        return StatedTest(b"", b"", Reason.UNSTABLE)
+    # The expression passed the strict grammar, so this is our own evaluator's output; it is still parsed as data only.
+    positional, named, value = json.loads(outcome.value)["t"]
+    return StatedTest(_dump([positional["t"], named["d"]]), _dump(value))
+
+
+def _dump(tree: object) -> bytes:
+    return json.dumps(tree, ensure_ascii=True, separators=(",", ":")).encode("ascii")

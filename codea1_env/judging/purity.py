@@ -1,0 +1,520 @@
+"""Which company a program's calls may have, decided from its text alone, before anything of it runs.
+
+`company` reads the syntax tree against an allow-list: statements, names, attributes *per module*, methods. What the
+list does not know makes a program run each of its calls in a process of its own. Three answers:
+
+    SHARED    nothing outlives a call: one process, one loaded module for all calls
+    RELOADED  what outlives a call lies in the module's own namespace: one process, the module executed anew for each
+    call ALONE     everything else: a process for each call
+
+Programs in the first two can hold no module, class, frame or context of the interpreter, store no attribute and read
+none by a name that is made at run time; nor can they see an address (`id`, `hash`, the text of a function or of an
+iterator), a clock, a process number or chance. Errs towards ALONE, which only costs time. Does not look at what a call
+should return: no module that compares values is imported here or decides what runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import string
+from enum import Enum, auto
+
+from codea1_env.judging.purity_names import (
+    BUILTINS,
+    CALLBACKS,
+    CONSUMERS,
+    CONSUMING_METHODS,
+    EXCEPTIONS,
+    ITERATOR_MAKERS,
+    METHODS,
+    MODULES,
+    READING_METHODS,
+    TYPING,
+    UNUSED_MODULES,
+)
+from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.sandbox.protocol import Company
+
+_MAX_CHARACTERS = 1 << 16
+"""Longest program that is looked at."""
+_KNOWN_BUILTINS = frozenset(dir(builtins))
+
+
+class _Alone(Exception):
+    """The program must run each call alone; the text says why."""
+
+
+class _Role(Enum):
+    """Where an expression stands."""
+
+    VALUE = auto()
+    CALLBACK = auto()
+    """It is handed to a builtin that calls it and forgets it."""
+    CONSUMED = auto()
+    """It is iterated over on the spot."""
+    COMPARED = auto()
+    """It is one side of a comparison."""
+
+
+def company(source: str) -> Company:
+    """The most company that the calls of the program `source` may have."""
+    return _decided(source)[0]
+
+
+def alone_because(source: str) -> str:
+    """Why the program runs each call alone, in a few words; "" where it need not."""
+    return _decided(source)[1]
+
+
+@functools.lru_cache(maxsize=4096)
+def _decided(source: str) -> tuple[Company, str]:
+    if len(source) > _MAX_CHARACTERS:
+        return Company.ALONE, "too long to be read"
+    try:
+        module = parse(source)
+    except Unparsable:
+        return Company.ALONE, "does not parse"
+    try:
+        _Reader(module).read()
+    except _Alone as reason:
+        return Company.ALONE, str(reason)
+    except RecursionError:
+        return Company.ALONE, "too deep to be read"
+    return (Company.RELOADED if _holds_state(module) else Company.SHARED), ""
+
+
+class _Reader:
+    """Reads one module against the allow-list; `read` raises _Alone at the first thing that is not on it."""
+
+    def __init__(self, module: ast.Module) -> None:
+        self._module = module
+        self._modules: dict[str, str] = {}
+        """Names that stand for modules."""
+        self._members: dict[str, tuple[str, str]] = {}
+        """Names that stand for members of modules."""
+        self._functions: set[str] = set()
+        """Names of functions and lambdas of the program's own."""
+        self._generators: set[str] = set()
+        """Those that make iterators."""
+        self._bound: set[str] = set()
+        """All other names that the program gives to something."""
+
+    def read(self) -> None:
+        self._collect()
+        for name in self._bound | self._functions:
+            self._check_spelling(name)
+        self._statements(self._module.body)
+
+    def _collect(self) -> None:
+        """What every name may stand for, in whatever scope. One that may stand for two things must do as both."""
+        for node in ast.walk(self._module):
+            match node:
+                case ast.Import(names=names):
+                    for alias in names:
+                        self._import(alias)
+                case ast.ImportFrom(module=module, names=names, level=level):
+                    for alias in names:
+                        self._import_member(module or "", alias, level)
+                case ast.FunctionDef(name=name):
+                    self._functions.add(name)
+                    if any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(node)):
+                        self._generators.add(name)
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda()):
+                    self._functions.add(name)
+                case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                    self._bound.add(name)
+                case ast.ExceptHandler(name=str(name)):
+                    self._bound.add(name)
+
+    def _import(self, alias: ast.alias) -> None:
+        name = alias.asname or alias.name.split(".")[0]
+        self._check_spelling(name)
+        if alias.name not in MODULES and alias.name not in UNUSED_MODULES:
+            raise _Alone(f"imports {alias.name}")
+        if self._modules.setdefault(name, alias.name) != alias.name:
+            raise _Alone(f"the name {name} is imported twice")
+
+    def _import_member(self, module: str, alias: ast.alias, level: int) -> None:
+        known = MODULES.get(module, frozenset())
+        if module == "__future__" and not level:
+            return
+        if level or not known or (alias.name != "*" and alias.name not in known):
+            raise _Alone(f"imports {alias.name} from {module}")
+        for name in known if alias.name == "*" else (alias.name,):
+            bound = name if alias.name == "*" else alias.asname or name
+            self._check_spelling(bound)
+            if module == "typing" and bound in self._members:
+                continue  # typing's Counter and deque make the ones of collections
+            if self._members.get(bound, (module, name)) not in ((module, name), ("typing", name)):
+                raise _Alone(f"the name {bound} is imported twice")
+            self._members[bound] = (module, name)
+
+    @staticmethod
+    def _check_spelling(name: str) -> None:
+        """No name of the program's hides what a reader of the text would take it for."""
+        if name.startswith("__") or (name in _KNOWN_BUILTINS and name not in BUILTINS | EXCEPTIONS):
+            raise _Alone(f"uses the name {name}")
+
+    # Statements
+
+    def _statements(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            self._statement(node)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.Break() | ast.Continue():
+                pass
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                for name in names:
+                    self._check_spelling(name)
+            case ast.FunctionDef():
+                self._function(node)
+            case ast.Return(value=value) | ast.Expr(value=value):
+                self._optional(value)
+            case ast.Delete(targets=targets):
+                for target in targets:
+                    self._target(target)
+            case ast.Assign(targets=targets, value=value):
+                self._assign(targets, value)
+            case ast.AugAssign(target=target, value=value):
+                self._target(target)
+                self._expression(value)
+            case ast.AnnAssign(target=target, annotation=annotation, value=value):
+                self._target(target)
+                self._annotation(annotation)
+                self._optional(value)
+            case ast.For(target=target, iter=iterated):
+                self._target(target)
+                self._expression(iterated, _Role.CONSUMED)
+                self._statements([*node.body, *node.orelse])
+            case ast.While(test=test) | ast.If(test=test):
+                self._expression(test)
+                self._statements([*node.body, *node.orelse])
+            case ast.Raise(exc=error, cause=cause):
+                self._optional(error)
+                self._optional(cause)
+            case ast.Assert(test=test, msg=message):
+                self._expression(test)
+                self._optional(message)
+            case ast.Try():
+                self._statements([*node.body, *node.orelse, *node.finalbody])
+                for handler in node.handlers:
+                    self._optional(handler.type)
+                    self._statements(handler.body)
+            case _:
+                raise _Alone(f"has a statement {type(node).__name__}")
+
+    def _function(self, node: ast.FunctionDef) -> None:
+        for decorator in node.decorator_list:
+            if not self._is_cache(decorator):
+                raise _Alone("has a decorated function")
+        self._arguments(node.args)
+        if node.returns is not None:
+            self._annotation(node.returns)
+        self._statements(node.body)
+
+    def _is_cache(self, decorator: ast.expr) -> bool:
+        """functools' caches, whose state lies in the function that they return."""
+        if isinstance(decorator, ast.Call):
+            if decorator.args and not all(isinstance(argument, ast.Constant) for argument in decorator.args):
+                return False
+            if not all(isinstance(keyword.value, ast.Constant) for keyword in decorator.keywords):
+                return False
+            decorator = decorator.func
+        return self._member(decorator) in (("functools", "lru_cache"), ("functools", "cache"))
+
+    def _arguments(self, arguments: ast.arguments) -> None:
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        for argument in [*every, *filter(None, (arguments.vararg, arguments.kwarg))]:
+            if argument.annotation is not None:
+                self._annotation(argument.annotation)
+        for default in [*arguments.defaults, *arguments.kw_defaults]:
+            self._optional(default)
+
+    def _assign(self, targets: list[ast.expr], value: ast.expr) -> None:
+        for target in targets:
+            self._target(target)
+        if isinstance(value, ast.Lambda) and len(targets) == 1 and isinstance(targets[0], ast.Name):
+            self._expression(value, _Role.CALLBACK)
+        elif len(targets) == 1 and isinstance(targets[0], ast.Tuple | ast.List):
+            self._expression(value, _Role.CONSUMED)
+        else:
+            self._expression(value)
+
+    def _target(self, target: ast.expr) -> None:
+        match target:
+            case ast.Name():
+                pass
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                for item in items:
+                    self._target(item)
+            case ast.Starred(value=value):
+                self._target(value)
+            case ast.Subscript(value=value, slice=place):
+                self._expression(value)
+                self._expression(place)
+            case _:
+                raise _Alone("stores an attribute")
+
+    def _annotation(self, node: ast.expr) -> None:
+        """A type, as a reader of the text sees it; nothing that it evaluates to is ever read again."""
+        match node:
+            case ast.Constant():
+                pass
+            case ast.Name(id=name) if name in BUILTINS | EXCEPTIONS or self._members.get(name, ("", ""))[1] in TYPING:
+                pass
+            case ast.Name(id=name) if name not in _KNOWN_BUILTINS and name not in self._functions:
+                if name in self._modules:
+                    raise _Alone(f"has the module {name} for an annotation")
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if (
+                self._modules.get(name) in ("typing", "collections") and attribute in TYPING
+            ):
+                pass
+            case ast.Subscript(value=value, slice=place):
+                self._annotation(value)
+                self._annotation(place)
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                for item in items:
+                    self._annotation(item)
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                self._annotation(left)
+                self._annotation(right)
+            case _:
+                raise _Alone("has an annotation that is no type")
+
+    # Expressions
+
+    def _optional(self, node: ast.expr | None) -> None:
+        if node is not None:
+            self._expression(node)
+
+    def _expression(self, node: ast.expr, role: _Role = _Role.VALUE) -> None:
+        match node:
+            case ast.Constant():
+                pass
+            case ast.Name():
+                self._name(node, role)
+            case ast.Attribute():
+                self._attribute(node)
+            case ast.Call():
+                self._call(node, role)
+            case ast.Lambda(args=arguments, body=body):
+                if role is not _Role.CALLBACK:
+                    raise _Alone("has a lambda for a value")
+                self._arguments(arguments)
+                self._expression(body)
+            case ast.GeneratorExp(elt=item, generators=generators):
+                if role is not _Role.CONSUMED:
+                    raise _Alone("has an iterator for a value")
+                self._comprehension([item], generators)
+            case ast.ListComp(elt=item, generators=generators) | ast.SetComp(elt=item, generators=generators):
+                self._comprehension([item], generators)
+            case ast.DictComp(key=key, value=value, generators=generators):
+                self._comprehension([key, value], generators)
+            case ast.Starred(value=value):
+                self._expression(value, _Role.CONSUMED)
+            case ast.NamedExpr(value=value):
+                self._expression(value)
+            case ast.YieldFrom(value=value):
+                self._expression(value, _Role.CONSUMED)
+            case ast.Compare(left=left, ops=ops, comparators=comparators):
+                self._expression(left, _Role.COMPARED)
+                for op, value in zip(ops, comparators, strict=True):
+                    self._expression(value, _Role.CONSUMED if isinstance(op, ast.In | ast.NotIn) else _Role.COMPARED)
+            case (
+                ast.BoolOp() | ast.BinOp() | ast.UnaryOp() | ast.IfExp() | ast.Dict() | ast.Set() | ast.List()
+                | ast.Tuple() | ast.Subscript() | ast.Slice() | ast.JoinedStr() | ast.FormattedValue() | ast.Yield()
+            ):  # fmt: skip
+                for child in ast.iter_child_nodes(node):
+                    if isinstance(child, ast.expr):
+                        self._expression(child)
+            case _:
+                raise _Alone(f"has an expression {type(node).__name__}")
+
+    def _comprehension(self, results: list[ast.expr], generators: list[ast.comprehension]) -> None:
+        for generator in generators:
+            if generator.is_async:
+                raise _Alone("has an asynchronous comprehension")
+            self._target(generator.target)
+            self._expression(generator.iter, _Role.CONSUMED)
+            for test in generator.ifs:
+                self._expression(test)
+        for result in results:
+            self._expression(result)
+
+    def _name(self, node: ast.Name, role: _Role) -> None:
+        name = node.id
+        if name in self._modules:
+            raise _Alone(f"has the module {name} for a value")
+        if name in self._functions and role is not _Role.CALLBACK:
+            raise _Alone("has a function for a value")
+        if self._members.get(name, ("", ""))[0] == "typing":
+            raise _Alone(f"has the type {name} for a value")
+        if name == "type" and role is not _Role.CALLBACK:
+            raise _Alone("uses type() for more than a comparison")
+        if name != "__name__":
+            self._check_spelling(name)
+
+    def _attribute(self, node: ast.Attribute) -> None:
+        """Read, not called: of modules what is listed, of numbers their parts, of types their methods."""
+        if self._member(node) != ("", ""):
+            return
+        if isinstance(node.value, ast.Name) and node.value.id in self._modules:
+            raise _Alone(f"uses {self._modules[node.value.id]}.{node.attr}")
+        is_type = isinstance(node.value, ast.Name) and node.value.id in BUILTINS and node.value.id not in self._bound
+        if not (is_type and node.attr in METHODS) and node.attr not in ("real", "imag", "numerator", "denominator"):
+            raise _Alone(f"reads an attribute {node.attr}")
+        self._expression(node.value)
+
+    def _member(self, node: ast.expr) -> tuple[str, str]:
+        """(module, member) that the expression stands for, ("", "") where it stands for none."""
+        match node:
+            case ast.Name(id=name):
+                return self._members.get(name, ("", ""))
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in self._modules:
+                module = self._modules[name]
+                return (module, attribute) if attribute in MODULES.get(module, ()) else ("", "")
+            case ast.Attribute(value=inner, attr="from_iterable") if self._member(inner) == ("itertools", "chain"):
+                return ("itertools", "chain")
+        return ("", "")
+
+    def _call(self, node: ast.Call, role: _Role) -> None:
+        called = node.func
+        member = self._member(called)
+        name = member[1] or (called.id if isinstance(called, ast.Name) else "")
+        if isinstance(called, ast.Name) or member == ("", ""):
+            self._callee(called)
+        makes_iterator = (
+            member[0] == "itertools"
+            or (member == ("", "") and name in ITERATOR_MAKERS)
+            or name in self._generators
+            or member == ("re", "finditer")
+        )  # fmt: skip
+        if makes_iterator and role is not _Role.CONSUMED:
+            raise _Alone("has an iterator for a value")
+        if member == ("functools", "cmp_to_key") and role is not _Role.CALLBACK:
+            raise _Alone("has a function for a value")
+        if member == ("", "") and name == "type" and not (role is _Role.COMPARED and len(node.args) == 1):
+            raise _Alone("uses type() for more than a comparison")
+        is_own = name in self._functions
+        consumes = not is_own and (
+            name in CONSUMERS or (isinstance(called, ast.Attribute) and called.attr in CONSUMING_METHODS)
+        )
+        for place, argument in enumerate(node.args):
+            is_callback = place == 0 and name in CALLBACKS and not is_own
+            self._expression(argument, _Role.CALLBACK if is_callback else _Role.CONSUMED if consumes else _Role.VALUE)
+        for keyword in node.keywords:
+            self._expression(keyword.value, _Role.CALLBACK if keyword.arg == "key" and not is_own else _Role.VALUE)
+
+    def _callee(self, called: ast.expr) -> None:
+        """What is called, unless it is written `module.member`."""
+        match called:
+            case ast.Name():
+                self._name(called, _Role.CALLBACK)
+            case ast.Attribute(value=value, attr="format"):
+                if not (isinstance(value, ast.Constant) and isinstance(value.value, str) and _is_plain(value.value)):
+                    raise _Alone("formats a text that is made at run time")
+            case ast.Attribute(value=ast.Name(id=name)) if name in self._modules:
+                raise _Alone(f"uses {self._modules[name]}.{called.attr}")
+            case ast.Attribute(value=value, attr=method):
+                if method not in METHODS:
+                    raise _Alone(f"calls a method {method}")
+                self._expression(value)
+            case _:
+                raise _Alone("calls what is no name")
+
+
+def _is_plain(text: str) -> bool:
+    """Whether the fields of a format text are places and names only, without attributes and items."""
+    try:
+        fields = list(string.Formatter().parse(text))
+    except ValueError:
+        return True  # then formatting raises
+    return all(
+        "." not in (field or "") and "[" not in (field or "") and "{" not in (spec or "")
+        for _, field, spec, _ in fields
+    )
+
+
+# What outlives a call in the module's own namespace
+
+
+def _holds_state(module: ast.Module) -> bool:
+    """Whether anything in the module's namespace could change from one call to the next."""
+    if not all(map(_is_fixed, module.body)):
+        return True
+    for node in ast.walk(module):
+        match node:
+            case ast.Global():
+                return True
+            case ast.FunctionDef(decorator_list=decorators) if decorators:
+                return True
+            case ast.arguments(defaults=defaults, kw_defaults=kw_defaults):
+                if not all(default is None or _is_constant(default) for default in [*defaults, *kw_defaults]):
+                    return True
+    tables = {target.id for node in module.body for target in _table_names(node)}
+    return bool(tables) and not _are_only_read(module, tables)
+
+
+def _is_fixed(node: ast.stmt) -> bool:
+    """A module-level statement that leaves nothing mutable behind."""
+    match node:
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.Pass():
+            return True
+        case ast.Expr() | ast.Assert():
+            return not any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
+        case ast.Assign(targets=targets, value=value):
+            is_kept = _is_constant(value) or bool(_table_names(node))
+            return all(isinstance(target, ast.Name) for target in targets) and is_kept
+        case ast.AnnAssign(target=ast.Name(), value=value):
+            return value is None or _is_constant(value)
+        case ast.If(
+            test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant("__main__")])
+        ):
+            return not node.orelse  # never runs: the module has another name
+        case _:
+            return False
+
+
+def _is_constant(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
+            return True
+        case ast.Tuple(elts=items):
+            return all(map(_is_constant, items))
+        case _:
+            return False
+
+
+def _table_names(node: ast.stmt) -> list[ast.Name]:
+    """The names that a module-level statement gives to a list, set or dict of constants."""
+    match node:
+        case ast.Assign(targets=targets, value=ast.List(elts=items) | ast.Set(elts=items)):
+            pass
+        case ast.Assign(targets=targets, value=ast.Dict(keys=keys, values=values)):
+            items = [*(key for key in keys if key is not None), *values]
+            if None in keys:  # {**other}
+                return []
+        case _:
+            return []
+    if not all(map(_is_constant, items)):
+        return []
+    return [target for target in targets if isinstance(target, ast.Name)]
+
+
+def _are_only_read(module: ast.Module, tables: set[str]) -> bool:
+    """Whether all uses of the names are such that nothing can change what they name, or get hold of it."""
+    harmless: set[ast.expr] = {name for node in module.body for name in _table_names(node)}
+    for node in ast.walk(module):
+        match node:
+            case ast.Subscript(value=value, ctx=ast.Load()) | ast.For(iter=value) | ast.comprehension(iter=value):
+                harmless.add(value)
+            case ast.Compare(ops=ops, comparators=comparators):
+                pairs = zip(ops, comparators, strict=True)
+                harmless.update(value for op, value in pairs if isinstance(op, ast.In | ast.NotIn))
+            case ast.Attribute(value=value, attr=name) if name in READING_METHODS:
+                harmless.add(value)
+    return all(node in harmless for node in ast.walk(module) if isinstance(node, ast.Name) and node.id in tables)

@@ -1,0 +1,43 @@
+"""Short texts for people: what a program's call came to, as the value's source or the exception's name.
+
+For display alone: nothing is paid by it, and programs that answer by chance may give another one next time. Does not
+evaluate or compare what it shows, and does not show a value of more than MOST_BYTES.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from codea1_env.judging.equality import is_opaque
+from codea1_env.reading.literals import tree_source
+from codea1_env.sandbox.protocol import Outcome, OutcomeKind
+
+MOST_BYTES = 2048
+"""Of an encoded value that is shown: what is longer costs more to write down than it tells."""
+NOT_PLAIN = "<no plain data>"
+
+
+def cut(text: Any, most: int) -> Any:
+    """A text with what is beyond `most` characters left out, and said; anything else as it is."""
+    if not isinstance(text, str) or len(text) <= most:
+        return text
+    return f"{text[:most]} … [{len(text) - most} more characters]"
+
+
+def returned_text(outcome: Outcome) -> str:
+    """A value as canonical Python source, an error by its name; else in angle brackets why there is neither."""
+    if outcome.kind is OutcomeKind.ERROR:
+        return outcome.error
+    if not outcome.tried:
+        return "<not tried>"
+    if outcome.kind is not OutcomeKind.VALUE:
+        return f"<{outcome.kind}>"
+    if len(outcome.value) > MOST_BYTES:
+        return f"<a value of {len(outcome.value)} bytes>"
+    if is_opaque(outcome.value):
+        return NOT_PLAIN
+    try:
+        return tree_source(json.loads(outcome.value))
+    except (ValueError, RecursionError):  # a program may have written it itself
+        return NOT_PLAIN

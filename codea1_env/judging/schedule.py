@@ -1,0 +1,77 @@
+"""What candidates are asked: turns, from the texts of programs and tests alone.
+
+A turn is one program on the calls of one suite (or of the replayed tests, or of golden tests). What it holds is decided
+before the first candidate of a batch starts. Nothing that a test states about a call's value, and nothing that was
+computed from a value, comes into this module or into `execution.py`, which works turns off: neither imports a module
+that compares values, and `tests/test_boundaries.py` holds them to that.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from codea1_env.judging.purity import company
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.sandbox.protocol import CallsJob, Limits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """One program and what it is asked at a time. Its strikes and its budget are its own."""
+
+    problem: Problem
+    source: str
+    """The program, without the problem's imports."""
+    calls: tuple[bytes, ...]
+    """Distinct encoded arguments."""
+
+    def job(self) -> CallsJob:
+        """As the sandbox gets it."""
+        return calls_job(self.problem, self.source, self.calls)
+
+
+def turn(problem: Problem, source: str, calls: Iterable[bytes]) -> Turn:
+    """A turn with every call once, in the order of their first appearance."""
+    return Turn(problem, source, tuple(dict.fromkeys(calls)))
+
+
+def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...]) -> CallsJob:
+    """The calls of a program of `problem`, in the most company that its text allows."""
+    source = with_imports(problem, source)
+    return CallsJob(
+        source,
+        problem.entry_point,
+        calls,
+        limits_of(problem),
+        packages=problem.packages,
+        company=company(source),
+    )
+
+
+def limits_of(problem: Problem) -> Limits:
+    """The limits of a turn: ten calls' worth of CPU time for the whole of it."""
+    return Limits(problem.time_limit_s, budget_s=10 * problem.time_limit_s, memory_mb=problem.memory_mb)
+
+
+def with_imports(problem: Problem, source: str) -> str:
+    """The program as it is run: after the problem's own imports."""
+    if not problem.imports:
+        return source
+    lines = source.split("\n")
+    first = _lines_of_future_imports(source) if "__future__" in source else 0  # these must come first
+    return "\n".join([*lines[:first], problem.imports, *lines[first:]])
+
+
+def _lines_of_future_imports(source: str) -> int:
+    """How many lines the program has up to the end of its last `from __future__ import`."""
+    try:
+        body = parse(source).body
+    except Unparsable:
+        return 0
+    last = max(
+        (node.lineno for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"), default=0
+    )
+    return max((node.end_lineno or 0 for node in body if node.lineno <= last), default=0)

@@ -1,0 +1,192 @@
+"""Which asserts of a suite are valid: every one gets a status, and the ones that count get the value that is used.
+
+In two steps: `read_suites` makes data of the texts, before anything of a question runs; `validate` compares what the
+tests state with the oracle's values, after all candidates have run. Nothing of the second decides what is run. The
+oracle is given: the reference solution, or what takes its place (`expected_values.py`). Computes no reward.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+from codea1_env.judging.equality import call_key, is_opaque, same_value
+from codea1_env.judging.judge import Expectation, Judge, StatedTest
+from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import WrittenTest
+from codea1_env.reading.literals import tree_source
+from codea1_env.reading.responses import Suite
+from codea1_env.reading.signatures import parameters, placed
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import ROUNDING, JudgedTest, Status
+from codea1_env.sandbox.protocol import OutcomeKind
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedTest:
+    """One assert with its status; its verdict on a solution is still open."""
+
+    test: JudgedTest
+    """With `verdict` None."""
+    expectation: Expectation | None
+    """What to run on a solution; None where the test does not count."""
+    stated: Expectation | None = None
+    """The test as written, for rewards that ask what it says by itself; None where the grammar rejects it or it repeats
+    a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one suite asks candidates and the oracle: the calls of its tests; and what it states about them."""
+
+    problem: Problem
+    calls: tuple[bytes, ...]
+    """In the order of the tests, repeated calls included."""
+    stated: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSuite:
+    """One suite with the data of its tests: all that is known of it before anything of the question has run."""
+
+    problem: Problem
+    suite: Suite
+    stated: tuple[StatedTest | None, ...]
+    """One per test of the suite; None for one that the grammar rejects or that is beyond the first K."""
+
+    @property
+    def asked(self) -> Asked:
+        """All that can be asked, whatever the tests state."""
+        tests = self.usable
+        return Asked(self.problem, tuple(test.arguments for test in tests), tuple(test.value for test in tests))
+
+    @property
+    def usable(self) -> list[StatedTest]:
+        """The tests that can be asked, in order."""
+        return [test for test in self.stated if test is not None and not test.failure]
+
+
+_ROUNDING = 1e-12
+"""Relative and absolute: floats this near are one number, calculated in another order or written by hand."""
+
+Answer = Callable[[Sequence[Asked]], list[list[ReferenceValue]]]
+"""The oracle: one value for every call of every suite."""
+
+
+def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: RewardConfig) -> list[ReadSuite]:
+    """The data of every assert that the grammar accepts; one sandbox run for the whole batch. A suite that stands in it
+    twice, as one object, is read once."""
+    room = _room(config)
+    new = {(id(problem), id(suite)): (problem, suite) for problem, suite in suites}
+    asked = [[not test.reason and at < room for at, test in enumerate(suite.tests)] for _, suite in new.values()]
+    accepted = [list(compress(suite.tests, row)) for (_, suite), row in zip(new.values(), asked, strict=True)]
+    read = {}
+    for (key, (problem, suite)), row, items in zip(new.items(), asked, judge.evaluate(accepted), strict=True):
+        found = iter(items)
+        read[key] = ReadSuite(problem, suite, tuple(next(found) if yes else None for yes in row))
+    return [read[id(problem), id(suite)] for problem, suite in suites]
+
+
+def validate(
+    judge: Judge, suites: Sequence[ReadSuite], config: RewardConfig, answer: Answer
+) -> list[tuple[ValidatedTest, ...]]:
+    """The status (`duel.Status`) of every assert of every suite. Raises what `answer` raises."""
+    rows: dict[tuple[int, tuple[ReferenceValue, ...]], tuple[ValidatedTest, ...]] = {}
+    validated = []
+    for read, values in zip(suites, answer([suite.asked for suite in suites]), strict=True):
+        key = (id(read), tuple(values))  # one suite may stand against many programs
+        if key not in rows:
+            rows[key] = _validated_suite(judge, read, values, config)
+        validated.append(rows[key])
+    return validated
+
+
+def _validated_suite(
+    judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue], config: RewardConfig
+) -> tuple[ValidatedTest, ...]:
+    reference = read.problem.reference_solution if config.oracle == "reference" else None
+    names = parameters(reference or "", read.problem.entry_point)
+    tolerances = (0.0,) if config.fidelity == "paper" else (0.0, judge.tolerance(read.problem), _ROUNDING)
+    used = iter(_looked(judge, read.usable, values))
+    seen: set[bytes] = set()  # hashed by this process's own secret seed
+    row: list[ValidatedTest] = []
+    for test, item in zip(read.suite.tests, read.stated, strict=True):
+        if item is None:
+            status = Status.REJECTED if test.reason and len(row) < _room(config) else Status.SURPLUS
+            row.append(_without_value(test, status, test.reason))
+            continue
+        value = ReferenceValue(b"", item.failure) if item.failure else next(used)
+        key = b"" if item.failure else _call(test, item, names, config)
+        row.append(_validated(test, item, value, key in seen, config.correct_outputs, tolerances))
+        seen.add(key)
+    return tuple(row)
+
+
+def _room(config: RewardConfig) -> float:
+    return config.suite_size if config.fidelity == "strict" else math.inf
+
+
+def _call(test: WrittenTest, stated: StatedTest, names: tuple[str, ...], config: RewardConfig) -> bytes:
+    """Equal for tests of one suite that repeat a call: in paper fidelity by its text, as in the released code."""
+    if config.fidelity == "paper":
+        return str(test.call).encode("utf-8", "surrogatepass")
+    return call_key(placed(stated.arguments, names))
+
+
+def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[ReferenceValue]) -> list[ReferenceValue]:
+    """The oracle's values as the tests look at them."""
+    places = [
+        place for place, (item, value) in enumerate(zip(asked, values, strict=True)) if item.look and not value.failure
+    ]
+    looked = list(values)
+    outcomes = judge.looked_at([(asked[place].look, values[place].value) for place in places])
+    for place, outcome in zip(places, outcomes, strict=True):
+        is_value = outcome.kind is OutcomeKind.VALUE
+        failure = "opaque" if is_value and is_opaque(outcome.value) else outcome.error or str(outcome.kind)
+        is_usable = is_value and not is_opaque(outcome.value)
+        looked[place] = ReferenceValue(outcome.value) if is_usable else ReferenceValue(b"", failure)
+    return looked
+
+
+def _validated(
+    test: WrittenTest,
+    stated: StatedTest,
+    reference: ReferenceValue,
+    is_duplicate: bool,
+    correct_outputs: bool,
+    tolerances: tuple[float, ...],
+) -> ValidatedTest:
+    """A test that the grammar accepted. `tolerances`: what a stated value may be off by and be right, tried in order; a
+    value that only the last one lets pass is right beside the reference's."""
+    if stated.failure:
+        return _without_value(test, Status.REJECTED, stated.failure)
+    if is_duplicate:
+        return _without_value(test, Status.DUPLICATE, "")
+    as_written = Expectation(stated.arguments, stated.value, stated.look)
+    if reference.failure:
+        status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
+        return _without_value(test, status, reference.failure, as_written)
+    near = next((i for i, each in enumerate(tolerances) if same_value(reference.value, stated.value, each)), None)
+    is_right, is_rounded = near is not None, near == 2
+    judged = JudgedTest(
+        source=test.source,
+        status=Status.KEPT if is_right else Status.WRONG_EXPECTED,
+        reason=ROUNDING if is_rounded else "",
+        call=test.call,
+        stated=test.stated,
+        expected=tree_source(json.loads(reference.value)),
+        verdict=None,
+    )
+    counts = is_right or correct_outputs
+    right = Expectation(stated.arguments, reference.value, stated.look, stated.value if is_rounded else b"")
+    return ValidatedTest(judged, right if counts else None, as_written)
+
+
+def _without_value(
+    test: WrittenTest, status: Status, reason: str, as_written: Expectation | None = None
+) -> ValidatedTest:
+    return ValidatedTest(JudgedTest(test.source, status, reason, test.call, test.stated, None, None), None, as_written)

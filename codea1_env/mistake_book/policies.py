@@ -1,0 +1,236 @@
+"""What a Mistake Book keeps and replays: the released rule, with one field for each change of it, or one's own policy.
+
+A policy is two pure operations on one question's tests, `replayed` and `visited`; `book.py` holds the tests and
+the files. The defaults are the released code's. Whatever is drawn at random is drawn from the configured seed, the
+question and the number of its visits: the same book draws the same tests, in whatever process. Does not look at what a
+test says.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from codea1_env.checks import is_number, require, require_bool, require_choice, require_whole
+from codea1_env.class_paths import is_class_path, load_class
+from codea1_env.reading.test_case import TestCase
+
+Eviction: TypeAlias = Literal["fifo", "least_frequent"]
+ReplayRule: TypeAlias = Literal["frequent", "sampled", "best"]
+
+BOOK_POLICIES: Mapping[str, str] = {"counting": "codea1_env.mistake_book.policies:Counting"}
+"""The policies that come along, by name; one of your own is named by its `module:Class`."""
+_FAINT = 0.5
+"""A frequency that age has brought below this is gone: half a failure."""
+_QUALITY = 1.0
+"""Of a test that nobody rated: it is valid, and a solution failed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookConfig:
+    """The choices in the Mistake Book. Raises ConfigurationError for a value outside its range."""
+
+    capacity: int = 0
+    """Most tests kept of one question, >= 0; 0: no bound (released code)."""
+    eviction: Eviction = "fifo"
+    """What goes where a question has more: `fifo`, the test that entered first; `least_frequent`, the one with the
+    least frequency, of several the one that entered first (a new test may go at once)."""
+    failed_replays: bool = False
+    """A replayed test that a solution fails increments, too (released code: only new tests do)."""
+    retire: bool = True
+    """A test whose passes have used up its frequency leaves. False: passes bring it down to 1 at the lowest."""
+    decay: float = 1.0
+    """What every frequency of a question is multiplied by at each of its visits, in (0, 1]; a test below 1/2 leaves.
+    1: no ageing (released code)."""
+    admission: float | None = None
+    """None: new tests that a solution fails enter (released code). A number in [0, 1): every new valid test with a
+    higher quality enters, failed or not; quality is 0.6 + 0.4 [a solution fails it] (`rewards/tester_rewards.py`,
+    `skill`)."""
+    replay: ReplayRule = "frequent"
+    """`frequent`: highest frequency first (released code). `sampled`: drawn in proportion to quality. `best`: highest
+    quality first. Ties: the test that entered first."""
+    seed: int = 0
+    """Of what `sampled` draws, >= 0."""
+
+    policy: str = "counting"
+    """`counting`: the rule that the fields above make. `module:Class`: a subclass of `BookPolicy` of your own, which
+    may read them."""
+
+    def __post_init__(self) -> None:
+        for name in ("capacity", "seed"):
+            require_whole(name, getattr(self, name), 0)
+        for name in ("failed_replays", "retire"):
+            require_bool(name, getattr(self, name))
+        require_choice("eviction", self.eviction, ("fifo", "least_frequent"))
+        require_choice("replay", self.replay, ("frequent", "sampled", "best"))
+        require(is_number(self.decay) and 0 < self.decay <= 1, "decay", "be in (0, 1]", self.decay)
+        is_threshold = self.admission is None or (is_number(self.admission) and 0 <= self.admission < 1)
+        require(is_threshold, "admission", "be None or in [0, 1)", self.admission)
+        is_named = isinstance(self.policy, str) and self.policy in BOOK_POLICIES
+        must = "be 'counting' or 'module:Class' of one of your own"
+        require(is_named or is_class_path(self.policy), "policy", must, self.policy)
+
+    @property
+    def rule(self) -> BookPolicy:
+        """The object that keeps and replays. Raises ConfigurationError where `policy` names no such class."""
+        return _made(self)
+
+    @property
+    def rates(self) -> bool:
+        """Tests must come with their quality."""
+        return self.rule.rates
+
+
+@dataclass(frozen=True, slots=True)
+class RatedTest:
+    """A new valid test and how much it is worth keeping."""
+
+    case: TestCase
+    quality: float
+    """In [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What one match reports of its question. Multiplicity counts."""
+
+    passes: Iterable[TestCase]
+    """Replayed tests that passed, once per solution."""
+    failures: Iterable[TestCase]
+    """New tests that failed, once per suite."""
+    failed_replays: Iterable[TestCase] = ()
+    """Replayed tests that failed, once per solution."""
+    rated: Iterable[RatedTest] = ()
+    """Every new valid test, once per suite; only where the book rates."""
+
+
+@dataclass(slots=True)
+class Shelf:
+    """One question's tests, in the order in which they entered."""
+
+    frequencies: dict[TestCase, float] = field(default_factory=dict)
+    """Above 0; whole numbers unless the book ages. A policy of one's own may count something else; who is in it is in
+    the book."""
+    qualities: dict[TestCase, float] = field(default_factory=dict)
+    """Of the tests that were rated; a policy of one's own may keep another number of its tests here."""
+    visits: int = 0
+    """How often the question was visited since its first test entered; counted only by a policy that asks."""
+
+
+class BookPolicy(abc.ABC):
+    """What a book keeps of a question's tests, and what it replays. Subclass it and name it `module:Class`.
+
+    One object serves all questions and keeps nothing: what must last stands on the shelf, which is saved whole.
+    """
+
+    rates: bool = False
+    """`Visit.rated` is wanted: every new valid test with its quality."""
+    whole_frequencies: bool = False
+    """Frequencies are whole numbers; a file with another is refused."""
+    most_quality: float = math.inf
+    """No quality is higher; a file with another is refused."""
+
+    def __init__(self, config: BookConfig) -> None:
+        self.config = config
+
+    @abc.abstractmethod
+    def replayed(self, shelf: Shelf, limit: int, problem_id: str) -> tuple[TestCase, ...]:
+        """The tests to replay, at most `limit`, all of them on the shelf. The shelf stays as it is: asked again, it
+        gives the same."""
+
+    @abc.abstractmethod
+    def visited(self, shelf: Shelf, visit: Visit) -> None:
+        """One visit, in place. A test that is no longer in `frequencies` has left; its quality goes by itself."""
+
+
+class Counting(BookPolicy):
+    """The released rule, with what the fields of `BookConfig` change."""
+
+    most_quality = 1.0
+
+    def __init__(self, config: BookConfig) -> None:
+        super().__init__(config)
+        self.rates = config.admission is not None
+        self.whole_frequencies = config.decay == 1
+
+    def replayed(self, shelf: Shelf, limit: int, problem_id: str) -> tuple[TestCase, ...]:
+        if self.config.replay == "frequent":
+            return tuple(sorted(shelf.frequencies, key=shelf.frequencies.__getitem__, reverse=True)[:limit])
+        qualities = {case: shelf.qualities.get(case, _QUALITY) for case in shelf.frequencies}
+        if self.config.replay == "best":
+            return tuple(sorted(qualities, key=qualities.__getitem__, reverse=True)[:limit])
+        name = f"book {self.config.seed} {shelf.visits} {problem_id}"
+        return _drawn(qualities, limit, random.Random(name.encode("utf-8", "surrogatepass")))
+
+    def visited(self, shelf: Shelf, visit: Visit) -> None:
+        """Age, then all decrements, then all increments, then what is too much leaves."""
+        config, frequencies = self.config, shelf.frequencies
+        if config.decay < 1:
+            for case in list(frequencies):
+                frequencies[case] *= config.decay
+                if frequencies[case] < _FAINT:
+                    del frequencies[case]
+        for case in visit.passes:
+            if case in frequencies:
+                left = frequencies[case] - 1
+                if not config.retire:
+                    frequencies[case] = max(left, min(frequencies[case], 1))
+                elif left > 0:
+                    frequencies[case] = left
+                else:
+                    del frequencies[case]
+        if config.failed_replays:
+            for case in visit.failed_replays:
+                if case in frequencies:
+                    frequencies[case] += 1
+        for case in _admitted(shelf, visit, config):
+            frequencies[case] = frequencies.get(case, 0) + 1
+        while config.capacity and len(frequencies) > config.capacity:
+            del frequencies[_first_to_go(frequencies, config)]
+        if config.replay == "sampled":
+            shelf.visits += 1
+
+
+@functools.lru_cache(maxsize=256)
+def _made(config: BookConfig) -> BookPolicy:
+    path = BOOK_POLICIES.get(config.policy, config.policy)
+    return load_class(path, BookPolicy, "policy")(config)  # type: ignore[type-abstract]  # load_class refuses those
+
+
+def _admitted(shelf: Shelf, visit: Visit, config: BookConfig) -> Iterable[TestCase]:
+    if config.admission is None:
+        return visit.failures
+    good = [test for test in visit.rated if test.quality > config.admission]
+    shelf.qualities.update((test.case, test.quality) for test in good)
+    return [test.case for test in good]
+
+
+def _first_to_go(frequencies: dict[TestCase, float], config: BookConfig) -> TestCase:
+    if config.eviction == "fifo":
+        return next(iter(frequencies))
+    return min(frequencies, key=frequencies.__getitem__)
+
+
+def _drawn(qualities: dict[TestCase, float], limit: int, generator: random.Random) -> tuple[TestCase, ...]:
+    """Tests drawn one after the other in proportion to what is left, none twice."""
+    left = dict(qualities)
+    drawn: list[TestCase] = []
+    while left and len(drawn) < limit:
+        (case,) = generator.choices(list(left), weights=list(left.values()))
+        drawn.append(case)
+        del left[case]
+    return tuple(drawn)
+
+
+SKILL_BOOK = BookConfig(capacity=1000, retire=False, admission=0.3, replay="sampled")
+"""The book of the method's public write-up: a threshold, first in first out, replayed in proportion to quality.
+
+There a list of qualities and a bounded queue of tests part ways once the queue is full, and one draw may hold a test
+twice; here a test keeps its quality and is drawn once. The write-up's training loop admits above 0.5 and keeps 2000;
+its retrieval of the best is `replay="best"`. The bound is one question's, so that a book can be split by question.
+"""

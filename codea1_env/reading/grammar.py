@@ -1,0 +1,302 @@
+"""The strict grammar of a test: one assert's syntax tree -> data and pure expressions, or a named reason against it.
+
+A test is `call == value`, `value == call` or `call is None|True|False`; a message is ignored. `call` is one direct call
+of the entry point, which appears nowhere else; arguments and value are *pure expressions*: literals, displays,
+arithmetic, comparison, slices, comprehensions, and harmless builtins, called directly (`pure_expressions.BUILTINS`).
+
+`fidelity="paper"` (`read_released`, arXiv 2603.15611) takes any call on the left of any comparison: beside `f(x)` also
+`f(*x)`, and a pure expression around one call of the entry point, `len(f(x))`. That expression is the test's *look*:
+the program is asked for `f(x)` alone, and the look is evaluated on what came back, as data, where no program runs. The
+rule that a test is data and pure expressions is never relaxed.
+
+Does not promise that an accepted test runs, or that it is right: nothing is evaluated here.
+"""
+
+from __future__ import annotations
+
+import ast
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree, tree_source
+from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.pure_expressions import Reason, Rejected, check_pure, pure_source
+from codea1_env.reading.test_case import TestCase
+
+Fidelity: TypeAlias = Literal["strict", "paper"]
+
+MAX_DEPTH = 50
+"""Levels of nesting in an argument or a value that a player wrote."""
+MAX_SOURCE = 1 << 16
+"""Characters of one assert."""
+MAX_CASE = 1 << 20
+"""Characters of a stored call, and of a stored value."""
+_MAX_SHOWN = 2000
+RETURNED = "__returned__"
+"""What a look calls the returned value; no comprehension may bind a name of this form."""
+# As deep as a value on the wire may be: references return what no player would write.
+_CASE_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTest:
+    """One assert of a suite, as read: a call and a stated value, both data, and how the returned value is looked at."""
+
+    source: str
+    """Text of the assert as written, cut to 2000 characters; for display."""
+    reason: str
+    """Empty if accepted, else the name of the `Reason`."""
+    call: str | None = None
+    """Canonical source of the call, names inlined: equal texts make equal calls. None if rejected."""
+    stated: str | None = None
+    """Canonical source of the stated value. None if rejected, or where paper fidelity knows the call alone."""
+    arguments: bytes | None = None
+    """Wire encoding of `[[positional, ...], [[name, value], ...]]` where every argument is a literal, else None."""
+    value: bytes | None = None
+    """Wire encoding of the stated value where it is a literal, else None."""
+    inner: str = ""
+    """Source of the call of the entry point where `call` is more than that, else empty. Paper fidelity only."""
+    look: str = ""
+    """The pure expression around `inner`, over the name RETURNED; empty: the value is taken as it is."""
+
+    @property
+    def expression(self) -> str:
+        """One pure expression for `((positional, ...), {name: value, ...}, stated value)`, to evaluate in the sandbox.
+
+        Raises ValueError for a rejected test.
+        """
+        if self.call is None:
+            raise ValueError(f"the test must be an accepted one, got one rejected for {self.reason}")
+        call = _single_expression(self.inner or self.call)
+        assert isinstance(call, ast.Call)
+        positional = "".join([f"{_argument(argument, '', _CASE_DEPTH).source}, " for argument in call.args])
+        named = ", ".join(
+            [
+                f"{'**' if item.arg is None else f'{item.arg!r}: '}{_pure(item.value, '', _CASE_DEPTH).source}"
+                for item in call.keywords
+            ]
+        )
+        return f"(({positional}), {{{named}}}, {self.stated})"
+
+
+class _Pure(NamedTuple):
+    source: str
+    tree: Tree
+    is_literal: bool
+
+
+class _Sides(NamedTuple):
+    call: ast.Call
+    stated: ast.expr
+
+
+class _Arguments(NamedTuple):
+    source: str
+    encoded: bytes | None
+    """On the wire, where all are literals."""
+
+
+def rejected(source: str, reason: Reason) -> WrittenTest:
+    """The assert with this text, rejected."""
+    return WrittenTest(source[:_MAX_SHOWN], reason.value)
+
+
+def canonical_name(entry_point: str) -> str:
+    """The name as the parser writes it: look-alike characters are one name (NFKC)."""
+    return entry_point if entry_point.isascii() else unicodedata.normalize("NFKC", entry_point)
+
+
+def read_assert(test: ast.expr, source: str, entry_point: str) -> WrittenTest:
+    """Judge the condition of one assert, remembered names inlined. `entry_point` is a `canonical_name`."""
+    try:
+        return _read(_sides(test, entry_point), source, entry_point, MAX_DEPTH)
+    except Rejected as error:
+        return rejected(source, error.reason)
+
+
+def read_released(left: ast.Call, stated: ast.expr, source: str, entry_point: str) -> WrittenTest:
+    """Judge what paper fidelity takes for `left == stated`. A stated value that is not pure leaves `stated` None: the
+    call counts for itself, and nothing that it returns is what was stated."""
+    try:
+        value = _pure(stated, entry_point, MAX_DEPTH)
+    except Rejected:
+        value = None
+    try:
+        return _around(left, value, source, entry_point, MAX_DEPTH)
+    except Rejected as error:
+        return rejected(source, error.reason)
+
+
+def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -> WrittenTest:
+    """A stored test (Mistake Book, golden, hidden) by the same grammar, with room for whatever a reference returns."""
+    name, source = canonical_name(entry_point), str(case)
+    try:
+        call, expected = _single_expression(case.call), _single_expression(case.expected)
+        if fidelity == "paper" and type(call) is ast.Call:
+            return _around(call, _pure(expected, name, _CASE_DEPTH), source, name, _CASE_DEPTH)
+        if not _is_call(call, name):
+            raise Rejected(Reason.WRAPPED_CALL if _mentions(call, name) else Reason.NOT_ENTRY_POINT)
+        assert isinstance(call, ast.Call)
+        return _read(_Sides(call, expected), source, name, _CASE_DEPTH)
+    except Unparsable as error:
+        return rejected(source, Reason(error.args[0]))
+    except Rejected as error:
+        return rejected(source, error.reason)
+
+
+def _single_expression(text: str) -> ast.expr:
+    body = parse(text, MAX_CASE).body
+    if len(body) != 1 or not isinstance(body[0], ast.Expr):
+        raise Unparsable(Reason.SYNTAX.value)
+    return body[0].value
+
+
+def _sides(test: ast.expr, entry_point: str) -> _Sides:
+    """Which side of the comparison is the call, and which the value. Raises Rejected."""
+    if type(test) is not ast.Compare:
+        raise Rejected(Reason.NOT_A_COMPARISON)
+    if len(test.ops) != 1:
+        raise Rejected(Reason.CHAINED_COMPARISON)
+    left, operator, right = test.left, type(test.ops[0]), test.comparators[0]
+    left_is_call, right_is_call = _is_call(left, entry_point), _is_call(right, entry_point)
+    if left_is_call and right_is_call:
+        raise Rejected(Reason.SELF_COMPARISON)
+    if not left_is_call and not right_is_call:
+        raise Rejected(Reason.WRAPPED_CALL if _mentions(test, entry_point) else Reason.NOT_ENTRY_POINT)
+    if operator is not ast.Eq:
+        is_singleton = type(right) is ast.Constant and (right.value is None or type(right.value) is bool)
+        if operator is not ast.Is or not is_singleton:
+            raise Rejected(Reason.OPERATOR)
+    call, stated = (left, right) if left_is_call else (right, left)
+    assert isinstance(call, ast.Call)
+    return _Sides(call, stated)
+
+
+def _is_call(node: ast.expr, entry_point: str) -> bool:
+    return type(node) is ast.Call and type(node.func) is ast.Name and node.func.id == entry_point
+
+
+def _mentions(node: ast.expr, name: str) -> bool:
+    return any(type(inner) is ast.Name and inner.id == name for inner in ast.walk(node))
+
+
+def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> WrittenTest:
+    """The accepted test. Raises Rejected."""
+    arguments = _arguments(sides.call, entry_point, max_depth, stars=False)
+    stated = _pure(sides.stated, entry_point, max_depth)
+    return WrittenTest(
+        source=source[:_MAX_SHOWN],
+        reason="",
+        call=f"{entry_point}({arguments.source})",
+        stated=stated.source,
+        arguments=arguments.encoded,
+        value=encode(stated.tree) if stated.is_literal else None,
+    )
+
+
+def _around(left: ast.Call, value: _Pure | None, source: str, entry_point: str, max_depth: int) -> WrittenTest:
+    """The accepted test of paper fidelity: `left` is, or holds, one call of the entry point. Raises Rejected."""
+    text = _shallow_source(left, 2 * max_depth)
+    inner, look = left, ""
+    if not _is_call(left, entry_point):
+        tree = _single_expression(text)  # a copy: nodes of remembered names are shared
+        inner = _only_call(tree, entry_point)
+        around = _Hole(inner).visit(tree)
+        check_pure(around, entry_point, frozenset((RETURNED,)), max_depth)
+        look = ast.unparse(around)
+    arguments = _arguments(inner, entry_point, max_depth, stars=True)
+    encoded: bytes | None = b""  # stands for no value: nothing equals it
+    if value is not None:
+        encoded = encode(value.tree) if value.is_literal else None
+    return WrittenTest(
+        source=source[:_MAX_SHOWN],
+        reason="",
+        call=text,
+        stated=value.source if value is not None else None,
+        arguments=arguments.encoded,
+        value=encoded,
+        inner=ast.unparse(inner) if look else "",
+        look=look,
+    )
+
+
+def _shallow_source(node: ast.expr, max_levels: int) -> str:
+    """The source of an expression that `ast.unparse` can write. Raises Rejected."""
+    level: list[ast.AST] = [node]
+    for _ in range(max_levels):
+        level = [child for parent in level for child in ast.iter_child_nodes(parent)]
+    if level:
+        raise Rejected(Reason.TOO_DEEP)
+    try:
+        return ast.unparse(node)
+    except ValueError:  # an int of thousands of digits
+        raise Rejected(Reason.TOO_LARGE) from None
+
+
+class _Hole(ast.NodeTransformer):
+    """Puts the name RETURNED in the place of one call."""
+
+    def __init__(self, call: ast.Call) -> None:
+        self._call = call
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        return ast.Name(RETURNED, ast.Load()) if node is self._call else self.generic_visit(node)
+
+
+def _only_call(left: ast.expr, entry_point: str) -> ast.Call:
+    """The one call of the entry point in an expression. Raises Rejected."""
+    if _mentions(left, RETURNED):
+        raise Rejected(Reason.FORBIDDEN_NAME)
+    found = [node for node in ast.walk(left) if isinstance(node, ast.Call) and _is_call(node, entry_point)]
+    if not found:
+        raise Rejected(Reason.WRAPPED_CALL if _mentions(left, entry_point) else Reason.NOT_ENTRY_POINT)
+    if len(found) > 1:
+        raise Rejected(Reason.ENTRY_POINT_AGAIN)
+    return found[0]
+
+
+def _arguments(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> _Arguments:
+    """The arguments of a call; `stars`: starred ones too. Raises Rejected."""
+    sources: list[str] = []
+    positional: list[Tree] = []
+    named: list[Tree] = []
+    all_literal = True
+    for argument in call.args:
+        pure = (_argument if stars else _pure)(argument, entry_point, max_depth)
+        sources.append(pure.source)
+        positional.append(pure.tree)
+        all_literal = all_literal and pure.is_literal
+    names: set[str] = set()
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            if not stars or len(call.keywords) > 1:  # whether a name repeats, only the values would tell
+                raise Rejected(Reason.STARRED)
+            sources.append(f"**{_pure(keyword.value, entry_point, max_depth).source}")
+            all_literal = False
+            continue
+        if keyword.arg in names:
+            raise Rejected(Reason.REPEATED_KEYWORD)
+        names.add(keyword.arg)
+        pure = _pure(keyword.value, entry_point, max_depth)
+        sources.append(f"{keyword.arg}={pure.source}")
+        named.append([keyword.arg, pure.tree])
+        all_literal = all_literal and pure.is_literal
+    return _Arguments(", ".join(sources), encode([positional, named]) if all_literal else None)
+
+
+def _argument(node: ast.expr, entry_point: str, max_depth: int) -> _Pure:
+    """A positional argument, which may be starred. Raises Rejected."""
+    if type(node) is not ast.Starred:
+        return _pure(node, entry_point, max_depth)
+    return _Pure(f"*{_pure(node.value, entry_point, max_depth).source}", None, False)
+
+
+def _pure(node: ast.expr, entry_point: str, max_depth: int) -> _Pure:
+    """A pure expression's canonical source, and its wire tree where it is a literal. Raises Rejected."""
+    try:
+        tree = literal_tree(node, max_depth)
+        return _Pure(tree_source(tree), tree, True)
+    except NotLiteral:
+        check_pure(node, entry_point, frozenset(), max_depth)
+        return _Pure(pure_source(node), None, False)

@@ -1,0 +1,266 @@
+"""An LLM's text -> a program, or a suite of tests: fenced, unfenced, in several fences, truncated, garbage.
+
+Does not promise that a program runs or that a test is right: nothing is executed or evaluated. Never raises for a text,
+never prints, takes time linear in it; of a suite's code, what lies beyond `parsing.MAX_CHARACTERS` is not read.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.reading.grammar import (
+    MAX_SOURCE,
+    Fidelity,
+    WrittenTest,
+    canonical_name,
+    read_assert,
+    read_case,
+    rejected,
+)
+from codea1_env.reading.inlining import Names
+from codea1_env.reading.parsing import MAX_CHARACTERS, SourceText, Unparsable, end_line, fragments, normalised, parse
+from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
+from codea1_env.reading.suites import Ignored, Suite, suite_of
+
+__all__ = [
+    "Ignored",
+    "Program",
+    "Reason",
+    "Suite",
+    "WrittenTest",
+    "nonprintable_share",
+    "read_case",
+    "read_program",
+    "read_suite",
+]
+
+# CommonMark: three or more, indented by up to three; a line of backticks with another backtick in it opens nothing.
+_FENCE_LINE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_ASSERT = re.compile(r"\s*assert\b")
+_ASSERT_LINE = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
+# Cheap guesses at what a piece of text is, before anything is parsed.
+_SEEMS_ASSIGNMENT = re.compile(r"[^\W\d]\w*[ \t]*(?::[^=\n]*)?=")
+_SEEMS_DEFINITION = re.compile(rf"(?:import|from|def|async|class|@)\b|{_SEEMS_ASSIGNMENT.pattern}")
+_SEEMS_CHANGE = re.compile(r"(?:del|for|with|def|class|async)\b|[^\W\d]\w*[ \t]*[^\w\s(]")
+_DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A solution, as read from a coder's response."""
+
+    source: str
+    """Python source as far as it can be told; may be anything, also empty."""
+
+
+def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Program:
+    """The program in a coder's response. In paper fidelity as `released_reading.released_program` says, in strict:
+
+    Of several fenced blocks the last one that defines the entry point, else the last one that is not empty. Without
+    fences the whole response if it parses; else its imports, definitions and assignments if one of them defines the
+    entry point; else the response as it is.
+    """
+    if fidelity == "paper":
+        return Program(released_program(response))
+    text = normalised(response)
+    blocks = _fenced_blocks(text)
+    defines = _definition_of(entry_point)
+    if blocks:
+        candidates = [block for block in blocks if block.strip()]
+        fitting = [block for block in candidates if defines.search(block)]
+        return Program((fitting or candidates or [""])[-1])
+    try:
+        parse(text)
+    except Unparsable:
+        kept = "".join(_definitions(text)) if len(text) <= MAX_CHARACTERS and defines.search(text) else ""
+        return Program(kept if defines.search(kept) else text)
+    return Program(text)
+
+
+def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Suite:
+    """The tests in a tester's response. In paper fidelity as `released_reading.released_suite` says, in strict the
+    asserts of all its fenced blocks, in order, or of the bare response.
+
+    Where the code does not parse as a whole, it is recovered statement by statement.
+    """
+    if fidelity not in ("strict", "paper"):
+        raise ConfigurationError(f"fidelity must be 'strict' or 'paper', got {fidelity!r}")
+    if fidelity == "paper":
+        return released_suite(response, entry_point)
+    text = normalised(response)
+    ranges = fenced_ranges(text)
+    blocks = _fenced_blocks(text)
+    code = "\n".join(blocks) if blocks else text
+    reader = _SuiteReader(canonical_name(entry_point))
+    if len(code) > MAX_CHARACTERS:
+        reader.unread.append(Ignored.TOO_LONG)
+        code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
+    try:
+        module = parse(code)
+    except Unparsable:
+        reader.recover(code)
+    else:
+        reader.read(module, code)
+    outside = _asserts_outside(text, ranges) if ranges else 0
+    return suite_of(reader.tests, [*reader.unread, *[Ignored.OUTSIDE_FENCES] * outside])
+
+
+def nonprintable_share(response: str, fidelity: Fidelity = "strict") -> float:
+    """The share of characters that are not printable, in [0, 1]; line breaks and tabs are, and "" has none. In paper
+    fidelity, what is not ASCII is not printable."""
+    if fidelity == "paper":
+        return released_nonprintable_share(response)
+    text = response.replace("\n", "").replace("\r", "").replace("\t", "")
+    if not response or text.isprintable():
+        return 0.0
+    return sum(not character.isprintable() for character in text) / len(response)
+
+
+def _fenced_blocks(text: str) -> list[str]:
+    """What stands between Markdown fences; the last block may be unclosed."""
+    return [_block(text[start:end], opening) for start, end, opening in fenced_ranges(text)]
+
+
+def _asserts_outside(text: str, ranges: list[tuple[int, int, re.Match[str]]]) -> int:
+    """Lines that begin with an assert, but for those between the fences."""
+    inside = sum(len(_ASSERT_LINE.findall(text, start, end)) for start, end, _ in ranges)
+    return len(_ASSERT_LINE.findall(text)) - inside
+
+
+def fenced_ranges(text: str) -> list[tuple[int, int, re.Match[str]]]:
+    """What stands between Markdown fences, as places in the normalised text: from, to, and the line that opens it."""
+    ranges = []
+    opening: re.Match[str] | None = None
+    for match in _FENCE_LINE.finditer(text):
+        fence, rest = match[2], match[3]
+        if opening is None:
+            if fence[0] == "~" or "`" not in rest:
+                opening = match
+        elif fence[0] == opening[2][0] and len(fence) >= len(opening[2]) and not rest.strip():
+            ranges.append((opening.end() + 1, match.start(), opening))
+            opening = None
+    if opening is not None:
+        ranges.append((opening.end() + 1, len(text), opening))
+    return ranges
+
+
+def _block(content: str, opening: re.Match[str]) -> str:
+    """The content less its common indentation, as far as its opening fence has it too."""
+    depths = [len(line) - len(line.lstrip(" ")) for line in content.split("\n") if line.strip()] if opening[1] else []
+    shared = min([len(opening[1]), *depths])
+    return re.sub(rf"^ {{1,{shared}}}", "", content, flags=re.MULTILINE) if shared else content
+
+
+def _definition_of(entry_point: str) -> re.Pattern[str]:
+    """Matches where a line at column 0 defines the name; no parse, so that truncated programs count."""
+    name = re.escape(entry_point)
+    return re.compile(
+        rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|class[ \t]+{name}\b|{name}[ \t]*(?::[^=\n]*)?=(?!=))", re.M
+    )
+
+
+def _definitions(text: str) -> Iterator[str]:
+    """The top-level imports, definitions and assignments of a text with prose in it."""
+    for fragment in fragments(text, lambda piece: _SEEMS_DEFINITION.match(piece) is not None):
+        if fragment.module is not None and all(_is_definition(statement) for statement in fragment.module.body):
+            yield fragment.text
+
+
+def _is_definition(statement: ast.stmt) -> bool:
+    # `Note: this` is an annotation to the parser.
+    is_annotated = isinstance(statement, ast.AnnAssign) and statement.value is not None
+    return is_annotated or isinstance(statement, _DEFINITIONS)
+
+
+class _SuiteReader:
+    """Collects the tests of one suite, statement by statement."""
+
+    def __init__(self, entry_point: str) -> None:
+        self._entry_point = entry_point
+        self._names = Names()
+        self.tests: list[WrittenTest] = []
+        self.unread: list[Ignored] = []
+
+    def read(self, module: ast.Module, code: str) -> None:
+        """Take every statement of code that parses."""
+        source = SourceText(code)
+        previous_end = 0  # line numbers begin with 1
+        body = module.body
+        for index, statement in enumerate(body):
+            end = end_line(statement)
+            if isinstance(statement, ast.Assert):
+                shares_line = statement.lineno == previous_end or (
+                    index + 1 < len(body) and body[index + 1].lineno == end
+                )
+                self.tests.append(self._test(statement, source.of(statement), shares_line))
+            else:
+                self._other(statement)
+            previous_end = end
+
+    def recover(self, code: str) -> None:
+        """Take what parses of code that does not parse as a whole."""
+        for fragment in fragments(code, self._is_wanted):
+            if fragment.module is not None:
+                self.read(fragment.module, fragment.text)
+            elif fragment.failure and _ASSERT.match(fragment.text):
+                is_long = len(fragment.text) > MAX_SOURCE
+                reason = Reason.TOO_LONG if is_long else Reason(fragment.failure)
+                self.tests.append(rejected(fragment.text.strip(), reason))
+            else:
+                self.unread.append(Ignored.ASSERT_IN_TEXT if "assert" in fragment.text else Ignored.TEXT)
+
+    def _is_wanted(self, piece: str) -> bool:
+        """Whether a piece can matter: parsing prose costs time and only counts it."""
+        if "assert" in piece or _SEEMS_ASSIGNMENT.match(piece) or piece.startswith(("import ", "from ")):
+            return True
+        return bool(self._names) and (":=" in piece or _SEEMS_CHANGE.match(piece) is not None)
+
+    def _test(self, statement: ast.Assert, source: str, shares_line: bool) -> WrittenTest:
+        if shares_line:
+            return rejected(source, Reason.SEVERAL_STATEMENTS)
+        if len(source) > MAX_SOURCE:
+            return rejected(source, Reason.TOO_LONG)
+        try:
+            condition = self._names.inlined(statement.test)
+        except Rejected as error:
+            return rejected(source, error.reason)
+        return read_assert(condition, source, self._entry_point)
+
+    def _other(self, statement: ast.stmt) -> None:
+        """Remember what an assignment names, the entry point excepted; of anything else, forget what it changes."""
+        targets: list[ast.expr] = []
+        value: ast.expr | None = None
+        if isinstance(statement, ast.Assign):
+            targets, value = statement.targets, statement.value
+        elif isinstance(statement, ast.AnnAssign):
+            targets, value = [statement.target], statement.value
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if value is not None and len(names) == len(targets):
+            self._names.remember([name for name in names if name != self._entry_point], value)
+            if self._entry_point in names:
+                self.unread.append(Ignored.ASSIGNMENT)
+            return
+        self._names.forget(statement)
+        if not isinstance(statement, ast.Import | ast.ImportFrom):
+            self.unread.append(_kind(statement))
+
+
+def _kind(statement: ast.stmt) -> Ignored:
+    """What a statement that is no assert is."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        return Ignored.FUNCTION
+    if isinstance(statement, ast.ClassDef):
+        return Ignored.CLASS
+    if isinstance(statement, ast.If) and "__name__" in {
+        name.id for name in ast.walk(statement.test) if isinstance(name, ast.Name)
+    }:
+        return Ignored.MAIN_BLOCK
+    if hasattr(statement, "body") or hasattr(statement, "cases"):
+        return Ignored.BLOCK
+    is_assignment = isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
+    return Ignored.ASSIGNMENT if is_assignment else Ignored.STATEMENT

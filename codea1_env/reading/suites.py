@@ -1,0 +1,47 @@
+"""What was read of a tester's response: its tests, and by name what was not read. Plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from codea1_env.reading.grammar import WrittenTest
+
+
+class Ignored(StrEnum):
+    """Why a piece of a response is neither a test nor a rejected one."""
+
+    TEXT = "text"  # no Python, as far as anybody looked: prose
+    ASSERT_IN_TEXT = "assert_in_text"  # no Python, with an assert in it: `1. assert f(1) == 2`
+    FUNCTION = "function"  # pytest's and unittest's functions, `check(candidate)`: asserts in them are not read
+    CLASS = "class"
+    MAIN_BLOCK = "main_block"  # `if __name__ == "__main__":`
+    BLOCK = "block"  # another statement with statements in it: `for`, `if`, `try`, `with`
+    ASSIGNMENT = "assignment"  # one that remembers no name: `a, b = 1, 2`, or the entry point's
+    STATEMENT = "statement"  # any other statement: `print(f(1))`
+    TOO_LONG = "too_long"  # what stands beyond `parsing.MAX_CHARACTERS`
+    OUTSIDE_FENCES = "assert_outside_fences"  # a line that begins with an assert, where fenced blocks are read
+    NO_EQUATION = "no_equation"  # paper fidelity, in fences: an assert that is no `call == value`
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The tests of a tester's response."""
+
+    tests: tuple[WrittenTest, ...]
+    """Every assert that was read, in order of appearance, rejected ones included; in strict fidelity the top-level
+    ones."""
+    unread: tuple[tuple[Ignored, int], ...] = ()
+    """What was not read: the reason and how often, the first met first."""
+
+    @property
+    def ignored(self) -> int:
+        """Statements and unparsable fragments that are no asserts, imports and remembered names apart."""
+        return sum(count for reason, count in self.unread if reason is not Ignored.OUTSIDE_FENCES)
+
+
+def suite_of(tests: Iterable[WrittenTest], unread: Iterable[Ignored]) -> Suite:
+    """The suite with these tests; `unread` names one reason for every piece."""
+    return Suite(tuple(tests), tuple(Counter(unread).items()))

@@ -1,0 +1,148 @@
+"""Recorded outputs of any LLMs as JSON lines: one line in (question, programs, suites), one line out (every reward).
+
+    in   problem_id, question, entry_point, reference_solution, codes: [response], suites: [[response, ...] per code]
+    out  problem_id, codes: [{executes, reward}], suites: [[{reward, validity, adversarial, tests, terms, replays,
+                      ignored}]]
+
+`ignored` says by reason how many pieces of a response were not read (`suites.Ignored`); a test that was read and counts
+for nothing says so by its own `status` and `reason`.
+
+With details, for `codea1 view`, the output says more: question, entry_point, reference_solution and config; each code's
+program; of each test what the program returned where it failed, and the test's own part of the reward, `pay`.
+
+`schema` is 1: these fields are frozen, optional ones may be added. Does not keep files open or decide the order of
+work: see `score_stream.py`. Does not promise the same bytes twice with details: what a program that answers by chance
+returned is among them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from functools import partial
+from typing import Any
+
+from codea1_env.arena.match import Match, MatchScore, SuiteScore
+from codea1_env.checks import require
+from codea1_env.errors import FormatError
+from codea1_env.mistake_book.files import packed
+from codea1_env.problems.problem import Problem
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.terms import SuiteTerms
+from codea1_env.rewards.tester_rewards import per_test_rewards
+
+_require = partial(require, error=FormatError)
+
+SCHEMA = 1
+_PROBLEM_FIELDS = ("problem_id", "question", "entry_point", "reference_solution")
+_FIELDS = (*_PROBLEM_FIELDS, "codes", "suites")
+_OPTIONAL_FIELDS = ("imports", "time_limit_s", "memory_mb", "tolerance", "packages", "golden_tests")
+
+
+def read_match(line: bytes) -> Match:
+    """One input line. Raises FormatError (must, got) for anything that is not as stated above."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the line must be one JSON object in UTF-8, got: {error}") from None
+    _require(isinstance(record, dict), "the line", "be a JSON object", record)
+    schema = record.get("schema", SCHEMA)
+    _require(schema == SCHEMA, "schema", f"be {SCHEMA}", schema)
+    missing = [name for name in _FIELDS if name not in record]
+    _require(not missing, "the line", "have the fields " + ", ".join(_FIELDS), f"one without {', '.join(missing)}")
+    reference, codes, suites = record["reference_solution"], record["codes"], record["suites"]
+    _require(isinstance(reference, str), "reference_solution", "be a string", reference)
+    problem = Problem.from_dict(
+        {name: record[name] for name in (*_PROBLEM_FIELDS, *_OPTIONAL_FIELDS) if name in record}
+    )
+    _require(_is_texts(codes), "codes", "be a list of strings", codes)
+    is_rows = isinstance(suites, list) and all(map(_is_texts, suites))
+    _require(is_rows, "suites", "be a list of lists of strings", suites)
+    _require(len(suites) == len(codes), "suites", f"have a list for each of the {len(codes)} codes", len(suites))
+    return Match(problem, tuple(codes), tuple(map(tuple, suites)))
+
+
+def problem_id_of(line: bytes) -> str | None:
+    """The question that a line is about; None where the line is no match at all."""
+    try:
+        return read_match(line).problem.problem_id
+    except FormatError:
+        return None
+
+
+def write_score(score: MatchScore) -> bytes:
+    """One output line, newline included. The same score gives the same bytes."""
+    return _line(_score(score))
+
+
+def write_detailed_score(score: MatchScore, problem: Problem, config: RewardConfig) -> bytes:
+    """The output line with details, for a reader who has nothing else. `config`: the score was paid by it."""
+    record = detailed_score(score, config)
+    for code, scored in zip(record["codes"], score.codes, strict=True):
+        code["program"] = packed(scored.program)
+    known = {name: getattr(problem, name) for name in ("question", "entry_point", "reference_solution")}
+    return _line(record | known | {"config": dataclasses.asdict(config)})
+
+
+def detailed_score(score: MatchScore, config: RewardConfig) -> dict[str, Any]:
+    """The score as plain data: the fields of an output line, and for each test `returned` and `pay`."""
+    record = _score(score)
+    for row, scored_row in zip(record["suites"], score.suites, strict=True):
+        for suite, scored in zip(row, scored_row, strict=True):
+            pays = per_test_rewards(scored.duel, config, scored.group) if scored.terms else None
+            for place, (test, judged) in enumerate(zip(suite["tests"], scored.duel.tests, strict=True)):
+                test["returned"] = judged.returned
+                test["pay"] = pays[place].reward if pays else None
+    return record
+
+
+def write_error(number: int, message: str) -> bytes:
+    """The output line that stands for input line `number` (from 1) where it could not be scored."""
+    return _line({"line": number, "error": message})
+
+
+def _score(score: MatchScore) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "problem_id": score.problem_id,
+        "codes": [{"executes": code.executes, "reward": code.reward} for code in score.codes],
+        "suites": [[_suite(suite) for suite in row] for row in score.suites],
+    }
+
+
+def _suite(suite: SuiteScore) -> dict[str, Any]:
+    terms, duel = suite.terms, suite.duel
+    record: dict[str, Any] = {
+        "reward": suite.reward,
+        "validity": terms.validity if terms else None,
+        "adversarial": terms.adversarial if terms else None,
+        "tests": [
+            {
+                "source": test.source,
+                "status": test.status,
+                "reason": test.reason,
+                "call": test.call,
+                "stated": test.stated,
+                "expected": test.expected,
+                "verdict": test.verdict,
+            }
+            for test in duel.tests
+        ],
+        "terms": {name: getattr(terms, name) for name in SuiteTerms.__slots__} if terms else None,
+        "replays": [
+            {"call": replay.case.call, "expected": replay.case.expected, "verdict": replay.verdict}
+            for replay in duel.replays
+        ],
+        "ignored": {str(reason): count for reason, count in duel.ignored},
+    }
+    if duel.infrastructure_error:
+        record["error"] = duel.infrastructure_error
+    return record
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)

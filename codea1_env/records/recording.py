@@ -1,0 +1,263 @@
+"""Games on disk: what both seats answered and earned, as JSON lines; replayed to the same rewards, bit for bit.
+
+    {"codea1_recording": 1, "codea1": VERSION}            the header; the number is the schema's
+    {"problem": {...}}                                    a problem, once, before its first match
+    {"match": {problem, config, codes, suites, replays, rewards, score}}
+
+`replays` are the Mistake Book's tests as they stood when the match was played, so that a match is replayed by itself,
+in any order. `score` says how the rewards came about, test by test (`recorded.detailed_score`, long texts cut); it is
+for readers, and may be left out. A recording of another version of codea1 is read as long as the schema is known; where
+the rules of scoring have changed since, the replay says which rewards differ. Does not record observations or who the
+players were.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import codea1_env
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, MatchScore
+from codea1_env.class_paths import is_imported
+from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
+from codea1_env.judging.returned import cut
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.files import packed, unpacked
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
+from codea1_env.records.matches import detailed_score
+from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
+from codea1_env.sandbox.protocol import Sandbox
+from codea1_env.whole_files import claimed
+
+SCHEMA = 1
+_HEADER = "codea1_recording"
+_MATCH_FIELDS = frozenset(("problem", "config", "codes", "suites", "replays", "rewards"))
+_SCORE = "score"
+_MOST_TEXT = 1 << 12
+"""Characters of each text of a score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """What a match was worth; None where infrastructure failed."""
+
+    codes: tuple[float | None, ...]
+    suites: tuple[tuple[float | None, ...], ...]
+
+    @classmethod
+    def of(cls, score: MatchScore) -> Rewards:
+        return cls(
+            tuple(code.reward for code in score.codes),
+            tuple(tuple(suite.reward for suite in row) for row in score.suites),
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        return None not in self.codes and all(None not in row for row in self.suites)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMatch:
+    """One match of a recording."""
+
+    number: int
+    """Its line, from 1."""
+    match: Match
+    config: RewardConfig
+    replays: tuple[TestCase, ...]
+    """Mistake Book tests that every program of the match was tried on."""
+    rewards: Rewards
+    score: Mapping[str, Any] | None = None
+    """Of `recorded.detailed_score`, unchecked; None where it was left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A recorded match and what it is worth now."""
+
+    recorded: RecordedMatch
+    rewards: Rewards
+
+    @property
+    def is_same(self) -> bool:
+        return self.rewards == self.recorded.rewards
+
+
+class Recorder:
+    """Appends matches to a file; give `write` to `Arena(on_score=...)`. A context manager that closes the file."""
+
+    def __init__(self, path: str | os.PathLike[str], *, scores: bool = True) -> None:
+        """A new file, or one that a recorder began: half a line at its end, of a process that was killed, is removed.
+
+        `scores`: write down how each reward came about, for `codea1 view`; the file is about five times as large.
+        Raises ConfigurationError for another file and for one that another recorder has open, and OSError.
+        """
+        self._path = Path(path)
+        self._scores = scores
+        self._known: set[str] = set()
+        with ExitStack() as stack:
+            stack.enter_context(claimed("the recording", path))
+            if self._path.exists() and self._path.stat().st_size:
+                self._continue()
+            self._file: BinaryIO = stack.enter_context(self._path.open("ab"))
+            if not self._file.tell():
+                self._append({_HEADER: SCHEMA, "codea1": codea1_env.__version__})
+            self._open = stack.pop_all()
+
+    def write(self, matches: Sequence[Match], scores: Sequence[MatchScore], config: RewardConfig) -> None:
+        """Record what was just scored. Matches without rewards are recorded as such."""
+        for match, score in zip(matches, scores, strict=True):
+            name = match.problem.content_hash
+            if name not in self._known:
+                self._append({"problem": json.loads(match.problem.to_json())})
+                self._known.add(name)
+            self._append({"match": _plain(match, score, config, with_score=self._scores)})
+        self._file.flush()
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._open.close()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _continue(self) -> None:
+        content = self._path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        try:
+            lines = list(_records(whole.splitlines()))
+        except FormatError as error:
+            raise ConfigurationError(f"{self._path} must be new, empty or a recording, got: {error}") from None
+        self._known = {Problem.from_dict(line["problem"]).content_hash for _, line in lines if "problem" in line}
+        if len(whole) < len(content):
+            os.truncate(self._path, len(whole))
+
+    def _append(self, record: Mapping[str, object]) -> None:
+        self._file.write(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n")
+
+
+def read_recording(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[RecordedMatch]:
+    """The matches of a recording, in order. Raises FormatError with the line's number (must, got)."""
+    problems: dict[str, Problem] = {}
+    for number, record in _records(lines):
+        try:
+            if "problem" in record:
+                problem = Problem.from_dict(record["problem"])
+                problems[problem.content_hash] = problem
+            else:
+                yield _match(number, record["match"], problems)
+        except FormatError as error:
+            raise FormatError(f"line {number}: {error}") from None
+        except (KeyError, TypeError, ValueError, Codea1Error) as error:
+            raise FormatError(
+                f"line {number} must be a problem or a match of schema {SCHEMA}, got one with {error!r}"
+            ) from None
+
+
+def replay(matches: Iterator[RecordedMatch] | Sequence[RecordedMatch], sandbox: Sandbox) -> Iterator[Replayed]:
+    """Play every match again, by itself. Raises SandboxError where infrastructure fails now."""
+    for recorded in matches:
+        yield Replayed(recorded, Rewards.of(score_again(recorded, sandbox)))
+
+
+def score_again(recorded: RecordedMatch, sandbox: Sandbox) -> MatchScore:
+    """Play a match by itself, with the book's tests of its time; no rewards where infrastructure fails now.
+
+    A recording makes no module be imported: raises ConfigurationError where the tester reward that it names is one of
+    somebody's own and its module is not imported yet.
+    """
+    named = recorded.config.tester_reward
+    if named not in TESTER_REWARDS and not is_imported(named):
+        raise ConfigurationError(
+            f"line {recorded.number}: a tester reward of one's own must be imported before its matches are played "
+            f"again, got {named!r}; codea1 replay --tester-reward {named} does so, if you trust it"
+        )
+    book = MistakeBook()
+    book.record(recorded.match.problem.problem_id, (), recorded.replays)
+    (score,) = Arena(sandbox, recorded.config, book).play([recorded.match], update_book=False)
+    return score
+
+
+def _plain(match: Match, score: MatchScore, config: RewardConfig, *, with_score: bool) -> dict[str, object]:
+    replays = next((row[0].duel.replays for row in score.suites if row), ())
+    record: dict[str, object] = {
+        "problem": match.problem.content_hash,
+        "config": dataclasses.asdict(config),
+        "codes": [packed(text) for text in match.codes],
+        "suites": [[packed(text) for text in row] for row in match.suites],
+        "replays": [[packed(each.case.call), packed(each.case.expected)] for each in replays],
+        "rewards": dataclasses.asdict(Rewards.of(score)),
+    }
+    return record | {_SCORE: _cut(detailed_score(score, config))} if with_score else record
+
+
+def _cut(score: dict[str, Any]) -> dict[str, Any]:
+    """The score with what a reader would not read to its end cut short: a value may have a MiB."""
+    for suite in (suite for row in score["suites"] for suite in row):
+        for texts in (*suite["tests"], *suite["replays"]):
+            texts.update({name: cut(text, _MOST_TEXT) for name, text in texts.items()})
+    return score
+
+
+def _records(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records after the header, with the numbers of their lines."""
+    number = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise FormatError(f"line {number} must be a JSON object, got {line[:80]!r}")
+        if number > 1:
+            yield number, record
+        elif record.get(_HEADER) != SCHEMA:
+            raise FormatError(
+                f"line 1 must be the header of a recording of schema {SCHEMA}, got {line[:80]!r}; a later schema needs "
+                "a later version of codea1"
+            )
+    if number == 0:
+        raise FormatError(f"a recording must begin with a header of schema {SCHEMA}, got an empty file")
+
+
+def _match(number: int, record: Any, problems: Mapping[str, Problem]) -> RecordedMatch:
+    if not isinstance(record, dict) or set(record) - {_SCORE} != _MATCH_FIELDS:
+        raise FormatError(
+            f"a match must have exactly the fields {sorted(_MATCH_FIELDS)}, and may have {_SCORE}, got {record!r:.200}"
+        )
+    if not isinstance(record.get(_SCORE), dict | None):
+        raise FormatError(f"score must be an object, got {record[_SCORE]!r:.200}")
+    if record["problem"] not in problems:
+        raise FormatError(f"a match must come after its problem, got none with hash {record['problem']!r}")
+    read = _reader(number)
+    codes, suites = record["codes"], record["suites"]
+    if not isinstance(codes, list) or not isinstance(suites, list) or len(codes) != len(suites):
+        raise FormatError("codes and suites must be lists of equal length, got others")
+    rewards = record["rewards"]
+    return RecordedMatch(
+        number,
+        Match(
+            problems[record["problem"]],
+            tuple(read(text, "codes") for text in codes),
+            tuple(tuple(read(text, "suites") for text in row) for row in suites),
+        ),
+        RewardConfig(**record["config"]),
+        tuple(TestCase(read(call, "replays"), read(expected, "replays")) for call, expected in record["replays"]),
+        Rewards(tuple(rewards["codes"]), tuple(map(tuple, rewards["suites"]))),
+        record.get(_SCORE),
+    )
+
+
+def _reader(number: int) -> Callable[[Any, str], str]:
+    return lambda value, field: unpacked(value, number, field)

@@ -1,0 +1,95 @@
+"""What happened when one suite met one program: enough to recompute and to show every reward. Plain data.
+
+Does not promise anything about how it came about: `judging/judge.py` fills it in, `code_a1.py` reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from codea1_env.reading.test_case import TestCase
+
+
+class Status(StrEnum):
+    """What became of one assert of a suite; decides what it counts for (`rewards.suite_terms`)."""
+
+    KEPT = "kept"
+    """Valid as written."""
+    WRONG_EXPECTED = "wrong_expected"
+    """Runs on the reference, which returns another value than the stated one."""
+    DUPLICATE = "duplicate"
+    """The same call as an earlier test of the suite."""
+    RAISES = "raises"
+    """The reference raises, or the oracle has no value for the call."""
+    FLAKY = "flaky"
+    """The reference does not repeat itself."""
+    REJECTED = "rejected"
+    """Outside the grammar; `JudgedTest.reason` says how."""
+    SURPLUS = "surplus"
+    """Beyond the first K asserts (strict fidelity only)."""
+
+
+ROUNDING = "rounding"
+"""The reason of a kept test whose stated value differs from the reference's by rounding alone."""
+
+
+class Verdict(StrEnum):
+    """What one test that ran on the solution came to. Everything but PASS is a failure."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTest:
+    """One assert of the suite, validated on the reference and, where it counts, run on the solution."""
+
+    source: str
+    """As written, for display."""
+    status: Status
+    reason: str
+    """Name of the reason where `status` is REJECTED; ROUNDING where it is KEPT and the stated value is not exactly the
+    reference's; else empty."""
+    call: str | None
+    """Canonical source of the call; None where the grammar rejected the test."""
+    stated: str | None
+    """Canonical source of the value that the test states."""
+    expected: str | None
+    """Canonical source of the value that was used: the reference's. None where there is none."""
+    verdict: Verdict | None
+    """None where the test was not run on the solution."""
+    returned: str = field(default="", compare=False)
+    """For display: what the solution returned or raised where it failed (`judging/returned.py`), else empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedReplay:
+    """One Mistake Book test, run on the solution."""
+
+    case: TestCase
+    verdict: Verdict | None
+    """None where it was not run: the solution did not load, or infrastructure failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """One suite against one program."""
+
+    problem_id: str
+    program: str
+    """Source of the solution."""
+    executes: bool | None
+    """The solution loads within its limits and defines a callable entry point. None: not known."""
+    nonprintable: float
+    """Share of non-printable characters in the tester's response, in [0, 1]."""
+    tests: tuple[JudgedTest, ...]
+    """In order of appearance: the first K are those that count in strict fidelity."""
+    replays: tuple[JudgedReplay, ...]
+    infrastructure_error: str = ""
+    """Non-empty: the sandbox failed, and nothing here may be scored."""
+    ignored: tuple[tuple[str, int], ...] = ()
+    """What of the tester's response was not read: the reason's name (`suites.Ignored`) and how often."""

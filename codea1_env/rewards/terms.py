@@ -1,0 +1,179 @@
+"""The formulas of Code-A1 (arXiv 2603.15611), one function for each term: counts -> shares -> rewards. Pure numbers.
+
+Whoever pays, weighs again, solves for best responses or shows a reward calls these. Does not know what the counts are
+of: see `rewards.suite_terms`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from codea1_env.checks import is_number, require
+from codea1_env.reading.grammar import Fidelity
+from codea1_env.rewards.duel import JudgedReplay, JudgedTest, Status, Verdict
+
+_INVALID = frozenset((Status.WRONG_EXPECTED, Status.DUPLICATE, Status.RAISES, Status.FLAKY, Status.REJECTED))
+
+
+class Counts(NamedTuple):
+    """What the asserts of a suite count for."""
+
+    v: int
+    """Valid tests."""
+    invalid: int
+    """Asserts that state a wrong value, repeat a call, raise or are flaky on the reference, or break the grammar."""
+    broken: int
+    """Valid tests that the solution fails, of those that f_new counts over (`attacking`)."""
+    passed: int
+    """Valid tests that the solution passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTerms:
+    """Every number of one duel's reward, by the names of Code-A1; what others put in: `tester_rewards.py`."""
+
+    executes: bool
+    """The solution loads within its limits and defines a callable entry point; in paper fidelity, it loads."""
+    v: int
+    """Tests that count as valid: kept, and corrected ones where outputs are corrected."""
+    invalid: int
+    """Asserts that state a wrong value, repeat a call, raise or are flaky on the reference, or break the grammar."""
+    suite_size: int
+    """K."""
+    alpha: float
+    """Weight of validity, as configured; `effective_alpha` says what group normalisation makes of it."""
+    passed: int
+    """Of the v tests, those that the solution passes."""
+    validity: float
+    """R_val, in [0, 1]."""
+    f_new: float
+    """Valid tests among the first K asserts that the solution fails, over K, in [0, 1]; in paper fidelity the first K
+    valid tests, whatever stands between them."""
+    f_hist: float | None
+    """Share of the replayed tests that the solution fails; None where nothing was replayed."""
+    adversarial: float
+    """R_adv, in [0, 1]."""
+    nonprintable: float
+    """Share of non-printable characters in the tester's response, in [0, 1]: the penalty."""
+    p_new: float | None
+    """passed / v; None where v = 0."""
+    p_hist: float | None
+    """1 - f_hist; None where nothing was replayed."""
+    reward: float
+    """R_T, in [-1, 1]."""
+
+    def weighed_by(self, alpha: float) -> SuiteTerms:
+        """The same terms with another weight of validity, and what they then come to."""
+        total = weighed(alpha, self.validity, self.adversarial).total
+        return dataclasses.replace(self, alpha=alpha, reward=paid(self.executes, total, self.nonprintable))
+
+
+def attacking(valid: Sequence[bool], size: int, fidelity: Fidelity) -> frozenset[int]:
+    """The places of the tests that f_new counts over: the valid ones among the first K asserts; in paper fidelity the
+    first K of the valid ones, as in the released code."""
+    asserts = valid if fidelity == "paper" else valid[:size]
+    return frozenset([place for place, is_valid in enumerate(asserts) if is_valid][:size])
+
+
+def count(
+    tests: Sequence[JudgedTest], valid: Sequence[bool], attacking: Collection[int], without: int | None = None
+) -> Counts:
+    """`valid`: which tests count in v. `attacking`: the places of those that f_new counts over. `without`: the place of
+    an assert that is taken to count for nothing."""
+    v = invalid = broken = passed = 0
+    for place, (test, is_valid) in enumerate(zip(tests, valid, strict=True)):
+        if place == without:
+            continue
+        invalid += test.status in _INVALID
+        if is_valid:
+            passes = test.verdict is Verdict.PASS
+            v, passed, broken = v + 1, passed + passes, broken + (not passes and place in attacking)
+    return Counts(v, invalid, broken, passed)
+
+
+def terms_of(
+    counts: Counts, *, executes: bool, size: int, alpha: float, f_hist: float | None, nonprintable: float
+) -> SuiteTerms:
+    """The tester's reward, and its parts, from what the asserts count for."""
+    validity, f_new = share_valid(counts.v, counts.invalid, size), counts.broken / size
+    adversarial = adversarial_share(f_new, f_hist, counts.v)
+    return SuiteTerms(
+        executes=executes,
+        v=counts.v,
+        invalid=counts.invalid,
+        suite_size=size,
+        alpha=alpha,
+        passed=counts.passed,
+        validity=validity,
+        f_new=f_new,
+        f_hist=f_hist,
+        adversarial=adversarial,
+        nonprintable=nonprintable,
+        p_new=counts.passed / counts.v if counts.v else None,
+        p_hist=None if f_hist is None else 1 - f_hist,
+        reward=paid(executes, weighed(alpha, validity, adversarial).total, nonprintable),
+    )
+
+
+def share_valid(v: int, invalid: int, size: int) -> float:
+    """R_val (paper, equation of R_T^val): clip(min(v / K, 1 - invalid / K), 0, 1)."""
+    return min(max(min(v / size, 1 - invalid / size), 0.0), 1.0)
+
+
+def share_failed(replays: Sequence[JudgedReplay]) -> float | None:
+    """f_hist: the share of the replayed tests that the solution fails; None where nothing was replayed."""
+    return sum(each.verdict is not Verdict.PASS for each in replays) / len(replays) if replays else None
+
+
+def adversarial_share(f_new: float, f_hist: float | None, v: int) -> float:
+    """R_adv (paper, equation of R_T^adv): how much more the solution fails on new tests than on replayed ones."""
+    if f_hist is None:
+        return f_new
+    return (f_new - f_hist + 1) / 2 if v else 0.0
+
+
+class Parts(NamedTuple):
+    """What is paid for validity, and what beside it."""
+
+    validity: float
+    adversarial: float
+
+    @property
+    def total(self) -> float:
+        return self.validity + self.adversarial
+
+
+def weighed(alpha: float, validity: float, adversarial: float) -> Parts:
+    """alpha R_val + (1 - alpha) R_adv (paper, equation of R_T), as two parts."""
+    return Parts(alpha * validity, (1 - alpha) * adversarial)
+
+
+def paid(executes: bool, earned: float, nonprintable: float) -> float:
+    """R_T: what is earned where the solution executes, less the share of non-printable characters."""
+    return (earned if executes else 0.0) - nonprintable
+
+
+def share_passed(p_hist: float | None, p_new: float | None) -> float:
+    """What one suite pays a solution: the mean of the two shares, the one that exists otherwise, 0 with neither."""
+    parts = [part for part in (p_hist, p_new) if part is not None]
+    return sum(parts) / len(parts) if parts else 0.0
+
+
+def mean_share(shares: Iterable[float]) -> float:
+    """R_C: the mean of what the suites pay a solution; 0 without any."""
+    found = list(shares)
+    return sum(found) / len(found) if found else 0.0
+
+
+def effective_alpha(alpha: float, replayed: bool) -> float:
+    """The weight of validity that is left after the normalisation of advantages in groups.
+
+    With replay, R_adv = (f_new - f_hist + 1) / 2, and f_hist and 1 are the same for every suite of a group with v > 0:
+    normalisation cancels them. What is left, alpha R_val + (1 - alpha) / 2 f_new, weighs validity by
+    alpha / (alpha + (1 - alpha) / 2): 2/3 at alpha = 0.5. Raises ConfigurationError for alpha outside [0, 1].
+    """
+    require(is_number(alpha) and 0 <= alpha <= 1, "alpha", "be in [0, 1]", alpha)
+    return 2 * alpha / (1 + alpha) if replayed else alpha

@@ -1,0 +1,288 @@
+"""What a suite is paid, by the rewards of several methods, and how the pay is shared among its tests. Pure.
+
+    code-a1   the method itself: `terms.py`
+    utrl      a solution counts as caught where it fails at least one valid test; validity with a clipped denominator
+    cure      a test is right where all right solutions pass it, and is paid by the wrong solutions that it tells
+    skill     a public, simpler write-up of Code-A1: every test by itself, on the best solution of the group
+
+One object each; all but the first look at every solution of the question. Per test, rewards are such that a suite of
+exactly K asserts earns their mean. Does not promise that rewards of two methods can be compared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codea1_env.checks import is_number, require
+from codea1_env.errors import ConfigurationError
+from codea1_env.reading.spans import Span, test_spans
+from codea1_env.rewards.code_a1 import Group, ProgramResult, RewardConfig, TesterReward, is_valid, suite_terms
+from codea1_env.rewards.duel import Duel, JudgedReplay, Status, Verdict
+from codea1_env.rewards.terms import Parts, SuiteTerms, adversarial_share, attacking, effective_alpha, paid, weighed
+
+_NO_TEST = frozenset((Status.DUPLICATE, Status.REJECTED))
+
+
+class CodeA1(TesterReward):
+    """alpha R_val + (1 - alpha) R_adv, on the solution that the suite was written against (`rewards.suite_terms`)."""
+
+    weighs_validity = True
+
+    def suite(self, duel: Duel, terms: SuiteTerms, group: Group) -> SuiteTerms:
+        return terms
+
+    def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
+        """alpha [kept] + (1 - alpha) [counts, and the solution fails it]. What is paid or charged for the suite as a
+        whole (fewer asserts than K, unprintable characters, the replayed tests' share) is the same for each."""
+        rewards = []
+        valid = [is_valid(test, self.config) for test in duel.tests]
+        places = attacking(valid, self.config.suite_size, self.config.fidelity)
+        for index, test in enumerate(duel.tests):
+            is_first = index < self.config.suite_size
+            fails = index in places and test.verdict is not Verdict.PASS
+            adversarial = adversarial_share(float(fails), terms.f_hist, terms.v if is_first else 0)
+            earned = weighed(terms.alpha, float(test.status is Status.KEPT), adversarial).total
+            rewards.append(paid(terms.executes, earned, terms.nonprintable))
+        return rewards
+
+    def parts(self, terms: SuiteTerms) -> Parts:
+        return super().parts(terms) if terms.executes else Parts(0.0, 0.0)
+
+    def effective_alpha(self, terms: SuiteTerms) -> float:
+        return effective_alpha(terms.alpha, terms.f_hist is not None)
+
+
+class UTRL(TesterReward):
+    """arXiv 2508.21107 and its released code: with D the share of solutions that fail at least one kept test and
+    V = kept / max(tau, asserts without repeats), (0.85 D + 0.05 V) / 0.9. A corrected test is not valid.
+
+    The other 0.1 are paid there for tags of reasoning, which are not asked for here.
+    """
+
+    runs_union = True
+    weighs_validity = True
+    _CAUGHT, _VALID = 0.85, 0.05
+    _WHOLE = _CAUGHT + _VALID
+
+    def suite(self, duel: Duel, terms: SuiteTerms, group: Group) -> SuiteTerms:
+        fails = _fails_kept(duel, group)
+        caught = sum(map(any, fails)) / len(fails) if fails else 0.0
+        validity = sum(test.status is Status.KEPT for test in duel.tests) / self._distinct(duel)
+        reward = (self._CAUGHT * caught + self._VALID * validity) / self._WHOLE
+        return _with(terms, self._VALID / self._WHOLE, validity, caught, reward)
+
+    def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
+        """Every caught solution pays the tests that catch it in equal parts."""
+        size = self.config.suite_size
+        validity = size * self._VALID / self._WHOLE / self._distinct(duel)
+        rewards = [validity * (test.status is Status.KEPT) for test in duel.tests]
+        fails = _fails_kept(duel, group)
+        for solution in fails:
+            catching = sum(solution)
+            for index, caught in enumerate(solution):
+                rewards[index] += size * self._CAUGHT / self._WHOLE / len(fails) / catching if caught else 0.0
+        return rewards
+
+    def _distinct(self, duel: Duel) -> int:
+        distinct = sum(test.status not in (Status.DUPLICATE, Status.SURPLUS) for test in duel.tests)
+        return max(self.config.utrl_tau, distinct)
+
+
+class CURE(TesterReward):
+    """arXiv 2506.03136, the reward of a unit test, with the released code's scale: 0 where no solution is right.
+
+    A test that all right solutions pass earns the share of wrong solutions that fail it; any other loses the share of
+    wrong solutions that pass it (both 1 where no solution is wrong). There a response is one test; here a suite earns
+    the sum over its first K asserts, over K, and a repeated call earns 0. No part of it is paid for validity.
+    """
+
+    runs_union = runs_stated = runs_golden = True
+
+    def suite(self, duel: Duel, terms: SuiteTerms, group: Group) -> SuiteTerms:
+        reward = sum(self.tests(duel, terms, group)) / self.config.suite_size
+        return _with(terms, terms.alpha, _share_kept(duel, self.config), reward, reward)
+
+    def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
+        size = self.config.suite_size
+        return [self._test(duel, group, index) if index < size else 0.0 for index in range(len(duel.tests))]
+
+    def _test(self, duel: Duel, group: Group, index: int) -> float:
+        passes = [(answers[index], right) for answers, right in zip(group.as_written, group.right, strict=True)]
+        right = [passing for passing, is_right in passes if is_right]
+        wrong = [passing for passing, is_right in passes if not is_right]
+        if not right or duel.tests[index].status is Status.DUPLICATE:
+            return 0.0
+        fooled = sum(wrong) / len(wrong) if wrong else None
+        if all(right):
+            return 1.0 if fooled is None else 1 - fooled
+        return -1.0 if fooled is None else -fooled
+
+
+class Skill(TesterReward):
+    """The write-up "code-a1-adversarial-rl-code": -0.5 for an assert that is no test (rejected, repeated, missing),
+    else 0.6 [the oracle agrees with it] + 0.4 [the best solution fails it as written]; mean over K. 0 where none loads.
+
+    That a wrong test earns 0.4 is the write-up's. A solution earns -1 where it does not load, else the share of all
+    valid and replayed tests that it passes.
+    """
+
+    runs_union = runs_stated = asks_best = judges_by_union = True
+    weighs_validity = True
+    _VALID, _DIFFICULT, _INVALID_TEST, _INVALID_CODE = 0.6, 0.4, -0.5, -1.0
+
+    def suite(self, duel: Duel, terms: SuiteTerms, group: Group) -> SuiteTerms:
+        size = self.config.suite_size
+        kept = _share_kept(duel, self.config)
+        if group.best is None:
+            return _with(terms, self._VALID, kept, 0.0, 0.0)
+        counted = duel.tests[:size]
+        difficult = sum(
+            not passes and test.status not in _NO_TEST
+            for test, passes in zip(counted, group.as_written[group.best], strict=False)
+        )
+        missing = size - len(counted)
+        reward = (sum(self.tests(duel, terms, group)) + missing * self._INVALID_TEST) / size
+        return _with(terms, self._VALID, kept, difficult / size, reward)
+
+    def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
+        size = self.config.suite_size
+        return [self._test(duel, group, index) if index < size else 0.0 for index in range(len(duel.tests))]
+
+    def program(self, result: ProgramResult) -> float:
+        if not result.executes:
+            return self._INVALID_CODE
+        verdicts = [replay.verdict for replay in result.replays] + [each for suite in result.suites for each in suite]
+        return sum(verdict is Verdict.PASS for verdict in verdicts) / max(len(verdicts), 1)
+
+    @classmethod
+    def quality(cls, is_kept: bool, is_failed: bool) -> float:
+        """Of one test: 0.6 [the oracle agrees with it] + 0.4 [a solution fails it]."""
+        return cls._VALID * is_kept + cls._DIFFICULT * is_failed
+
+    def _test(self, duel: Duel, group: Group, index: int) -> float:
+        status = duel.tests[index].status
+        if group.best is None:
+            return 0.0
+        if status in _NO_TEST:
+            return self._INVALID_TEST
+        return self.quality(status is Status.KEPT, not group.as_written[group.best][index])
+
+
+@dataclass(frozen=True, slots=True)
+class TestReward:
+    """One assert's part of its suite's reward."""
+
+    __test__ = False  # pytest: not a test class
+
+    reward: float
+    span: Span | None
+    """Where the assert stands in the response; None where that is not known."""
+
+
+def suite_reward(duel: Duel, config: RewardConfig, group: Group | None = None) -> SuiteTerms | None:
+    """The tester's reward for one suite and its parts; None where infrastructure failed.
+
+    Beyond `code-a1`, the terms `alpha`, `validity`, `adversarial` and `reward` are the method's own, and the others
+    stay. `adversarial` is what is paid beside validity: the share of solutions caught, the share of tests that the best
+    solution fails as written, or, for `cure`, which knows no such sum, the reward itself.
+
+    Raises ConfigurationError without the group that the reward needs, and where a reward of one's own is no number.
+    """
+    terms = suite_terms(duel, config)
+    if terms is None:
+        return None
+    earned = config.reward.suite(duel, terms, _required(group, duel, config))
+    is_paid = isinstance(earned, SuiteTerms) and is_number(earned.reward)
+    require(
+        is_paid, f"what tester_reward {config.tester_reward!r} pays a suite", "be terms with a finite reward", earned
+    )
+    return earned
+
+
+def per_test_rewards(
+    duel: Duel, config: RewardConfig, group: Group | None = None, response: str = ""
+) -> tuple[TestReward, ...] | None:
+    """One reward for every assert of `duel.tests`, for advantages within a suite; None where infrastructure failed.
+
+    Their mean is the suite's reward where it has exactly K asserts (`TesterReward.tests`). An assert beyond the first K
+    earns 0, but for `paper` fidelity's validity, where it counts.
+
+    `response`: the tester's, to find the asserts in; "": without spans.
+    """
+    terms = suite_reward(duel, config, group)
+    if terms is None:
+        return None
+    rewards = list(config.reward.tests(duel, terms, _required(group, duel, config)))
+    is_paid = len(rewards) == len(duel.tests) and all(map(is_number, rewards))
+    must = f"be {len(duel.tests)} numbers, one for each"
+    require(is_paid, f"what tester_reward {config.tester_reward!r} pays the tests", must, rewards)
+    spans = test_spans(response, [test.source for test in duel.tests]) if response else [None] * len(duel.tests)
+    return tuple(TestReward(reward, span) for reward, span in zip(rewards, spans, strict=True))
+
+
+def union_reward(
+    solution: int,
+    executes: bool,
+    replays: Sequence[JudgedReplay],
+    suites: Sequence[tuple[Duel, Group]],
+    config: RewardConfig,
+) -> float:
+    """R_C of one solution by all suites of its question (`RewardConfig.judges_by_union`)."""
+    verdicts = [
+        [verdict for test, verdict in zip(duel.tests, group.verdicts[solution], strict=True) if is_valid(test, config)]
+        for duel, group in suites
+    ]
+    return config.reward.program(ProgramResult(executes, replays, verdicts))
+
+
+def own_reward(executes: bool, replays: Sequence[JudgedReplay], suites: Sequence[Duel], config: RewardConfig) -> float:
+    """R_C of one solution by the suites written against it, as `rewards.coder_reward` has it unless a reward of one's
+    own says otherwise."""
+    verdicts = [[test.verdict for test in duel.tests if is_valid(test, config)] for duel in suites]
+    return config.reward.program(ProgramResult(executes, replays, verdicts))
+
+
+def best_solution(executes: Sequence[bool], rewards: Sequence[float]) -> int | None:
+    """The first of the solutions that load and have the highest reward; None where none loads."""
+    loading = [index for index, loads in enumerate(executes) if loads]
+    return max(loading, key=rewards.__getitem__) if loading else None
+
+
+def booked_quality(duel: Duel, group: Group | None, test: int) -> float:
+    """How much a valid test is worth keeping: 0.6 + 0.4 [it fails], on the best solution where one is named (`skill`),
+    else on the solution it was written against. It is kept with the oracle's value, so it is always valid."""
+    if group is not None and group.best is not None:
+        verdict = group.verdicts[group.best][test]
+    else:
+        verdict = duel.tests[test].verdict
+    return Skill.quality(True, verdict is not Verdict.PASS)
+
+
+def _share_kept(duel: Duel, config: RewardConfig) -> float:
+    return sum(test.status is Status.KEPT for test in duel.tests[: config.suite_size]) / config.suite_size
+
+
+def _fails_kept(duel: Duel, group: Group) -> list[list[bool]]:
+    """`[solution][test]`: the test is valid as written, and the solution fails it."""
+    return [
+        [
+            test.status is Status.KEPT and verdict is not Verdict.PASS
+            for test, verdict in zip(duel.tests, row, strict=True)
+        ]
+        for row in group.verdicts
+    ]
+
+
+def _with(terms: SuiteTerms, alpha: float, validity: float, adversarial: float, reward: float) -> SuiteTerms:
+    return dataclasses.replace(terms, alpha=alpha, validity=validity, adversarial=adversarial, reward=reward)
+
+
+def _required(group: Group | None, duel: Duel, config: RewardConfig) -> Group:
+    if group is None and config.reward.runs_union:
+        raise ConfigurationError(
+            f"tester_reward {config.tester_reward!r} must be given what the suite came to on every solution of "
+            f"{duel.problem_id!r} (SuiteScore.group), got None"
+        )
+    return group or Group()

@@ -1,0 +1,230 @@
+"""The Docker backend: the local backend inside a warm pool of long-lived containers, one per worker.
+
+A container adds its own walls (no network, nothing to write on, no capabilities, limits on memory and processes) around
+the ones that `sandbox/local.py` puts around each candidate; jobs go in and results come out over its attached streams.
+Needs the extra `docker`, a running engine and an image (`codea1 sandbox build-image`). Does not trust a container: a
+broken or silent one is replaced and its jobs run again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.sandbox.docker.container_work import Batch, Slot, discard, give, lose, take
+from codea1_env.sandbox.docker.engine import (
+    PACKAGES_LABEL,
+    SOURCES_LABEL,
+    Container,
+    ContainerBroken,
+    connect,
+    image_details,
+    remove_abandoned,
+    require_docker,
+)
+from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, sources_digest
+from codea1_env.sandbox.frames import FrameError
+from codea1_env.sandbox.protocol import Job, JobResult, packages_of
+
+_START_ATTEMPTS = 3
+_SMALLEST_MB = 1536
+_OWN_MB = 512
+"""MiB of a container beyond what one candidate may use: driver, zygotes and the job's memory files."""
+
+
+class DockerSandbox:
+    """Runs jobs in `workers` containers. A context manager; thread-safe (calls take turns)."""
+
+    def __init__(
+        self,
+        workers: int = 1,
+        *,
+        image: str = DEFAULT_IMAGE,
+        runtime: str | None = None,
+        recycle_after: int = 20_000,
+        waive: Collection[str] = (),
+    ) -> None:
+        """Nothing is started before the first job. Raises ImportError without the extra `docker`.
+
+        `runtime` is the engine's ("runsc" for gVisor, which has no Landlock: the sandbox then refuses, naming it,
+        unless `waive` has "filesystem"). A container is replaced after `recycle_after` jobs. `waive`: as LocalSandbox.
+        """
+        require_docker()
+        for name, value in (("workers", workers), ("recycle_after", recycle_after)):
+            if value < 1:
+                raise ConfigurationError(f"{name} must be at least 1, got {value}")
+        unknown = set(waive) - {"seccomp", "filesystem"}
+        if unknown:
+            raise ConfigurationError(f"waive must name seccomp or filesystem, got {sorted(unknown)}")
+        self._image, self._runtime, self._recycle_after = image, runtime, recycle_after
+        self._options = {"waive": sorted(waive), "without": []}
+        self._slots = [Slot() for _ in range(workers)]
+        self._connected: Any = None
+        self._image_id = ""
+        self._image_packages: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        self._closed = False
+        self._at_exit = weakref.finalize(self, _stop, self._slots, self._owner)
+
+    @property
+    def version(self) -> str:
+        """Changes with whatever may change an outcome: the image holds the interpreter and the code inside."""
+        with self._lock:
+            self._client()
+            return f"docker-2-{self._image_id.removeprefix('sha256:')[:16]}-{self._runtime or 'default'}"
+
+    @property
+    def guarantees(self) -> Mapping[str, bool | str]:
+        """{layer: True, or why it does not hold}: those inside the container, and `container_*`, its own."""
+        with self._lock:
+            self._refuse_unusable()
+            slot = self._slots[0]
+            if slot.container is not None and not slot.container.is_alive():
+                discard(slot)
+            return (slot.container or self._start(slot, 0)).layers
+
+    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Run every job; results in order. Raises SandboxError when containers cannot be had."""
+        with self._lock:
+            self._refuse_unusable()
+            self._refuse_missing({name for job in jobs for name in packages_of(job)})
+            batch = Batch(jobs, deque(range(len(jobs))))
+            try:
+                self._run(batch)
+            except BaseException:
+                self._stop_all()  # containers may still be at it: none is in a known state
+                raise
+            return [batch.results[index] for index in range(len(jobs))]
+
+    def _refuse_unusable(self) -> None:
+        if self._closed:
+            raise SandboxError("the sandbox must be open, got one that was closed")
+        if os.getpid() != self._owner:
+            raise SandboxError("the sandbox must be used by the process that made it, got a fork; make one there")
+
+    def _refuse_missing(self, packages: Collection[str]) -> None:
+        """Before any container is asked: there it would look like the container's failure."""
+        if not packages:
+            return
+        self._client()
+        missing = sorted(set(packages) - self._image_packages)
+        if missing:
+            raise SandboxError(
+                f"the image {self._image} must have {', '.join(missing)} for these programs, got one without; make it "
+                f"again: codea1 sandbox build-image --tag {self._image} --with {' '.join(missing)}"
+            )
+
+    def _client(self) -> Any:
+        """The engine's client. The first time, what killed processes left there is removed and the image is checked."""
+        if self._connected is None:
+            client = connect()
+            try:
+                remove_abandoned(client)
+                details = image_details(client, self._image)
+            except (require_docker().errors.DockerException, OSError) as error:
+                raise SandboxError(f"the Docker engine must do as asked, got: {error}") from error
+            labels = details["Config"].get("Labels") or {}
+            found = labels.get(SOURCES_LABEL)
+            if found != sources_digest():
+                raise SandboxError(
+                    f"the image {self._image} must hold this version of codea1_env ({sources_digest()}), got {found}; "
+                    f"make it again: codea1 sandbox build-image --tag {self._image}"
+                )
+            self._image_id = details["Id"]
+            self._image_packages = frozenset(labels.get(PACKAGES_LABEL, "").split(","))
+            self._connected = client
+        return self._connected
+
+    def _run(self, batch: Batch) -> None:
+        """Work off the batch on as many containers as it keeps busy."""
+        slots = self._slots[: max(1, -(-len(batch.jobs) // 2))]
+        if len(slots) == 1:
+            self._work(slots[0], batch)
+            return
+        self._client()
+        with ThreadPoolExecutor(len(slots)) as pool:
+            futures = [pool.submit(self._work, slot, batch) for slot in slots]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+                for future in futures:
+                    if future.done():
+                        future.result()
+                wait(futures)
+            except BaseException:
+                batch.stopped = True
+                for slot in slots:
+                    if slot.container is not None:
+                        slot.container.sever()  # its thread stops waiting
+                raise
+
+    def _work(self, slot: Slot, batch: Batch) -> None:
+        """One worker, until no job is left for it."""
+        memory_mb = max((job.limits.memory_mb for job in batch.jobs), default=0)
+        while not batch.stopped and (slot.given or batch.waiting):
+            container = slot.container
+            if container is None or (not slot.given and not self._is_fit(container, memory_mb)):
+                discard(slot)
+                container = self._start(slot, memory_mb)
+            try:
+                give(slot, container, batch, self._recycle_after)
+                take(slot, container, batch)
+            except (ContainerBroken, FrameError) as error:
+                discard(slot)
+                lose(slot, batch, error)
+
+    def _is_fit(self, container: Container, memory_mb: int) -> bool:
+        """Whether an idle container may have the next job."""
+        large_enough = container.memory_mb >= memory_mb + _OWN_MB
+        return container.jobs < self._recycle_after and large_enough and container.is_alive()
+
+    def _start(self, slot: Slot, memory_mb: int) -> Container:
+        client = self._client()
+        room_mb = max(_SMALLEST_MB, memory_mb + _OWN_MB)
+        for attempt in range(1, _START_ATTEMPTS + 1):
+            try:
+                slot.container = Container(client, self._image_id, self._options, room_mb, self._runtime)
+                return slot.container
+            except (require_docker().errors.DockerException, OSError, ContainerBroken, FrameError) as error:
+                if attempt == _START_ATTEMPTS:
+                    raise SandboxError(f"a container must start, got, {attempt} times in a row: {error}") from error
+        raise AssertionError
+
+    def _stop_all(self) -> None:
+        _stop(self._slots, self._owner)
+
+    def close(self) -> None:
+        """End and remove every container. Idempotent."""
+        with self._lock:
+            self._closed = True
+            self._at_exit.detach()
+            self._stop_all()
+            if self._connected is not None and os.getpid() == self._owner:
+                self._connected.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _stop(slots: Sequence[Slot], owner: int) -> None:
+    """Remove the containers of a sandbox; in a fork of its owner they are not ours to remove."""
+    if os.getpid() != owner:
+        return
+    for slot in slots:
+        slot.given.clear()
+        slot.given_bytes.clear()
+        with suppress(SandboxError, OSError):  # an engine that is gone; the next start removes what is left
+            discard(slot)

@@ -1,0 +1,172 @@
+"""Makes the image that the Docker backend runs: from this machine's package archive, or from a registry's Python image.
+
+Two parts: a base with an interpreter (slow, kept under its own name) and, on top, the few files that run inside (fast;
+made again when they change). Does not push anything anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import SandboxError
+from codea1_env.sandbox.docker.engine import PACKAGES_LABEL, SOURCES_LABEL, connect, require_docker
+from codea1_env.sandbox.packages import package_directories
+
+DEFAULT_IMAGE = "codea1-sandbox:latest"
+BASE_IMAGE = "codea1-sandbox-base:bookworm"
+
+_PACKAGE = Path(__file__).parents[2]
+_OUTSIDE = {"doctor.py", "self_test.py", "self_test_programs.py"}
+"""The sandbox's modules that stay on the trusted side, as this directory does."""
+_LEFT_OUT = ("./dev/", "./proc/", "./sys/", "./var/cache/", "./var/lib/apt/", "./usr/share/doc/", "./usr/share/man/",
+             "./usr/share/locale/")  # fmt: skip
+_BUILD_TIMEOUT_S = 1800
+
+
+def sources() -> dict[str, bytes]:
+    """The files that run inside, by their path in the image: the sandbox without its Docker side, and the errors.
+
+    No `codea1_env/__init__.py`: inside, the package is only a namespace and imports nothing but the standard library.
+    """
+    sandbox = _PACKAGE / "sandbox"
+    inside = [path for path in sandbox.glob("*.py") if path.name not in _OUTSIDE] + [*(sandbox / "inside").glob("*.py")]
+    chosen = sorted([_PACKAGE / "errors.py", *inside])
+    return {path.relative_to(_PACKAGE.parent).as_posix(): path.read_bytes() for path in chosen}
+
+
+def sources_digest() -> str:
+    """Changes with every change of what runs inside."""
+    digest = hashlib.sha256()
+    for path, content in sources().items():
+        digest.update(f"{path} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def build_image(
+    tag: str = DEFAULT_IMAGE,
+    *,
+    from_dockerfile: bool = False,
+    packages: Sequence[str] = (),
+    say: Callable[[str], None] = print,
+) -> str:
+    """Make the image `tag`; its id. Raises SandboxError where something is missing, saying what.
+
+    `from_dockerfile` takes its base from a registry; else it is made with debootstrap where it is not there yet.
+    `packages`, of `protocol.PACKAGES`, are copied from this machine: its Python and the image's must be of one version.
+    """
+    directories = [path for paths in package_directories(packages).values() for path in paths]
+    client = connect()
+    arguments: dict[str, str] = {}
+    if not from_dockerfile:
+        if not client.images(name=BASE_IMAGE):
+            _make_base(client, say)
+        arguments["BASE"] = BASE_IMAGE
+    say(f"building {tag}")
+    docker = require_docker()
+    try:
+        steps = client.build(
+            fileobj=_context(packages, directories),
+            custom_context=True,
+            tag=tag,
+            buildargs=arguments,
+            labels={SOURCES_LABEL: sources_digest(), PACKAGES_LABEL: ",".join(packages)},
+            network_mode="none",
+            rm=True,
+            decode=True,
+        )
+        for step in steps:
+            _refuse_failed(
+                step,
+                "the registry's image must be within reach (without a registry leave --from-dockerfile), and packages "
+                "must be for the image's version of Python",
+            )
+        image_id: str = client.inspect_image(tag)["Id"]
+    except docker.errors.DockerException as error:
+        raise SandboxError(f"the image must build, got: {error}") from error
+    return image_id
+
+
+def _refuse_failed(step: Any, fix: str) -> None:
+    if isinstance(step, dict) and step.get("error"):
+        raise SandboxError(f"the image must build, got: {step['error']}; {fix}")
+
+
+def _context(packages: Sequence[str], directories: Sequence[str]) -> io.BytesIO:
+    """What the engine builds from: the Dockerfile and the files inside, as a tar archive."""
+    dockerfile = (Path(__file__).parent / "Dockerfile").read_bytes()
+    if packages:  # the import at once: a package for another Python is found out here, not by a job
+        check = f"import sys; sys.path.append('/opt/codea1'); import {', '.join(packages)}"
+        dockerfile += f'COPY packages /opt/codea1\nRUN ["python3", "-I", "-S", "-c", "{check}"]\n'.encode()
+    files = {"Dockerfile": dockerfile, **sources()}
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for directory in directories:
+            tar.add(directory, f"packages/{Path(directory).name}", filter=_without_tests)
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mode = len(content), 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    archive.seek(0)
+    return archive
+
+
+def _without_tests(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Readable by whoever runs in the image, and without what only the package's own developers run."""
+    if Path(entry.name).name in ("tests", "__pycache__"):
+        return None
+    entry.uid = entry.gid = 0
+    entry.mode |= 0o555 if entry.isdir() else 0o444
+    return entry
+
+
+def _make_base(client: Any, say: Callable[[str], None]) -> None:
+    """Debian's interpreter and what it needs, unpacked by debootstrap, imported as an image."""
+    for program in ("debootstrap", "unshare"):
+        if shutil.which(program) is None:
+            raise SandboxError(
+                f"{program} must be installed to make an image without a registry, got no such program; "
+                f"install it (apt-get install {program}), or use --from-dockerfile where a registry is within reach"
+            )
+    if os.geteuid() != 0:
+        raise SandboxError(
+            f"debootstrap must run as root, got user {os.geteuid()}; "
+            "run it as root, or use --from-dockerfile where a registry is within reach"
+        )
+    with tempfile.TemporaryDirectory(prefix="codea1-base-") as directory:
+        root, archive = Path(directory, "root"), Path(directory, "base.tar")
+        say("unpacking a Debian base with debootstrap (about a minute)")
+        command = ["debootstrap", "--variant=minbase", "--include=python3", "bookworm", str(root)]
+        try:  # in a mount namespace of its own: whatever it mounts is gone with it, before the directory is deleted
+            done = subprocess.run(
+                ["unshare", "--mount", *command], capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S
+            )
+        except subprocess.TimeoutExpired:
+            raise SandboxError(f"debootstrap must end within {_BUILD_TIMEOUT_S} s, got no end") from None
+        if done.returncode:
+            said = (done.stdout + done.stderr).strip()[-500:]
+            raise SandboxError(f"debootstrap must succeed, got exit code {done.returncode}: {said}")
+        with tarfile.open(archive, "w") as tar:
+            tar.add(root, ".", filter=_kept)
+        say(f"importing {BASE_IMAGE}")
+        name, _, version = BASE_IMAGE.partition(":")
+        answer = client.import_image_from_file(str(archive), repository=name, tag=version)
+    for line in answer.splitlines():
+        _refuse_failed(json.loads(line), "see the engine's log")
+
+
+def _kept(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Without what nothing inside needs, and without set-user-id bits."""
+    if entry.name.startswith(_LEFT_OUT):
+        return None
+    entry.mode &= 0o1777
+    return entry

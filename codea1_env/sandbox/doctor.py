@@ -1,0 +1,220 @@
+"""`codea1 doctor`: the guarantees of each sandbox backend on this machine, active or not and why, and a self-test.
+
+Asks the sandbox itself what it has put in force and then attacks it. Does not prove safety: a layer that is active has
+no known hole that this program checks for, and nothing here looks at bugs of the kernel or at side channels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+import os
+import platform
+import textwrap
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.sandbox import LocalSandbox, open_sandbox
+from codea1_env.sandbox.inside.syscalls import LANDLOCK_CREATE_RULESET
+from codea1_env.sandbox.self_test import AttackResult, run_attacks
+
+DEFAULT_BACKEND = "local"
+KNOWN_BACKENDS = ("local", "docker", "ray")
+_SCHEMA = 1
+_TOLD_COLUMNS = 84
+
+_Required = Literal["yes", "no", "this or landlock", "this or root"]
+_GIVES: dict[str, tuple[_Required, str]] = {
+    "namespaces": (
+        "no",
+        "own user, PID, mount, network, IPC and UTS namespaces: processes outside cannot be named, no network "
+        "interface is up, and when the sandbox ends every process inside ends",
+    ),
+    "root": (
+        "this or landlock",
+        "an empty read-only root: only the standard library, the system's shared libraries and three devices exist; "
+        "directories of installed packages are empty",
+    ),
+    "capabilities": ("no", "no capability is left: root inside has no privilege (an ordinary user had none)"),
+    "no_new_privileges": ("yes", "a set-uid program gains nothing; the condition for Landlock and seccomp"),
+    "landlock": ("this or root", ""),
+    "rlimits": (
+        "yes",
+        "no file grows, no core dump, no locked memory, no message queue, 64 descriptors, 64 MiB of stack; besides, "
+        "always, each job's own limits of memory and CPU seconds",
+    ),
+    "hidden_memory": ("no", "processes of the same user (root apart) cannot trace the sandbox or read its memory"),
+    "seccomp": (
+        "yes",
+        "system calls by an allow-list, enough to compute, read files and tell the time: no new process, signal, "
+        "socket, change of a file, tracing, or anything else that the list does not name",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """One layer of one backend."""
+
+    name: str
+    active: bool
+    why: str
+    """Why it is not active; "" where it is."""
+    required: _Required
+    """Whether the backend refuses to run without it."""
+    gives: str
+    """What it gives where it is active."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendReport:
+    """What is known of one backend here."""
+
+    name: str
+    unavailable: str
+    """Why it cannot be used here; "" where it can."""
+    refusal: str
+    """Why it refuses to run programs; "" where it does not."""
+    guarantees: tuple[Guarantee, ...]
+    attacks: tuple[AttackResult, ...]
+    """Empty where it refuses or is not available."""
+
+    @property
+    def safe(self) -> bool:
+        """It is available, does not refuse, and no attack succeeded."""
+        return bool(self.attacks) and not self.refusal and not any(attack.succeeded for attack in self.attacks)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that `codea1 doctor` prints."""
+
+    python: str
+    machine: str
+    kernel: str
+    uid: int
+    landlock_abi: int
+    """The kernel's, 0 where it has none."""
+    backends: tuple[BackendReport, ...]
+
+    @property
+    def safe(self) -> bool:
+        """The default backend is."""
+        return any(backend.safe for backend in self.backends if backend.name == DEFAULT_BACKEND)
+
+
+def examine(backends: Iterable[str] = KNOWN_BACKENDS, without: Collection[str] = ()) -> Report:
+    """Look at `backends`. `without` names layers of the local one to switch off: what would be said without them."""
+    abi = landlock_abi()
+    reports = [_examine_local(abi, without) if name == "local" else _examine_other(name, abi) for name in backends]
+    system = platform.uname()
+    return Report(platform.python_version(), system.machine, system.release, os.getuid(), abi, tuple(reports))
+
+
+def landlock_abi() -> int:
+    """The kernel's Landlock version, 0 where there is none or a filter around this process hides it."""
+    libc = ctypes.CDLL(None)
+    libc.syscall.restype = ctypes.c_long
+    just_the_version = ctypes.c_uint32(1)
+    abi: int = libc.syscall(ctypes.c_long(LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), just_the_version)
+    return max(0, abi)
+
+
+def landlock_gives(abi: int) -> str:
+    """What Landlock restricts at this version of its interface."""
+    gives = [
+        "files are read below the standard library and shared libraries only, three devices apart; none is made, "
+        "written, moved or removed"
+    ]
+    missing: list[str] = []
+    for since, what in ((3, "truncate(2)"), (4, "TCP bind and connect"), (5, "ioctl on devices"),
+                        (6, "abstract Unix sockets and signals to processes outside")):  # fmt: skip
+        (gives if abi >= since else missing).append(what)
+    text = f"ABI {abi}: {gives[0]}" + "".join(f"; no {what}" for what in gives[1:])
+    return text + (f" (not restricted before a later ABI: {', '.join(missing)})" if missing else "")
+
+
+def _examine_local(abi: int, without: Collection[str]) -> BackendReport:
+    refusal = ""
+    attacks: list[AttackResult] = []
+    try:
+        with LocalSandbox(waive=("seccomp", "filesystem"), without=without) as probe:  # to see what an unsafe one has
+            guarantees = _guarantees(probe.guarantees, abi)
+    except SandboxError as error:
+        return BackendReport("local", str(error), "", (), ())
+    try:
+        with LocalSandbox(without=without) as sandbox:
+            attacks = run_attacks(sandbox)
+    except SandboxError as error:
+        refusal = str(error)
+    return BackendReport("local", "", refusal, guarantees, tuple(attacks))
+
+
+def _examine_other(name: str, abi: int) -> BackendReport:
+    try:
+        sandbox = open_sandbox(name)
+    except (ImportError, ConfigurationError, SandboxError) as error:
+        return BackendReport(name, str(error), "", (), ())
+    try:
+        guarantees = _guarantees(sandbox.guarantees, abi)
+        return BackendReport(name, "", "", guarantees, tuple(run_attacks(sandbox)))
+    except SandboxError as error:
+        return BackendReport(name, "", str(error), (), ())
+    finally:
+        sandbox.close()
+
+
+def _guarantees(layers: Mapping[str, bool | str], abi: int) -> tuple[Guarantee, ...]:
+    return tuple(
+        Guarantee(
+            name,
+            layers.get(name) is True,
+            "" if layers.get(name) is True else str(layers.get(name, "not reported by this backend")),
+            required,
+            landlock_gives(abi) if name == "landlock" else gives,
+        )
+        for name, (required, gives) in _GIVES.items()
+    )
+
+
+def as_json(report: Report) -> str:
+    """The report as one JSON object."""
+    backends = [dataclasses.asdict(backend) | {"safe": backend.safe} for backend in report.backends]
+    head = {"schema": _SCHEMA, "kind": "doctor", "default": DEFAULT_BACKEND, "safe": report.safe}
+    return json.dumps(head | dataclasses.asdict(report) | {"backends": backends}, indent=2)
+
+
+def as_text(report: Report) -> str:
+    """The report as tables."""
+    lines = [f"Python {report.python}, {report.machine}, Linux {report.kernel}, user {report.uid}"]
+    for backend in report.backends:
+        lines += ["", *_backend_lines(backend)]
+    verdict = "safe" if report.safe else "NOT SAFE"
+    return "\n".join([*lines, "", f"the default backend ({DEFAULT_BACKEND}) is {verdict} on this machine"])
+
+
+def _backend_lines(backend: BackendReport) -> list[str]:
+    if backend.unavailable:
+        return _row(f"{backend.name}: not available", "", backend.unavailable)
+    lines = [f"{backend.name}: {'safe' if backend.safe else 'NOT SAFE'}"]
+    if backend.refusal:
+        lines += _row("  refuses to run", "", backend.refusal)
+    lines += _row("  guarantee", "active", "what it gives, or why it is missing")
+    for guarantee in backend.guarantees:
+        told = guarantee.gives if guarantee.active else f"{guarantee.why} (required: {guarantee.required})"
+        lines += _row(f"  {guarantee.name}", "yes" if guarantee.active else "NO", told)
+    lines += _row("  attack", "held", "what it tried, and what it came to")
+    if not backend.attacks:
+        lines += _row("  none", "", "not tried: the backend does not run")
+    for attack in backend.attacks:
+        lines += _row(f"  {attack.name}", "NO" if attack.succeeded else "yes", f"{attack.tries}: {attack.detail}")
+    return lines
+
+
+def _row(name: str, answer: str, told: str) -> list[str]:
+    """A table's row; what does not fit goes on below, in the third column."""
+    first, *others = textwrap.wrap(told, _TOLD_COLUMNS) or [""]
+    return [f"{name:25} {answer:7} {first}".rstrip(), *(" " * 34 + other for other in others)]

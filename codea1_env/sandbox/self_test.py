@@ -1,0 +1,288 @@
+"""Eleven attacks of our own on a sandbox of this machine, each judged by what it did, not by what it says.
+
+Harmless where the sandbox holds. Where it does not, they change only what the test itself has put there (a file, a
+listening socket, a variable, a process) and the sandbox's own process, and read files that this user may read. Does not
+replace the attack corpus in `tests/`: eleven attacks that fail show that the layers are in force, not that all
+attacks do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codea1_env.sandbox import (
+    CallsJob,
+    Company,
+    JobResult,
+    Limits,
+    Outcome,
+    OutcomeKind,
+    Sandbox,
+    SandboxError,
+    SandboxUnsafe,
+)
+from codea1_env.sandbox import self_test_programs as programs
+
+_LIMITS = Limits(time_limit_s=0.5, budget_s=2.0, memory_mb=256)
+_VARIABLE = "CODEA1_SELF_TEST"
+_FORGED = '"forged"'
+_HONEST = CallsJob("def f(x):\n    return x + 1", "f", (b"[[41],[]]",), _LIMITS)
+_HONEST_VALUE = b"42"
+
+
+@dataclass(frozen=True, slots=True)
+class AttackResult:
+    """What one attack came to."""
+
+    name: str
+    tries: str
+    """What it does."""
+    succeeded: bool
+    detail: str
+    """What was seen, for a reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Canaries:
+    """What the attacks go for. Nothing of the user's own is touched."""
+
+    folder: Path
+    secret: str
+    listener: socket.socket
+    process: subprocess.Popen[bytes]
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "secret.txt"
+
+    @property
+    def written(self) -> Path:
+        return self.folder / "written.txt"
+
+    @property
+    def expected(self) -> bytes:
+        """A value that nothing inside the sandbox can know, in place of a test's right answer."""
+        return json.dumps(self.secret[::-1]).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attack:
+    name: str
+    tries: str
+    """To do what; completes the sentence "it tries to"."""
+    source: str
+    """A program that defines `attack`."""
+    arguments: Callable[[_Canaries], Sequence[Sequence[object]]]
+    """Positional arguments of every call."""
+    judge: Callable[[_Canaries, JobResult], str]
+    """Why it succeeded; "" where it did not."""
+    is_apart: bool = False
+    """Every call is a job of its own: two candidates, one after the other."""
+
+
+def run_attacks(sandbox: Sandbox) -> list[AttackResult]:
+    """All of them, one after another. Raises SandboxError where the sandbox cannot run at all."""
+    with _canaries() as canaries:
+        return [_run(attack, canaries, sandbox) for attack in _ATTACKS]
+
+
+def _run(attack: _Attack, canaries: _Canaries, sandbox: Sandbox) -> AttackResult:
+    calls = tuple(json.dumps([list(words), []]).encode() for words in attack.arguments(canaries))
+    groups = [(call,) for call in calls] if attack.is_apart else [calls]
+    jobs = [CallsJob(attack.source, "attack", group, _LIMITS, company=Company.SHARED) for group in groups]
+    try:
+        *ran, honest = sandbox.run([*jobs, _HONEST])
+    except SandboxUnsafe:
+        raise
+    except SandboxError as error:
+        sandbox.run([_HONEST])  # raises again where nothing can run at all
+        return AttackResult(attack.name, attack.tries, True, f"it broke the sandbox: {error}")
+    hostile = ran[0] if len(ran) == 1 else JobResult(True, None, tuple(one for job in ran for one in job.outcomes))
+    why = attack.judge(canaries, hostile)
+    if not why and [outcome.value for outcome in honest.outcomes] != [_HONEST_VALUE]:
+        why = f"the next program, an honest one, came to {_told(honest)}"
+    return AttackResult(attack.name, attack.tries, bool(why), why or f"came to {_told(hostile)}")
+
+
+@contextlib.contextmanager
+def _canaries() -> Iterator[_Canaries]:
+    secret = secrets.token_hex(16)
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    os.environ[_VARIABLE] = secret
+    try:
+        with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.setblocking(False)
+            canaries = _Canaries(Path(folder), secret, listener, process)
+            canaries.file.write_text(secret)
+            yield canaries
+    finally:
+        del os.environ[_VARIABLE]
+        process.kill()
+        process.communicate()
+
+
+def _told(result: JobResult) -> str:
+    if not result.loaded:
+        return f"no loaded program ({_word(result.load_failure)})"
+    return ", ".join(map(_word, result.outcomes))
+
+
+def _word(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "nothing"
+    if outcome.kind is OutcomeKind.VALUE:
+        return f"the value {outcome.value[:60].decode('ascii', 'replace')}"
+    return f"{outcome.kind.value} {outcome.error}".strip()
+
+
+def _values(result: JobResult) -> list[bytes]:
+    return [outcome.value for outcome in result.outcomes if outcome.kind is OutcomeKind.VALUE]
+
+
+def _no_arguments(canaries: _Canaries) -> list[list[object]]:
+    return [[]]
+
+
+def _has_read(canaries: _Canaries, result: JobResult) -> str:
+    read = [value for value in _values(result) if value != b"[]"]
+    return "it read a file outside the standard library" if read else ""
+
+
+def _has_seen_variables(canaries: _Canaries, result: JobResult) -> str:
+    read = [value for value in _values(result) if value != b"[]"]
+    return f"it saw {read[0][:120].decode('ascii', 'replace')}" if read else ""
+
+
+def _has_connected(canaries: _Canaries, result: JobResult) -> str:
+    try:
+        canaries.listener.accept()[0].close()
+    except BlockingIOError:
+        return ""
+    return "it opened a TCP connection to this machine"
+
+
+def _has_forked(canaries: _Canaries, result: JobResult) -> str:
+    return "it started a process" if _values(result) else ""
+
+
+def _has_killed(canaries: _Canaries, result: JobResult) -> str:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        canaries.process.wait(0.2)
+        return "it killed a process outside the sandbox"
+    return "" if _values(result) else "it killed the sandbox's own process"
+
+
+def _has_written(canaries: _Canaries, result: JobResult) -> str:
+    if canaries.written.exists():
+        return "it made a file"
+    return "" if canaries.file.read_text() == canaries.secret else "it changed a file"
+
+
+def _has_passed(canaries: _Canaries, result: JobResult) -> str:
+    return "leaving with exit code 0 was taken for an answer" if _values(result) else ""
+
+
+def _has_forged(canaries: _Canaries, result: JobResult) -> str:
+    if len(result.outcomes) > 2:
+        return f"its records made {len(result.outcomes)} answers of 2 calls"
+    return "a forged record held the right value" if canaries.expected in _values(result) else ""
+
+
+def _has_outlived(canaries: _Canaries, result: JobResult) -> str:
+    ended = [outcome.kind for outcome in result.outcomes] == [OutcomeKind.TIMEOUT]
+    return "" if ended else f"it was not stopped for time: {_told(result)}"
+
+
+def _has_remembered(canaries: _Canaries, result: JobResult) -> str:
+    found = [value for value in _values(result) if value != b"[]"]
+    return f"a later candidate found {found[-1][:120].decode('ascii', 'replace')}" if found else ""
+
+
+def _has_allocated(canaries: _Canaries, result: JobResult) -> str:
+    return f"it was given more than {_LIMITS.memory_mb} MiB" if _values(result) else ""
+
+
+_ATTACKS = (
+    _Attack(
+        "read a file",
+        "return the text of a file of this user's and of /etc/passwd",
+        programs.READ_FILE,
+        lambda canaries: [[str(canaries.file)]],
+        _has_read,
+    ),
+    _Attack(
+        "read the environment",
+        "see this process's variables, in its own environment and in every /proc/PID/environ",
+        programs.ENVIRONMENT,
+        _no_arguments,
+        _has_seen_variables,
+    ),
+    _Attack(
+        "use the network",
+        "connect to a TCP port that listens on this machine",
+        programs.NETWORK,
+        lambda canaries: [[canaries.listener.getsockname()[1]]],
+        _has_connected,
+    ),
+    _Attack("start a process", "fork", programs.FORK, _no_arguments, _has_forked),
+    _Attack(
+        "kill the parent",
+        "send SIGKILL to the process that it was forked from and to one outside the sandbox",
+        programs.KILL_PARENT,
+        lambda canaries: [[canaries.process.pid]],
+        _has_killed,
+    ),
+    _Attack(
+        "write a file",
+        "make a file and empty another, both this user's",
+        programs.WRITE_FILE,
+        lambda canaries: [[str(canaries.file), str(canaries.written)]],
+        _has_written,
+    ),
+    _Attack(
+        "leave with exit code 0",
+        "pass a test by os._exit(0) and by sys.exit(0)",
+        programs.EXIT,
+        lambda canaries: [[0], [1]],
+        _has_passed,
+    ),
+    _Attack(
+        "forge a record",
+        "write answers of its own, and too many, into the memory where results are collected; each counts as the value "
+        "that it claims, which must be the right one to pass",
+        programs.FORGE,
+        lambda canaries: [[_FORGED], [_FORGED]],
+        _has_forged,
+    ),
+    _Attack("never end", "loop for ever, deaf to exceptions and signals", programs.LOOP, _no_arguments, _has_outlived),
+    _Attack(
+        "exhaust memory",
+        "allocate twice the memory that it may have",
+        programs.MEMORY,
+        lambda canaries: [[_LIMITS.memory_mb]],
+        _has_allocated,
+    ),
+    _Attack(
+        "remember",
+        "leave bits for a later candidate: the offsets of open files, and what the process above it knows of the one "
+        "before",
+        programs.REMEMBER,
+        lambda canaries: [[1 + 4 * k] for k in range(3)],
+        _has_remembered,
+        is_apart=True,
+    ),
+)
+
+__all__ = ["AttackResult", "run_attacks"]

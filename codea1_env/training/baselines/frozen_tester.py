@@ -1,0 +1,97 @@
+"""The tester's seat without learning: a fixed model attacks every round, so that only the coder changes.
+
+To engine and exchange it is a seat like any other: it meets the coder once a round and leaves checkpoints, which say
+how far it got. What it samples depends on the run's seed and the round alone, so a resumed run goes on as it would
+have. Does not promise to generate with any other engine than transformers' `generate`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from codea1_env.extras import extra
+from codea1_env.players.player import TesterRequest
+from codea1_env.training.models.chat import chat_of, tokens_of
+from codea1_env.training.models.sampling import Sampler
+from codea1_env.training.round.exchange import Exchange
+from codea1_env.training.round.rules import RoundRules
+from codea1_env.training.run.callbacks import RoundClock, SeatHooks, SeatRun
+from codea1_env.training.run.checkpoints import forget_old, mark_complete, rounds_of
+
+with extra("train", "training needs"):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+ROUNDS = 1_000_000
+"""More than any run has: the seeds of two runs' rounds never meet."""
+
+
+class FrozenTester:
+    """Attacks for a whole run; has what `seats.train` asks of a trainer."""
+
+    def __init__(self, run: SeatRun, hooks: SeatHooks, exchange: Exchange, tester: Path) -> None:
+        """`tester`: the model that writes the suites, in Hugging Face format."""
+        self.model = AutoModelForCausalLM.from_pretrained(tester)
+        self.processing_class = AutoTokenizer.from_pretrained(tester)
+        self._run = run
+        self._chat = chat_of(run.preset)
+        self._hooks = hooks
+        self._exchange = exchange
+
+    def train(self, resume_from_checkpoint: str | None = None) -> None:
+        """All rounds, or those after the checkpoint."""
+        rounds, save_rounds = self._run.preset.rounds, self._run.preset.save_rounds
+        first = rounds_of(Path(resume_from_checkpoint)) if resume_from_checkpoint else 0
+        for round_index in range(first, rounds):
+            self._attack(round_index)
+            done, is_last = round_index + 1, self._hooks.is_last(round_index)
+            if is_last or done == rounds or done % save_rounds == 0:
+                self._save(done)
+            if is_last:
+                return
+
+    def save_model(self, directory: str) -> None:
+        """The model as it came, with its tokenizer."""
+        self.model.save_pretrained(directory)
+        self.processing_class.save_pretrained(directory)
+
+    def _attack(self, round_index: int) -> None:
+        clock = RoundClock()
+        clock.begin()
+        attacks = self._exchange.take_attacks(round_index)
+        clock.start()
+        requests = [TesterRequest(attack.problem, attack.program) for attack in attacks]
+        fits = [self._fits(request) for request in requests]
+        samples = self._run.preset.round.suites
+        asked = [request for request, fit in zip(requests, fits, strict=True) if fit]
+        suites = iter(self._sampler(round_index).tester(asked, samples))
+        answers: list[list[str | None]] = [[*next(suites)] if fit else [None] * samples for fit in fits]
+        clock.hand_over()
+        rules = RoundRules(hidden_rounds=self._run.preset.evaluation.hidden_rounds)
+        self._exchange.submit_suites(round_index, answers, rules)
+        clock.resume()
+        self._hooks.log(round_index, clock.seconds())
+
+    def _fits(self, request: TesterRequest) -> bool:
+        """The prompt is within its limit."""
+        longest = self._run.preset.round.tester_prompt_tokens
+        messages = self._chat.tester(request.problem, request.program)
+        return not longest or len(tokens_of(self.processing_class, messages)) <= longest
+
+    def _sampler(self, round_index: int) -> Sampler:
+        return Sampler(
+            self.model,
+            self.processing_class,
+            self._chat,
+            tokens=self._run.preset.grpo.tokens("tester"),
+            temperature=self._run.preset.grpo.of("tester")["temperature"],
+            seed=self._run.seed * ROUNDS + round_index,
+        )
+
+    def _save(self, done: int) -> None:
+        """A checkpoint of nothing but the round: there is no other state."""
+        checkpoint = self._run.output / f"checkpoint-{done * self._run.preset.round.updates}"
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        self._hooks.save(done, checkpoint)
+        mark_complete(checkpoint, done)
+        outputs = self._run.outputs or {"": self._run.output}
+        forget_old(self._run.output, outputs.values(), self._run.preset.keep_checkpoints)

@@ -1,0 +1,131 @@
+"""The tester's seat by supervised learning: a stock `trl.SFTTrainer` on what the arena left of the base's suites.
+
+They are written and validated once, before the first step, by the seat itself. A resumed run writes the same ones
+again. Where they are fewer than the run's rows, they are gone over again. Does not learn from kills: only validity
+decides what is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from codea1_env.arena.arena import Arena
+from codea1_env.extras import extra
+from codea1_env.problems.problem import Problem
+from codea1_env.training.baselines.written_tests import WrittenSuite, write_suites
+from codea1_env.training.models.chat import Chat, chat_of, tokens_of
+from codea1_env.training.run.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
+
+with extra("train", "training needs"):
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.trainer_callback import PrinterCallback
+    from trl import SFTConfig, SFTTrainer
+
+SUITES = "suites.jsonl"
+"""What the tester learns from, in the seat's directory; one suite a line, the empty ones left out."""
+SHARED = (
+    "learning_rate", "lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps", "weight_decay", "max_grad_norm",
+)  # fmt: skip
+"""What the section `grpo` says of any optimizer."""
+IGNORED = -100
+"""The label of a token that is not learnt."""
+
+logger = logging.getLogger(__name__)
+
+
+def supervised_tester(
+    run: SeatRun,
+    hooks: SeatHooks,
+    arena: Arena,
+    asked: Sequence[Problem],
+    log_round: Callable[[int, Mapping[str, float]], None],
+) -> Any:
+    """The tester's trainer. `asked`: the problems of all rounds in order, `questions` a round.
+
+    A round is as many suites as the tester of the duel learns from. Where the base writes no test that counts there is
+    nothing to learn, and the tester stays as it was, with a warning.
+    """
+    written = write_suites(run, arena, run.base, asked)
+    kept = [suite for suite in written if suite.tests]
+    run.output.mkdir(parents=True, exist_ok=True)
+    (run.output / SUITES).write_text("".join(map(_line, kept)), encoding="utf-8")
+    tokenizer = AutoTokenizer.from_pretrained(run.base)
+    if not kept:
+        logger.warning("none of the base tester's %d suites has a test that counts: it learns nothing", len(written))
+        return Untrained(AutoModelForCausalLM.from_pretrained(run.base), tokenizer)
+
+    def log(round_index: int, values: Mapping[str, float]) -> None:
+        hooks.log(round_index, values)
+        log_round(round_index, {"loss": values["loss"], "kept_suites": len(kept) / len(written)})
+
+    trainer = SFTTrainer(
+        model=str(run.base),
+        args=_arguments(run),
+        train_dataset=Dataset.from_list([_tokens(suite, tokenizer, chat_of(run.preset)) for suite in kept]),
+        processing_class=tokenizer,
+        callbacks=[SeatCallback(run, dataclasses.replace(hooks, log=log), RoundClock())],
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Untrained:
+    """A model that has nothing to learn from; has what `seats.train` asks of a trainer."""
+
+    model: Any
+    processing_class: Any
+
+    def train(self, resume_from_checkpoint: str | None = None) -> None:
+        """Nothing."""
+
+    def save_model(self, directory: str) -> None:
+        """The model as it came, with its tokenizer."""
+        self.model.save_pretrained(directory)
+        self.processing_class.save_pretrained(directory)
+
+
+def _tokens(suite: WrittenSuite, tokenizer: Any, chat: Chat) -> dict[str, list[int]]:
+    """One row: the prompt as the tester of the duel sees it, and the suite, whose tokens alone are learnt."""
+    prompt = tokens_of(tokenizer, chat.tester(suite.problem, suite.program))
+    answer = tokenizer(_text(suite), add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id]
+    return {"input_ids": prompt + answer, "labels": [IGNORED] * len(prompt) + answer}
+
+
+def _text(suite: WrittenSuite) -> str:
+    return "\n".join(map(str, suite.tests))
+
+
+def _line(suite: WrittenSuite) -> str:
+    return json.dumps({"problem_id": suite.problem.problem_id, "program": suite.program, "suite": _text(suite)}) + "\n"
+
+
+def _arguments(run: SeatRun) -> Any:
+    """TRL's configuration: what the tester of the duel has, as far as supervised learning has it too."""
+    preset, shape = run.preset, run.preset.round
+    return SFTConfig(
+        output_dir=str(run.output),
+        seed=run.seed,
+        max_steps=preset.rounds * shape.updates,
+        per_device_train_batch_size=shape.questions * shape.attacked * shape.suites // shape.updates,
+        gradient_accumulation_steps=1,
+        train_sampling_strategy="sequential",  # the schedule of questions is in random order already
+        max_length=None,
+        **{name: value for name, value in preset.grpo.of("tester").items() if name in SHARED},
+        model_init_kwargs={"dtype": "float32", "attn_implementation": "sdpa"},
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        dataloader_pin_memory=False,
+        logging_steps=shape.updates,
+        save_strategy="steps",
+        save_steps=preset.save_rounds * shape.updates,
+        save_total_limit=None,
+        report_to=[],
+        disable_tqdm=True,
+    )

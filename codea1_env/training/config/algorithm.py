@@ -1,0 +1,76 @@
+"""What becomes of rewards: the section `algorithm` of a preset. Which estimator makes advantages, which loss uses them.
+
+Both are names of built-in ones or `module:Name` of one's own (docs/your-algorithm.md). Plain data, checked before
+anything heavy is imported; `own_code.py` loads what is one's own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.training.config.sections import Section, choice, real, text
+
+ADVANTAGES = ("grpo", "question", "rae")
+LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
+"""TRL's, of the pinned version."""
+SCALES = ("group", "batch", "none")
+ZERO_VARIANCE = ("keep", "drop")
+CREDITS = ("suite", "test")
+OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is `module:Name`."""
+    return OWN.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm(Section):
+    """The default of every field is the paper's method."""
+
+    advantage: str = text("grpo")
+    """What a reward is compared with. grpo: the mean of its group (paper). question: a running mean of the question,
+    under which the Mistake Book's share of the reward is not cancelled. rae: a running mean of the seat (SPIRAL's
+    role-conditioned advantage estimation, arXiv 2506.24119). module:Class: a subclass of `advantages.Estimator`."""
+    scale: str = choice("group", SCALES)
+    """What advantages are divided by: the deviation of their group (paper), of the whole batch, or nothing."""
+    rate: float = real(0.5, 1e-6, 1.0)
+    """For advantage: question and rae. Weight of a round's mean in the running mean. SPIRAL: 0.05."""
+    loss_type: str = text("dapo")
+    """TRL's name of a loss (paper: dapo, the mean over tokens), or module:Name of a function or class:
+    `training/losses.py`."""
+    zero_variance: str = choice("keep", ZERO_VARIANCE)
+    """Groups in which no row has an advantage. keep: they stay in the loss, for the KL term and the mean over tokens
+    (paper). drop: they are masked out, and so are rows without a score."""
+    credit: str = choice("suite", CREDITS)
+    """suite: all tokens of a suite have its advantage (paper). test: the tokens of each test have that test's own,
+    measured against all tests of the group; the other tokens the suite's."""
+    path: tuple[str, ...] = ()
+    """Folders in which modules of one's own are looked for, before those of Python. `--config` sets it to the file's
+    folder and the current one, where a name is one's own."""
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        for field, known in (("advantage", ADVANTAGES), ("loss_type", LOSSES)):
+            name = getattr(self, field)
+            if name not in known and not is_own(name):
+                raise ConfigurationError(f"{field} must be one of {', '.join(known)} or module:Name, got {name!r}")
+        if not isinstance(self.path, list | tuple) or not all(isinstance(folder, str) for folder in self.path):
+            raise ConfigurationError(f"path must be a list of folders, got {self.path!r}")
+        object.__setattr__(self, "path", tuple(self.path))  # YAML has lists only
+        if self.advantage == "rae" and self.scale == "group":
+            raise ConfigurationError(
+                "scale must be none or batch with advantage: rae, which compares with a seat and with no group, "
+                "got 'group'"
+            )
+        if self.credit == "test" and self.advantage != "grpo":
+            raise ConfigurationError(
+                f"credit: test must come with advantage: grpo (tests have no running mean), got {self.advantage!r}"
+            )
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Those of its names that are one's own."""
+        return tuple(name for name in (self.advantage, self.loss_type) if is_own(name))

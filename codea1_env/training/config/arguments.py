@@ -1,0 +1,287 @@
+"""The one command line of every trainer: read, checked and explained before anything heavy is imported.
+
+Does not build or create anything. Wrong arguments end the program with status 2 and a line that says must and got.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
+from codea1_env.starting import interrupts_as_usual
+from codea1_env.training.config.own_code import located
+from codea1_env.training.config.placement import SEATS
+from codea1_env.training.config.plan import plan_of
+from codea1_env.training.config.presets import PRESETS, Preset, load_preset, preset_from_dict, preset_names
+from codea1_env.training.config.problem_sets import require_files
+from codea1_env.training.config.sections import TRACKERS, check_trackers
+from codea1_env.yaml_files import read_yaml
+
+CONFIG_FILE = "config.yaml"
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the user asked for, checked."""
+
+    preset: Preset
+    """With every override applied."""
+    output: Path
+    """Directory of the run: new or empty, unless it is resumed."""
+    seed: int
+    resume: bool
+    """Go on with the run in `output`."""
+    engine: str = "local"
+    """local or ray."""
+    ray_address: str | None = None
+    """Of a running Ray cluster, for the engine ray; None: one of its own."""
+    tester: Path | None = None
+    """Of recipes with a tester that does not learn: its model, in Hugging Face format. None: the base."""
+
+
+def parse_arguments(
+    description: str, argv: Sequence[str] | None = None, recipe: str = "", *, takes_tester: bool = False
+) -> Arguments:
+    """Read the command line. `recipe` names the default output directory's kind, e.g. `golden`.
+
+    `takes_tester`: the recipe has a tester that does not learn, and with it the argument `--tester`.
+    """
+    parser = _parser(description)
+    parser.set_defaults(tester=None)
+    if takes_tester:
+        parser.add_argument(
+            "--tester",
+            metavar="DIR",
+            type=Path,
+            help="the tester that writes the suites: a run's directory (its tester/final) or a model in Hugging Face "
+            "format. Default: the base model",
+        )
+    given = parser.parse_args(argv)
+    try:
+        if given.dry_run:
+            print(plan_of(_planned(given)))
+            parser.exit(0)
+        return _resumed(given) if given.resume else _fresh(given, recipe)
+    except ConfigurationError as error:
+        parser.error(str(error))
+
+
+def exit_status(main: Callable[[], int]) -> int:
+    """Run a recipe; 130 where Ctrl-C stops it outside the rounds (within them it leaves a checkpoint first).
+
+    An error of ours is one line and the status 2 where it is about what was given, else 1; what is unforeseen keeps its
+    traceback.
+    """
+    try:
+        interrupts_as_usual()
+        return main()
+    except Codea1Error as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigurationError | FormatError) else 1
+    except KeyboardInterrupt:
+        print("interrupted; what was saved before can be resumed", file=sys.stderr)
+        return 130
+
+
+def _parser(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add(
+        "--preset",
+        metavar="NAME",
+        help=f"one of {', '.join(preset_names())}. mini: the method on two CPU cores, minutes; bands: the same "
+        "where aim pays (docs/bands.md); smoke: random models, seconds, nothing is learnt; others: the paper's runs. "
+        "Default: mini. Units and sources of values: run_sections.py, grpo_section.py and the YAML files in "
+        "codea1_env/training/config",
+    )
+    add(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="YAML file with overrides of the preset, in the form of a run's config.yaml, e.g. `round: {suites: 8}`; "
+        "`extends: NAME or FILE` says of which. Default: none. Unknown keys are refused",
+    )
+    add(
+        "--output",
+        metavar="DIR",
+        type=Path,
+        help="directory of the run, new or empty. Default: the first free one of runs/PRESET-seedN, "
+        "runs/PRESET-seedN-2, ...",
+    )
+    add("--seed", metavar="N", help="seed of problems, sampling and order, 0 to 2^31 - 1. Default: 0")
+    add("--rounds", metavar="N", help="rounds of the duel, 1 to 1000000. Default: the preset's (paper: 111)")
+    add("--save-rounds", metavar="N", help="rounds between checkpoints, 1 to 1000000. Default: the preset's")
+    add(
+        "--keep-checkpoints",
+        metavar="N",
+        help="checkpoints kept of each seat, 1 to 1000000: those of the last rounds that both seats have. Default: the "
+        "preset's, 3",
+    )
+    add(
+        "--keep-duels",
+        metavar="N",
+        help="questions a round whose games are kept for `codea1 view`, 0 to 4096. Default: the preset's, 1",
+    )
+    add(
+        "--report-to",
+        metavar="NAME",
+        action="append",
+        help=f"what gets the metrics beside metrics.jsonl, one of {', '.join(TRACKERS)}, or none; may be given several "
+        "times. wandb and trackio must be installed, and are set up by their own environment variables (WANDB_MODE, "
+        "WANDB_PROJECT, TRACKIO_DIR, ...). Default: the preset's, tensorboard",
+    )
+    add(
+        "--resume",
+        metavar="DIR",
+        type=Path,
+        help="go on with the run in DIR from the latest round that both seats have saved, with its configuration; "
+        "with --rounds, up to that round. Default: a new run",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="print the plan of the run and end: rows, tokens, memory, places, bytes on disk; status 2 where it cannot "
+        "work. Default: run",
+    )
+    add(
+        "--engine",
+        metavar="NAME",
+        help="local: both seats take turns in this process. ray: each seat in processes of its own, on this machine or "
+        "a cluster, as the configuration's `placement` says (extra `ray`). Same seed, same weights. Default: local; "
+        "of a resumed run, the engine it had",
+    )
+    add(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="HOST:PORT of a running Ray cluster that this machine is part of, or auto; the run's directory must be on "
+        "a file system that its nodes share. Default: RAY_ADDRESS, or a cluster of its own on this machine",
+    )
+    return parser
+
+
+def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
+    preset = _with_rounds(load_preset(given.preset, given.config), given)
+    folders = [given.config.parent] if given.config else []
+    preset = dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))
+    require_files(preset)
+    _check_installed(preset)
+    engine = given.engine or "local"
+    _check_engine(engine, given.ray_address, preset)
+    seed = _whole("--seed", given.seed or "0", 0, 2**31 - 1)
+    output = given.output or _free_directory(Path("runs"), f"{recipe or preset.name}-seed{seed}")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise ConfigurationError(f"--output must be a new or empty directory, got {output}; to go on with it: --resume")
+    tester = None if given.tester is None else _model_of(given.tester)
+    return Arguments(preset, output, seed, False, engine, given.ray_address, tester)
+
+
+def _planned(given: argparse.Namespace) -> Preset:
+    """What would run, wherever it would: a plan may be of another machine, and of files that are not there yet."""
+    if given.resume:
+        return _with_rounds(read_configuration(given.resume / CONFIG_FILE)[0], given)
+    return _with_rounds(load_preset(given.preset, given.config), given)
+
+
+def _resumed(given: argparse.Namespace) -> Arguments:
+    for name in ("preset", "config", "output", "seed", "tester"):
+        if getattr(given, name) is not None:
+            raise ConfigurationError(f"--resume must come without --{name} (the run's own counts), got both")
+    file = given.resume / CONFIG_FILE
+    if not file.is_file():
+        raise ConfigurationError(
+            f"--resume must be the directory of a run, got {given.resume} (no {CONFIG_FILE} in it)"
+        )
+    preset, seed = read_configuration(file)
+    preset = _with_rounds(preset, given)
+    located(preset.algorithm)
+    _check_installed(preset)
+    record = read_yaml(file, "the run's configuration")
+    engine = given.engine or str(record.get("engine", "local"))
+    _check_engine(engine, given.ray_address, preset)
+    tester = record.get("tester")
+    model = None if tester is None else _model_of(Path(str(tester)))
+    return Arguments(preset, given.resume, seed, True, engine, given.ray_address, model)
+
+
+def read_configuration(file: Path) -> tuple[Preset, int]:
+    """The preset and the seed of a run's config.yaml. Raises ConfigurationError."""
+    record = read_yaml(file, "the run's configuration")
+    if not isinstance(record, dict) or not isinstance(record.get("preset"), dict) or "seed" not in record:
+        raise ConfigurationError(f"{file} must be a mapping with `preset` and `seed`, got {record!r:.200}")
+    name = record["preset"].get("name")
+    base = PRESETS.get(str(name), PRESETS["mini"])
+    return preset_from_dict(record["preset"], base, str(file)), _whole(f"{file}: seed", record["seed"], 0, 2**31 - 1)
+
+
+def _model_of(directory: Path) -> Path:
+    """The tester's model in a run's directory, or the model that the directory is."""
+    for model in (directory / "tester" / "final", directory):
+        if (model / "config.json").is_file():
+            return model.resolve()
+    raise ConfigurationError(
+        f"--tester must be a run's directory with tester/final, or a model's with config.json, got {directory}"
+    )
+
+
+def _with_rounds(preset: Preset, given: argparse.Namespace) -> Preset:
+    changes: dict[str, Any] = {}
+    ranges = dict.fromkeys(("rounds", "save_rounds", "keep_checkpoints"), (1, 1000000))
+    for name, (low, high) in (ranges | {"keep_duels": (0, 4096)}).items():
+        value = getattr(given, name)
+        if value is not None:
+            changes[name] = _whole("--" + name.replace("_", "-"), value, low, high)
+    if given.report_to is not None:
+        names = () if given.report_to == ["none"] else tuple(given.report_to)
+        check_trackers(names, "--report-to")
+        changes["report_to"] = names
+    return dataclasses.replace(preset, **changes)
+
+
+def _check_installed(preset: Preset) -> None:
+    for name in preset.report_to:
+        if importlib.util.find_spec(name) is None:
+            raise ConfigurationError(f"report_to: {name} must be installed, got none: pip install {name}")
+
+
+def _check_engine(engine: str, ray_address: str | None, preset: Preset) -> None:
+    if engine not in ENGINES:
+        raise ConfigurationError(f"--engine must be one of {', '.join(ENGINES)}, got {engine}")
+    if engine == "ray":
+        if importlib.util.find_spec("ray") is None:
+            raise ConfigurationError("--engine ray needs the extra `ray`, got none: pip install 'codea1-env[ray]'")
+        if ray_address and "://" in ray_address:
+            raise ConfigurationError(
+                f"--ray-address must be HOST:PORT or auto, of a cluster that this machine is part of, got {ray_address}"
+            )
+        return
+    if ray_address:
+        raise ConfigurationError(f"--ray-address must come with --engine ray, got --engine {engine}")
+    for seat in SEATS:
+        if not preset.placement.of(seat).is_one_process_on_cpu:
+            raise ConfigurationError(
+                f"placement.{seat} must be one rank on the CPU with --engine local, "
+                f"got {preset.placement.of(seat)}; for this, --engine ray"
+            )
+
+
+def _whole(name: str, value: object, low: int, high: int) -> int:
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise ConfigurationError(f"{name} must be a whole number in [{low}, {high}], got {value}")
+    return number
+
+
+def _free_directory(parent: Path, name: str) -> Path:
+    candidates = (parent / (name if count == 1 else f"{name}-{count}") for count in range(1, 1_000_000))
+    return next(path for path in candidates if not path.exists())

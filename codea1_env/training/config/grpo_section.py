@@ -1,0 +1,143 @@
+"""The section `grpo` of a preset: arguments of TRL's GRPOConfig under TRL's own names, the same for both seats or not.
+
+    grpo: {learning_rate: 1.0e-6, beta: 0.001, tester: {learning_rate: 2.0e-6}}
+
+Every argument that the run does not set itself may stand here, so that what is new in TRL needs no code. What a name
+means is TRL's documentation. Does not check values that are not in `CHECKED`: GRPOConfig does, when a seat is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.training.config.sections import requirement
+
+SEATS = ("coder", "tester")
+CHECKED: Mapping[str, Mapping[str, Any]] = {
+    "learning_rate": {"kind": float, "high": 1.0},
+    "warmup_steps": {"kind": int, "high": 100_000},
+    "weight_decay": {"kind": float, "high": 1.0},
+    "max_grad_norm": {"kind": float, "low": 1e-6, "high": 1e6},
+    "beta": {"kind": float, "high": 10.0},
+    "epsilon": {"kind": float, "high": 1.0},
+    "epsilon_high": {"kind": float, "high": 10.0},
+    "delta": {"kind": float, "low": 1.0, "high": 1e6},
+    "temperature": {"kind": float, "low": 0.01, "high": 10.0},
+    "max_completion_length": {"kind": int, "low": 4, "high": 65_536},
+    "mask_truncated_completions": {"kind": bool},
+}
+"""Kind and range of what is checked before anything is loaded."""
+OPTIONAL = ("epsilon_high", "delta")
+"""Those that may be null: no other limit above, no dual clip."""
+ELSEWHERE: Mapping[str, str] = {
+    "num_generations": "round.programs (N, the coder's groups) and round.suites (M, the tester's)",
+    "scale_rewards": "algorithm.scale",
+    "loss_type": "algorithm.loss_type",
+    "max_steps": "rounds and round.updates",
+    "num_iterations": "round.updates",
+    "seed": "--seed",
+    "output_dir": "--output",
+    "per_device_train_batch_size": "memory.coder_rows_per_device and memory.tester_rows_per_device",
+    "bf16": "memory.bfloat16",
+    "gradient_checkpointing": "memory.gradient_checkpointing",
+    "save_steps": "save_rounds",
+    "save_total_limit": "keep_checkpoints",
+    "report_to": "report_to",
+    "fsdp": "placement",
+    "deepspeed": "placement",
+    "use_vllm": "placement",
+    "vllm_mode": "placement",
+}
+"""Arguments that have another place in a configuration."""
+DEFAULTS: Mapping[str, Any] = {
+    "learning_rate": 5e-4,  # paper: 1e-6, for models four thousand times larger
+    "lr_scheduler_type": "cosine_with_min_lr",
+    "lr_scheduler_kwargs": {"min_lr_rate": 1.0},  # constant; paper: 0
+    "warmup_steps": 10,  # paper
+    "weight_decay": 0.1,  # paper
+    "max_grad_norm": 1.0,  # paper
+    "beta": 0.001,  # paper: weight of the k3 estimate of the divergence from the base model
+    "use_bias_correction_kl": False,  # paper
+    "epsilon": 0.2,  # paper: the ratio is clipped below 1 - epsilon
+    "epsilon_high": 0.28,  # paper: and above 1 + epsilon_high
+    "delta": 10.0,  # paper: largest ratio where the advantage is negative
+    "temperature": 1.0,  # paper
+    "top_p": 1.0,
+    "top_k": 0,
+    "mask_truncated_completions": False,  # what is cut off is scored and learnt from as it is
+    "coder": {"max_completion_length": 72},  # paper: 4096
+    "tester": {"max_completion_length": 100},  # paper: 4096
+}
+
+
+@dataclass(frozen=True)
+class GrpoPreset:
+    """What both seats' trainers are told."""
+
+    values: Mapping[str, Any] = field(default_factory=lambda: dict(DEFAULTS))
+    """By TRL's name; `coder` and `tester` hold what differs for one seat."""
+
+    def of(self, seat: str) -> dict[str, Any]:
+        """The arguments of one seat. `player`: the coder's, with room for the longer of both responses."""
+        shared = {name: value for name, value in self.values.items() if name not in SEATS}
+        if seat != "player":
+            return shared | dict(self.values[seat])
+        own = shared | dict(self.values["coder"])
+        own["max_completion_length"] = max(self.tokens(role) for role in SEATS)
+        return own
+
+    def tokens(self, seat: str) -> int:
+        """Longest response of a seat."""
+        return int(self.of(seat)["max_completion_length"])
+
+    def changed(self, overrides: object, where: str = "grpo") -> GrpoPreset:
+        """With the arguments that `overrides` names replaced; one for both seats replaces what a single one had.
+
+        Raises ConfigurationError naming `where`, the key, must and got.
+        """
+        if not isinstance(overrides, Mapping):
+            raise ConfigurationError(f"{where} must be a mapping of GRPOConfig's arguments, got {overrides!r}")
+        own = {seat: overrides.get(seat, {}) for seat in SEATS}
+        for seat in SEATS:
+            if not isinstance(own[seat], Mapping):
+                raise ConfigurationError(f"{where}: {seat} must be a mapping of arguments, got {own[seat]!r}")
+            _check(own[seat], f"{where}: {seat}")
+        shared = {str(name): value for name, value in overrides.items() if name not in SEATS}
+        _check(shared, where)
+        values = dict(self.values) | shared
+        if "lr_scheduler_type" in shared and "lr_scheduler_kwargs" not in shared:
+            values["lr_scheduler_kwargs"] = {}  # what was there is another schedule's
+        for seat in SEATS:
+            kept = {name: value for name, value in self.values[seat].items() if name not in shared}
+            values[seat] = kept | dict(own[seat])
+        # One form for what means the same: what each seat has of its own is not said for both.
+        return GrpoPreset({k: v for k, v in values.items() if not all(k in values[seat] for seat in SEATS)})
+
+
+def _check(given: Mapping[str, Any], where: str) -> None:
+    for name, value in given.items():
+        if name in ELSEWHERE:
+            raise ConfigurationError(f"{where}: {name} must be given as {ELSEWHERE[name]}, got it here")
+        is_off = value is None and name in OPTIONAL
+        must = requirement(value, **CHECKED[name]) if name in CHECKED and not is_off else ""
+        if must:
+            raise ConfigurationError(f"{where}: {name} must be {must}, got {value!r}")
+    unknown = given.keys() - CHECKED.keys() - DEFAULTS.keys()
+    if unknown and not unknown <= (known := _names_of_trl()):
+        name = sorted(unknown - known)[0]
+        raise ConfigurationError(
+            f"{where}: a key must be coder, tester or an argument of TRL's GRPOConfig ({', '.join(sorted(known))}), "
+            f"got {name!r}"
+        )
+
+
+def _names_of_trl() -> set[str]:
+    """What GRPOConfig has. Slow the first time, and asked only about names that are not known here."""
+    try:
+        from trl import GRPOConfig
+    except ImportError as error:
+        raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
+    return {name for name, each in GRPOConfig.__dataclass_fields__.items() if each.init}

@@ -1,0 +1,119 @@
+"""The sizes of the models that a run can start from, and what follows from them: weights, adapters, cached tokens.
+
+Counted by formula for the Qwen2 architecture, without loading anything. Does not know other architectures.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.training.config.model_sections import LoraPreset, ModelPreset, PretrainedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A model of the Qwen2 architecture."""
+
+    hidden: int
+    layers: int
+    heads: int
+    key_value_heads: int
+    feed_forward: int
+    vocabulary: int
+    tied: bool
+    """The output layer is the embedding."""
+
+    @property
+    def key_value_width(self) -> int:
+        """Width of all keys of a token in a layer; values are as wide."""
+        return self.hidden // self.heads * self.key_value_heads
+
+    @property
+    def matrices(self) -> dict[str, tuple[int, int]]:
+        """The linear layers of a block, inputs and outputs."""
+        width, inner, narrow = self.hidden, self.feed_forward, self.key_value_width
+        return {
+            "q_proj": (width, width),
+            "k_proj": (width, narrow),
+            "v_proj": (width, narrow),
+            "o_proj": (width, width),
+            "gate_proj": (width, inner),
+            "up_proj": (width, inner),
+            "down_proj": (inner, width),
+        }
+
+    @property
+    def block(self) -> int:
+        """Weights of a block: its matrices, the biases of queries, keys and values, and two norms."""
+        linear = sum(inputs * outputs for inputs, outputs in self.matrices.values())
+        return linear + self.hidden + 2 * self.key_value_width + 2 * self.hidden
+
+    @property
+    def embedding(self) -> int:
+        """Weights of the embedding and of the output layer."""
+        return self.vocabulary * self.hidden * (1 if self.tied else 2)
+
+    @property
+    def parameters(self) -> int:
+        """All weights."""
+        return self.embedding + self.layers * self.block + self.hidden
+
+    def adapter_parameters(self, lora: LoraPreset) -> int:
+        """Weights of low-rank adapters of this rank on the targeted layers of every block."""
+        names = {name.strip() for name in lora.target.split(",")}
+        chosen = self.matrices if names == {"all-linear"} else {n: m for n, m in self.matrices.items() if n in names}
+        if not chosen or (len(chosen) < len(names) and names != {"all-linear"}):
+            unknown = sorted(names - set(self.matrices))
+            raise ConfigurationError(
+                f"lora.target must be all-linear or among {', '.join(self.matrices)}, got {unknown}"
+            )
+        return self.layers * sum(lora.rank * (inputs + outputs) for inputs, outputs in chosen.values())
+
+    def cached_bytes(self, bytes_per_number: int) -> int:
+        """Bytes of a token's keys and values in all layers."""
+        return 2 * self.layers * self.key_value_width * bytes_per_number
+
+
+# From the config.json of each model on the hub.
+KNOWN = {
+    "Qwen/Qwen2.5-Coder-0.5B-Instruct": Shape(896, 24, 14, 2, 4864, 151_936, tied=True),
+    "Qwen/Qwen2.5-Coder-1.5B-Instruct": Shape(1536, 28, 12, 2, 8960, 151_936, tied=True),
+    "Qwen/Qwen2.5-Coder-3B-Instruct": Shape(2048, 36, 16, 2, 11_008, 151_936, tied=True),
+    "Qwen/Qwen2.5-Coder-7B-Instruct": Shape(3584, 28, 28, 4, 18_944, 152_064, tied=False),
+}
+
+
+def shape_of(model: ModelPreset | PretrainedModel) -> Shape:
+    """The sizes of a preset's model. Raises ConfigurationError where they cannot be known without loading it."""
+    if isinstance(model, ModelPreset):
+        return Shape(
+            model.hidden,
+            model.layers,
+            model.heads,
+            model.key_value_heads,
+            model.feed_forward,
+            model.vocabulary,
+            tied=True,
+        )
+    if model.pretrained in KNOWN:
+        return KNOWN[model.pretrained]
+    config = Path(model.pretrained) / "config.json"
+    try:
+        record = json.loads(config.read_text(encoding="utf-8"))
+        return Shape(
+            int(record["hidden_size"]),
+            int(record["num_hidden_layers"]),
+            int(record["num_attention_heads"]),
+            int(record["num_key_value_heads"]),
+            int(record["intermediate_size"]),
+            int(record["vocab_size"]),
+            tied=bool(record["tie_word_embeddings"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"model.pretrained must be one of {', '.join(KNOWN)} or a directory with the config.json of a Qwen2 model, "
+            f"or there is no plan, got {model.pretrained!r} ({type(error).__name__}: {error})"
+        ) from None

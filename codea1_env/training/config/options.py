@@ -1,0 +1,103 @@
+"""The choices in training that the paper does not make, or makes one way: a section of the preset, each with a default
+that is the paper's. docs/training-options.md has them in a table.
+
+Plain data, checked before anything heavy is imported. Does not promise that a combination trains well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.tester_rewards import CodeA1
+from codea1_env.training.config.sections import Section, choice, real, whole
+
+SELECTIONS = ("spread", "random", "all", "hardest")
+ACCESSES = ("white-box", "black-box")
+SCHEDULES = ("simultaneous", "alternating")
+TURNS = ("coder", "tester")
+"""Who learns first, where seats alternate."""
+OPPONENTS = ("latest", "uniform", "prioritised")
+
+
+@dataclass(frozen=True, slots=True)
+class Options(Section):
+    """The default of every field is the paper's method."""
+
+    selection: str = choice("spread", SELECTIONS)
+    """Which `round.attacked` programs of a question train the tester. spread: whose suites' rewards spread most
+    (paper). random: drawn anew each round. all: every program; needs round.attacked = round.programs. hardest: the
+    programs with the highest reward, which the tester found hardest to break."""
+    access: str = choice("white-box", ACCESSES)
+    """white-box: the tester sees the program that it attacks (paper). black-box: it sees the question only."""
+    schedule: str = choice("simultaneous", SCHEDULES)
+    """simultaneous: both seats learn in every round (paper). alternating: the coder learns for `turn_rounds` rounds,
+    then the tester for as many, and so on; both play all rounds. A resting seat's weights and optimizer stay as they
+    are."""
+    turn_rounds: int = whole(1, 1, 1_000_000)
+    """For schedule: alternating. Rounds of a turn, 1 to 1000000."""
+    validity_first_rounds: int = whole(0, 0, 1_000_000)
+    """Rounds over which alpha falls from 1 to reward.alpha in equal steps, 0 to 1000000; 0: it is constant (paper)."""
+    opponents: str = choice("latest", OPPONENTS)
+    """Whom a seat meets. latest: the other seat as it is (paper). uniform: past snapshots of the other seat besides,
+    each as likely as another. prioritised: those which did better against the present seat are drawn more often."""
+    opponent_share: float = real(0.25, 1e-6, 1.0)
+    """For opponents. How much past snapshots add to a round: this share of N programs to every question, and of M
+    suites to every program, each rounded up, above 0 to 1."""
+    opponent_every: int = whole(10, 1, 1_000_000)
+    """For opponents. Rounds between snapshots, 1 to 1000000. All are kept, `final` models' size each."""
+    tester_book: int = whole(0, 0, 64)
+    """Old buggy programs of a question that the tester attacks again on every visit, 0 to 64; 0: none (paper)."""
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        if self.selection == "all" and (self.opponents != "latest" or self.tester_book):
+            raise ConfigurationError(
+                "selection: all must come with opponents: latest and tester_book: 0, since no more programs than the "
+                f"present ones can be trained on, got {self.opponents!r} and {self.tester_book}"
+            )
+
+    def check(self, programs: int, attacked: int, reward: RewardConfig, strategies: Mapping[str, str]) -> None:
+        """Whether the options fit the rest of a preset. `strategies`: of each seat's placement."""
+        if (self.opponents != "latest" or self.tester_book) and reward.oracle in ("majority", "dual"):
+            raise ConfigurationError(
+                "reward.oracle must be reference or golden with past opponents or a tester's book, since old programs "
+                f"are too few to vote on values, got {reward.oracle!r}"
+            )
+        if self.selection == "all" and attacked != programs:
+            raise ConfigurationError(
+                f"attacked must be programs ({programs}) with options.selection: all, got {attacked}"
+            )
+        paying = reward.reward  # a reward of one's own that cannot be loaded is known before any model is
+        if self.validity_first_rounds and type(paying) is not CodeA1:
+            raise ConfigurationError(
+                "options.validity_first_rounds must be 0 unless reward.tester_reward is code-a1, whose weight it "
+                f"changes, got {self.validity_first_rounds} with {reward.tester_reward!r}"
+            )
+        for seat, strategy in strategies.items():
+            if self.schedule == "alternating" and strategy == "deepspeed":
+                raise ConfigurationError(
+                    "options.schedule: alternating must come with a strategy whose optimizer reads the parameters' "
+                    f"gradients (ddp, fsdp2), got deepspeed for the {seat}"
+                )
+            if self.opponents != "latest" and strategy != "ddp":
+                raise ConfigurationError(
+                    "options.opponents must be latest where a seat is sharded (snapshots are written by one rank), "
+                    f"got {self.opponents!r} and {strategy} for the {seat}"
+                )
+
+    def learns(self, seat: str, round_index: int) -> bool:
+        """Whether a seat takes its step in this round, counted from 0."""
+        return self.schedule == "simultaneous" or seat == TURNS[round_index // self.turn_rounds % 2]
+
+    def alpha(self, final: float, round_index: int) -> float:
+        """The weight of validity in this round: 1 in the first, `final` after `validity_first_rounds`."""
+        left = max(0.0, 1 - round_index / self.validity_first_rounds) if self.validity_first_rounds else 0.0
+        return final + (1 - final) * left
+
+    def past(self, answers: int) -> int:
+        """How many answers of past snapshots come to `answers` present ones."""
+        return 0 if self.opponents == "latest" else math.ceil(self.opponent_share * answers)

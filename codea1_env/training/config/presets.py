@@ -1,0 +1,320 @@
+"""What a training run is made of: frozen, self-validating sections, presets by name, and overrides from a YAML file.
+
+`mini` and `smoke` are here; `bands` and the paper's runs are YAML files beside this one; a file of yours can extend
+any. What a field means and where its value comes from stands under it, in `run_sections.py` and `model_sections.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.mistake_book.policies import BookConfig
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.training.config.algorithm import Algorithm
+from codea1_env.training.config.grpo_section import GrpoPreset
+from codea1_env.training.config.model_sections import LoraPreset, ModelPreset, PretrainedModel, WarmStartPreset
+from codea1_env.training.config.options import Options
+from codea1_env.training.config.placement import SEATS, Placement
+from codea1_env.training.config.run_sections import (
+    EvaluationPreset,
+    MemoryPreset,
+    ProblemFiles,
+    ProblemsPreset,
+    RoundPreset,
+)
+from codea1_env.training.config.sections import Section, changed, check_trackers, text, whole
+from codea1_env.yaml_files import read_yaml
+
+__all__ = [
+    "MINI",
+    "PRESETS",
+    "SMOKE",
+    "EvaluationPreset",
+    "GrpoPreset",
+    "LoraPreset",
+    "MemoryPreset",
+    "ModelPreset",
+    "Preset",
+    "PretrainedModel",
+    "ProblemFiles",
+    "ProblemsPreset",
+    "RoundPreset",
+    "WarmStartPreset",
+    "load_preset",
+    "preset_from_dict",
+    "preset_names",
+]
+
+MOVED = {
+    "options": {
+        "baseline": "algorithm.advantage (group is grpo now)",
+        "baseline_rate": "algorithm.rate",
+        "scale": "algorithm.scale",
+        "zero_variance": "algorithm.zero_variance",
+        "credit": "algorithm.credit",
+    },
+    "learning": {
+        "coder_rate": "grpo.coder.learning_rate",
+        "tester_rate": "grpo.tester.learning_rate",
+        "warm_up_steps": "grpo.warmup_steps",
+        "final_rate_share": "grpo.lr_scheduler_kwargs.min_lr_rate",
+        "weight_decay": "grpo.weight_decay",
+        "gradient_clip": "grpo.max_grad_norm",
+        "kl_weight": "grpo.beta",
+        "clip_low": "grpo.epsilon",
+        "clip_high": "grpo.epsilon_high",
+        "dual_clip": "grpo.delta",
+        "temperature": "grpo.temperature",
+        "mask_truncated": "grpo.mask_truncated_completions",
+    },
+    "round": {
+        "program_tokens": "grpo.coder.max_completion_length",
+        "suite_tokens": "grpo.tester.max_completion_length",
+    },
+}
+"""Keys of configurations of before, by section, and where they went."""
+CONFIGS = Path(__file__).parent
+KINDS = {"problems": (ProblemsPreset, ProblemFiles), "model": (ModelPreset, PretrainedModel)}
+"""Sections that may be of one kind or another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset(Section):
+    """Everything that decides a run beside its seed."""
+
+    name: str = text("mini", low=1)
+    rounds: int = whole(100, 1, 1_000_000)
+    """Rounds of the duel. Paper: 111 (of 256 questions)."""
+    save_rounds: int = whole(50, 1, 1_000_000)
+    """Rounds between checkpoints."""
+    patience_s: int = whole(7200, 1, 1_000_000)
+    """Seconds, longer than a round, that a seat waits for the other one under the engine ray before the run ends: the
+    other one hangs."""
+    keep_checkpoints: int = whole(3, 1, 1_000_000)
+    """Checkpoints kept of each seat: of the last rounds that are complete for all seats."""
+    keep_duels: int = whole(1, 0, 4096)
+    """Questions a round whose games are kept in the run's directory, for `codea1 view`; 0: none. Runs of two seats."""
+    report_to: tuple[str, ...] = ("tensorboard",)
+    """What gets the metrics beside metrics.jsonl: any of tensorboard, wandb, trackio, as for TRL (docs/metrics.md)."""
+    differences: tuple[str, ...] = ()
+    """Where the preset departs from the paper, in words; written into the run's configuration."""
+    problems: ProblemsPreset | ProblemFiles = field(default_factory=ProblemsPreset)
+    round: RoundPreset = field(default_factory=RoundPreset)
+    reward: RewardConfig = field(default_factory=lambda: RewardConfig(suite_size=4))
+    """Rewards of both seats. Paper: alpha 0.5, K 8, 8 replays."""
+    book: BookConfig = field(default_factory=BookConfig)
+    """What the Mistake Book keeps and replays. Released code: the defaults."""
+    grpo: GrpoPreset = field(default_factory=GrpoPreset)
+    """Arguments of both seats' trainers, under TRL's names."""
+    algorithm: Algorithm = field(default_factory=Algorithm)
+    """What becomes of rewards."""
+    evaluation: EvaluationPreset = field(default_factory=EvaluationPreset)
+    model: Any = field(default_factory=ModelPreset)
+    """A `ModelPreset`, built from nothing, or a `PretrainedModel`."""
+    lora: LoraPreset = field(default_factory=LoraPreset)
+    warm_start: WarmStartPreset = field(default_factory=WarmStartPreset)
+    """Of a model built from nothing; a pretrained one takes no notice of it."""
+    memory: MemoryPreset = field(default_factory=MemoryPreset)
+    placement: Placement = field(default_factory=Placement)
+    """Where each seat lives, under the Ray engine."""
+    options: Options = field(default_factory=Options)
+    """What the paper does not do, or does one way."""
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        check_trackers(self.report_to, "report_to")
+        for name, kinds in KINDS.items():
+            if not isinstance(getattr(self, name), kinds):
+                names = " or ".join(kind.__name__ for kind in kinds)
+                raise ConfigurationError(f"{name} must be a {names}, got {getattr(self, name)!r}")
+        shape = self.round
+        if shape.attacked > shape.programs:
+            raise ConfigurationError(f"attacked must be at most programs ({shape.programs}), got {shape.attacked}")
+        strategies = {seat: self.placement.of(seat).strategy for seat in SEATS}
+        self.options.check(shape.programs, shape.attacked, self.reward, strategies)
+        _ = self.book.rule  # a policy of one's own that cannot be loaded is known before any model is
+        for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
+            if rows % shape.updates:
+                raise ConfigurationError(f"updates must divide {rows} (rows a round), got {shape.updates}")
+        self._check_ranks()
+        self._check_problems()
+        for seat, prompt, answer in (
+            ("coder", shape.coder_prompt_tokens, self.grpo.tokens("coder")),
+            ("tester", shape.tester_prompt_tokens, self.grpo.tokens("tester")),
+        ):
+            if prompt + answer > self.model.context:
+                raise ConfigurationError(
+                    f"model.context must hold the {seat}'s prompt and response, {prompt} + {answer} tokens, "
+                    f"got {self.model.context}"
+                )
+
+    def _check_ranks(self) -> None:
+        """Every rank samples and learns from an equal share of the rows."""
+        shape = self.round
+        programs = shape.questions * shape.programs
+        # The tester's ranks also share the programs that they attack, group by group.
+        rows = {"coder": (programs,), "tester": (programs, shape.questions * shape.attacked * shape.suites)}
+        for seat in SEATS:
+            placed = self.placement.of(seat)
+            for count in rows[seat]:
+                if count % (placed.ranks * shape.updates):
+                    raise ConfigurationError(
+                        f"placement.{seat}.ranks * updates must divide {count} (rows a round), "
+                        f"got {placed.ranks} * {shape.updates}"
+                    )
+            learnt, rows_a_pass = rows[seat][-1] // (placed.ranks * shape.updates), self.memory.rows_per_device(seat)
+            if rows_a_pass and learnt % rows_a_pass:
+                raise ConfigurationError(
+                    f"memory.{seat}_rows_per_device must divide the {learnt} rows that a rank learns from in an "
+                    f"update, got {rows_a_pass}"
+                )
+            if placed.strategy != "ddp" and self.evaluation.every_rounds:
+                raise ConfigurationError(
+                    f"evaluation.every_rounds must be 0 where a seat's model is sharded ({seat}: {placed.strategy}), "
+                    f"got {self.evaluation.every_rounds}; the evaluations before and after the run stay"
+                )
+
+    def _check_problems(self) -> None:
+        if not isinstance(self.problems, ProblemsPreset):
+            return  # how many a file holds is known when it is read
+        if self.problems.train < self.round.questions:
+            raise ConfigurationError(
+                f"problems.train must be at least the questions a round ({self.round.questions}), "
+                f"got {self.problems.train}"
+            )
+        if self.evaluation.problems > self.problems.held_out:
+            raise ConfigurationError(
+                f"evaluation.problems must be at most problems.held_out ({self.problems.held_out}), "
+                f"got {self.evaluation.problems}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as written to a run's config.yaml; `preset_from_dict` gives back an equal preset."""
+        sections = dataclasses.asdict(self) | {"grpo": self.grpo.values}
+        plain: dict[str, Any] = json.loads(json.dumps(sections))
+        return plain
+
+
+MINI = Preset(
+    differences=(
+        "models: 0.34 million weights, one warm start for both; paper: instruct models, 1.5 to 7 thousand million",
+        "questions a round 8, training problems 200 (revisited); paper: 256 of 9,688",
+        "suites per program M = 4, tests per suite K = 4; paper: 8 and 8",
+        "one optimizer step a round; paper: two",
+        "learning rates 5e-4, constant after the warm-up; paper: 1e-6, cosine",
+        "responses of at most 72 and 100 tokens; paper: 4096",
+    )
+)
+
+SMOKE = Preset(
+    name="smoke",
+    rounds=2,
+    save_rounds=1,
+    differences=("random models of a few thousand weights: nothing is learnt, everything is run",),
+    problems=ProblemsPreset(train=4, held_out=3),
+    round=RoundPreset(questions=2, programs=2, suites=2),
+    grpo=GrpoPreset().changed({"warmup_steps": 0, "max_completion_length": 24}),
+    evaluation=EvaluationPreset(every_rounds=1, problems=2, hidden_rounds=1, samples=2),
+    model=ModelPreset(hidden=32, layers=1, heads=1, feed_forward=32),
+    warm_start=WarmStartPreset(steps=0, problems=50),
+)
+
+PRESETS: Mapping[str, Preset] = {"mini": MINI, "smoke": SMOKE}
+"""Those that need no file; `load_preset` knows all."""
+
+
+def preset_names() -> list[str]:
+    """Every preset that `load_preset` knows by name: small ones first."""
+    return [*PRESETS, *sorted(file.stem for file in CONFIGS.glob("*.yaml"))]
+
+
+def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "the configuration") -> Preset:
+    """`base` with the fields that `overrides` names replaced, section by section.
+
+    Raises ConfigurationError for an unknown key or a value outside its range, naming `where`, the key, must and got.
+    """
+    if not isinstance(overrides, Mapping):
+        raise ConfigurationError(f"{where} must be a mapping of fields to values, got {overrides!r}")
+    _refuse_moved(overrides, where)
+    changes: dict[str, Any] = {}
+    names = {each.name for each in dataclasses.fields(base)}
+    for key, value in overrides.items():
+        if key not in names:
+            raise ConfigurationError(f"{where}: a key must be one of {sorted(names)}, got {key!r}")
+        current = getattr(base, key)
+        if key in ("differences", "report_to"):
+            changes[key] = _lines(value, f"{where}: {key}")
+        elif isinstance(current, GrpoPreset):
+            changes[key] = current.changed(value, f"{where}: {key}")
+        elif dataclasses.is_dataclass(current):
+            changes[key] = changed(current, value, KINDS.get(key, (type(current),)), f"{where}: {key}")
+        else:
+            changes[key] = value
+    try:
+        return dataclasses.replace(base, **changes)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+
+
+def _refuse_moved(overrides: Mapping[str, Any], where: str) -> None:
+    for section, keys in MOVED.items():
+        given = overrides.get(section)
+        for key in given if isinstance(given, Mapping) else ():
+            if key in keys:
+                raise ConfigurationError(f"{where}: {section}.{key} must be given as {keys[key]}, got the old key")
+
+
+def _lines(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(line, str) for line in value):
+        raise ConfigurationError(f"{where} must be a list of texts, got {value!r}")
+    return tuple(value)
+
+
+def load_preset(name: str | None, config: Path | None = None) -> Preset:
+    """The preset of that name (`mini` for None), with the overrides of a YAML file. Raises ConfigurationError.
+
+    `extends: NAME` or `extends: FILE.yaml` in the file says what it overrides; a name given beside it must agree.
+    """
+    if config is None:
+        return _named(name or "mini")
+    overrides = dict(_overrides(config))
+    extended = overrides.pop("extends", None)
+    if extended is not None and name not in (None, extended):
+        raise ConfigurationError(f"preset must be left out or be what {config} extends ({extended}), got {name!r}")
+    return preset_from_dict(overrides, _extended(extended or name or "mini", config, (config.resolve(),)), str(config))
+
+
+def _named(name: str) -> Preset:
+    if name in PRESETS:
+        return PRESETS[name]
+    file = CONFIGS / f"{name}.yaml"
+    if name not in preset_names():
+        raise ConfigurationError(f"preset must be one of {preset_names()}, got {name!r}")
+    return _extended(str(file), file, ())
+
+
+def _extended(source: object, config: Path, seen: tuple[Path, ...]) -> Preset:
+    """What `config` extends: a preset's name, or a file beside it."""
+    if source in preset_names() and isinstance(source, str):
+        return _named(source)
+    if not isinstance(source, str) or not source.endswith((".yaml", ".yml")):
+        raise ConfigurationError(f"{config}: extends must be one of {preset_names()} or a YAML file, got {source!r}")
+    file = (config.parent / source).resolve()
+    if file in seen:
+        raise ConfigurationError(f"{config}: extends must come to an end, got {file} again")
+    overrides = dict(_overrides(file))
+    base = _extended(overrides.pop("extends", "mini"), file, (*seen, file))
+    return preset_from_dict(overrides, base, str(file))
+
+
+def _overrides(file: Path) -> Mapping[str, Any]:
+    content = read_yaml(file, "config")
+    if content is not None and not isinstance(content, Mapping):
+        raise ConfigurationError(f"{file} must be a mapping of fields to values, got {content!r}")
+    return content or {}

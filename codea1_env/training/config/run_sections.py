@@ -1,0 +1,123 @@
+"""What is asked, learnt and measured in a run: the sections of a preset that are no model.
+
+Under each field: its unit, then where its value comes from ("paper": the published schedule, see the algorithm's
+section on optimisation; "miniature": measured for this family, docs/lab-notes.md). The ranges stand in the field.
+
+Does not promise that any combination of values within the ranges trains well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.training.config.sections import Section, real, switch, text, whole
+
+FAMILIES = ("miniature", "bands")
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemsPreset(Section):
+    """Which problems of a procedural family the run trains on and is measured on."""
+
+    family: str = text("miniature")
+    """miniature: lists of numbers, and edges (codea1_env/problems/miniature.py). bands: one number, and aim
+    (codea1_env/problems/bands.py). The tiny models speak the language of the one that they are made for."""
+    train: int = whole(200, 1, 10_000)
+    """Problems of the training split. Few, so that each comes back and the Mistake Book can act (miniature)."""
+    held_out: int = whole(150, 1, 1_000)
+    """Problems of the held-out split for the evaluation before and after."""
+    held_out_seed: int = whole(0, 0, 2**31)
+    """Seed of the held-out problems; the same for every run, so that runs can be compared."""
+    golden_edge: float = real(0.0, 0.0, 1.0)
+    """Probability that a golden test looks at an edge. 0: golden tests as weak as hurried people write them."""
+    hidden_as_golden: bool = switch(False)
+    """Give training problems their hidden tests for golden ones: the ceiling of golden-test training, and no method.
+    Held-out problems keep theirs."""
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        if self.family not in FAMILIES:
+            raise ConfigurationError(f"family must be one of {', '.join(FAMILIES)}, got {self.family!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemFiles(Section):
+    """Problems from files, as `codea1 data import` writes them. Paths are as seen from the working directory."""
+
+    file: str = text()
+    """JSON lines: what the run trains on. Paper: 9,688 hard questions of KodCode-V1."""
+    held_out_file: str = text()
+    """JSON lines with hidden tests: what both seats are measured on. Paper: HumanEval+, MBPP+, BigCodeBench."""
+    limit: int = whole(0, 0, 100_000_000)
+    """Problems of `file` that are used, the first of those that can be; 0: all."""
+    held_out_limit: int = whole(0, 0, 1_000_000)
+    """Problems of `held_out_file` that are used; 0: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPreset(Section):
+    """One round: questions asked, programs and suites sampled, and what is learnt from."""
+
+    questions: int = whole(8, 1, 4096)
+    """Questions a round. Paper: 256."""
+    programs: int = whole(8, 2, 64)
+    """N: programs a question; the group of the coder's advantages. Paper: 8."""
+    suites: int = whole(4, 2, 64)
+    """M: suites a program; the group of the tester's advantages. Paper: 8."""
+    attacked: int = whole(1, 1, 64)
+    """update_n: programs a question whose suites train the tester, by the spread of their rewards. Paper: 1."""
+    updates: int = whole(1, 1, 16)
+    """Optimizer steps a round, of each seat. Paper: 2. Must divide both seats' rows of a round."""
+    coder_prompt_tokens: int = whole(0, 0, 1 << 20)
+    """Longest prompt of the coder, in tokens; questions with a longer one are left out, and counted. 0: no limit.
+    Paper: 4096."""
+    tester_prompt_tokens: int = whole(0, 0, 1 << 20)
+    """Longest prompt of the tester (question and program), in tokens; a program with a longer one is not attacked: no
+    seat is paid for it, and it is counted. 0: no limit. Paper: 8192."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationPreset(Section):
+    """How often and on how much the seats are measured. The runs before and after take all held-out problems."""
+
+    every_rounds: int = whole(25, 0, 1_000_000)
+    """Rounds between evaluations during training; 0: only before and after."""
+    problems: int = whole(40, 1, 1_000)
+    """Held-out problems of an evaluation during training."""
+    hidden_rounds: int = whole(25, 0, 1_000_000)
+    """Rounds between those whose programs are tried on their questions' hidden tests, too: the collusion gap of the
+    metrics. Nobody is paid for it. 0: never."""
+    samples: int = whole(8, 1, 256)
+    """Programs sampled per problem, and suites per mutant."""
+    mutants: int = whole(1, 1, 16)
+    """Mutants per held-out problem shown to the tester."""
+    temperature: float = real(1.0, 0.0, 10.0)
+    """Sampling temperature when measured; 0 is greedy. Paper: 0.7."""
+    top_p: float = real(1.0, 0.01, 1.0)
+    """Probability mass that is kept when measured. Paper: 0.95."""
+    tokens: int = whole(0, 0, 65_536)
+    """Longest response when measured, in tokens; 0: as in training. Paper: 2048."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPreset(Section):
+    """How much of an optimizer step a device holds at a time, and in which numbers. No value changes the method."""
+
+    coder_rows_per_device: int = whole(0, 0, 65_536)
+    """Rows of one forward and backward pass of the coder; gradients are accumulated until an update's rows are done.
+    0: all rows of an update at once."""
+    tester_rows_per_device: int = whole(0, 0, 65_536)
+    """The same of the tester."""
+    bfloat16: bool = switch(False)
+    """Compute in bfloat16; weights, gradients and optimizer stay in float32, or steps of 1e-6 would be rounded away.
+    On GPUs always."""
+    gradient_checkpointing: bool = switch(False)
+    """Keep the inputs of each block only, and compute the rest again in the backward pass. On GPUs
+    always."""
+    gpu_gib: float = real(80.0, 1.0, 10_000.0)
+    """GiB of one GPU, for the plan (`--dry-run`); nothing else reads it."""
+
+    def rows_per_device(self, seat: str) -> int:
+        """`seat`: coder, tester, or player: the one model of self-play takes as many as the coder would."""
+        return self.tester_rows_per_device if seat == "tester" else self.coder_rows_per_device

@@ -1,0 +1,1 @@
+"""The models of a run: tiny ones made from nothing, pretrained ones, their messages, and sampling from them."""

@@ -1,0 +1,86 @@
+"""How the questions and programs of a run are put to its models, and which of them are too long to be put.
+
+An instruct model gets the prompts of `codea1_env/players/prompts.py`, a tiny one the short messages that it was built
+for. Nothing is ever cut: what is too long is not asked. Loads a tokenizer where there is a limit, and never a model.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
+from codea1_env.players import prompts
+from codea1_env.players.prompts import Access, Messages
+from codea1_env.problems.problem import Problem
+from codea1_env.training.config.presets import Preset, PretrainedModel
+from codea1_env.training.models import tiny
+from codea1_env.training.round.rounds import schedule
+
+with extra("train", "training needs"):
+    from transformers import AutoTokenizer
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """The messages of both seats."""
+
+    is_instruct: bool
+    """For a pretrained instruct model, not for a tiny one."""
+    suite_size: int
+    """K."""
+    access: Access = "white-box"
+    """Whether the tester sees the program."""
+
+    def coder(self, problem: Problem) -> Messages:
+        return prompts.for_coder(problem) if self.is_instruct else tiny.coder_messages(problem.question)
+
+    def tester(self, problem: Problem, program: str) -> Messages:
+        if self.is_instruct:
+            return prompts.for_tester(problem, program, suite_size=self.suite_size, access=self.access)
+        return tiny.tester_messages(problem.question, program if self.access == "white-box" else "")
+
+
+def chat_of(preset: Preset) -> Chat:
+    """The messages that the preset's model understands."""
+    access: Access = "black-box" if preset.options.access == "black-box" else "white-box"
+    return Chat(isinstance(preset.model, PretrainedModel), preset.reward.suite_size, access)
+
+
+def tokens_of(tokenizer: Any, messages: Messages) -> list[int]:
+    """A prompt as the model gets it: up to where its answer begins."""
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Problem]:
+    """The problems whose prompt for the coder is within `round.coder_prompt_tokens`; how many are not is logged.
+
+    `base`: directory of the model that is asked. Raises ConfigurationError where too few remain for a round.
+    """
+    limit = preset.round.coder_prompt_tokens
+    if not limit:
+        return list(problems)
+    chat, tokenizer = chat_of(preset), AutoTokenizer.from_pretrained(base)
+    found = [problem for problem in problems if len(tokens_of(tokenizer, chat.coder(problem))) <= limit]
+    if len(found) < len(problems):
+        left_out = len(problems) - len(found)
+        logger.warning("%d of %d questions are left out: prompts over %d tokens", left_out, len(problems), limit)
+    if len(found) < preset.round.questions:
+        raise ConfigurationError(
+            f"the questions whose prompt fits must be at least those of a round ({preset.round.questions}), got "
+            f"{len(found)} of {len(problems)}; raise round.coder_prompt_tokens ({limit}) or ask fewer"
+        )
+    return found
+
+
+def questions_asked(preset: Preset, able: Sequence[Problem], seed: int) -> list[Problem]:
+    """The `fitting` problems of all rounds in order, `questions` a round; the same for the same arguments."""
+    places = schedule(len(able), preset.rounds, preset.round.questions, seed)
+    return [able[place] for place in places]

@@ -1,0 +1,99 @@
+"""Sampling responses from a model with transformers' `generate`, reproducibly and without touching the global streams.
+
+For evaluation and play. Does not promise equal samples for other batch sizes or other versions of torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from codea1_env.extras import extra
+from codea1_env.players.player import CoderRequest, TesterRequest
+from codea1_env.players.prompts import Messages
+from codea1_env.training.models.chat import Chat
+
+with extra("train", "training needs"):
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+ROWS_AT_ONCE = 400
+
+
+class Sampler:
+    """A model and its tokenizer as a source of responses; `coder` and `tester` have the form that evaluation wants."""
+
+    def __init__(
+        self, model: Any, tokenizer: Any, chat: Chat, *, tokens: int, temperature: float, seed: int, top_p: float = 1.0
+    ) -> None:
+        """`chat`: what the model understands. `tokens`: longest response. `temperature`: 0 is greedy. Every call starts
+        from `seed`."""
+        self._model = model
+        self._tokenizer = tokenizer
+        self._chat = chat
+        self._top_p = top_p
+        self._tokens = tokens
+        self._temperature = temperature
+        self._seed = seed
+
+    @classmethod
+    def load(
+        cls,
+        directory: Path,
+        chat: Chat,
+        *,
+        tokens: int,
+        temperature: float,
+        seed: int,
+        top_p: float = 1.0,
+        device: str = "cpu",
+    ) -> Sampler:
+        """From a directory in Hugging Face format. `device`: cpu or cuda."""
+        model = AutoModelForCausalLM.from_pretrained(directory).to(device)
+        tokenizer = AutoTokenizer.from_pretrained(directory)
+        return cls(model, tokenizer, chat, tokens=tokens, temperature=temperature, seed=seed, top_p=top_p)
+
+    def coder(self, requests: Sequence[CoderRequest], samples: int) -> list[list[str]]:
+        """Programs."""
+        return self.responses([self._chat.coder(request.problem) for request in requests], samples)
+
+    def tester(self, requests: Sequence[TesterRequest], samples: int) -> list[list[str]]:
+        """Suites, from question and program, or from the question alone where the chat is black-box."""
+        return self.responses([self._chat.tester(request.problem, request.program) for request in requests], samples)
+
+    def responses(self, conversations: Sequence[Messages], samples: int) -> list[list[str]]:
+        """`samples` responses to each conversation."""
+        at_once = max(1, ROWS_AT_ONCE // samples)
+        was_training = self._model.training
+        self._model.eval()
+        found: list[list[str]] = []
+        try:
+            device = self._model.device
+            with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.no_grad():
+                torch.manual_seed(self._seed)
+                for start in range(0, len(conversations), at_once):
+                    found += self._generate(conversations[start : start + at_once], samples)
+        finally:
+            self._model.train(was_training)
+        return found
+
+    def _generate(self, conversations: Sequence[Messages], samples: int) -> list[list[str]]:
+        texts = [
+            self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            for messages in conversations
+        ]
+        encoded = self._tokenizer(
+            texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False
+        ).to(self._model.device)
+        sampling = {"do_sample": True, "temperature": self._temperature, "top_k": 0, "top_p": self._top_p}
+        tokens = self._model.generate(
+            input_ids=encoded["input_ids"].to(self._model.device),
+            attention_mask=encoded["attention_mask"].to(self._model.device),
+            max_new_tokens=self._tokens,
+            num_return_sequences=samples,
+            repetition_penalty=1.0,  # or an instruct model's own would bend what is measured
+            **(sampling if self._temperature else {"do_sample": False}),
+        )
+        answers = self._tokenizer.batch_decode(tokens[:, encoded["input_ids"].shape[1] :], skip_special_tokens=True)
+        return [answers[start : start + samples] for start in range(0, len(answers), samples)]

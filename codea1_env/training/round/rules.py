@@ -1,0 +1,107 @@
+"""Which programs of a question train the tester, and what a suite's reward weighs in which round. Pure.
+
+Does not know who plays or what is sampled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from codea1_env.arena.match import MatchScore, SuiteScore
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.terms import SuiteTerms
+from codea1_env.rewards.tester_rewards import per_test_rewards
+from codea1_env.training.config.options import Options
+from codea1_env.training.row_labels import RowLabel, Span
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRules:
+    """What decides beside the rewards. Plain data: it travels with the suites to where they are scored."""
+
+    options: Options = field(default_factory=Options)
+    seed: int = 0
+    """Of the draws of `selection: random`."""
+    hidden_rounds: int = 0
+    """Rounds between those whose programs are tried on hidden tests, too, to report it; 0: never."""
+    credit: str = "suite"
+    """`algorithm.credit`: whether rows say what each test earns."""
+
+    def select(
+        self,
+        round_index: int,
+        problem_id: str,
+        programs: Sequence[float | None],
+        suites: Sequence[Sequence[float | None]],
+        count: int,
+    ) -> list[int]:
+        """Places of the `count` programs of one question that train the tester, in their order.
+
+        `programs`: R_C of each. `suites[i]`: R_T of the suites against program i. Groups without a score come last.
+        """
+        places = list(range(len(suites)))
+        unscored = {place for place in places if None in suites[place]}
+        if self.options.selection == "spread":
+            return select_attacked(suites, count)
+        if self.options.selection == "hardest":
+            earned = [-1.0 if reward is None else reward for reward in programs]
+            places.sort(key=lambda place: (place in unscored, -earned[place], place))
+        elif self.options.selection == "random":
+            random.Random(f"selection {self.seed} {round_index} {problem_id}").shuffle(places)
+            places.sort(key=lambda place: place in unscored)
+        return sorted(places[:count])
+
+    def tries_hidden_tests(self, round_index: int) -> bool:
+        """Whether this round, counted from 0, is one whose programs are tried on hidden tests."""
+        return self.hidden_rounds > 0 and (round_index + 1) % self.hidden_rounds == 0
+
+    def suite_reward(self, round_index: int, reward: float | None, terms: SuiteTerms | None) -> float | None:
+        """R_T with this round's weight of validity."""
+        if not self.options.validity_first_rounds or terms is None:
+            return reward
+        return terms.weighed_by(self.options.alpha(terms.alpha, round_index)).reward
+
+    def as_paid(self, round_index: int, score: MatchScore) -> MatchScore:
+        """The match with this round's weight of validity in its suites' terms and rewards."""
+        if not self.options.validity_first_rounds:
+            return score
+        rows = tuple(tuple(self._suite_as_paid(round_index, suite) for suite in row) for row in score.suites)
+        return dataclasses.replace(score, suites=rows)
+
+    def _suite_as_paid(self, round_index: int, suite: SuiteScore) -> SuiteScore:
+        if suite.terms is None:
+            return suite
+        terms = suite.terms.weighed_by(self.options.alpha(suite.terms.alpha, round_index))
+        return dataclasses.replace(suite, reward=terms.reward, terms=terms)
+
+    def with_tests(
+        self, label: RowLabel, round_index: int, suite: SuiteScore, response: str, config: RewardConfig
+    ) -> RowLabel:
+        """The label with what each test of the suite earns and where it stands, for credit: test.
+
+        A test whose place is not known counts in the group's mean and lends its advantage to no token.
+        """
+        if self.credit != "test":
+            return label
+        config = dataclasses.replace(config, alpha=self.options.alpha(config.alpha, round_index))
+        earned = per_test_rewards(suite.duel, config, suite.group, response) or ()
+        spans: list[Span] = []
+        for test in earned:
+            end = spans[-1][1] if spans else 0
+            spans.append((test.span.start, test.span.end) if test.span else (end, end))
+        return dataclasses.replace(label, spans=tuple(spans), test_rewards=tuple(test.reward for test in earned))
+
+
+def select_attacked(rewards: Sequence[Sequence[float | None]], count: int) -> list[int]:
+    """The `count` programs of one question whose suites' rewards spread most (population standard deviation).
+
+    Equal spreads: the earlier program first. Groups without a score come last.
+    """
+    spreads = [-1.0 if None in group else float(np.std(np.asarray(group, dtype=float))) for group in rewards]
+    order = sorted(range(len(spreads)), key=lambda place: (-spreads[place], place))
+    return sorted(order[:count])

@@ -1,0 +1,185 @@
+"""How good each seat is: the coder on held-out problems, the tester on mutants of held-out problems.
+
+Everything is scored by the arena; nothing here is ever a reward. Per-problem results are kept, so that two models can
+be compared on the same problems. What the field calls pass@k and mut@k is defined in `codea1_env/evaluation/metrics.py`
+and measured by `codea1 eval`. Does not promise to see more than sampling at the training temperature shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, SuiteScore
+from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.evaluation.metrics import Interval, mean_interval
+from codea1_env.players.player import CoderRequest, TesterRequest
+from codea1_env.problems.problem import Problem
+from codea1_env.rewards.duel import JudgedTest, Status, Verdict
+
+CoderSample = Callable[[Sequence[CoderRequest], int], list[list[str]]]
+"""(requests, samples per request) to responses, request by request."""
+TesterSample = Callable[[Sequence[TesterRequest], int], list[list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class CoderResult:
+    """One entry per problem, each a mean over the problem's samples, in [0, 1]."""
+
+    hidden: tuple[float, ...]
+    """Share of programs that pass every hidden test."""
+    golden: tuple[float, ...]
+    """Share of programs that pass every golden test; problems without golden tests have no entry."""
+    executes: tuple[float, ...]
+    tests: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """By problem_id: the share of programs that pass each hidden test, in their order."""
+
+    def summary(self) -> dict[str, float]:
+        golden = {"golden_pass_rate": float(np.mean(self.golden))} if self.golden else {}
+        shares = [np.mean(passed) for passed in self.tests.values() if passed]
+        tests = {"hidden_tests_passed": float(np.mean(shares))} if shares else {}
+        return {
+            "hidden_pass_rate": float(np.mean(self.hidden)),
+            **tests,
+            **golden,
+            "executes": float(np.mean(self.executes)),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TesterResult:
+    """One entry per held-out problem that has a mutant, each a mean over its mutants and suites; it may be none."""
+
+    valid: tuple[float, ...]
+    """Share of K tests that are valid as written and no duplicates."""
+    kills: tuple[float, ...]
+    """Share of K tests that are valid as written and fail the mutant."""
+    input_kills: tuple[float, ...]
+    """Share of K tests whose input separates mutant from reference, whatever value was stated."""
+    all_valid: tuple[float, ...]
+    """Share of suites that hold K tests, all valid as written and different: stricter than `SuiteResult.is_valid`."""
+    killed: tuple[float, ...]
+    """Share of suites with a valid test that the mutant fails, whatever else is in them."""
+    killed_by_any: tuple[float, ...]
+    """Share of mutants that fail a valid test of any of the n suites."""
+    empty_inputs: tuple[float, ...]
+    """Share of tests that call with an empty list: the cheap way to be valid."""
+    input_length: tuple[float, ...]
+    """Mean length of the list that tests call with."""
+
+    def summary(self) -> dict[str, float]:
+        if not self.valid:
+            return {}
+        return {
+            "validity": float(np.mean(self.valid)),
+            "kill_rate": float(np.mean(self.kills)),
+            "input_kill_rate": float(np.mean(self.input_kills)),
+            "all_valid": float(np.mean(self.all_valid)),
+            "killed": float(np.mean(self.killed)),
+            "killed_by_any": float(np.mean(self.killed_by_any)),
+            "empty_inputs": float(np.mean(self.empty_inputs)),
+            "input_length": float(np.mean(self.input_length)),
+        }
+
+
+def evaluate_coder(arena: Arena, problems: Sequence[Problem], sample: CoderSample, samples: int) -> CoderResult:
+    """Grade `samples` programs of each problem on golden and hidden tests. Raises SandboxError if one has no grade."""
+    responses = sample([CoderRequest(problem) for problem in problems], samples)
+    graded = arena.grade_many(
+        [
+            (problem, texts, problem.golden_tests + problem.hidden_tests)
+            for problem, texts in zip(problems, responses, strict=True)
+        ]
+    )
+    hidden, golden, executes = [], [], []
+    tests: dict[str, tuple[float, ...]] = {}
+    for problem, grades in zip(problems, graded, strict=True):
+        _require_scores(grade.executes is not None for grade in grades)
+        split = len(problem.golden_tests)
+        if split:
+            golden.append(float(np.mean([_all_pass(grade.verdicts[:split]) for grade in grades])))
+        hidden.append(float(np.mean([_all_pass(grade.verdicts[split:]) for grade in grades])))
+        passed = [[verdict is Verdict.PASS for verdict in grade.verdicts[split:]] for grade in grades]
+        tests[problem.problem_id] = tuple(np.mean(passed, axis=0).tolist())  # (samples, tests) -> (tests,)
+        executes.append(float(np.mean([bool(grade.executes) for grade in grades])))
+    return CoderResult(tuple(hidden), tuple(golden), tuple(executes), tests)
+
+
+def evaluate_tester(
+    arena: Arena, problems: Sequence[Problem], sample: TesterSample, samples: int, mutants: int
+) -> TesterResult:
+    """Let the tester attack the first `mutants` mutants of each problem with `samples` suites each.
+
+    Problems without a mutant are left out. The Mistake Book is neither replayed into the measures nor changed.
+    """
+    targets = [(problem, mutant) for problem in problems for mutant in problem.mutants[:mutants]]
+    responses = sample([TesterRequest(problem, mutant) for problem, mutant in targets], samples)
+    matches = [
+        Match(problem, (mutant,), (tuple(suites),), by_reference=True)
+        for (problem, mutant), suites in zip(targets, responses, strict=True)
+    ]
+    if not matches:
+        return TesterResult(*([()] * len(dataclasses.fields(TesterResult))))
+    per_problem: dict[str, list[list[float]]] = {}
+    for score in arena.play(matches, update_book=False):
+        _require_scores(suite.terms is not None for suite in score.suites[0])
+        measures = [_suite_measures(suite, arena.config.suite_size) for suite in score.suites[0]]
+        columns = [float(np.mean(column)) for column in zip(*measures, strict=True)]
+        columns.append(float(max(measure[KILLED] for measure in measures)))
+        per_problem.setdefault(score.problem_id, []).append(columns)
+    table = np.array([np.mean(rows, axis=0) for rows in per_problem.values()])  # (problems, measures)
+    valid, kills, input_kills, all_valid, killed, empty, length, by_any = (tuple(map(float, c)) for c in table.T)
+    return TesterResult(valid, kills, input_kills, all_valid, killed, by_any, empty, length)
+
+
+KILLED = 4
+"""Place of `killed` among a suite's measures."""
+
+
+def _suite_measures(suite: SuiteScore, suite_size: int) -> list[float]:
+    """valid, kills, input kills, all valid, killed, empty inputs, input length."""
+    tests = [test for test in suite.duel.tests if test.status is not Status.SURPLUS]
+    valid = sum(test.status is Status.KEPT for test in tests)
+    separating = [test for test in tests if test.verdict not in (None, Verdict.PASS)]
+    kills = sum(test.status is Status.KEPT for test in separating)
+    lengths = [length for test in tests if (length := _input_length(test)) is not None]
+    return [
+        valid / suite_size,
+        kills / suite_size,
+        len(separating) / suite_size,
+        float(valid == suite_size),
+        float(kills > 0),
+        sum(length == 0 for length in lengths) / suite_size,
+        float(np.mean(lengths)) if lengths else 0.0,
+    ]
+
+
+def _input_length(test: JudgedTest) -> int | None:
+    """Length of the list that a test calls with; None where there is no such list."""
+    if test.call is None:
+        return None
+    call = ast.parse(test.call, mode="eval").body
+    is_list = isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.List)
+    return len(call.args[0].elts) if is_list else None  # type: ignore[attr-defined]  # narrowed above
+
+
+def paired_interval(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Interval:
+    """95 % bootstrap interval of mean(after - before), resampling problems. Raises ConfigurationError without any."""
+    found = mean_interval(np.asarray(after, dtype=float) - np.asarray(before, dtype=float), seed)
+    if found is None:
+        raise ConfigurationError("an interval must have at least one problem, got none")
+    return found
+
+
+def _require_scores(scored: Iterable[bool]) -> None:
+    if not all(scored):
+        raise SandboxError("an evaluation must be scored to the end, got no verdicts: the sandbox failed, see the log")
+
+
+def _all_pass(verdicts: Sequence[Verdict | None]) -> bool:
+    return all(verdict is Verdict.PASS for verdict in verdicts)

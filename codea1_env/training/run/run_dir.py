@@ -1,0 +1,188 @@
+"""A run's directory: configuration, metrics, checkpoints of both seats, Mistake Book, curves; its RUN.md explains each.
+
+A run that ended in whatever way goes on from the latest round that is complete for all seats, as if it had never ended.
+Does not promise that two processes may write one run: the second one is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.extras import extra
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems.problem import Problem
+from codea1_env.training.config.arguments import CONFIG_FILE, Arguments
+from codea1_env.training.config.own_code import digests
+from codea1_env.training.run.callbacks import SeatRun
+from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, write_whole
+from codea1_env.training.run.duel_sample import FOLDER, DuelSample
+from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
+from codea1_env.training.run.lock import RunLock
+from codea1_env.training.run.provenance import FILES, problems_hash, this_start
+from codea1_env.training.run.trackers import Trackers
+
+with extra("train", "training needs"):
+    import yaml
+
+_log = logging.getLogger(__name__)
+
+METRICS, BOOK, SUMMARY, CURVES = "metrics.jsonl", "book.jsonl", "summary.json", "curves.png"
+FAILURE = "failure.txt"
+
+SEAT_SEEDS = {"coder": 0, "tester": 1, "player": 0}
+"""Added to twice the run's seed, so that no two seats of two runs draw from the same stream."""
+
+
+class Run:
+    """One run on disk; a context manager that closes the trackers. `log` may be called from any thread."""
+
+    def __init__(self, arguments: Arguments, seats: Sequence[str]) -> None:
+        """Create the directory, or find the latest round that is complete for all `seats` and go on from it."""
+        self.directory = arguments.output
+        self.preset = arguments.preset
+        self.seed = arguments.seed
+        self.engine = arguments.engine
+        self.ray_address = arguments.ray_address
+        self._tester = arguments.tester
+        self.seats = tuple(seats)
+        self.duels = DuelSample(self.directory.resolve() / FOLDER, self.preset.keep_duels)
+        self._writing = threading.Lock()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._lock = RunLock(self.directory, alone=True)
+        try:
+            self._checkpoints = latest_common(self._outputs()) if arguments.resume else {}
+            self.rounds_done = rounds_of(self._checkpoints[self.seats[0]]) if self._checkpoints else 0
+            if self.rounds_done > self.preset.rounds:
+                raise ConfigurationError(
+                    f"--rounds must be at least the {self.rounds_done} rounds already done, got {self.preset.rounds}"
+                )
+            self._configuration = self._begin()
+            self._forget_rounds_after(self.rounds_done)
+            names = self.preset.report_to
+            self._trackers = Trackers(names, self.directory, self._configuration, self.rounds_done)
+            self._lock.share()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def checkpoint(self, seat: str) -> Path | None:
+        """Where this seat goes on from, or None for the base model."""
+        return self._checkpoints.get(seat)
+
+    def seat(self, seat: str, base: Path) -> SeatRun:
+        """What a seat needs to train in this run, from `base` or from where it was."""
+        seed = 2 * self.seed + SEAT_SEEDS[seat]
+        return SeatRun(self.preset, base, self.directory / seat, seed, self.checkpoint(seat), self._outputs())
+
+    def book(self) -> MistakeBook:
+        """The Mistake Book to start with."""
+        # With the seat that brings the programs.
+        keeper = next((seat for seat in self.seats if seat != "tester"), None)
+        saved = self.checkpoint(keeper) if keeper else None
+        rule = self.preset.book
+        return MistakeBook.load(saved / BOOK, rule) if saved else MistakeBook(rule)
+
+    def hidden_record(self) -> HiddenRecord:
+        """Which hidden tests the coder passed before."""
+        return HiddenRecord(self.directory / HIDDEN)
+
+    def log(self, kind: str, rounds_done: int, values: Mapping[str, float], seat: str = "") -> None:
+        """One line of metrics.jsonl and the same numbers for the trackers. Not-a-number is written as null."""
+        name = f"{kind}/{seat}" if seat else kind
+        plain = {key: None if math.isnan(value) else value for key, value in values.items()}
+        record: dict[str, Any] = {"kind": kind, "seat": seat, "round": rounds_done} | plain
+        with self._writing:
+            with (self.directory / METRICS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+                if rounds_done % self.preset.save_rounds == 0:  # a checkpoint of this round follows
+                    file.flush()
+                    os.fsync(file.fileno())
+            self._trackers.log(name, rounds_done, values)
+
+    def set_problems(self, train: Iterable[Problem], held_out: Iterable[Problem]) -> None:
+        """Note which problems the run is about. Raises ConfigurationError where a resumed run had other ones."""
+        found = {"train": problems_hash(train), "held_out": problems_hash(held_out)}
+        known = self._configuration.get("data")
+        if known and self.rounds_done and known != found:
+            raise ConfigurationError(f"the problems of a resumed run must be those it had, {known}, got {found}")
+        self._configuration["data"] = found
+        self._write_configuration()
+
+    def records(self) -> list[dict[str, Any]]:
+        """Everything logged so far. Raises FormatError for a line that is no record."""
+        file = self.directory / METRICS
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
+        if lines and not lines[-1].endswith("\n"):
+            _log.warning("the last line of %s was not written to its end and is left out", file)
+            lines.pop()
+        found = []
+        for number, line in enumerate(lines, 1):
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                raise FormatError(f"{file}:{number} must be JSON, got {line[:80]!r}") from None
+        return found
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        write_whole(self.directory / SUMMARY, json.dumps(summary, indent=1) + "\n")
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._trackers.close()
+        self._lock.release()
+
+    def _begin(self) -> dict[str, Any]:
+        """Write who starts or resumes the run, and with what."""
+        file = self.directory / CONFIG_FILE
+        before = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}) if file.exists() else {}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        start = this_start(self.engine, self.rounds_done, now, digests(self.preset.algorithm))
+        self._configuration = {"seed": self.seed, "engine": self.engine, "preset": self.preset.to_dict()}
+        if self._tester:
+            self._configuration["tester"] = str(self._tester)
+        if "data" in before:
+            self._configuration["data"] = before["data"]
+        self._configuration["starts"] = [*before.get("starts", ()), start]
+        self._write_configuration()
+        write_whole(self.directory / "RUN.md", FILES)
+        (self.directory / FAILURE).unlink(missing_ok=True)  # of the start before
+        return self._configuration
+
+    def _write_configuration(self) -> None:
+        text = yaml.safe_dump(self._configuration, sort_keys=False, width=120)
+        write_whole(self.directory / CONFIG_FILE, text)
+
+    def _outputs(self) -> dict[str, Path]:
+        return {seat: self.directory / seat for seat in self.seats}
+
+    def _forget_rounds_after(self, rounds: int) -> None:
+        """What an interrupted run did after its last checkpoint is done again: it must not be counted twice."""
+        if (self.directory / METRICS).exists():
+            kept = [record for record in self.records() if rounds and self._is_done(record, rounds)]
+            write_whole(self.directory / METRICS, "".join(json.dumps(record) + "\n" for record in kept))
+        self.duels.forget_after(rounds)
+        for seat, output in self._outputs().items():
+            kept_step = _step(self._checkpoints[seat]) if self._checkpoints else 0
+            for checkpoint in output.glob("checkpoint-*"):
+                if _step(checkpoint) > kept_step:
+                    delete(checkpoint)
+
+    def _is_done(self, record: Mapping[str, Any], rounds: int) -> bool:
+        # The evaluation after the last round comes after its checkpoint.
+        is_final = record["kind"] == "evaluation" and record["round"] == self.preset.rounds
+        return bool(record["round"] <= rounds and not is_final)
+
+
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name.split("-")[1])

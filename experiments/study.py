@@ -1,0 +1,198 @@
+"""The study: methods by seeds on the procedural families, with intervals. docs/study.md defines the arms and measures.
+
+    python experiments/study.py --quick --output runs/study-quick    6 arms, 3 seeds, bands; two cores, under 45 minutes
+    python experiments/study.py --output runs/study                  every arm, 5 seeds, bands
+    python experiments/study.py --presets bands mini --arms main     both families, the main arms
+    python experiments/study.py --output runs/study                  again: goes on where it was
+    python experiments/study.py --output runs/study --again bands/code_a1/seed0   the same numbers?
+
+Every cell is a run of a recipe in a process of its own, one core each. Ctrl-C and the end of `--budget-min` let each
+run end its round and leave a checkpoint; the same command goes on. results.json, table.md and the figures are written
+whenever it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import study_figures
+import study_report
+from study_arms import Arm, as_table, chosen_arms
+from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
+from study_numbers import curve_of, diagnostics_of
+from tqdm import tqdm
+
+from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.training.config.presets import preset_names
+from codea1_env.training.run.checkpoints import write_whole
+from codea1_env.training.run.provenance import code_revision
+from codea1_env.yaml_files import read_yaml
+
+MOST_SEEDS = 1_000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(argv)
+    if given.list_arms:
+        print(as_table())
+        return 0
+    try:
+        return _again(given) if given.again else _study(given)
+    except Codea1Error as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigurationError) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--output", type=Path, default=Path("runs/study"), help="directory of the study. Default: runs/study")
+    add("--quick", action="store_true", help="the arms `quick` on bands with 3 seeds")
+    add("--presets", nargs="+", default=["bands"], metavar="NAME", help="bands, mini, ... Default: bands")
+    add("--arms", nargs="+", default=["all"], metavar="NAME", help="arms, or quick, main, all. Default: all")
+    add("--arm-file", type=Path, metavar="FILE", help="YAML list of arms of your own, run beside the others")
+    add("--seeds", type=int, default=5, metavar="N", help="seeds 0 to N - 1. Default: 5")
+    add("--config", type=Path, metavar="FILE", help="YAML overrides of every preset, e.g. `rounds: 10`")
+    add("--jobs", type=int, default=_cores(), metavar="N", help="cells at a time. Default: the cores there are")
+    add("--budget-min", type=float, default=float("inf"), metavar="X", help="minutes, then stop. Default: no end")
+    add("--again", metavar="CELL", help="run a finished cell again, elsewhere, and compare its numbers")
+    add("--list-arms", action="store_true", help="print the arms as a table")
+    return parser
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _study(given: argparse.Namespace) -> int:
+    cells, arms = _planned(given)
+    twins = twins_of(cells)
+    given.output.mkdir(parents=True, exist_ok=True)
+    # No run is left behind; and a shell's background jobs, whose runs would inherit it, have Ctrl-C ignored.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    with tqdm(total=len(set(twins.values())), desc="cells", unit="cell", disable=None) as bar:
+        ended = run_cells(
+            cells,
+            given.output,
+            jobs=given.jobs,
+            budget_s=60 * given.budget_min,
+            show=lambda done, running: _show(bar, done, running),
+        )
+    _report(given.output, cells, arms, twins, ended, began)
+    return 130 if ended.interrupted else 1 if ended.failures else 0
+
+
+def _planned(given: argparse.Namespace) -> tuple[list[Cell], tuple[Arm, ...]]:
+    """All cells, checked before any of them runs."""
+    presets, names, seeds = given.presets, given.arms, given.seeds
+    if given.quick:
+        presets, names, seeds = ["bands"], ["quick"], 3
+    for name in presets:
+        if name not in preset_names():
+            raise ConfigurationError(f"--presets must be among {preset_names()}, got {name!r}")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ConfigurationError(f"--seeds must be in [1, {MOST_SEEDS}], got {seeds}")
+    if given.jobs < 1:
+        raise ConfigurationError(f"--jobs must be at least 1, got {given.jobs}")
+    if not given.budget_min > 0:
+        raise ConfigurationError(f"--budget-min must be above 0 minutes, got {given.budget_min}")
+    changes = (read_yaml(given.config, "--config") or {}) if given.config else {}
+    if not isinstance(changes, Mapping):
+        raise ConfigurationError(f"--config must be a mapping of fields to values, got {changes!r:.200}")
+    arms = chosen_arms(names, given.arm_file)
+    cells = plan(list(dict.fromkeys(presets)), arms, range(seeds), changes)
+    for cell in cells:
+        cell.resolved()
+    return cells, arms
+
+
+def _show(bar: Any, done: int, running: Sequence[Running]) -> None:
+    if done > bar.n and bar.disable:
+        print(f"{done} of {bar.total} cells done", flush=True)
+    bar.n = done
+    bar.set_postfix_str(", ".join(f"{each.cell.name} {each.rounds_done()}" for each in running))
+
+
+def _report(
+    directory: Path, cells: Sequence[Cell], arms: Sequence[Arm], twins: dict[str, str], ended: Ended, began: str
+) -> None:
+    """results.json, table.md and the figures, from all that is done so far."""
+    found, missing = [], dict.fromkeys(ended.left, "not run yet") | dict(ended.failures)
+    curves: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
+    for cell in cells:
+        place = directory / "cells" / twins[cell.name]
+        result = outcome(place)
+        if result is not None:
+            twin = {} if twins[cell.name] == cell.name else {"same_run_as": twins[cell.name]}
+            seen = {"diagnostics": diagnostics_of(place / "run"), "curve": curve_of(place / "run")}
+            found.append(result | {"name": cell.name, "arm": cell.arm.name} | seen | twin)
+            curves.setdefault(cell.preset, {}).setdefault(cell.arm.name, {})[cell.seed] = seen["curve"]
+    hours = sum(result["seconds"] for result in found if "same_run_as" not in result) / 3600
+    revisions = sorted({result["code"].get("git", "no checkout")[:12] for result in found})
+    provenance = {
+        "command": shlex.join([Path(sys.executable).name, *sys.argv]),
+        "from, to": f"{began}, {datetime.now(UTC).isoformat(timespec='seconds')} (this call)",
+        "machine": f"{_processor()}, {_cores()} cores, {platform.platform()}",
+        "git revision of the cells": ", ".join(revisions) or "none",
+        "uncommitted changes": "yes" if any(result["code"].get("dirty") for result in found) else "no",
+        "hours of the cells, by the clock": f"{hours:.2f}",
+        "this report": code_revision(ROOT / "benchmarks").get("git", "no checkout")[:12],
+    }
+    scores, order = study_report.scores_of(found), [arm.name for arm in arms]
+    results = {"provenance": provenance, "cells": found, "missing": missing}
+    results["estimates"] = study_report.estimates(scores)
+    write_whole(directory / "results.json", json.dumps(results, indent=1) + "\n")
+    table = study_report.as_markdown(scores, order, provenance, missing)
+    write_whole(directory / "table.md", table)
+    study_figures.draw_all(scores, curves, order, directory)
+    print(table)
+    print(f"everything is in {directory}; missing cells: {len(missing)}")
+
+
+def _again(given: argparse.Namespace) -> int:
+    """Run one finished cell a second time and compare every number."""
+    cells, _ = _planned(given)
+    chosen = [cell for cell in cells if cell.name == given.again]
+    before = outcome(given.output / "cells" / given.again)
+    if not chosen or before is None:
+        raise ConfigurationError(f"--again must be a finished cell of the study, got {given.again}")
+    if chosen[0].arm.tester_of:
+        raise ConfigurationError(f"--again must be a cell without another's tester, got {given.again}")
+    elsewhere = given.output / "again"
+    shutil.rmtree(elsewhere, ignore_errors=True)
+    ended = run_cells(chosen, elsewhere, jobs=1, budget_s=float("inf"), show=lambda done, running: None)
+    after = outcome(elsewhere / "cells" / given.again)
+    if after is None:
+        print(f"{given.again} was not finished: {ended.failures.get(given.again, 'interrupted')}", file=sys.stderr)
+        return 1
+    for name, value in before["measures"].items():
+        print(f"{name:12} {value!r} {after['measures'].get(name)!r}")
+    same = before["measures"] == after["measures"]
+    print("the same numbers" if same else "the numbers differ")
+    return 0 if same else 1
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "unknown processor"
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

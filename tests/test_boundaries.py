@@ -98,6 +98,31 @@ def place(parts: Sequence[str]) -> int:
     return TRAINING_LAYERS.index(parts[0] if inside else ".")
 
 
+DECIDES_WHAT_RUNS = ("judging/schedule", "judging/execution", "judging/purity", "judging/purity_names")
+"""And whatever they need, the sandbox included."""
+KNOWS_WHAT_IS_RIGHT = {
+    "judging/equality", "judging/oracle", "judging/expected_values", "judging/validation", "judging/judge",
+    "arena/bouts", "arena/arena", "mistake_book/book", "rewards/code_a1", "rewards/tester_rewards", "rewards/duel",
+}  # fmt: skip
+
+
+def test_nothing_that_decides_what_runs_imports_what_knows_or_compares_right_values() -> None:
+    waiting = {PACKAGE / f"{name}.py" for name in DECIDES_WHAT_RUNS}
+    waiting |= set((PACKAGE / "sandbox").rglob("*.py"))
+    reached: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        reached.add(path)
+        parts = [name.split(".")[1:] for name in imported(path) if name.startswith("codea1_env.")]
+        files = {PACKAGE.joinpath(*each).with_suffix(".py") for each in parts}
+        files |= {PACKAGE.joinpath(*each) / "__init__.py" for each in parts}
+        waiting |= {file for file in files if file.exists()} - reached
+    names = {str(path.relative_to(PACKAGE).with_suffix("")) for path in reached}
+    assert "reading/parsing" in names  # it follows imports
+    assert names.isdisjoint(KNOWS_WHAT_IS_RIGHT)
+    assert all((PACKAGE / f"{name}.py").exists() for name in KNOWS_WHAT_IS_RIGHT)
+
+
 def test_only_training_imports_what_is_heavy_and_each_backend_its_own_library() -> None:
     own = {
         PACKAGE / "sandbox" / "ray_cluster.py": {"ray"},

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import importlib
 import string
 from enum import Enum, auto
 
@@ -25,11 +26,16 @@ from codea1_env.judging.purity_names import (
     BUILTINS,
     CALLBACKS,
     CONSUMERS,
+    CONSUMERS_OF_ALL,
+    CONSUMERS_OF_SECOND,
     CONSUMING_METHODS,
     EXCEPTIONS,
     ITERATOR_MAKERS,
+    KEYED,
     METHODS,
+    METHODS_WITH_ADDRESSES,
     MODULES,
+    ONLY_CALLED,
     READING_METHODS,
     TYPING,
     UNUSED_MODULES,
@@ -40,6 +46,8 @@ from codea1_env.sandbox.protocol import Company
 _MAX_CHARACTERS = 1 << 16
 """Longest program that is looked at."""
 _KNOWN_BUILTINS = frozenset(dir(builtins))
+_EXHAUSTED = ("BaseException", "Exception", "MemoryError", "RuntimeError", "RecursionError")
+_LEAVES = (ast.Return, ast.Break, ast.Continue)
 
 
 class _Alone(Exception):
@@ -50,12 +58,18 @@ class _Role(Enum):
     """Where an expression stands."""
 
     VALUE = auto()
+    CALLED = auto()
+    """It is called by this name."""
     CALLBACK = auto()
-    """It is handed to a builtin that calls it and forgets it."""
+    """It is handed to a builtin that calls it and forgets it; what it returns may be kept."""
+    KEY = auto()
+    """Likewise, and what it returns is compared and forgotten."""
     CONSUMED = auto()
     """It is iterated over on the spot."""
     COMPARED = auto()
     """It is one side of a comparison."""
+    TESTED = auto()
+    """It is a condition, or the object whose method is called."""
 
 
 def company(source: str) -> Company:
@@ -100,9 +114,15 @@ class _Reader:
         """Those that make iterators."""
         self._bound: set[str] = set()
         """All other names that the program gives to something."""
+        self._caught: set[str] = set()
+        """Names of exceptions that were caught. Their hashes are addresses, so all that is done to them is to read
+        their text and to raise them again."""
+        self._starred: set[str] = set()
+        """Names that a star import brings and that are not on the list."""
 
     def read(self) -> None:
         self._collect()
+        self._refuse_shadows()
         for name in self._bound | self._functions:
             self._check_spelling(name)
         self._statements(self._module.body)
@@ -126,7 +146,19 @@ class _Reader:
                 case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
                     self._bound.add(name)
                 case ast.ExceptHandler(name=str(name)):
-                    self._bound.add(name)
+                    self._caught.add(name)
+
+    def _refuse_shadows(self) -> None:
+        """A name that is imported stands for nothing else, but for those of numbers and of functions of numbers."""
+        own = self._bound | self._functions | self._caught
+        for name in own & (self._modules.keys() | self._members.keys()):
+            if name in self._modules or self._members[name][0] not in ("math", "cmath"):
+                raise _Alone(f"gives the imported name {name} to something else")
+            del self._members[name]
+        for name in self._modules.keys() & self._members.keys():
+            raise _Alone(f"the name {name} is imported twice")
+        if self._caught & (self._bound | self._functions):
+            raise _Alone("has an exception under the name of something else")
 
     def _import(self, alias: ast.alias) -> None:
         name = alias.asname or alias.name.split(".")[0]
@@ -142,6 +174,9 @@ class _Reader:
             return
         if level or not known or (alias.name != "*" and alias.name not in known):
             raise _Alone(f"imports {alias.name} from {module}")
+        if alias.name == "*":
+            brought = importlib.import_module(module)
+            self._starred |= set(getattr(brought, "__all__", dir(brought))) - known
         for name in known if alias.name == "*" else (alias.name,):
             bound = name if alias.name == "*" else alias.asname or name
             self._check_spelling(bound)
@@ -151,10 +186,13 @@ class _Reader:
                 raise _Alone(f"the name {bound} is imported twice")
             self._members[bound] = (module, name)
 
-    @staticmethod
-    def _check_spelling(name: str) -> None:
+    def _check_spelling(self, name: str) -> None:
         """No name of the program's hides what a reader of the text would take it for."""
-        if name.startswith("__") or (name in _KNOWN_BUILTINS and name not in BUILTINS | EXCEPTIONS):
+        if (
+            name in self._starred
+            or name.startswith("__")
+            or (name in _KNOWN_BUILTINS and name not in BUILTINS | EXCEPTIONS)
+        ):
             raise _Alone(f"uses the name {name}")
 
     # Statements
@@ -191,23 +229,44 @@ class _Reader:
                 self._expression(iterated, _Role.CONSUMED)
                 self._statements([*node.body, *node.orelse])
             case ast.While(test=test) | ast.If(test=test):
-                self._expression(test)
+                self._expression(test, _Role.TESTED)
                 self._statements([*node.body, *node.orelse])
             case ast.Raise(exc=error, cause=cause):
-                self._optional(error)
-                self._optional(cause)
+                self._raised(error)
+                self._raised(cause)
             case ast.Assert(test=test, msg=message):
-                self._expression(test)
+                self._expression(test, _Role.TESTED)
                 self._optional(message)
             case ast.Try():
-                self._statements([*node.body, *node.orelse, *node.finalbody])
-                for handler in node.handlers:
-                    self._optional(handler.type)
-                    self._statements(handler.body)
+                self._try(node)
             case _:
                 raise _Alone(f"has a statement {type(node).__name__}")
 
+    def _raised(self, node: ast.expr | None) -> None:
+        """An exception, made or caught."""
+        match node:
+            case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name in EXCEPTIONS | self._caught:
+                if isinstance(node, ast.Call):
+                    for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+                        self._expression(argument)
+            case _:
+                self._optional(node)
+
+    def _try(self, node: ast.Try) -> None:
+        """How much memory and how deep a stack there is depends on what ran before: nobody catches the end of it."""
+        self._statements([*node.body, *node.orelse, *node.finalbody])
+        if any(isinstance(inner, _LEAVES) for body in node.finalbody for inner in ast.walk(body)):
+            raise _Alone("leaves a finally block")
+        for handler in node.handlers:
+            types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+            for kind in types:
+                if not (isinstance(kind, ast.Name) and kind.id in EXCEPTIONS and kind.id not in _EXHAUSTED):
+                    raise _Alone("may catch that memory or stack is exhausted")
+            self._statements(handler.body)
+
     def _function(self, node: ast.FunctionDef) -> None:
+        if getattr(node, "type_params", ()):
+            raise _Alone("has type parameters")
         for decorator in node.decorator_list:
             if not self._is_cache(decorator):
                 raise _Alone("has a decorated function")
@@ -238,7 +297,7 @@ class _Reader:
         for target in targets:
             self._target(target)
         if isinstance(value, ast.Lambda) and len(targets) == 1 and isinstance(targets[0], ast.Name):
-            self._expression(value, _Role.CALLBACK)
+            self._expression(value, _Role.CALLED)
         elif len(targets) == 1 and isinstance(targets[0], ast.Tuple | ast.List):
             self._expression(value, _Role.CONSUMED)
         else:
@@ -298,12 +357,14 @@ class _Reader:
             case ast.Name():
                 self._name(node, role)
             case ast.Attribute():
-                self._attribute(node)
+                self._attribute(node, role)
             case ast.Call():
                 self._call(node, role)
             case ast.Lambda(args=arguments, body=body):
-                if role is not _Role.CALLBACK:
+                if role not in (_Role.CALLED, _Role.CALLBACK, _Role.KEY):
                     raise _Alone("has a lambda for a value")
+                if any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(body)):
+                    raise _Alone("has a lambda that makes iterators")
                 self._arguments(arguments)
                 self._expression(body)
             case ast.GeneratorExp(elt=item, generators=generators):
@@ -324,8 +385,19 @@ class _Reader:
                 self._expression(left, _Role.COMPARED)
                 for op, value in zip(ops, comparators, strict=True):
                     self._expression(value, _Role.CONSUMED if isinstance(op, ast.In | ast.NotIn) else _Role.COMPARED)
+            case ast.BoolOp(values=values) if role is _Role.TESTED:
+                for value in values:
+                    self._expression(value, role)
+            case ast.UnaryOp(op=ast.Not(), operand=value):
+                self._expression(value, _Role.TESTED)
+            case ast.IfExp(test=test, body=body, orelse=other):
+                self._expression(test, _Role.TESTED)
+                self._expression(body)
+                self._expression(other)
+            case ast.FormattedValue(value=ast.Name(id=name), format_spec=None) if name in self._caught:
+                pass
             case (
-                ast.BoolOp() | ast.BinOp() | ast.UnaryOp() | ast.IfExp() | ast.Dict() | ast.Set() | ast.List()
+                ast.BoolOp() | ast.BinOp() | ast.UnaryOp() | ast.Dict() | ast.Set() | ast.List()
                 | ast.Tuple() | ast.Subscript() | ast.Slice() | ast.JoinedStr() | ast.FormattedValue() | ast.Yield()
             ):  # fmt: skip
                 for child in ast.iter_child_nodes(node):
@@ -341,7 +413,7 @@ class _Reader:
             self._target(generator.target)
             self._expression(generator.iter, _Role.CONSUMED)
             for test in generator.ifs:
-                self._expression(test)
+                self._expression(test, _Role.TESTED)
         for result in results:
             self._expression(result)
 
@@ -349,23 +421,34 @@ class _Reader:
         name = node.id
         if name in self._modules:
             raise _Alone(f"has the module {name} for a value")
-        if name in self._functions and role is not _Role.CALLBACK:
+        if name in self._functions and role not in (_Role.CALLED, _Role.CALLBACK, _Role.KEY):
             raise _Alone("has a function for a value")
-        if self._members.get(name, ("", ""))[0] == "typing":
-            raise _Alone(f"has the type {name} for a value")
-        if name == "type" and role is not _Role.CALLBACK:
-            raise _Alone("uses type() for more than a comparison")
+        if role is not _Role.CALLED and (name in self._generators or name in ITERATOR_MAKERS or name == "type"):
+            raise _Alone("has a maker of iterators or of types for a value")
+        if name in EXCEPTIONS or name in self._caught:
+            raise _Alone("has an exception for a value")
+        self._listed(self._member(node), role)
         if name != "__name__":
             self._check_spelling(name)
 
-    def _attribute(self, node: ast.Attribute) -> None:
+    def _listed(self, member: tuple[str, str], role: _Role) -> None:
+        """A member of a module that is not called by its name."""
+        if member[0] == "typing":
+            raise _Alone(f"has the type {member[1]} for a value")
+        if role is not _Role.CALLED and (member[0] == "itertools" or member in ONLY_CALLED):
+            raise _Alone(f"has {'.'.join(member)} for a value")
+
+    def _attribute(self, node: ast.Attribute, role: _Role) -> None:
         """Read, not called: of modules what is listed, of numbers their parts, of types their methods."""
-        if self._member(node) != ("", ""):
+        member = self._member(node)
+        if member != ("", ""):
+            self._listed(member, role)
             return
         if isinstance(node.value, ast.Name) and node.value.id in self._modules:
             raise _Alone(f"uses {self._modules[node.value.id]}.{node.attr}")
         is_type = isinstance(node.value, ast.Name) and node.value.id in BUILTINS and node.value.id not in self._bound
-        if not (is_type and node.attr in METHODS) and node.attr not in ("real", "imag", "numerator", "denominator"):
+        is_method = is_type and node.attr in METHODS - METHODS_WITH_ADDRESSES
+        if not is_method and node.attr not in ("real", "imag", "numerator", "denominator"):
             raise _Alone(f"reads an attribute {node.attr}")
         self._expression(node.value)
 
@@ -387,33 +470,65 @@ class _Reader:
         name = member[1] or (called.id if isinstance(called, ast.Name) else "")
         if isinstance(called, ast.Name) or member == ("", ""):
             self._callee(called)
-        makes_iterator = (
-            member[0] == "itertools"
-            or (member == ("", "") and name in ITERATOR_MAKERS)
-            or name in self._generators
-            or member == ("re", "finditer")
-        )  # fmt: skip
+        self._made(node, member, name, role)
+        is_known = member != ("", "") or (name in BUILTINS and name not in self._bound | self._functions)
+        is_method = member == ("", "") and isinstance(called, ast.Attribute)
+        for place, argument in enumerate(node.args):
+            if is_known and name in ("str", "repr", "print") and _is_one_of(argument, self._caught):
+                continue
+            self._expression(argument, self._role_of(node, name if is_known else "", place))
+        for keyword in node.keywords:
+            is_key = keyword.arg == "key" and (
+                (is_known and name in KEYED)
+                or (is_method and isinstance(called, ast.Attribute) and called.attr == "sort")
+            )
+            self._expression(keyword.value, _Role.KEY if is_key else _Role.VALUE)
+
+    def _made(self, node: ast.Call, member: tuple[str, str], name: str, role: _Role) -> None:
+        """What the call returns: what shows an address, or has one for its hash, goes no further."""
+        makes_iterator = member[0] == "itertools" or name in ITERATOR_MAKERS or name in self._generators
         if makes_iterator and role is not _Role.CONSUMED:
             raise _Alone("has an iterator for a value")
-        if member == ("functools", "cmp_to_key") and role is not _Role.CALLBACK:
+        if member in (("functools", "lru_cache"), ("functools", "cache")):
             raise _Alone("has a function for a value")
+        if member == ("functools", "cmp_to_key") and role is not _Role.KEY:
+            raise _Alone("has a function for a value")
+        if member == ("operator", "itemgetter") and role not in (_Role.KEY, _Role.CALLBACK):
+            raise _Alone("has a function for a value")
+        if member[0] == "re" and member in ONLY_CALLED and role not in (_Role.COMPARED, _Role.TESTED):
+            raise _Alone("has a match for a value")
+        if member == ("copy", "deepcopy") and (
+            len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred)
+        ):
+            raise _Alone("copies with a table of addresses")
+        is_view = member == ("", "") and isinstance(node.func, ast.Attribute) and node.func.attr == "values"
+        if is_view and role not in (_Role.CONSUMED, _Role.COMPARED):
+            raise _Alone("has a view of values for a value")
         if member == ("", "") and name == "type" and not (role is _Role.COMPARED and len(node.args) == 1):
             raise _Alone("uses type() for more than a comparison")
-        is_own = name in self._functions
-        consumes = not is_own and (
-            name in CONSUMERS or (isinstance(called, ast.Attribute) and called.attr in CONSUMING_METHODS)
-        )
-        for place, argument in enumerate(node.args):
-            is_callback = place == 0 and name in CALLBACKS and not is_own
-            self._expression(argument, _Role.CALLBACK if is_callback else _Role.CONSUMED if consumes else _Role.VALUE)
-        for keyword in node.keywords:
-            self._expression(keyword.value, _Role.CALLBACK if keyword.arg == "key" and not is_own else _Role.VALUE)
+
+    def _role_of(self, node: ast.Call, name: str, place: int) -> _Role:
+        """Of an argument; `name` is what is called, where it is known."""
+        if isinstance(node.func, ast.Attribute) and not name:
+            return _Role.CONSUMED if node.func.attr in CONSUMING_METHODS else _Role.VALUE
+        if name == "bool":
+            return _Role.TESTED
+        if place == 0 and name in CALLBACKS:
+            return _Role.CALLBACK
+        if name in CONSUMERS_OF_ALL:
+            return _Role.CONSUMED
+        if any(isinstance(argument, ast.Starred) for argument in node.args[:place]):
+            return _Role.VALUE
+        if name in ("min", "max") and len(node.args) > 1:  # it returns one of them
+            return _Role.VALUE
+        places = 1 if name in CONSUMERS_OF_SECOND else 0 if name in CONSUMERS else None
+        return _Role.CONSUMED if place == places else _Role.VALUE
 
     def _callee(self, called: ast.expr) -> None:
         """What is called, unless it is written `module.member`."""
         match called:
             case ast.Name():
-                self._name(called, _Role.CALLBACK)
+                self._name(called, _Role.CALLED)
             case ast.Attribute(value=value, attr="format"):
                 if not (isinstance(value, ast.Constant) and isinstance(value.value, str) and _is_plain(value.value)):
                     raise _Alone("formats a text that is made at run time")
@@ -422,9 +537,13 @@ class _Reader:
             case ast.Attribute(value=value, attr=method):
                 if method not in METHODS:
                     raise _Alone(f"calls a method {method}")
-                self._expression(value)
+                self._expression(value, _Role.TESTED)
             case _:
                 raise _Alone("calls what is no name")
+
+
+def _is_one_of(node: ast.expr, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
 
 
 def _is_plain(text: str) -> bool:

@@ -31,12 +31,15 @@ ITERATOR_MAKERS = _words("enumerate filter iter map reversed zip")
 """Builtins that return iterators, whose text shows an address."""
 
 CONSUMERS = _words(
-    "all any bytearray bytes dict enumerate filter frozenset len list map max min next reversed set sorted sum tuple "
-    "zip Counter OrderedDict defaultdict deque heapify nlargest nsmallest reduce chain combinations "
-    "combinations_with_replacement compress cycle dropwhile filterfalse groupby islice pairwise permutations product "
-    "starmap takewhile zip_longest accumulate mean median mode fsum prod print"
+    "all any bytearray bytes dict enumerate frozenset iter len list max min next reversed set sorted sum tuple "
+    "Counter OrderedDict deque heapify combinations combinations_with_replacement cycle islice pairwise permutations "
+    "accumulate mean median mode fsum prod"
 )
-"""Callables that iterate over their arguments, or whose result does, and is itself an iterator where they do not."""
+"""Callables that iterate over their first argument, or whose result does, and is itself an iterator where they do
+not."""
+
+CONSUMERS_OF_SECOND = _words("defaultdict dropwhile filter filterfalse nlargest nsmallest reduce starmap takewhile")
+CONSUMERS_OF_ALL = _words("chain compress map print product zip zip_longest")
 
 CONSUMING_METHODS = _words(
     "join extend extendleft update union intersection difference symmetric_difference intersection_update "
@@ -45,6 +48,9 @@ CONSUMING_METHODS = _words(
 
 CALLBACKS = _words("map filter reduce cmp_to_key starmap takewhile dropwhile filterfalse")
 """Callables that call their first argument and forget it."""
+
+KEYED = _words("bisect bisect_left bisect_right insort insort_left insort_right max min nlargest nsmallest sorted")
+"""Callables that call their argument `key` and forget it, and what it returned."""
 
 METHODS = _words(
     # str and bytes; `format` reads attributes by their names and is looked at apart
@@ -63,6 +69,10 @@ METHODS = _words(
     # matches of regular expressions
     "end group groupdict groups span start"
 )
+
+METHODS_WITH_ADDRESSES = _words("from_bytes fromhex fromkeys maketrans values")
+"""Methods that are not to be read without being called: of the first the text shows an address, of what `values`
+returns the hash."""
 
 READING_METHODS = _words("copy count get index items keys values")
 """Of lists, sets and dicts whose items are constants: what they return can change nothing either."""
@@ -84,13 +94,12 @@ MODULES: dict[str, frozenset[str]] = {
     "cmath": _public(cmath),
     "itertools": _words(
         "accumulate chain combinations combinations_with_replacement compress count cycle dropwhile filterfalse "
-        "groupby islice pairwise permutations product repeat starmap takewhile zip_longest"
+        "islice pairwise permutations product repeat starmap takewhile zip_longest"
     ),
     "collections": _words("Counter OrderedDict defaultdict deque"),
     "functools": _words("cache cmp_to_key lru_cache reduce"),
     "re": _words(
-        "A ASCII DOTALL I IGNORECASE M MULTILINE S VERBOSE X escape findall finditer fullmatch match search split "
-        "sub subn"
+        "A ASCII DOTALL I IGNORECASE M MULTILINE S VERBOSE X escape findall fullmatch match search split sub subn"
     ),
     "string": _words(
         "ascii_letters ascii_lowercase ascii_uppercase digits hexdigits octdigits printable punctuation whitespace"
@@ -111,6 +120,20 @@ MODULES: dict[str, frozenset[str]] = {
     "sys": _words("maxsize"),
 }
 """What a program may use of each module."""
+
+ONLY_CALLED = frozenset(
+    {
+        ("copy", "deepcopy"),
+        ("functools", "cache"),
+        ("functools", "cmp_to_key"),
+        ("functools", "lru_cache"),
+        ("operator", "itemgetter"),
+        ("re", "fullmatch"),
+        ("re", "match"),
+        ("re", "search"),
+    }
+)
+"""Members that are called by their name and in certain places only, as all of itertools are."""
 
 UNUSED_MODULES = _words(
     "datetime json os random time unicodedata textwrap enum dataclasses contextlib numbers queue abc numpy"

@@ -7,6 +7,7 @@ returned value", and the process holds nothing that would tell which value is th
 import io
 import json
 import os
+import re
 import struct
 import sys
 import time
@@ -29,6 +30,7 @@ PURE_BUILTINS = {
     )
 }  # fmt: skip
 
+_forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
 _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HEADER.pack_into
 
 
@@ -66,12 +68,15 @@ def _name(error: BaseException) -> bytes:
     return str(type(error).__name__)[:64].encode("ascii", "replace")
 
 
-def _attempt(results: Results, function: Callable[[], object], max_bytes: int) -> None:
-    """Write what `function()` comes to."""
+def _attempt(results: Results, function: Callable[[], object], max_bytes: int, is_first: bool = True) -> None:
+    """Write what `function()` comes to. Where memory or stack was exhausted after other items, it begins anew in the
+    next process: they may have left less of it."""
     try:
         value = values.encode(function(), max_bytes)
-    except MemoryError:
-        results.write(MEMORY, b"MemoryError")
+    except (MemoryError, RecursionError) as error:
+        if not is_first:
+            results.write(FULL)
+        results.write(*((MEMORY, b"MemoryError") if isinstance(error, MemoryError) else (ERROR, _name(error))))
     except BaseException as error:
         results.write(ERROR, _name(error))
     else:
@@ -80,6 +85,7 @@ def _attempt(results: Results, function: Callable[[], object], max_bytes: int) -
 
 def _executed(code: types.CodeType, module_name: str) -> dict[str, Any]:
     """The namespace of a new module after its body has run. Raises what the body raises."""
+    _forget_patterns()
     module = types.ModuleType(module_name)
     sys.modules[module_name] = module
     exec(code, module.__dict__)
@@ -122,11 +128,14 @@ def _calls(job: dict[str, Any], results: Results) -> None:
             try:
                 namespace = _executed(code, "solution")
                 function = namespace[job["entry_point"]]
+            except (MemoryError, RecursionError):
+                results.write(FULL)
             except BaseException as error:
                 results.write(ERROR, _name(error))
                 continue
             results.write(LOADED)
-        _attempt(results, call, max_bytes)
+        _forget_patterns()
+        _attempt(results, call, max_bytes, is_first=not number)
 
 
 def _expressions(job: dict[str, Any], results: Results) -> None:

@@ -13,12 +13,15 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from matrix_pools import Flags, Floats, Ints, Questions
 
 from codea1_env import MistakeBook, RewardConfig, TestCase
 from codea1_env.rewards.code_a1 import coder_reward, suite_terms
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
-from codea1_env.training.advantages import QuestionBaseline, group_advantages
+from codea1_env.training.advantages import estimator_of
+from codea1_env.training.config.algorithm import Algorithm
+from codea1_env.training.row_labels import RowLabel
 
 N, M, K = 8, 4, 4
 """Programs of a question, suites of a program, tests of a suite: as in the mini preset."""
@@ -48,7 +51,7 @@ class Arm:
     """Without it a test is valid where more than half of the question's N programs pass it as it is written."""
     white_box: bool = True
     baseline: str = "group"
-    """`question`: of both seats, `QuestionBaseline`."""
+    """`question`: of both seats, `advantages.QuestionMean`."""
     pays_history: bool = True
     """Where it does not, f_hist is put as 0 in the tester's reward."""
 
@@ -216,7 +219,9 @@ class Game:
         self.questions, self.arm, self.train, self.policies = questions, arm, train, policies
         self.generator = np.random.default_rng([seed, 1])
         self.book = MistakeBook()
-        self.baselines = {seat: QuestionBaseline(BASELINE_RATE) for seat in ("coder", "tester")}
+        name = "grpo" if arm.baseline == "group" else "question"
+        algorithm = Algorithm(advantage=name, rate=BASELINE_RATE)
+        self.estimators = {seat: estimator_of(algorithm) for seat in ("coder", "tester")}
         self.waiting: list[int] = []
         self.coder_rewards: list[float] = []
         """Mean R_C of each round."""
@@ -273,13 +278,9 @@ class Game:
 
     def _advantages(self, seat: str, rewards: Floats, chosen: Ints) -> Floats:
         """(B, n) rewards of B groups."""
-        flat = rewards.ravel().tolist()
         groups = np.repeat(np.arange(len(rewards)), rewards.shape[1]).tolist()
-        if self.arm.baseline == "group":
-            return group_advantages(flat, groups, "group").reshape(rewards.shape)
-        names = [self.questions.ids[chosen[group]] for group in groups]
-        found = self.baselines[seat].advantages(flat, groups, names, "group")
-        self.baselines[seat].learn(flat, names)
+        rows = [RowLabel(str(group), self.questions.ids[chosen[group]], seat) for group in groups]
+        found: Floats = self.estimators[seat].advantages(torch.from_numpy(rewards.ravel()), rows).numpy()
         return found.reshape(rewards.shape)
 
     def _teach_coder(self, chosen: Ints, programs: Ints, rewards: Floats, shares: Floats) -> None:

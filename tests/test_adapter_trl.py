@@ -44,9 +44,9 @@ def test_a_coder_is_paid_for_the_tests_it_passes_in_the_order_of_its_completions
     ids = ["double", "negate", "double", "double"]
     rewards = reward([""] * 4, completions, problem_id=ids, log_metric=metrics.__setitem__, trainer_state=None)
     assert rewards == [0.5, 1.0, 1.0, 0.0]
-    assert metrics == {"executes": 0.75, "mistake_book": 2.0}
-    # double(3) has failed for the square and for the nonsense, double(2) for the nonsense: both are replayed now.
-    assert reward([""], [SQUARE], problem_id=["double"]) == [0.5]
+    assert metrics == {"executes": 0.75, "mistake_book": 1.0}
+    # double(3) has failed for the square and is replayed now; the nonsense does not execute and says nothing: (0 + 1/2) / 2
+    assert reward([""], [SQUARE], problem_id=["double"]) == [0.25]
 
 
 def test_a_tester_is_paid_for_valid_tests_that_break_the_program_of_its_row(arena: Arena) -> None:

@@ -18,7 +18,7 @@ from codea1_env.sandbox import Job, JobResult, LocalSandbox
 REFERENCE = "def double(x):\n    return 2 * x\n"
 SQUARE = "def double(x):\n    return x * x\n"
 ADDS = "def double(x):\n    return x + x\n"
-KEEPS = "seen = []\ndef double(x):\n    seen.append(x)\n    return 2 * len(seen)\n"
+KEEPS = "import random\ndef double(x):\n    return 2 * x if random.random() < 2 else 0\n"
 SLOW = "def double(x):\n    while x > 2:\n        pass\n    return 4\n"
 NEVER = "def double(x):\n    while True:\n        pass\n"
 BROKEN = "def double(x:\n"
@@ -157,7 +157,7 @@ class TestFromRecords:
         assert built.pool.executes == (True, True, False, False)
         assert built.pool.kills[1:].all()
         assert len(built.left_out) == 2
-        assert any("keep state" in reason for reason in built.left_out)
+        assert any("run alone" in reason for reason in built.left_out)
         assert any("hangs" in reason for reason in built.left_out)
 
     def test_tests_that_would_spoil_others_are_left_out_and_counted(self, sandbox: LocalSandbox) -> None:
@@ -190,7 +190,7 @@ class TestCommand:
         assert main(["pools", "from-recorded", str(recorded), "-o", str(pools)]) == 0
         assert [pool.problem_id for pool in read_pools(pools)] == ["double"]
         shown = capsys.readouterr().err
-        assert "double: left out, 1 times: a program that may keep state" in shown
+        assert "double: left out, 1 times: a program whose calls must each run alone" in shown
         assert "1 pools, 1 programs, 7 tests" in shown
 
     def test_ones_own_problems_become_pools_and_a_bad_line_is_an_exit_code(

@@ -33,7 +33,7 @@ NEEDS_ISOLATION = {
     "kill the parent",
     "write a file",
 }
-NEEDS_DATA_ONLY = {"leave with exit code 0", "forge a record", "never end", "exhaust memory"}
+NEEDS_DATA_ONLY = {"leave with exit code 0", "forge a record", "never end", "exhaust memory", "remember"}
 
 
 def test_the_table_is_what_the_sandbox_reports_and_no_attack_succeeds() -> None:
@@ -71,7 +71,7 @@ def test_unsafe_is_said_exactly_where_the_sandbox_refuses(without: list[str]) ->
     (local,) = report.backends
     assert (local.refusal or local.unavailable) == refused
     assert report.safe == (not refused)
-    assert len(local.attacks) == (0 if refused else 10)
+    assert len(local.attacks) == (0 if refused else 11)
     for guarantee in local.guarantees:
         if guarantee.name in without and guarantee.required == "yes":
             assert refused

@@ -585,7 +585,11 @@ def test_the_filter_allows_the_listed_system_calls_and_no_other(machine: str) ->
     table = syscalls.MACHINES[machine]
     program, audit, allowed = syscalls.build_filter(machine), table["audit"], table["allowed"]
     allow, kill, eperm, enosys = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
-    restricted = {"fcntl": (1, 1030, 8), "ioctl": (1, 0x5401, 0x5412), "prlimit64": (0, 0, 1)}
+    restricted = {
+        "fcntl": (1, 1030, 8), "ioctl": (1, 0x5401, 0x5412), "prlimit64": (0, 0, 1), "clock_gettime": (0, 11, 12),
+        "clock_getres": (0, 0, 0xFFFFFFFA), "clock_nanosleep": (0, 1, 0xFFFFFFFA), "madvise": (2, 8, 21),
+        "futex": (1, 393, 0),
+    }  # fmt: skip
     plain = {number for name, number in allowed.items() if name not in restricted}
     got = {number: decision(program, number, audit) for number in range(1024)}
     assert {number for number, verdict in got.items() if verdict == allow} - {
@@ -598,6 +602,8 @@ def test_the_filter_allows_the_listed_system_calls_and_no_other(machine: str) ->
             arguments = [0] * 6
             arguments[index] = value
             assert decision(program, allowed[name], audit, arguments) == verdict
+    for limit, new, verdict in ((0, 0, allow), (0, 1, eperm), (0, 1 << 40, eperm), (4, 1, allow), (16, 1, eperm)):
+        assert decision(program, allowed["prlimit64"], audit, [0, limit, new, 0, 0, 0]) == verdict
     assert decision(program, 0, audit ^ 1) == kill
     assert decision(program, 0x40000000 + 1, audit) == kill
 
@@ -746,9 +752,12 @@ def test_a_candidate_that_somebody_else_kills_runs_again(without: tuple[str, ...
     assert found == [1, OutcomeKind.TIMEOUT, 1]
 
 
-def test_a_candidate_that_has_itself_killed_crashes(sandbox: LocalSandbox) -> None:
+def test_a_candidate_cannot_have_itself_killed_by_a_limit_of_its_own(sandbox: LocalSandbox) -> None:
+    """It would look as though something from outside had ended it, and run again."""
     source = f"{_BURN}\nimport resource\ng = f\ndef f(x):\n    resource.setrlimit(0, (0, 0))\n    return g(x)\n"
-    assert answers(sandbox, source, [5, 5], Limits(time_limit_s=10, budget_s=50)) == [OutcomeKind.CRASH] * 2
+    assert answers(sandbox, source, [5, 5], Limits(time_limit_s=10, budget_s=50)) == [OutcomeKind.ERROR] * 2
+    lower = "import resource\ndef f(x):\n    resource.setrlimit(x, (0, 0))\n    return resource.getrlimit(x)[0]\n"
+    assert answers(sandbox, lower, [4]) == [0]
 
 
 _PARENT = """

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from codea1_env.sandbox import CallsJob, Limits, LocalSandbox, OutcomeKind
+from codea1_env.sandbox import CallsJob, Company, Limits, LocalSandbox, OutcomeKind
 from codea1_env.sandbox.local import _Slot
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import Task
@@ -153,7 +153,8 @@ now = time.process_time_ns
 
 
 def kinds(sandbox: LocalSandbox, body: str, calls: int = 1, limits: Limits = LIMITS) -> list[OutcomeKind]:
-    (result,) = sandbox.run([CallsJob(FORGE + body, "f", (b"[[],[]]",) * calls, limits)])
+    job = CallsJob(FORGE + body, "f", (b"[[],[]]",) * calls, limits, company=Company.SHARED)
+    (result,) = sandbox.run([job])
     return [outcome.kind for outcome in result.outcomes]
 
 
@@ -175,7 +176,7 @@ def test_an_answer_that_was_read_cannot_be_taken_back() -> None:
     with LocalSandbox() as sandbox:
         assert sandbox.guarantees["seccomp"] is True
         zygote: Zygote = sandbox._slots[0].zygotes[ZygoteKind()]
-        sandbox.run([CallsJob("def f():\n    return 1", "f", (b"[[],[]]",) * 2)])
+        sandbox.run([CallsJob("def f():\n    return 1", "f", (b"[[],[]]",) * 2, company=Company.SHARED)])
         before = [record.payload for record in zygote.records(9)]
         assert before == [b"", b"1", b"1"]
         region = os.pread(zygote._output, 1 << 10, 0)

@@ -257,7 +257,7 @@ class _Equipped:
 def test_no_attack_succeeds_where_numpy_is_at_hand(without: tuple[str, ...]) -> None:
     with LocalSandbox(without=without) as sandbox:
         results = run_attacks(_Equipped(sandbox))
-    assert len(results) == 10
+    assert len(results) == 11
     assert [(each.name, each.detail) for each in results if each.succeeded] == []
 
 
@@ -286,7 +286,8 @@ def test_a_missing_package_is_the_sandboxs_failure_not_the_programs(tmp_path: Pa
     origin = Path(codea1_env.__file__).parent
     left_out = shutil.ignore_patterns("__pycache__")
     shutil.copytree(origin / "sandbox", package / "sandbox", ignore=left_out)
-    shutil.copy(origin / "errors.py", package)
+    for name in ("errors.py", "extras.py"):
+        shutil.copy(origin / name, package)
     done = subprocess.run(
         [sys.executable, "-P", "-S", "-c", _WITHOUT_NUMPY],
         env={"PYTHONPATH": str(tmp_path)},

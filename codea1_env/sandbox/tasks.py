@@ -99,9 +99,8 @@ def wants_a_process_each(job: Job) -> bool:
 
 
 def most_records(task: Task) -> int:
-    """Records that a process of the job may write: one for loading and one for each item, twice where it is
-    reloaded."""
-    return 2 * task.handed_over + 2
+    """Records that a process of the job may write: one for each item and for each time that it loads, and one more."""
+    return 2 * len(task.items) + 2
 
 
 def _head(job: Job) -> dict[str, object]:

@@ -34,13 +34,13 @@ _BUILD_TIMEOUT_S = 1800
 
 
 def sources() -> dict[str, bytes]:
-    """The files that run inside, by their path in the image: the sandbox without its Docker side, and the errors.
+    """The files that run inside, by their path in the image: the sandbox without its Docker side, and what it needs.
 
     No `codea1_env/__init__.py`: inside, the package is only a namespace and imports nothing but the standard library.
     """
     sandbox = _PACKAGE / "sandbox"
     inside = [path for path in sandbox.glob("*.py") if path.name not in _OUTSIDE] + [*(sandbox / "inside").glob("*.py")]
-    chosen = sorted([_PACKAGE / "errors.py", *inside])
+    chosen = sorted([_PACKAGE / "errors.py", _PACKAGE / "extras.py", *inside])
     return {path.relative_to(_PACKAGE.parent).as_posix(): path.read_bytes() for path in chosen}
 
 

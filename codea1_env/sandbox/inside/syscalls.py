@@ -55,27 +55,28 @@ MACHINES: dict[str, Machine] = {
 CLONE3 = 435
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
 
-# Calls that are allowed with some arguments only: (32-bit word of the arguments, two to each; allowed values), all of
-# which must hold.
+# Calls that are allowed with some arguments only: alternatives, each of which is a list of conditions (32-bit word of the
+# arguments, two to each; allowed values), all of which must hold.
+_Conditions = tuple[tuple[int, tuple[int, ...]], ...]
 _OWN_CLOCKS = tuple(range(12))  # the others are those of any process of the machine, by its number
-_RESTRICTED: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
+_RESTRICTED: dict[str, tuple[_Conditions, ...]] = {
     # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC; F_SETOWN would let the kernel signal others on our behalf.
-    "fcntl": ((2, (0, 1, 2, 3, 1030)),),
+    "fcntl": (((2, (0, 1, 2, 3, 1030)),),),
     # TCGETS (isatty), FIOCLEX, FIONCLEX.
-    "ioctl": ((2, (0x5401, 0x5451, 0x5450)),),
-    # Reading one's own limits only (no pointer to new ones): a process that lowers its own would end by them, as though
-    # something from outside had ended it.
-    "prlimit64": ((0, (0,)), (4, (0,)), (5, (0,))),
-    "clock_gettime": ((0, _OWN_CLOCKS),),
-    "clock_getres": ((0, _OWN_CLOCKS),),
-    "clock_nanosleep": ((0, _OWN_CLOCKS),),
+    "ioctl": (((2, (0x5401, 0x5451, 0x5450)),),),
+    # One's own limits: reading them (no pointer to new ones), and lowering all but CPU time: a process that did would end
+    # by that, as though something from outside had ended it.
+    "prlimit64": (((0, (0,)), (4, (0,)), (5, (0,))), ((0, (0,)), (2, tuple(range(1, 16))))),
+    "clock_gettime": (((0, _OWN_CLOCKS),),),
+    "clock_getres": (((0, _OWN_CLOCKS),),),
+    "clock_nanosleep": (((0, _OWN_CLOCKS),),),
     # DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE: others throw files out of the page cache, which all processes share.
-    "madvise": ((4, (4, 8, 14, 15)),),
+    "madvise": (((4, (4, 8, 14, 15)),),),
     # The operations of locks within one process: on a page of a file, the others would meet other processes.
-    "futex": ((2, (128, 129, 131, 132, 133, 137, 138, 393)),),
+    "futex": (((2, (128, 129, 131, 132, 133, 137, 138, 393)),),),
 }
 
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _RETURN, _JUMP = 0x20, 0x15, 0x35, 0x06, 0x05
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _EPERM, _ENOSYS = 0x00050000 | 1, 0x00050000 | 38
 
@@ -96,8 +97,8 @@ def build_filter(machine: str) -> bytes:
         _op(_EQUAL, CLONE3, 0, 1),
         _op(_RETURN, _ENOSYS),
     ]
-    for name, conditions in _RESTRICTED.items():
-        program += _restricted(numbers["allowed"][name], conditions)
+    for name, alternatives in _RESTRICTED.items():
+        program += _restricted(numbers["allowed"][name], alternatives)
     plain = sorted(number for name, number in numbers["allowed"].items() if name not in _RESTRICTED)
     steps = _steps(plain)
     program += _search(steps, 0, len(steps))
@@ -108,13 +109,15 @@ def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("HBBI", code, if_true, if_false, value)
 
 
-def _restricted(number: int, conditions: tuple[tuple[int, tuple[int, ...]], ...]) -> list[bytes]:
-    """If the call is `number`: allow it where every word is one of its values, else EPERM."""
-    body = []
-    for word, values in conditions:
-        checks = [_op(_EQUAL, value, len(values) - i, 0) for i, value in enumerate(values)]
-        body += [_op(_LOAD, 16 + 4 * word), *checks, _op(_RETURN, _EPERM)]
-    body.append(_op(_RETURN, _ALLOW))
+def _restricted(number: int, alternatives: tuple[_Conditions, ...]) -> list[bytes]:
+    """If the call is `number`: allow it where all words of one alternative have one of their values, else EPERM."""
+    body = [_op(_RETURN, _EPERM)]
+    for conditions in reversed(alternatives):
+        found = [_op(_RETURN, _ALLOW)]
+        for word, values in reversed(conditions):
+            checks = [_op(_EQUAL, value, len(values) - i, 0) for i, value in enumerate(values)]
+            found = [_op(_LOAD, 16 + 4 * word), *checks, _op(_JUMP, len(found)), *found]
+        body = found + body
     return [_op(_EQUAL, number, 0, len(body)), *body]
 
 

@@ -45,7 +45,7 @@ def test_a_coder_is_paid_for_the_tests_it_passes_in_the_order_of_its_completions
     rewards = reward([""] * 4, completions, problem_id=ids, log_metric=metrics.__setitem__, trainer_state=None)
     assert rewards == [0.5, 1.0, 1.0, 0.0]
     assert metrics == {"executes": 0.75, "mistake_book": 1.0}
-    # double(3) has failed for the square and is replayed now; the nonsense does not execute and says nothing: (0 + 1/2) / 2
+    # double(3) has failed for the square and is replayed now, (0 + 1/2) / 2; what does not execute says nothing.
     assert reward([""], [SQUARE], problem_id=["double"]) == [0.25]
 
 

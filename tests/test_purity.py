@@ -1,5 +1,6 @@
 """What company a program's calls may have: never more than leaves every call independent of the others."""
 
+# ruff: noqa: E501  # programs as texts read better on one line
 from __future__ import annotations
 
 import pytest

@@ -563,7 +563,7 @@ def test_an_unknown_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def decision(program: bytes, number: int, audit: int, arguments: Sequence[int] = (0,) * 6) -> int:
-    """What the kernel would make of a system call: a small interpreter of the four instructions the filter uses."""
+    """What the kernel would make of a system call: a small interpreter of the five instructions the filter uses."""
     frame = struct.pack("<iIQ6Q", number, audit, 0, *arguments)
     steps = list(struct.iter_unpack("HBBI", program))
     at = value = 0
@@ -574,6 +574,8 @@ def decision(program: bytes, number: int, audit: int, arguments: Sequence[int] =
             return operand
         if code == 0x20:
             (value,) = struct.unpack_from("<I", frame, operand)
+        elif code == 0x05:
+            at += operand
         elif code in (0x15, 0x35):
             at += if_true if (value == operand if code == 0x15 else value >= operand) else if_false
         else:

@@ -55,8 +55,8 @@ MACHINES: dict[str, Machine] = {
 CLONE3 = 435
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
 
-# Calls that are allowed with some arguments only: alternatives, each of which is a list of conditions (32-bit word of the
-# arguments, two to each; allowed values), all of which must hold.
+# Calls that are allowed with some arguments only: alternatives, each of which is a list of conditions (32-bit word of
+# the arguments, two to each; allowed values), all of which must hold.
 _Conditions = tuple[tuple[int, tuple[int, ...]], ...]
 _OWN_CLOCKS = tuple(range(12))  # the others are those of any process of the machine, by its number
 _RESTRICTED: dict[str, tuple[_Conditions, ...]] = {
@@ -64,8 +64,8 @@ _RESTRICTED: dict[str, tuple[_Conditions, ...]] = {
     "fcntl": (((2, (0, 1, 2, 3, 1030)),),),
     # TCGETS (isatty), FIOCLEX, FIONCLEX.
     "ioctl": (((2, (0x5401, 0x5451, 0x5450)),),),
-    # One's own limits: reading them (no pointer to new ones), and lowering all but CPU time: a process that did would end
-    # by that, as though something from outside had ended it.
+    # One's own limits: reading them (no pointer to new ones), and lowering all but CPU time: a process that did would
+    # end by that, as though something from outside had ended it.
     "prlimit64": (((0, (0,)), (4, (0,)), (5, (0,))), ((0, (0,)), (2, tuple(range(1, 16))))),
     "clock_gettime": (((0, _OWN_CLOCKS),),),
     "clock_getres": (((0, _OWN_CLOCKS),),),

@@ -172,10 +172,15 @@ def missing_extras() -> None:
 
 
 def runs_here(example: str) -> bool:
-    """It imports nothing of an extra, the modules that need one included, and asks for no arguments."""
+    """It imports nothing of an extra, the modules that need one included, asks for no arguments, and prints something:
+    what a configuration names (`own_*.py`) only defines."""
     of_extras = (*ABSENT, *NEEDING_EXTRAS, "openenv", "stable_baselines3", "supersuit", "verifiers")
     imported = re.findall(r"^\s*(?:import|from) ([\w.]+)", example, re.MULTILINE)
-    return not any(name.startswith(of_extras) for name in imported) and 'SystemExit("usage' not in example
+    return (
+        not any(name.startswith(of_extras) for name in imported)
+        and 'SystemExit("usage' not in example
+        and "print(" in example
+    )
 
 
 def run(*command: str) -> str:

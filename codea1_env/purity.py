@@ -36,6 +36,7 @@ from codea1_env.purity_names import (
     METHODS,
     METHODS_WITH_ADDRESSES,
     MODULES,
+    OF_WHOLE_NUMBERS,
     ONLY_CALLED,
     READING_METHODS,
     TYPING,
@@ -126,6 +127,39 @@ class _Reader:
         for name in self._bound | self._functions:
             self._check_spelling(name)
         self._statements(self._module.body)
+        nodes = list(ast.walk(self._module))
+        if any(map(self._makes_set, nodes)) and any(map(self._makes_float, nodes)):
+            raise _Alone("may have a set with a NaN, whose hash is its address")
+
+    def _makes_set(self, node: ast.AST) -> bool:
+        """Or adds to one; views of dictionaries become sets where they are more than iterated over."""
+        match node:
+            case ast.Set() | ast.SetComp() | ast.Name(id="set" | "frozenset"):
+                return True
+            case ast.Attribute(attr=method):
+                return method in ("add", "update", "union", "symmetric_difference", "symmetric_difference_update")
+            case ast.BinOp(left=left, right=right):
+                return any(
+                    isinstance(side, ast.Call)
+                    and isinstance(side.func, ast.Attribute)
+                    and side.func.attr in ("keys", "items")
+                    for side in (left, right)
+                )
+        return False
+
+    def _makes_float(self, node: ast.AST) -> bool:
+        """Or a complex number or a Decimal, out of what is none: only these can be NaN."""
+        match node:
+            case ast.Constant(value=float() | complex()) | ast.Div() | ast.Pow():
+                return True
+            case ast.Name(id=name) if name in ("float", "complex", "pow"):
+                return True
+            case ast.Name() | ast.Attribute():
+                module, name = self._member(node)
+                return (module in ("math", "cmath", "decimal", "statistics") and name not in OF_WHOLE_NUMBERS) or (
+                    module == "operator" and name in ("pow", "truediv")
+                )
+        return False
 
     def _collect(self) -> None:
         """What every name may stand for, in whatever scope. One that may stand for two things must do as both."""

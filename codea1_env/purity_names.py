@@ -135,6 +135,9 @@ ONLY_CALLED = frozenset(
 )
 """Members that are called by their name and in certain places only, as all of itertools are."""
 
+OF_WHOLE_NUMBERS = _words("ceil comb factorial floor gcd isqrt lcm perm prod")
+"""Members of math that make whole numbers of whole numbers."""
+
 UNUSED_MODULES = _words(
     "datetime json os random time unicodedata textwrap enum dataclasses contextlib numbers queue abc numpy"
 )

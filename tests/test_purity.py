@@ -157,6 +157,9 @@ ALONE = {
     "memory_that_is_used_up": "def f(x):\n    try:\n        return bytearray(x)[0]\n    except MemoryError:\n        return 1\n",
     "stack_that_is_used_up": "def f(x):\n    try:\n        return f(x + 1)\n    except:\n        return x\n",
     "end_of_memory_left_aside": "def f(x):\n    try:\n        y = bytearray(x)\n    finally:\n        return 1\n",
+    "set_with_a_nan": "def f(x):\n    return list({float(x), *range(99)})\n",
+    "set_with_a_nan_of_constants": "def f(x):\n    return list(set([1e999 - x, 1e999 * 0]))\n",
+    "set_with_a_nan_by_division": "def f(x):\n    y = 2 ** 1000 / 1\n    return list({n: n for n in [y * y - y * y]}.keys() | x)\n",
     "recursion_limit": "import sys\nsys.setrecursionlimit(99999)\ndef f(x):\n    return x\n",
 }
 

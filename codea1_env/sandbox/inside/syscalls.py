@@ -66,6 +66,8 @@ _RESTRICTED: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
     # Reading one's own limits only (no pointer to new ones): a process that lowers its own would end by them, as though
     # something from outside had ended it.
     "prlimit64": ((0, (0,)), (4, (0,)), (5, (0,))),
+    # Of oneself: of others it says which processes there are, and so one's own number.
+    "sched_getaffinity": ((0, (0,)),),
     "clock_gettime": ((0, _OWN_CLOCKS),),
     "clock_getres": ((0, _OWN_CLOCKS),),
     "clock_nanosleep": ((0, _OWN_CLOCKS),),

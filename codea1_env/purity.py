@@ -118,6 +118,8 @@ class _Reader:
         self._caught: set[str] = set()
         """Names of exceptions that were caught. Their hashes are addresses, so all that is done to them is to read
         their text and to raise them again."""
+        self._keeps_views = False
+        """Of dictionaries, which become sets."""
         self._starred: set[str] = set()
         """Names that a star import brings and that are not on the list."""
 
@@ -128,23 +130,16 @@ class _Reader:
             self._check_spelling(name)
         self._statements(self._module.body)
         nodes = list(ast.walk(self._module))
-        if any(map(self._makes_set, nodes)) and any(map(self._makes_float, nodes)):
+        if (self._keeps_views or any(map(self._makes_set, nodes))) and any(map(self._makes_float, nodes)):
             raise _Alone("may have a set with a NaN, whose hash is its address")
 
     def _makes_set(self, node: ast.AST) -> bool:
-        """Or adds to one; views of dictionaries become sets where they are more than iterated over."""
+        """Or adds to one."""
         match node:
             case ast.Set() | ast.SetComp() | ast.Name(id="set" | "frozenset"):
                 return True
             case ast.Attribute(attr=method):
                 return method in ("add", "update", "union", "symmetric_difference", "symmetric_difference_update")
-            case ast.BinOp(left=left, right=right):
-                return any(
-                    isinstance(side, ast.Call)
-                    and isinstance(side.func, ast.Attribute)
-                    and side.func.attr in ("keys", "items")
-                    for side in (left, right)
-                )
         return False
 
     def _makes_float(self, node: ast.AST) -> bool:
@@ -535,9 +530,11 @@ class _Reader:
             len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred)
         ):
             raise _Alone("copies with a table of addresses")
-        is_view = member == ("", "") and isinstance(node.func, ast.Attribute) and node.func.attr == "values"
-        if is_view and role not in (_Role.CONSUMED, _Role.COMPARED):
-            raise _Alone("has a view of values for a value")
+        method = node.func.attr if member == ("", "") and isinstance(node.func, ast.Attribute) else ""
+        if method in ("items", "keys", "values") and role not in (_Role.CONSUMED, _Role.COMPARED):
+            if method == "values":
+                raise _Alone("has a view of values for a value")
+            self._keeps_views = True
         if member == ("", "") and name == "type" and not (role is _Role.COMPARED and len(node.args) == 1):
             raise _Alone("uses type() for more than a comparison")
 

@@ -173,6 +173,7 @@ ALONE = {
     "        return bytearray(x)[0]\n    except MemoryError:\n        return 1\n",
     "stack_that_is_used_up": "def f(x):\n    try:\n        return f(x + 1)\n    except:\n        return x\n",
     "end_of_memory_left_aside": "def f(x):\n    try:\n        y = bytearray(x)\n    finally:\n        return 1\n",
+    "set_with_a_nan_of_views": "def f(x):\n    k = {float(n): 1 for n in x}.keys()\n    k |= x\n    return list(k)\n",
     "set_with_a_nan": "def f(x):\n    return list({float(x), *range(99)})\n",
     "set_with_a_nan_of_constants": "def f(x):\n    return list(set([1e999 - x, 1e999 * 0]))\n",
     "set_with_a_nan_by_division": "def f(x):\n"

@@ -32,10 +32,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from codea1_env.judging.judge import Expectation, Judge, Trial
+from codea1_env.judging.purity import company
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import read_case
 from codea1_env.reading.test_case import TestCase
-from codea1_env.sandbox import LocalSandbox
+from codea1_env.sandbox import Company, LocalSandbox
 from codea1_env.sandbox.protocol import Sandbox
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded-humaneval-codegen16b.jsonl.gz"
@@ -309,3 +310,30 @@ def test_the_questions_differ() -> None:
     """Calls that were the same would be asked once, and nothing be in company."""
     assert len(set(CALLS)) == 3
     assert PROBLEM.entry_point == "solve"
+
+
+def test_memory_that_a_call_leaves_in_a_cycle_fails_no_other(sandbox: Sandbox) -> None:
+    source = "def solve(x):\n    a = [bytearray(200 << 20)]\n    a.append(a)\n    return 1\n"
+    assert company(source) is Company.SHARED
+    assert in_company(Judge(sandbox), [source]) == [(b"1", b"1", b"1")]
+
+
+_DEEP = """
+def text(x):
+    return str(x)
+def down(n):
+    return down(n - 1) if n else text(n)
+def solve(x):
+    for i in range(100 * (1 - x)):
+        text(i)
+    return down(DEPTH * x)
+"""
+
+
+def test_code_that_has_run_before_gets_no_deeper(sandbox: Sandbox) -> None:
+    sources = [_DEEP.replace("DEPTH", str(depth)) for depth in range(970, 1000)]
+    calls = CALLS[:2]
+    assert company(sources[0]) is Company.SHARED
+    expected = alone(sandbox, sources, calls)
+    assert {row and row[1] for row in expected} == {b'"0"', None}
+    assert in_company(Judge(sandbox), sources, calls) == expected

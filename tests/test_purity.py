@@ -1,6 +1,6 @@
 """What company a program's calls may have: never more than leaves every call independent of the others."""
 
-# ruff: noqa: E501  # programs as texts read better on one line
+# programs as texts read better on one line
 from __future__ import annotations
 
 import pytest
@@ -122,42 +122,63 @@ ALONE = {
     "hidden_builtin": "def g():\n    getattr = 1\ndef f(x):\n    return getattr(x, 'a')\n",
     "factory_in_a_text": "from collections import defaultdict\ndef f(x):\n    return str(defaultdict(lambda: 0))\n",
     "default_repr": "def f(x):\n    return repr(object())\n",
-    "table_of_addresses_of_copies": "import copy\ndef f(x):\n    m = {}\n    copy.deepcopy([x], m)\n    return sorted(m)\n",
+    "table_of_addresses_of_copies": "import copy\ndef f(x):\n"
+    "    m = {}\n    copy.deepcopy([x], m)\n    return sorted(m)\n",
     "text_of_a_class_method": "def f(x):\n    return str(dict.fromkeys)\n",
     "text_of_a_static_method": "def f(x):\n    return str(str.maketrans)\n",
-    "text_of_a_class_method_of_itertools": "from itertools import chain\ndef f(x):\n    return str(chain.from_iterable)\n",
+    "text_of_a_class_method_of_itertools": "from itertools import chain\n"
+    "def f(x):\n    return str(chain.from_iterable)\n",
     "iterator_by_another_name": "def f(x):\n    m = zip\n    return str(m([1]))\n",
-    "iterator_of_a_module_by_another_name": "from itertools import count\ndef f(x):\n    m = count\n    return str(iter2(m))\ndef iter2(m):\n    return str(m(1)) + str([m()])",
+    "iterator_of_a_module_by_another_name": "from itertools import count\ndef f(x):\n    m = count\n"
+    "    return str(iter2(m))\ndef iter2(m):\n    return str(m(1)) + str([m()])",
     "iterators_made_by_map": "def f(x):\n    return str(list(map(zip, [[1]])))\n",
-    "iterator_made_by_a_default": "from collections import defaultdict\ndef f(x):\n    return str(defaultdict(zip)[1])\n",
+    "iterator_made_by_a_default": "from collections import defaultdict\n"
+    "def f(x):\n    return str(defaultdict(zip)[1])\n",
     "function_under_the_name_key": "def f(x):\n    return str(dict(key=lambda: 0))\n",
     "function_in_a_field_key": "def f(x):\n    return '{key}'.format(key=lambda: 0)\n",
     "builtin_that_is_rebound": "def f(x):\n    tuple = str\n    return tuple(n for n in [x])\n",
-    "module_that_is_rebound": "import copy\ndef f(x):\n    return show([x])\ndef show(copy):\n    return str(copy.copy)\n",
-    "star_brings_what_is_not_listed": "from operator import *\ndef f(x):\n    g = attrgetter('__self__')\n    return str(g(len))\n",
+    "module_that_is_rebound": "import copy\ndef f(x):\n"
+    "    return show([x])\ndef show(copy):\n    return str(copy.copy)\n",
+    "star_brings_what_is_not_listed": "from operator import *\ndef f(x):\n"
+    "    g = attrgetter('__self__')\n    return str(g(len))\n",
     "star_brings_a_generator": "from heapq import *\ndef f(x):\n    return str(merge([1]))\n",
     "lambda_that_yields": "def f(x):\n    g = lambda: (yield)\n    return str(g())\n",
     "iterator_that_is_the_greatest": "def f(x):\n    return str(max(map(str, [1]), map(str, [2]), key=lambda v: 0))\n",
     "iterator_that_is_a_default": "def f(x):\n    return str(next(iter([]), zip([1])))\n",
     "iterator_that_is_a_start": "def f(x):\n    return str(sum([], zip([1])))\n",
-    "iterator_that_is_reduced_to": "from functools import reduce\ndef f(x):\n    return str(reduce(max, [], zip([1])))\n",
+    "iterator_that_is_reduced_to": "from functools import reduce\n"
+    "def f(x):\n    return str(reduce(max, [], zip([1])))\n",
     "iterators_of_groups": "from itertools import groupby\ndef f(x):\n    return str([g for k, g in groupby([1])])\n",
     "generators_made_by_map": "def g(x):\n    yield x\ndef f(x):\n    return str(list(map(g, [1])))\n",
-    "imported_name_of_a_generator": "from collections import deque as d\ndef d(x):\n    yield x\ndef f(x):\n    return str(d(x))\n",
-    "imported_name_of_a_function": "from collections import Counter as c\ndef c(x):\n    return str(x)\ndef f(x):\n    return c(n for n in [x])\n",
-    "keys_made_by_map": "from functools import cmp_to_key\ndef f(x):\n    return str(list(map(cmp_to_key(lambda a, b: 0), [1])))\n",
-    "types_made_by_map": "def f(x):\n    for t in map(type, [int]):\n        a = t('A', (), {})\n        return str(a())\n",
+    "imported_name_of_a_generator": "from collections import deque as d\ndef d(x):\n"
+    "    yield x\ndef f(x):\n    return str(d(x))\n",
+    "imported_name_of_a_function": "from collections import Counter as c\ndef c(x):\n"
+    "    return str(x)\ndef f(x):\n    return c(n for n in [x])\n",
+    "keys_made_by_map": "from functools import cmp_to_key\n"
+    "def f(x):\n    return str(list(map(cmp_to_key(lambda a, b: 0), [1])))\n",
+    "types_made_by_map": "def f(x):\n    for t in map(type, [int]):\n"
+    "        a = t('A', (), {})\n        return str(a())\n",
     "set_of_exceptions": "def f(x):\n    return [str(e) for e in {ValueError(n) for n in range(20)}]\n",
-    "set_of_matches": "import re\ndef f(x):\n    return [m.group() for m in {re.match('.*', str(n)) for n in range(20)}]\n",
-    "set_of_getters": "from operator import itemgetter\ndef f(x):\n    return [str(e) for e in {itemgetter(n) for n in range(20)}]\n",
+    "set_of_matches": "import re\n"
+    "def f(x):\n    return [m.group() for m in {re.match('.*', str(n)) for n in range(20)}]\n",
+    "set_of_getters": "from operator import itemgetter\n"
+    "def f(x):\n    return [str(e) for e in {itemgetter(n) for n in range(20)}]\n",
     "set_of_views": "def f(x):\n    return [str(e) for e in {dict([(n, n)]).values() for n in range(20)}]\n",
     "iterator_of_a_generic_type": "def f(x):\n    e = enumerate[int]\n    return str(e([1]))\n",
     "text_of_a_cache": "from functools import lru_cache\ndef f(x):\n    return str(lru_cache(len))\n",
-    "copies_made_by_map": "from copy import deepcopy\ndef f(x):\n    m = {}\n    list(map(deepcopy, [x], [m]))\n    return list(m)\n",
-    "reduced_to_after_a_star": "from functools import reduce\ndef f(x):\n    return str(reduce(*[max, []], zip([1])))\n",
-    "memory_that_is_used_up": "def f(x):\n    try:\n        return bytearray(x)[0]\n    except MemoryError:\n        return 1\n",
+    "copies_made_by_map": "from copy import deepcopy\ndef f(x):\n"
+    "    m = {}\n    list(map(deepcopy, [x], [m]))\n    return list(m)\n",
+    "reduced_to_after_a_star": "from functools import reduce\n"
+    "def f(x):\n    return str(reduce(*[max, []], zip([1])))\n",
+    "memory_that_is_used_up": "def f(x):\n    try:\n"
+    "        return bytearray(x)[0]\n    except MemoryError:\n        return 1\n",
     "stack_that_is_used_up": "def f(x):\n    try:\n        return f(x + 1)\n    except:\n        return x\n",
     "end_of_memory_left_aside": "def f(x):\n    try:\n        y = bytearray(x)\n    finally:\n        return 1\n",
+    "set_with_a_nan_of_views": "def f(x):\n    k = {float(n): 1 for n in x}.keys()\n    k |= x\n    return list(k)\n",
+    "set_with_a_nan": "def f(x):\n    return list({float(x), *range(99)})\n",
+    "set_with_a_nan_of_constants": "def f(x):\n    return list(set([1e999 - x, 1e999 * 0]))\n",
+    "set_with_a_nan_by_division": "def f(x):\n"
+    "    y = 2 ** 1000 / 1\n    return list({n: n for n in [y * y - y * y]}.keys() | x)\n",
     "recursion_limit": "import sys\nsys.setrecursionlimit(99999)\ndef f(x):\n    return x\n",
 }
 

@@ -35,6 +35,7 @@ from codea1_env.judging.purity_names import (
     METHODS,
     METHODS_WITH_ADDRESSES,
     MODULES,
+    OF_WHOLE_NUMBERS,
     ONLY_CALLED,
     READING_METHODS,
     TYPING,
@@ -117,6 +118,8 @@ class _Reader:
         self._caught: set[str] = set()
         """Names of exceptions that were caught. Their hashes are addresses, so all that is done to them is to read
         their text and to raise them again."""
+        self._keeps_views = False
+        """Of dictionaries, which become sets."""
         self._starred: set[str] = set()
         """Names that a star import brings and that are not on the list."""
 
@@ -126,6 +129,32 @@ class _Reader:
         for name in self._bound | self._functions:
             self._check_spelling(name)
         self._statements(self._module.body)
+        nodes = list(ast.walk(self._module))
+        if (self._keeps_views or any(map(self._makes_set, nodes))) and any(map(self._makes_float, nodes)):
+            raise _Alone("may have a set with a NaN, whose hash is its address")
+
+    def _makes_set(self, node: ast.AST) -> bool:
+        """Or adds to one."""
+        match node:
+            case ast.Set() | ast.SetComp() | ast.Name(id="set" | "frozenset"):
+                return True
+            case ast.Attribute(attr=method):
+                return method in ("add", "update", "union", "symmetric_difference", "symmetric_difference_update")
+        return False
+
+    def _makes_float(self, node: ast.AST) -> bool:
+        """Or a complex number or a Decimal, out of what is none: only these can be NaN."""
+        match node:
+            case ast.Constant(value=float() | complex()) | ast.Div() | ast.Pow():
+                return True
+            case ast.Name(id=name) if name in ("float", "complex", "pow"):
+                return True
+            case ast.Name() | ast.Attribute():
+                module, name = self._member(node)
+                return (module in ("math", "cmath", "decimal", "statistics") and name not in OF_WHOLE_NUMBERS) or (
+                    module == "operator" and name in ("pow", "truediv")
+                )
+        return False
 
     def _collect(self) -> None:
         """What every name may stand for, in whatever scope. One that may stand for two things must do as both."""
@@ -501,9 +530,11 @@ class _Reader:
             len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred)
         ):
             raise _Alone("copies with a table of addresses")
-        is_view = member == ("", "") and isinstance(node.func, ast.Attribute) and node.func.attr == "values"
-        if is_view and role not in (_Role.CONSUMED, _Role.COMPARED):
-            raise _Alone("has a view of values for a value")
+        method = node.func.attr if member == ("", "") and isinstance(node.func, ast.Attribute) else ""
+        if method in ("items", "keys", "values") and role not in (_Role.CONSUMED, _Role.COMPARED):
+            if method == "values":
+                raise _Alone("has a view of values for a value")
+            self._keeps_views = True
         if member == ("", "") and name == "type" and not (role is _Role.COMPARED and len(node.args) == 1):
             raise _Alone("uses type() for more than a comparison")
 

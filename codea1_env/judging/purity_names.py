@@ -70,9 +70,9 @@ METHODS = _words(
     "end group groupdict groups span start"
 )
 
-METHODS_WITH_ADDRESSES = _words("from_bytes fromhex fromkeys maketrans values")
-"""Methods that are not to be read without being called: of the first the text shows an address, of what `values`
-returns the hash."""
+METHODS_WITH_ADDRESSES = _words("from_bytes fromhex fromkeys items keys maketrans values")
+"""Methods that are not to be read without being called: the text of some shows an address, and of views it matters where
+they go."""
 
 READING_METHODS = _words("copy count get index items keys values")
 """Of lists, sets and dicts whose items are constants: what they return can change nothing either."""
@@ -134,6 +134,9 @@ ONLY_CALLED = frozenset(
     }
 )
 """Members that are called by their name and in certain places only, as all of itertools are."""
+
+OF_WHOLE_NUMBERS = _words("ceil comb factorial floor gcd isqrt lcm perm prod")
+"""Members of math that make whole numbers of whole numbers."""
 
 UNUSED_MODULES = _words(
     "datetime json os random time unicodedata textwrap enum dataclasses contextlib numbers queue abc numpy"

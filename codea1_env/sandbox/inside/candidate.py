@@ -17,6 +17,10 @@ from typing import Any
 
 import values
 
+_SPARED_STACK = 50
+"""Levels that a call has less than the first one of its process; where it wants them, it begins anew in another. Code
+that has run for a while calls builtins without a level of the stack, so it gets further down than fresh code."""
+
 HEADER = struct.Struct("<IIQ")  # bytes of records, records, CPU nanoseconds when the running item began
 RECORD = struct.Struct("<IBQ")  # bytes of the payload, kind, CPU nanoseconds that the item took
 LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL = b"L"[0], b"X"[0], b"V"[0], b"E"[0], b"M"[0], b"F"[0]
@@ -122,6 +126,7 @@ def _calls(job: dict[str, Any], results: Results) -> None:
     def call() -> object:
         return function(*[decode(node) for node in positional], **{name: decode(node) for name, node in named})
 
+    levels = sys.getrecursionlimit()
     for number, (positional, named) in enumerate(job["items"]):  # noqa: B007
         if reload and number:
             namespace.clear()  # what the last call left goes now, not when the collector comes
@@ -136,6 +141,9 @@ def _calls(job: dict[str, Any], results: Results) -> None:
             results.write(LOADED)
         _forget_patterns()
         _attempt(results, call, max_bytes, is_first=not number)
+        if not number:
+            sys.setrecursionlimit(levels - _SPARED_STACK)
+    sys.setrecursionlimit(levels)
 
 
 def _expressions(job: dict[str, Any], results: Results) -> None:

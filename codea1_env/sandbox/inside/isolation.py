@@ -5,6 +5,7 @@ bugs in the kernel or against side channels. Called through ctypes because Pytho
 published seccomp and Landlock bindings need libraries on the host or are unmaintained.
 """
 
+import _thread
 import ctypes
 import errno
 import os
@@ -57,6 +58,28 @@ def hide_memory() -> None:
 def forbid_new_privileges() -> None:
     """execve gains nothing from set-uid files; also the condition for Landlock and seccomp without privileges."""
     _prctl("PR_SET_NO_NEW_PRIVS", _SET_NO_NEW_PRIVS, 1)
+
+
+class OwnNumber:
+    """The words in which libc and the interpreter keep the number of this process, which tells how many ran before it.
+
+    Made before the zygote is forked, narrowed after that: what is its number both times is its number.
+    """
+
+    def __init__(self) -> None:
+        ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_void_p
+        areas = ((_thread.get_ident(), 1024), (ctypes.pythonapi.PyThreadState_Get(), 256))
+        self._words = [ctypes.c_int.from_address(start + at) for start, size in areas for at in range(0, size, 4)]
+        self.narrow()
+
+    def narrow(self) -> None:
+        """Keep the words that hold the number which this process has now."""
+        self._words = [word for word in self._words if word.value == os.getpid()]
+
+    def hide(self) -> None:
+        """Make it another one, the same in every process."""
+        for word in self._words:
+            word.value = 1
 
 
 def map_shared(handle: int, size: int) -> memoryview:

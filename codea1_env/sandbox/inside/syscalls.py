@@ -67,6 +67,8 @@ _RESTRICTED: dict[str, tuple[_Conditions, ...]] = {
     # One's own limits: reading them (no pointer to new ones), and lowering all but CPU time: a process that did would
     # end by that, as though something from outside had ended it.
     "prlimit64": (((0, (0,)), (4, (0,)), (5, (0,))), ((0, (0,)), (2, tuple(range(1, 16))))),
+    # Of oneself: of others it says which processes there are, and so one's own number.
+    "sched_getaffinity": (((0, (0,)),),),
     "clock_gettime": (((0, _OWN_CLOCKS),),),
     "clock_getres": (((0, _OWN_CLOCKS),),),
     "clock_nanosleep": (((0, _OWN_CLOCKS),),),

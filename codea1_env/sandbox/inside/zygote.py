@@ -79,15 +79,17 @@ def main() -> None:
     os.environ.clear()
     os.environ.update(PATH="/usr/bin", LC_ALL="C.UTF-8")
     random.seed(options["hash_seed"])
+    number = isolation.OwnNumber()
     layers = isolate(options, control, parent, null)
+    number.narrow()
     os.dup2(null, 2)  # until now the parent was told why nothing starts
     os.close(null)
     region = isolation.map_shared(output_fd, options["region_bytes"])
     os.close(output_fd)
     seccomp = isolation.SeccompFilter(options["machine"]) if layers["seccomp"] is True else None
-    warm_up(seccomp, region)
+    warm_up(number, seccomp, region)
     os.write(control, b"R" + json.dumps(layers).encode())
-    serve(control, input_fd, region, seccomp, spared_mb)
+    serve(control, input_fd, region, number, seccomp, spared_mb)
 
 
 def preload(modules: "list[str]") -> None:
@@ -172,6 +174,7 @@ def become_candidate(
     inherited: tuple[int, int],
     memory: tuple[int, int],
     cpu: tuple[int, int],
+    number: "isolation.OwnNumber",
     seccomp: "isolation.SeccompFilter | None",
     operation: int,
     payload: bytes,
@@ -186,12 +189,13 @@ def become_candidate(
     os.close(null)
     resource.setrlimit(resource.RLIMIT_AS, memory)
     resource.setrlimit(resource.RLIMIT_CPU, cpu)
+    number.hide()
     if seccomp is not None:
         seccomp.call(operation)
     candidate.run(payload, region)
 
 
-def warm_up(seccomp: "isolation.SeccompFilter | None", region: memoryview) -> None:
+def warm_up(number: "isolation.OwnNumber", seccomp: "isolation.SeccompFilter | None", region: memoryview) -> None:
     """Be a candidate here, with a program of our own, so that children find bytecode and caches as they need them.
 
     Every page that a child is the first to write to is copied for it, at more than a microsecond each: what has been
@@ -203,7 +207,8 @@ def warm_up(seccomp: "isolation.SeccompFilter | None", region: memoryview) -> No
     payload = json.dumps(job).encode()
     memory, cpu = (resource.getrlimit(limit) for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU))
     for _ in range(20):
-        become_candidate((os.dup(0), os.dup(0)), memory, cpu, seccomp, isolation.SeccompFilter.PROBE, payload, region)
+        inherited, probe = (os.dup(0), os.dup(0)), isolation.SeccompFilter.PROBE
+        become_candidate(inherited, memory, cpu, number, seccomp, probe, payload, region)
         del sys.modules["solution"]
     gc.collect()
     gc.freeze()
@@ -213,6 +218,7 @@ def serve(
     control: int,
     input_fd: int,
     region: memoryview,
+    number: "isolation.OwnNumber",
     seccomp: "isolation.SeccompFilter | None",
     spared_mb: int,
 ) -> None:
@@ -241,7 +247,7 @@ def serve(
                     if os.getppid() != own_pid:  # it ended before that was in force
                         os._exit(1)
                 payload = os.pread(input_fd, size, 0)
-                become_candidate((control, input_fd), memory, cpu, seccomp, install, payload, region)
+                become_candidate((control, input_fd), memory, cpu, number, seccomp, install, payload, region)
             finally:
                 os._exit(0)
         watch(control, poll, pid, notice)

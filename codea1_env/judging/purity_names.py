@@ -71,8 +71,8 @@ METHODS = _words(
 )
 
 METHODS_WITH_ADDRESSES = _words("from_bytes fromhex fromkeys items keys maketrans values")
-"""Methods that are not to be read without being called: the text of some shows an address, and of views it matters where
-they go."""
+"""Methods that are not to be read without being called: the text of some shows an address, and of views it matters
+where they go."""
 
 READING_METHODS = _words("copy count get index items keys values")
 """Of lists, sets and dicts whose items are constants: what they return can change nothing either."""

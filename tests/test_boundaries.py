@@ -98,7 +98,13 @@ def place(parts: Sequence[str]) -> int:
     return TRAINING_LAYERS.index(parts[0] if inside else ".")
 
 
-DECIDES_WHAT_RUNS = ("judging/schedule", "judging/execution", "judging/purity", "judging/purity_names")
+DECIDES_WHAT_RUNS = (
+    "judging/schedule",
+    "judging/execution",
+    "judging/purity",
+    "judging/purity_names",
+    "judging/module_state",
+)
 """And whatever they need, the sandbox included."""
 KNOWS_WHAT_IS_RIGHT = {
     "judging/equality", "judging/oracle", "judging/expected_values", "judging/validation", "judging/judge",

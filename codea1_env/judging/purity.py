@@ -37,7 +37,6 @@ from codea1_env.judging.purity_names import (
     MODULES,
     OF_WHOLE_NUMBERS,
     ONLY_CALLED,
-    READING_METHODS,
     TYPING,
     UNUSED_MODULES,
 )
@@ -97,7 +96,7 @@ def _decided(source: str) -> tuple[Company, str]:
         return Company.ALONE, str(reason)
     except RecursionError:
         return Company.ALONE, "too deep to be read"
-    return (Company.RELOADED if _holds_state(module) else Company.SHARED), ""
+    return (Company.RELOADED if holds_state(module) else Company.SHARED), ""
 
 
 class _Reader:
@@ -176,6 +175,12 @@ class _Reader:
                     self._bound.add(name)
                 case ast.ExceptHandler(name=str(name)):
                     self._caught.add(name)
+        renamed = [pair for node in ast.walk(self._module) if isinstance(node, ast.Assign) for pair in _pairs(node)]
+        while new := [
+            (name, known) for name, known in renamed if known in self._functions and name not in self._functions
+        ]:
+            self._functions |= {name for name, _ in new}
+            self._generators |= {name for name, known in new if known in self._generators}
 
     def _refuse_shadows(self) -> None:
         """A name that is imported stands for nothing else, but for those of numbers and of functions of numbers."""
@@ -327,8 +332,15 @@ class _Reader:
             self._target(target)
         if isinstance(value, ast.Lambda) and len(targets) == 1 and isinstance(targets[0], ast.Name):
             self._expression(value, _Role.CALLED)
+        elif len(targets) == 1 and isinstance(targets[0], ast.Tuple | ast.List) and isinstance(value, ast.Tuple):
+            renamed = _pairs(ast.Assign(targets, value))
+            for item in value.elts:
+                is_renamed = isinstance(item, ast.Name) and item.id in self._functions and bool(renamed)
+                self._expression(item, _Role.CALLED if is_renamed else _Role.VALUE)
         elif len(targets) == 1 and isinstance(targets[0], ast.Tuple | ast.List):
             self._expression(value, _Role.CONSUMED)
+        elif len(targets) == 1 and isinstance(value, ast.Name) and isinstance(targets[0], ast.Name):
+            self._expression(value, _Role.CALLED if value.id in self._functions else _Role.VALUE)
         else:
             self._expression(value)
 
@@ -589,82 +601,13 @@ def _is_plain(text: str) -> bool:
     )
 
 
-# What outlives a call in the module's own namespace
-
-
-def _holds_state(module: ast.Module) -> bool:
-    """Whether anything in the module's namespace could change from one call to the next."""
-    if not all(map(_is_fixed, module.body)):
-        return True
-    for node in ast.walk(module):
-        match node:
-            case ast.Global():
-                return True
-            case ast.FunctionDef(decorator_list=decorators) if decorators:
-                return True
-            case ast.arguments(defaults=defaults, kw_defaults=kw_defaults):
-                if not all(default is None or _is_constant(default) for default in [*defaults, *kw_defaults]):
-                    return True
-    tables = {target.id for node in module.body for target in _table_names(node)}
-    return bool(tables) and not _are_only_read(module, tables)
-
-
-def _is_fixed(node: ast.stmt) -> bool:
-    """A module-level statement that leaves nothing mutable behind."""
+def _pairs(node: ast.Assign) -> list[tuple[str, str]]:
+    """(name, other name) of an assignment that gives what one name stands for to another, one by one."""
     match node:
-        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.Pass():
-            return True
-        case ast.Expr() | ast.Assert():
-            return not any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
-        case ast.Assign(targets=targets, value=value):
-            is_kept = _is_constant(value) or bool(_table_names(node))
-            return all(isinstance(target, ast.Name) for target in targets) and is_kept
-        case ast.AnnAssign(target=ast.Name(), value=value):
-            return value is None or _is_constant(value)
-        case ast.If(
-            test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant("__main__")])
-        ):
-            return not node.orelse  # never runs: the module has another name
-        case _:
-            return False
-
-
-def _is_constant(node: ast.expr) -> bool:
-    match node:
-        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
-            return True
-        case ast.Tuple(elts=items):
-            return all(map(_is_constant, items))
-        case _:
-            return False
-
-
-def _table_names(node: ast.stmt) -> list[ast.Name]:
-    """The names that a module-level statement gives to a list, set or dict of constants."""
-    match node:
-        case ast.Assign(targets=targets, value=ast.List(elts=items) | ast.Set(elts=items)):
-            pass
-        case ast.Assign(targets=targets, value=ast.Dict(keys=keys, values=values)):
-            items = [*(key for key in keys if key is not None), *values]
-            if None in keys:  # {**other}
-                return []
-        case _:
-            return []
-    if not all(map(_is_constant, items)):
-        return []
-    return [target for target in targets if isinstance(target, ast.Name)]
-
-
-def _are_only_read(module: ast.Module, tables: set[str]) -> bool:
-    """Whether all uses of the names are such that nothing can change what they name, or get hold of it."""
-    harmless: set[ast.expr] = {name for node in module.body for name in _table_names(node)}
-    for node in ast.walk(module):
-        match node:
-            case ast.Subscript(value=value, ctx=ast.Load()) | ast.For(iter=value) | ast.comprehension(iter=value):
-                harmless.add(value)
-            case ast.Compare(ops=ops, comparators=comparators):
-                pairs = zip(ops, comparators, strict=True)
-                harmless.update(value for op, value in pairs if isinstance(op, ast.In | ast.NotIn))
-            case ast.Attribute(value=value, attr=name) if name in READING_METHODS:
-                harmless.add(value)
-    return all(node in harmless for node in ast.walk(module) if isinstance(node, ast.Name) and node.id in tables)
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=known)):
+            return [(name, known)]
+        case ast.Assign(targets=[ast.Tuple(elts=names) | ast.List(elts=names)], value=ast.Tuple(elts=values)):
+            if len(names) == len(values) and all(isinstance(name, ast.Name) for name in names):
+                couples = zip(names, values, strict=True)
+                return [(a.id, b.id) for a, b in couples if isinstance(a, ast.Name) and isinstance(b, ast.Name)]
+    return []

@@ -83,7 +83,11 @@ NOT_SHARED = {
 }
 
 
+NOT_SHARED["function_by_another_name"] = (
+    "def f(x):\n    return [x]\nseen, g = [], f\ndef f(*args):\n    seen.append(args)\n    return g(*args)\n"
+)
 RELOADED = {
+    "function_by_another_name",
     "mutable_default", "mutable_keyword_default", "mutable_default_of_lambda", "global", "module_list", "module_dict",
     "module_object_in_tuple", "decorated", "table_that_grows", "table_that_is_handed_out", "table_by_another_name",
     "table_as_an_argument", "table_item_assigned", "table_item_added_to", "table_item_deleted", "table_of_tables",
@@ -96,6 +100,9 @@ ALONE = {
     "with": "def f(x):\n    with x:\n        pass\n",
     "class": "class A:\n    pass\ndef f(x):\n    return 1\n",
     "match": "def f(x):\n    match f:\n        case object(__globals__=g):\n            return g\n",
+    "text_of_a_renamed_function": "def g(x):\n    return x\nh = g\ndef f(x):\n    return str(h)\n",
+    "text_of_a_function_renamed_twice": "def g(x):\n    return x\nh = g\ni = h\ndef f(x):\n    return str(i)\n",
+    "renamed_generator": "def g(x):\n    yield x\nh = g\ndef f(x):\n    return str(h(x))\n",
     "address": "def f(x):\n    return id(x) % 7\n",
     "hash": "def f(x):\n    return hash(x)\n",
     "text_of_a_function": "def f(x):\n    return str(f)\n",

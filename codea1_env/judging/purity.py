@@ -22,6 +22,7 @@ import importlib
 import string
 from enum import Enum, auto
 
+from codea1_env.judging.module_state import holds_state
 from codea1_env.judging.purity_names import (
     BUILTINS,
     CALLBACKS,
@@ -176,11 +177,9 @@ class _Reader:
                 case ast.ExceptHandler(name=str(name)):
                     self._caught.add(name)
         renamed = [pair for node in ast.walk(self._module) if isinstance(node, ast.Assign) for pair in _pairs(node)]
-        while new := [
-            (name, known) for name, known in renamed if known in self._functions and name not in self._functions
-        ]:
-            self._functions |= {name for name, _ in new}
-            self._generators |= {name for name, known in new if known in self._generators}
+        for _ in renamed:  # a name of a name of a function takes a second round
+            self._functions |= {name for name, known in renamed if known in self._functions}
+            self._generators |= {name for name, known in renamed if known in self._generators}
 
     def _refuse_shadows(self) -> None:
         """A name that is imported stands for nothing else, but for those of numbers and of functions of numbers."""

@@ -6,15 +6,17 @@ Only for modules that `purity.py` has read: nothing here looks at what lies outs
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from codea1_env.judging.purity_names import READING_METHODS
 
 
-def holds_state(module: ast.Module) -> bool:
-    """Whether anything in the module's namespace could change from one call to the next."""
+def holds_state(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Whether anything in the module's namespace could change from one call to the next. `nodes`: all of the
+    module's."""
     if not all(map(_is_fixed, module.body)):
         return True
-    for node in ast.walk(module):
+    for node in nodes:
         match node:
             case ast.Global():
                 return True
@@ -24,7 +26,7 @@ def holds_state(module: ast.Module) -> bool:
                 if not all(default is None or _is_constant(default) for default in [*defaults, *kw_defaults]):
                     return True
     tables = {target.id for node in module.body for target in _table_names(node)}
-    return bool(tables) and not _are_only_read(module, tables)
+    return bool(tables) and not _are_only_read(module, nodes, tables)
 
 
 def _is_fixed(node: ast.stmt) -> bool:
@@ -73,10 +75,10 @@ def _table_names(node: ast.stmt) -> list[ast.Name]:
     return [target for target in targets if isinstance(target, ast.Name)]
 
 
-def _are_only_read(module: ast.Module, tables: set[str]) -> bool:
+def _are_only_read(module: ast.Module, nodes: Sequence[ast.AST], tables: set[str]) -> bool:
     """Whether all uses of the names are such that nothing can change what they name, or get hold of it."""
     harmless: set[ast.expr] = {name for node in module.body for name in _table_names(node)}
-    for node in ast.walk(module):
+    for node in nodes:
         match node:
             case ast.Subscript(value=value, ctx=ast.Load()) | ast.For(iter=value) | ast.comprehension(iter=value):
                 harmless.add(value)
@@ -85,4 +87,4 @@ def _are_only_read(module: ast.Module, tables: set[str]) -> bool:
                 harmless.update(value for op, value in pairs if isinstance(op, ast.In | ast.NotIn))
             case ast.Attribute(value=value, attr=name) if name in READING_METHODS:
                 harmless.add(value)
-    return all(node in harmless for node in ast.walk(module) if isinstance(node, ast.Name) and node.id in tables)
+    return all(node in harmless for node in nodes if isinstance(node, ast.Name) and node.id in tables)

@@ -20,6 +20,7 @@ import builtins
 import functools
 import importlib
 import string
+from collections.abc import Sequence
 from enum import Enum, auto
 
 from codea1_env.judging.module_state import holds_state
@@ -92,19 +93,22 @@ def _decided(source: str) -> tuple[Company, str]:
     except Unparsable:
         return Company.ALONE, "does not parse"
     try:
-        _Reader(module).read()
+        nodes = list(ast.walk(module))
+        _Reader(module, nodes).read()
     except _Alone as reason:
         return Company.ALONE, str(reason)
     except RecursionError:
         return Company.ALONE, "too deep to be read"
-    return (Company.RELOADED if holds_state(module) else Company.SHARED), ""
+    return (Company.RELOADED if holds_state(module, nodes) else Company.SHARED), ""
 
 
 class _Reader:
     """Reads one module against the allow-list; `read` raises _Alone at the first thing that is not on it."""
 
-    def __init__(self, module: ast.Module) -> None:
-        self._module = module
+    def __init__(self, module: ast.Module, nodes: Sequence[ast.AST]) -> None:
+        """`nodes`: all of the module's."""
+        self._module, self._nodes = module, nodes
+        self._yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
         self._modules: dict[str, str] = {}
         """Names that stand for modules."""
         self._members: dict[str, tuple[str, str]] = {}
@@ -129,8 +133,8 @@ class _Reader:
         for name in self._bound | self._functions:
             self._check_spelling(name)
         self._statements(self._module.body)
-        nodes = list(ast.walk(self._module))
-        if (self._keeps_views or any(map(self._makes_set, nodes))) and any(map(self._makes_float, nodes)):
+        makes_sets = self._keeps_views or any(map(self._makes_set, self._nodes))
+        if makes_sets and any(map(self._makes_float, self._nodes)):
             raise _Alone("may have a set with a NaN, whose hash is its address")
 
     def _makes_set(self, node: ast.AST) -> bool:
@@ -158,7 +162,7 @@ class _Reader:
 
     def _collect(self) -> None:
         """What every name may stand for, in whatever scope. One that may stand for two things must do as both."""
-        for node in ast.walk(self._module):
+        for node in self._nodes:
             match node:
                 case ast.Import(names=names):
                     for alias in names:
@@ -168,7 +172,7 @@ class _Reader:
                         self._import_member(module or "", alias, level)
                 case ast.FunctionDef(name=name):
                     self._functions.add(name)
-                    if any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(node)):
+                    if self._yields and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(node)):
                         self._generators.add(name)
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda()):
                     self._functions.add(name)
@@ -176,7 +180,7 @@ class _Reader:
                     self._bound.add(name)
                 case ast.ExceptHandler(name=str(name)):
                     self._caught.add(name)
-        renamed = [pair for node in ast.walk(self._module) if isinstance(node, ast.Assign) for pair in _pairs(node)]
+        renamed = [pair for node in self._nodes if isinstance(node, ast.Assign) for pair in _pairs(node)]
         for _ in renamed:  # a name of a name of a function takes a second round
             self._functions |= {name for name, known in renamed if known in self._functions}
             self._generators |= {name for name, known in renamed if known in self._generators}
@@ -403,7 +407,7 @@ class _Reader:
             case ast.Lambda(args=arguments, body=body):
                 if role not in (_Role.CALLED, _Role.CALLBACK, _Role.KEY):
                     raise _Alone("has a lambda for a value")
-                if any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(body)):
+                if self._yields and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(body)):
                     raise _Alone("has a lambda that makes iterators")
                 self._arguments(arguments)
                 self._expression(body)

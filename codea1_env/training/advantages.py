@@ -95,7 +95,7 @@ class RunningMean(Estimator):
         for members in groups:
             baseline[members] = rewards[members].nanmean(dim=1, keepdim=True).expand(members.shape)
         known = [row for row, key in enumerate(keys) if key in self.means]
-        baseline[known] = torch.tensor([self.means[keys[row]] for row in known], device=rewards.device)
+        baseline[known] = rewards.new_tensor([self.means[keys[row]] for row in known])
         found = rewards - baseline
         if self.algorithm.scale == "batch":
             found = found / (root_mean_square(found[None])[0] + EPSILON)

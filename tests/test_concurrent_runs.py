@@ -261,7 +261,7 @@ def play_pair(draw: random.Random, directory: Path, alone: Callable[[bytes], byt
 @pytest.mark.slow
 def test_random_pairs_of_runs_lose_nothing(tmp_path: Path, alone: Callable[[bytes], bytes]) -> None:
     draw = random.Random(12)
-    for number in range(24):
+    for number in range(10):
         directory = tmp_path / str(number)
         directory.mkdir()
         play_pair(draw, directory, alone)

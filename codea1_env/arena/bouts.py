@@ -52,7 +52,7 @@ class Bout:
 
 @dataclass(frozen=True, slots=True)
 class ProgramTurns:
-    """One program's turns, and what they came to."""
+    """What one program is asked."""
 
     replays: Turn
     """Also where there are none: does it execute?"""

@@ -421,11 +421,13 @@ def test_every_reference_of_the_real_humanevalplus_passes_every_test_that_was_ex
     report = [json.loads(line) for line in (tmp_path / "out.jsonl.report.jsonl").read_text().splitlines()]
     assert not any(line["failed"] for line in report)
     short = {line["problem_id"]: (line["status"], line["left_out"]) for line in report if line["status"] != "all"}
-    too_large = "the script's reference: no plain data, or too much of it"  # texts and lists of more than 1 MiB
-    assert short == {
-        "HumanEval/15": ("some", {too_large: 21}),
-        "HumanEval/32": ("none", {"in a compound statement: For": 1}),
-        "HumanEval/100": ("some", {too_large: 1}),
-        "HumanEval/130": ("some", {too_large: 10}),
+    assert short.pop("HumanEval/32") == ("none", {"in a compound statement: For": 1})
+    # Texts and lists of more than 1 MiB. On a slow machine the time limit ends some of them first.
+    reasons = {"the script's reference: no plain data, or too much of it", "the script's reference: timeout"}
+    assert all(left_out.keys() <= reasons for _, left_out in short.values())
+    assert {name: (status, sum(left_out.values())) for name, (status, left_out) in short.items()} == {
+        "HumanEval/15": ("some", 21),
+        "HumanEval/100": ("some", 1),
+        "HumanEval/130": ("some", 10),
     }
     assert sum(line["hidden_tests"] for line in report) == 123_063

@@ -150,7 +150,7 @@ class TestRewardsAreTheTextGames:
             for seat, other, picks in ((CODER, TESTER, tests), (TESTER, CODER, [1])):
                 make = DiscreteCoderEnv if seat == CODER else DiscreteTesterEnv
                 view = make(opponent=lambda situation, generator, picks=picks: picks)
-                view.reset(options={"problem_id": parallel._episode.pool.problem_id})
+                view.reset(options={"problem_id": parallel._played.pool.problem_id})
                 paid = [view.step(action)[1] for action in ([1] if seat == CODER else tests)]
                 assert paid[-1] == rewards[seat], other
 
@@ -317,7 +317,7 @@ class TestSpacesAndMasks:
         game.reset()
         with pytest.raises(ConfigurationError, match="an action must be"):
             game.step({CODER: action})
-        with pytest.raises(ConfigurationError, match="must hold a pick of coder_0"):
+        with pytest.raises(ConfigurationError, match="must hold the action of coder_0"):
             game.step({TESTER: 0})
         assert play(game, np.int64(1), np.array(0), np.int32(1))[1] == {CODER: 0.5, TESTER: 0.75}
 

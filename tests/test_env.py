@@ -354,7 +354,7 @@ class TestActions:
         game.reset()
         with pytest.raises(ConfigurationError, match="a response must be a string, got NoneType"):
             game.step({CODER: None})
-        with pytest.raises(ConfigurationError, match=r"must hold a response of coder_0 now, got \['tester_0'\]"):
+        with pytest.raises(ConfigurationError, match=r"must hold the action of coder_0 now, got \['tester_0'\]"):
             game.step({TESTER: SUITE})
         game.step({CODER: RIGHT})  # the episode stands where it stood
 

@@ -152,12 +152,13 @@ def test_an_arena_refuses_arguments_of_another_kind(wrong: dict[str, Any], messa
 def test_what_is_no_dictionary_of_actions_is_refused_and_the_episode_stands(
     actions: Any, sandbox: LocalSandbox
 ) -> None:
-    for game, match in ((parallel_env([DOUBLE], sandbox=sandbox), "a response"), (discrete.parallel_env(), "a pick")):
+    games: list[tuple[Any, Any]] = [(parallel_env([DOUBLE], sandbox=sandbox), SQUARE), (discrete.parallel_env(), 0)]
+    for game, action in games:
         game.reset(seed=0)
-        with pytest.raises(ConfigurationError, match=f"actions must hold {match} of coder_0 now, got"):
+        with pytest.raises(ConfigurationError, match="actions must hold the action of coder_0 now, got"):
             game.step(actions)
         assert game.agents == [CODER, TESTER]
-        game.step({CODER: 0 if match == "a pick" else SQUARE})
+        game.step({CODER: action})
 
 
 @pytest.mark.parametrize("response", [None, b"assert True", bytearray(), 5, ["x"], np.array("x"), {"text": ""}])

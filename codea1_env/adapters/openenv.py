@@ -165,7 +165,7 @@ class GameEnvironment(Environment[Answer, Position, State]):  # type: ignore[mis
             self._generator = np.random.default_rng(seed)
         self._seat, self._score = "", None
         options = {} if problem_id is None else {"problem_id": problem_id}
-        self._episode.begin(self._generator, restore_book=seed is not None, options=options)
+        self._episode.begin(self._generator, options, is_seeded=seed is not None)
         self._episode_id = episode_id or str(uuid.uuid4())
         self._steps = 0
         if seat == "tester":

@@ -21,6 +21,7 @@ from gymnasium import spaces
 from codea1_env.discrete.environment import DEFAULT_REWARDS
 from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode
 from codea1_env.envs.episode import AGENTS
+from codea1_env.envs.faces import move_from
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 
@@ -77,7 +78,7 @@ class DiscreteMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray's types
 
         Raises ConfigurationError where that pick is missing or is none.
         """
-        agent = self._episode.move_from(action_dict)
+        agent = move_from(self._episode, action_dict)
         over = self._episode.turn is None
         paid = AGENTS if over else (agent,)
         return (

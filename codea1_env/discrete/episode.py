@@ -81,10 +81,12 @@ class DiscreteEpisode:
         """The current question's."""
         return self._scorer.pool
 
-    def begin(self, generator: np.random.Generator, options: Mapping[str, Any] | None) -> None:
+    def begin(
+        self, generator: np.random.Generator, options: Mapping[str, Any] | None, *, is_seeded: bool = False
+    ) -> None:
         """Start an episode on a question drawn by the generator, or named by `options["problem_id"]`.
 
-        Raises ConfigurationError.
+        `is_seeded` changes nothing: no episode depends on an earlier one. Raises ConfigurationError.
         """
         options = checked_options(options, "problem_id")
         place = int(generator.integers(len(self._scorers)))
@@ -124,17 +126,6 @@ class DiscreteEpisode:
         if len(self._picks) == self._config.suite_size:
             self._score = self._scorer.score(self._program, self._suite())
             self.turn = None
-
-    def move_from(self, actions: object) -> str:
-        """Make the pick that is due, of a dictionary of actions; whose it was. Raises ConfigurationError."""
-        due = self.turn
-        if due is None:
-            raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
-        if not isinstance(actions, Mapping) or due not in actions:
-            got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
-            raise ConfigurationError(f"actions must hold a pick of {due} now, got {got}")
-        self.move(actions[due])
-        return due
 
     def reward(self, agent: str) -> float:
         """The agent's reward for the episode: 0.0 until it is over."""
@@ -214,6 +205,9 @@ class DiscreteEpisode:
             return self._text()
         print(self._text())
         return None
+
+    def close(self) -> None:
+        """Nothing to release."""
 
     def _suite(self) -> tuple[int, ...]:
         return tuple(pick for pick in self._picks if pick is not None)

@@ -98,10 +98,12 @@ class Episode:
         """A copy of the Mistake Book as it stands."""
         return self._book.copy()
 
-    def begin(self, generator: np.random.Generator, *, restore_book: bool, options: Mapping[str, Any] | None) -> None:
+    def begin(
+        self, generator: np.random.Generator, options: Mapping[str, Any] | None, *, is_seeded: bool = False
+    ) -> None:
         """Start an episode on a question drawn by the generator.
 
-        `restore_book`: first put back the book that the environment was given. `options` may hold `book`, a
+        `is_seeded`: first put back the book that the environment was given. `options` may hold `book`, a
         MistakeBook that takes the place of the current one, and `problem_id`, which overrules the draw. Raises
         ConfigurationError.
         """
@@ -110,7 +112,7 @@ class Episode:
         chosen = options.get("problem_id", drawn)
         if not isinstance(chosen, str) or chosen not in self._problems:
             raise ConfigurationError(f"options['problem_id'] must name a problem of this environment, got {chosen!r}")
-        book = options.get("book", self._given_book if restore_book else None)
+        book = options.get("book", self._given_book if is_seeded else None)
         if book is not None and not isinstance(book, MistakeBook):
             raise ConfigurationError(f"options['book'] must be a MistakeBook, got {type(book).__name__}")
         if book is not None:
@@ -204,8 +206,11 @@ class Episode:
         """A new space of responses."""
         return FreeText(self.max_text_length)
 
-    def info(self) -> dict[str, Any]:
-        """New plain data at every call: the question's id and, where a round has just ended, its whole score."""
+    def info(self, agent: str) -> dict[str, Any]:
+        """New plain data at every call: the question's id and, where a round has just ended, its whole score.
+
+        Both agents get the same.
+        """
         info: dict[str, Any] = {"problem_id": self.problem.problem_id, "difficulty": self.problem.difficulty}
         if self.score is not None:
             info["score"] = plain_score(self.score)

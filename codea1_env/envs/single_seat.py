@@ -69,11 +69,11 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin an episode. Options: `book`, `problem_id`."""
         super().reset(seed=seed)
-        self._episode.begin(self.np_random, restore_book=seed is not None, options=options)
+        self._episode.begin(self.np_random, options, is_seeded=seed is not None)
         if self.seat == TESTER:
             self._let_opponent_code()
         self._show()
-        return self._episode.observation(self.seat), self._episode.info()
+        return self._episode.observation(self.seat), self._episode.info(self.seat)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """The response of this seat; the round ends with it, and with the last round the episode.
@@ -88,7 +88,7 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
             self._episode.move(action)
             action = self._answer(TesterRequest(self._episode.problem, self._episode.program))
         self._episode.move(action)
-        reward, info = self._episode.reward(self.seat), self._episode.info()
+        reward, info = self._episode.reward(self.seat), self._episode.info(self.seat)
         self._show()
         is_over = self._episode.turn is None
         if self.seat == TESTER and not is_over:

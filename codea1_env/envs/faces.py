@@ -1,0 +1,177 @@
+"""The two interfaces of PettingZoo over one episode: in turns (AEC), and with both agents stepping together (parallel).
+
+A game brings its episode and its constructor; everything that PettingZoo asks of an environment is here, once for all
+games. Does not know what an action, an observation or a reward is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import seeding
+from pettingzoo import AECEnv, ParallelEnv
+
+from codea1_env.envs.episode import AGENTS, CODER
+from codea1_env.errors import ConfigurationError
+
+
+class PlayedEpisode(Protocol):
+    """What a game is to its faces. Both agents have the same spaces."""
+
+    @property
+    def turn(self) -> str | None:
+        """The agent whose action is awaited; None where the episode is over."""
+
+    def begin(
+        self, generator: np.random.Generator, options: Mapping[str, Any] | None, *, is_seeded: bool = False
+    ) -> None: ...
+    def move(self, action: Any) -> None: ...
+    def reward(self, agent: str) -> float: ...
+    def observation(self, agent: str) -> Any: ...
+    def info(self, agent: str) -> dict[str, Any]: ...
+    def state(self) -> Any: ...
+    def observation_space(self) -> Any: ...
+    def action_space(self) -> Any: ...
+    def state_space(self) -> Any: ...
+    def render(self) -> str | None: ...
+    def close(self) -> None: ...
+
+
+class Face:
+    """What both interfaces share: spaces, seeding, state, rendering, closing."""
+
+    def _open(self, episode: PlayedEpisode, render_mode: str | None) -> None:
+        """To be called once, by the constructor of the game."""
+        self._played = episode
+        self._generator: np.random.Generator | None = None
+        self._observation_spaces = {agent: episode.observation_space() for agent in AGENTS}
+        self._action_spaces = {agent: episode.action_space() for agent in AGENTS}
+        self.state_space = episode.state_space()
+        self.render_mode = render_mode
+        self.possible_agents = list(AGENTS)
+        self.agents: list[str] = []
+
+    def observation_space(self, agent: str) -> Any:
+        """The agent's observation space, the same object at every call."""
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Any:
+        """The agent's action space, the same object at every call."""
+        return self._action_spaces[agent]
+
+    def state(self) -> Any:
+        """The whole of the episode, for critics that see everything: new data in `state_space`."""
+        return self._played.state()
+
+    def render(self) -> str | None:
+        """The episode so far, as `render_mode` says; "human" prints it and gives None."""
+        return self._played.render()
+
+    def close(self) -> None:
+        """Release what is the environment's own. May be called twice."""
+        self._played.close()
+
+    def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
+        if seed is not None or self._generator is None:
+            self._generator, _ = seeding.np_random(seed)
+        self._played.begin(self._generator, options, is_seeded=seed is not None)
+        self.agents = list(AGENTS)
+        self._show()
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def _infos(self) -> dict[str, dict[str, Any]]:
+        return {agent: self._played.info(agent) for agent in AGENTS}
+
+    def _rewards(self) -> dict[str, float]:
+        return {agent: self._played.reward(agent) for agent in AGENTS}
+
+
+class InTurns(Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
+    """The game in turns (PettingZoo's AEC interface), without wrappers."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin an episode. The module of the game says which options there are."""
+        self._begin(seed, options)
+        self.rewards = dict.fromkeys(AGENTS, 0.0)
+        self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
+        self.terminations = dict.fromkeys(AGENTS, False)
+        self.truncations = dict.fromkeys(AGENTS, False)
+        self.infos = self._infos()
+        self.agent_selection = CODER
+        # PettingZoo's own record of whose turn it was before the dead were removed, stale after an episode cut short.
+        self._skip_agent_selection = None
+
+    def observe(self, agent: str) -> Any:
+        """A new observation in the agent's space."""
+        return self._played.observation(agent)
+
+    def step(self, action: Any) -> None:
+        """The selected agent's action; None once it is terminated. Raises SandboxError where infrastructure fails."""
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded("an episode must be running, got a step outside of one; call reset()")
+        agent = self.agent_selection
+        if self.terminations[agent]:
+            self._was_dead_step(action)
+            return
+        self._played.move(action)
+        turn = self._played.turn
+        self.agent_selection = agent if turn is None else turn
+        self.terminations = dict.fromkeys(AGENTS, turn is None)
+        self._cumulative_rewards[agent] = 0.0
+        self.rewards = self._rewards()
+        self.infos = self._infos()
+        self._accumulate_rewards()
+        self._deads_step_first()
+        self._show()
+
+
+class Together(Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no types
+    """The game in steps of both agents; the action of the one whose turn it is not is ignored and may be absent."""
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Begin an episode; observations and infos by agent. The module of the game says which options there are."""
+        self._begin(seed, options)
+        return self._observations(), self._infos()
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Observations, rewards, terminations, truncations and infos by agent.
+
+        Raises SandboxError where infrastructure fails, and ConfigurationError where the action that is due is missing.
+        """
+        move_from(self._played, actions)
+        over = self._played.turn is None
+        if over:
+            self.agents = []
+        self._show()
+        return (
+            self._observations(),
+            self._rewards(),
+            dict.fromkeys(AGENTS, over),
+            dict.fromkeys(AGENTS, False),
+            self._infos(),
+        )
+
+    def _observations(self) -> dict[str, Any]:
+        return {agent: self._played.observation(agent) for agent in AGENTS}
+
+
+def move_from(episode: PlayedEpisode, actions: object) -> str:
+    """Make the move that is due, of a dictionary of actions; whose it was. Raises ConfigurationError."""
+    due = episode.turn
+    if due is None:
+        raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
+    if not isinstance(actions, Mapping) or due not in actions:
+        got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
+        raise ConfigurationError(f"actions must hold the action of {due} now, got {got}")
+    episode.move(actions[due])
+    return due

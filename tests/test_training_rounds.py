@@ -120,28 +120,37 @@ def test_the_golden_baseline_pays_the_share_of_golden_tests_passed(arena: Arena)
 
 
 PROGRAMS = [0.2, 0.9, None, 0.9]
+LOADS = [False, True, True, True]
 SUITES = [[0.0, 1.0], [0.5, 0.5], [None, 0.5], [0.4, 0.6]]
 
 
 def test_the_hardest_programs_are_those_that_earn_most() -> None:
     """0.9 twice, the earlier first; one without a score last of all."""
     rules = RoundRules(Options(selection="hardest"))
-    chosen = [rules.select(0, "q", PROGRAMS, SUITES, count) for count in range(1, 5)]
+    chosen = [rules.select(0, "q", PROGRAMS, LOADS, SUITES, count) for count in range(1, 5)]
     assert chosen == [[1], [1, 3], [0, 1, 3], [0, 1, 2, 3]]
+
+
+def test_the_first_programs_are_those_that_load() -> None:
+    """The first does not load, the third has no score."""
+    rules = RoundRules(Options(selection="first"))
+    chosen = [rules.select(0, "q", PROGRAMS, LOADS, SUITES, count) for count in range(1, 5)]
+    assert chosen == [[1], [1, 3], [0, 1, 3], [0, 1, 2, 3]]
+    assert rules.select(0, "q", PROGRAMS, [True] * 4, SUITES, 1) == [0]
 
 
 def test_a_random_selection_repeats_with_its_seed_and_changes_with_round_and_question() -> None:
     rules = RoundRules(Options(selection="random"), seed=3)
-    drawn = [rules.select(index, "q", PROGRAMS, SUITES, 1) for index in range(60)]
-    assert drawn == [RoundRules(Options(selection="random"), 3).select(i, "q", PROGRAMS, SUITES, 1) for i in range(60)]
+    drawn = [rules.select(index, "q", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
+    assert drawn == [RoundRules(Options(selection="random"), 3).select(i, "q", PROGRAMS, LOADS, SUITES, 1) for i in range(60)]
     assert {tuple(chosen) for chosen in drawn} == {(0,), (1,), (3,)}, "never one without a score, all the others"
-    assert drawn != [rules.select(index, "p", PROGRAMS, SUITES, 1) for index in range(60)]
-    assert drawn != [RoundRules(Options(selection="random"), 4).select(i, "q", PROGRAMS, SUITES, 1) for i in range(60)]
+    assert drawn != [rules.select(index, "p", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
+    assert drawn != [RoundRules(Options(selection="random"), 4).select(i, "q", PROGRAMS, LOADS, SUITES, 1) for i in range(60)]
 
 
 def test_all_programs_and_the_widest_spread_are_selected_as_asked() -> None:
-    assert RoundRules(Options(selection="all")).select(0, "q", PROGRAMS, SUITES, 4) == [0, 1, 2, 3]
-    assert RoundRules().select(0, "q", PROGRAMS, SUITES, 2) == [0, 3]
+    assert RoundRules(Options(selection="all")).select(0, "q", PROGRAMS, LOADS, SUITES, 4) == [0, 1, 2, 3]
+    assert RoundRules().select(0, "q", PROGRAMS, LOADS, SUITES, 2) == [0, 3]
 
 
 def test_tests_are_paid_one_by_one_and_stand_where_they_are_written(arena: Arena) -> None:

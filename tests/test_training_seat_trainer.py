@@ -237,7 +237,7 @@ def test_a_round_that_teaches_nothing_moves_nothing_whatever_the_weight_decay(ba
 
 
 def test_a_program_without_a_score_is_left_out_of_the_loss_with_its_divergence(base: Path, tmp_path: Path) -> None:
-    """Every second program has no score: half of the rows are masked, and the loss is a mean over the others' tokens."""
+    """Every second program has no score: half of the rows are masked; the loss is a mean over the others' tokens."""
     seen: list[Any] = []
 
     def watched(seat: str, trainer: Any) -> None:

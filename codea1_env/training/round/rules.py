@@ -43,7 +43,8 @@ class RoundRules:
     ) -> list[int]:
         """Places of the `count` programs of one question that train the tester, in their order.
 
-        `programs`: R_C of each. `loads`: whether each executes. `suites[i]`: R_T of the suites against program i. Groups without a score come last.
+        `programs`: R_C of each. `loads`: whether each executes. `suites[i]`: R_T of the suites against program
+        i. Groups without a score come last.
         """
         places = list(range(len(suites)))
         unscored = {place for place in places if None in suites[place]}

@@ -60,8 +60,8 @@ class Journal:
             named = [f"{reason} ({part:.0%})" for reason, part in commonest]
             self.say(
                 f"round {rounds_done}: {share:.0%} of the tester's suites hold no test that can be read and earn "
-                f"nothing; what they hold is {', '.join(named)} (docs/command-line.md says what a test is; `codea1 view "
-                f"{self._run.directory}` shows them)"
+                f"nothing; what they hold is {', '.join(named)} (docs/command-line.md says what a test is; "
+                f"`codea1 view {self._run.directory}` shows them)"
             )
 
     def write_measured(self, measured: Measured, rounds_done: int) -> None:

@@ -4,7 +4,8 @@
     python experiments/study.py --output runs/study                  every arm, 5 seeds, bands
     python experiments/study.py --presets bands mini --arms main     both families, the main arms
     python experiments/study.py --output runs/study                  again: goes on where it was
-    python experiments/study.py --output runs/study --again bands/code_a1/seed0   the same numbers?
+    python experiments/study.py --output runs/study --again bands/code_a1/seed0   the same numbers, or within?
+    python experiments/study.py --bases 3 --seeds 3 --arms main      three base models, warm starts of their own
 
 Every cell is a run of a recipe in a process of its own, one core each. Ctrl-C and the end of `--budget-min` let each
 run end its round and leave a checkpoint; the same command goes on. results.json, table.md and the figures are written
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import shlex
@@ -34,9 +36,10 @@ from study_numbers import curve_of, diagnostics_of
 from tqdm import tqdm
 
 from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.evaluation.estimates import Estimate, new_run
 from codea1_env.training.config.presets import preset_names
 from codea1_env.training.run.checkpoints import write_whole
-from codea1_env.training.run.provenance import code_revision
+from codea1_env.training.run.provenance import code_revision, processor_name
 from codea1_env.yaml_files import read_yaml
 
 MOST_SEEDS = 1_000
@@ -63,10 +66,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--arms", nargs="+", default=["all"], metavar="NAME", help="arms, or quick, main, all. Default: all")
     add("--arm-file", type=Path, metavar="FILE", help="YAML list of arms of your own, run beside the others")
     add("--seeds", type=int, default=5, metavar="N", help="seeds 0 to N - 1. Default: 5")
+    add("--bases", type=int, default=1, metavar="N", help="base models, each of a warm start of its own. Default: 1")
     add("--config", type=Path, metavar="FILE", help="YAML overrides of every preset, e.g. `rounds: 10`")
     add("--jobs", type=int, default=_cores(), metavar="N", help="cells at a time. Default: the cores there are")
     add("--budget-min", type=float, default=float("inf"), metavar="X", help="minutes, then stop. Default: no end")
-    add("--again", metavar="CELL", help="run a finished cell again, elsewhere, and compare its numbers")
+    add("--again", metavar="CELL", help="run a finished cell again, elsewhere, and compare numbers and processors")
     add("--list-arms", action="store_true", help="print the arms as a table")
     return parser
 
@@ -105,6 +109,8 @@ def _planned(given: argparse.Namespace) -> tuple[list[Cell], tuple[Arm, ...]]:
             raise ConfigurationError(f"--presets must be among {preset_names()}, got {name!r}")
     if not 1 <= seeds <= MOST_SEEDS:
         raise ConfigurationError(f"--seeds must be in [1, {MOST_SEEDS}], got {seeds}")
+    if not 1 <= given.bases <= MOST_SEEDS:
+        raise ConfigurationError(f"--bases must be in [1, {MOST_SEEDS}], got {given.bases}")
     if given.jobs < 1:
         raise ConfigurationError(f"--jobs must be at least 1, got {given.jobs}")
     if not given.budget_min > 0:
@@ -113,7 +119,7 @@ def _planned(given: argparse.Namespace) -> tuple[list[Cell], tuple[Arm, ...]]:
     if not isinstance(changes, Mapping):
         raise ConfigurationError(f"--config must be a mapping of fields to values, got {changes!r:.200}")
     arms = chosen_arms(names, given.arm_file)
-    cells = plan(list(dict.fromkeys(presets)), arms, range(seeds), changes)
+    cells = plan(list(dict.fromkeys(presets)), arms, range(seeds), changes, given.bases)
     for cell in cells:
         cell.resolved()
     return cells, arms
@@ -131,21 +137,24 @@ def _report(
 ) -> None:
     """results.json, table.md and the figures, from all that is done so far."""
     found, missing = [], dict.fromkeys(ended.left, "not run yet") | dict(ended.failures)
-    curves: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
+    curves: dict[str, dict[str, dict[study_report.Place, dict[int, float]]]] = {}
     for cell in cells:
-        place = directory / "cells" / twins[cell.name]
-        result = outcome(place)
+        folder = directory / "cells" / twins[cell.name]
+        result = outcome(folder)
         if result is not None:
             twin = {} if twins[cell.name] == cell.name else {"same_run_as": twins[cell.name]}
-            seen = {"diagnostics": diagnostics_of(place / "run"), "curve": curve_of(place / "run")}
+            seen = {"diagnostics": diagnostics_of(folder / "run"), "curve": curve_of(folder / "run")}
             found.append(result | {"name": cell.name, "arm": cell.arm.name} | seen | twin)
-            curves.setdefault(cell.preset, {}).setdefault(cell.arm.name, {})[cell.seed] = seen["curve"]
+            place = study_report.Place(cell.base, cell.seed)
+            curves.setdefault(cell.preset, {}).setdefault(cell.arm.name, {})[place] = seen["curve"]
     hours = sum(result["seconds"] for result in found if "same_run_as" not in result) / 3600
     revisions = sorted({result["code"].get("git", "no checkout")[:12] for result in found})
     provenance = {
         "command": shlex.join([Path(sys.executable).name, *sys.argv]),
         "from, to": f"{began}, {datetime.now(UTC).isoformat(timespec='seconds')} (this call)",
-        "machine": f"{_processor()}, {_cores()} cores, {platform.platform()}",
+        "machine": f"{processor_name()}, {_cores()} cores, {platform.platform()}",
+        "processors of the cells": "; ".join(sorted({_processor(result) for result in found})) or "none",
+        "base models": ", ".join(sorted({result.get("base_weights", "not said")[:12] for result in found})) or "none",
         "git revision of the cells": ", ".join(revisions) or "none",
         "uncommitted changes": "yes" if any(result["code"].get("dirty") for result in found) else "no",
         "hours of the cells, by the clock": f"{hours:.2f}",
@@ -178,20 +187,44 @@ def _again(given: argparse.Namespace) -> int:
     if after is None:
         print(f"{given.again} was not finished: {ended.failures.get(given.again, 'interrupted')}", file=sys.stderr)
         return 1
+    print(f"then: {_processor(before)}, base {before.get('base_weights', 'not said')[:12]}")
+    print(f"now:  {_processor(after)}, base {after.get('base_weights', 'not said')[:12]}")
+    expected = _intervals(given.output, [cell for cell in cells if cell.arm == chosen[0].arm])
     for name, value in before["measures"].items():
-        print(f"{name:12} {value!r} {after['measures'].get(name)!r}")
-    same = before["measures"] == after["measures"]
-    print("the same numbers" if same else "the numbers differ")
-    return 0 if same else 1
+        now = after["measures"].get(name)
+        print(f"{name:12} {value!r} {now!r} {_within(now, expected[name])}")
+    if before["measures"] == after["measures"]:
+        print("the same numbers")
+        return 0
+    if _processor(before) == _processor(after):
+        print("the numbers differ, on the same kind of processor")
+        return 1
+    verdict = _within(after["measures"].get(study_report.PRIMARY), expected[study_report.PRIMARY])
+    print(f"the numbers differ, on another processor; the {study_report.PRIMARY} pass rate is {verdict}")
+    return 0 if verdict.startswith("within") else 1
 
 
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or "unknown processor"
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+def _intervals(directory: Path, cells: Sequence[Cell]) -> dict[str, Estimate]:
+    """Of every measure, where a new run of these cells' arm and preset may be expected."""
+    done = [result for cell in cells if (result := outcome(directory / "cells" / cell.name))]
+    (runs,) = [runs for arms in study_report.scores_of(done).values() for runs in arms.values()]
+    names = {name for values in runs.values() for name in values}
+    return {name: new_run(study_report.by_base(study_report.column(runs, name))) for name in names}
+
+
+def _within(value: float | None, expected: Estimate) -> str:
+    if value is None or math.isnan(expected.low):
+        return f"from {expected.runs} run: no interval"
+    place = "within" if expected.low <= value <= expected.high else "outside"
+    return f"{place} [{expected.low:.3f}, {expected.high:.3f}], where 95 % of new runs are ({expected.runs} runs)"
+
+
+def _processor(result: Mapping[str, Any]) -> str:
+    """What a cell was computed by."""
+    found = result.get("processor") or {}
+    told = [f"{name}={value}" for name, value in found.get("told", {}).items()]
+    parts = [found.get(name, "") for name in ("model", "instructions")] + [f"torch {found.get('torch')}", *told]
+    return ", ".join(parts) if found else "a processor that is not said"
 
 
 if __name__ == "__main__":

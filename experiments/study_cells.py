@@ -44,10 +44,16 @@ class Cell:
     seed: int
     changes: Mapping[str, Any] = field(default_factory=dict)
     """What the whole study overrides in every preset; the arm's own changes come on top."""
+    base: int = 0
+    """Which base model: the warm start's seed is the preset's plus this."""
 
     @property
     def name(self) -> str:
-        return f"{self.preset}/{self.arm.name}/seed{self.seed}"
+        return f"{self.preset}/{self.arm.name}/{self._run}"
+
+    @property
+    def _run(self) -> str:
+        return f"base{self.base}-seed{self.seed}" if self.base else f"seed{self.seed}"
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -56,6 +62,9 @@ class Cell:
         for key, value in self.arm.changes.items():
             both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
             merged[key] = {**merged[key], **value} if both else value
+        if self.base:
+            start = merged.get("warm_start") or {}
+            merged["warm_start"] = {**start, "seed": start.get("seed", 0) + self.base}
         algorithm = merged.get("algorithm")
         if self.arm.folder and isinstance(algorithm, Mapping):
             merged["algorithm"] = {"path": [self.arm.folder]} | algorithm
@@ -79,16 +88,24 @@ class Cell:
         """Equal for cells that start from the same base model."""
         preset = self.resolved()
         access = "both" if preset.warm_start.blind_share else preset.options.access
-        return f"{self.preset} {access}"
+        return f"{self.preset} {access} {self.base}"
 
     def tester(self) -> str:
         """The name of the cell whose trained tester it gets; empty where it gets none."""
-        return f"{self.preset}/{self.arm.tester_of}/seed{self.seed}" if self.arm.tester_of else ""
+        return f"{self.preset}/{self.arm.tester_of}/{self._run}" if self.arm.tester_of else ""
 
 
-def plan(presets: Sequence[str], arms: Sequence[Arm], seeds: Sequence[int], changes: Mapping[str, Any]) -> list[Cell]:
-    """All cells, seed by seed, so that whatever is cut off leaves whole seeds."""
-    return [Cell(preset, arm, seed, changes) for seed in seeds for preset in presets for arm in arms]
+def plan(
+    presets: Sequence[str], arms: Sequence[Arm], seeds: Sequence[int], changes: Mapping[str, Any], bases: int = 1
+) -> list[Cell]:
+    """All cells, seed by seed and base by base, so that whatever is cut off leaves whole seeds."""
+    return [
+        Cell(preset, arm, seed, changes, base)
+        for seed in seeds
+        for base in range(bases)
+        for preset in presets
+        for arm in arms
+    ]
 
 
 def twins_of(cells: Sequence[Cell]) -> dict[str, str]:
@@ -163,6 +180,7 @@ class Running:
             "preset": self.cell.preset,
             "arm": self.cell.arm.name,
             "seed": self.cell.seed,
+            "base": self.cell.base,
             "identity": self.cell.identity(),
             "measures": measures_of(self._run),
             "command": ["python", *self.command[1:]],
@@ -172,6 +190,8 @@ class Running:
             "code": start["code"],
             "versions": start["versions"],
             "platform": start.get("platform", "not said"),
+            "processor": start.get("processor", {}),
+            "base_weights": configuration.get("base", "not said"),
         }
         write_whole(self._directory / DONE, json.dumps(found, indent=1) + "\n")
         for checkpoint in self._run.glob("*/checkpoint-*"):

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.evaluation.estimates import (
     Estimate,
-    mean_with_t,
-    paired_difference,
+    mean_by_base,
     probability_of_improvement,
     stratified_interquartile_mean,
 )
@@ -42,16 +41,28 @@ DIAGNOSED = {
     "tester_entropy": "tester's entropy, nats",
 }
 """docs/metrics.md has what each is; `study_numbers.diagnostics_of`, over which rounds."""
-Scores = dict[str, dict[str, dict[int, dict[str, float]]]]
-"""Preset, arm, seed, measure."""
+
+
+class Place(NamedTuple):
+    """Of a run among those of its arm."""
+
+    base: int
+    seed: int
+
+
+Runs = Mapping[Place, Mapping[str, float]]
+"""Of one arm: place, measure."""
+Scores = dict[str, dict[str, dict[Place, dict[str, float]]]]
+"""Preset, arm, place, measure."""
 
 
 def scores_of(cells: Sequence[Mapping[str, Any]]) -> Scores:
-    """The measures and diagnostics of finished cells by preset, arm and seed."""
+    """The measures and diagnostics of finished cells by preset, arm and place."""
     found: Scores = {}
     for cell in cells:
         numbers = cell["measures"] | cell.get("diagnostics", {})
-        found.setdefault(cell["preset"], {}).setdefault(cell["arm"], {})[cell["seed"]] = numbers
+        runs = found.setdefault(cell["preset"], {}).setdefault(cell["arm"], {})
+        runs[Place(cell.get("base", 0), cell["seed"])] = numbers
     return found
 
 
@@ -61,9 +72,9 @@ def estimates(scores: Scores) -> Any:
         "arms": {
             preset: {
                 arm: {
-                    name: asdict(mean_with_t(values))
+                    name: asdict(mean_by_base(values))
                     for name in (*SHOWN, *DIAGNOSED)
-                    if (values := list(column(runs, name).values()))
+                    if (values := by_base(column(runs, name)))
                 }
                 for arm, runs in arms.items()
             }
@@ -85,22 +96,30 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def column(runs: Mapping[int, Mapping[str, float]], measure: str) -> dict[int, float]:
-    """Seed to value, of the runs that have the measure."""
-    return {seed: values[measure] for seed, values in sorted(runs.items()) if measure in values}
+def column(runs: Runs, measure: str) -> dict[Place, float]:
+    """Place to value, of the runs that have the measure."""
+    return {place: values[measure] for place, values in sorted(runs.items()) if measure in values}
 
 
-def against_main(arms: Mapping[str, Mapping[int, Mapping[str, float]]], arm: str) -> dict[str, Any]:
-    """`code_a1` less the arm, on the seeds that both have, in the primary measure."""
+def by_base(values: Mapping[Place, float]) -> list[list[float]]:
+    """The runs of every base."""
+    bases: dict[int, list[float]] = {}
+    for place, value in values.items():
+        bases.setdefault(place.base, []).append(value)
+    return list(bases.values())
+
+
+def against_main(arms: Mapping[str, Runs], arm: str) -> dict[str, Any]:
+    """`code_a1` less the arm, on the bases and seeds that both have, in the primary measure."""
     main, other = column(arms[MAIN], PRIMARY), column(arms[arm], PRIMARY)
-    seeds = sorted(main.keys() & other.keys())
-    if not seeds:
+    places = sorted(main.keys() & other.keys())
+    if not places:
         return {}
-    ours, theirs = [main[seed] for seed in seeds], [other[seed] for seed in seeds]
-    better = probability_of_improvement(ours, theirs)
+    better = probability_of_improvement([main[place] for place in places], [other[place] for place in places])
     return {
-        "seeds": seeds,
-        "paired": asdict(paired_difference(ours, theirs)),
+        "bases": [place.base for place in places],
+        "seeds": [place.seed for place in places],
+        "paired": asdict(mean_by_base(by_base({place: main[place] - other[place] for place in places}))),
         "probability_of_improvement": asdict(better),
     }
 
@@ -133,28 +152,33 @@ def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, A
     return "\n".join(parts)
 
 
-def _arm_table(
-    arms: Mapping[str, Mapping[int, Mapping[str, float]]], order: Sequence[str], shown: Mapping[str, str]
-) -> list[str]:
+def _arm_table(arms: Mapping[str, Runs], order: Sequence[str], shown: Mapping[str, str]) -> list[str]:
+    over_bases = "Mean over bases of the mean over seeds [95 % interval, Student's t over the bases' means] (runs)."
     lines = [
-        "Mean over seeds [95 % interval, Student's t over seeds] (seeds).",
+        over_bases if _bases(arms) > 1 else "Mean over seeds [95 % interval, Student's t over seeds] (seeds).",
         "",
         f"| arm | {' | '.join(shown.values())} |",
         "|---" * (len(shown) + 1) + "|",
     ]
     for arm in (arm for arm in order if arm in arms):
-        columns = [list(column(arms[arm], name).values()) for name in shown]
+        columns = [by_base(column(arms[arm], name)) for name in shown]
         if not any(columns):
             continue
-        lines.append(f"| `{arm}` | {' | '.join(_shown(mean_with_t(c)) if c else '' for c in columns)} |")
+        lines.append(f"| `{arm}` | {' | '.join(_shown(mean_by_base(c)) if c else '' for c in columns)} |")
     return lines
 
 
-def _difference_table(arms: Mapping[str, Mapping[int, Mapping[str, float]]], order: Sequence[str]) -> list[str]:
+def _bases(arms: Mapping[str, Runs]) -> int:
+    return len({place.base for runs in arms.values() for place in runs})
+
+
+def _difference_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[str]:
     if MAIN not in arms:
         return []
+    paired = "base and seed" if _bases(arms) > 1 else "seed"
     lines = [
-        "`code_a1` less the arm, coder's hidden pass rate, paired by seed; P: how likely a run of `code_a1` is better.",
+        f"`code_a1` less the arm, coder's hidden pass rate, paired by {paired}; P: how likely a run of `code_a1` is "
+        "better.",
         "",
         "| arm | difference | P [bootstrap] |",
         "|---|---|---|",

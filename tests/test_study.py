@@ -27,15 +27,16 @@ from codea1_env.evaluation.estimates import mean_with_t  # noqa: E402
 
 # A recipe's command line and files, in a tenth of a second: its score is what the arm's `rounds` and the seed make it.
 FAKE = """
-    import json, sys, time, pathlib, yaml
+    import json, os, sys, time, pathlib, yaml
     given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
     run = pathlib.Path(given.get("--resume") or given["--output"])
     run.mkdir(parents=True, exist_ok=True)
     (run / "calls.txt").open("a").write(" ".join(sys.argv[1:]) + "\\n")
     if "--resume" not in given:
         rounds = yaml.safe_load(open(given["--config"]))["rounds"]
-        starts = [{"code": {"git": "f" * 40, "dirty": False}, "versions": {}}]
-        known = {"seed": int(given["--seed"]), "rounds": rounds, "starts": starts}
+        processor = {"model": os.environ.get("FAKE_PROCESSOR", "one"), "instructions": "avx2", "torch": "AVX2"}
+        starts = [{"code": {"git": "f" * 40, "dirty": False}, "versions": {}, "processor": processor}]
+        known = {"seed": int(given["--seed"]), "rounds": rounds, "starts": starts, "base": "b" * 64}
         (run / "config.yaml").write_text(yaml.safe_dump(known))
     known = yaml.safe_load((run / "config.yaml").read_text())
     if known["rounds"] == 13 and "--resume" not in given:
@@ -43,6 +44,7 @@ FAKE = """
     if known["rounds"] == 99:
         time.sleep(600)
     row = {"name": "coder: hidden pass rate", "trained": known["rounds"] / 100 + known["seed"] / 1000}
+    row["trained"] += float(os.environ.get("FAKE_SHIFT", "0"))
     record = {"kind": "round", "seat": "", "round": 1, "coder_reward": 0.5}
     (run / "metrics.jsonl").write_text(json.dumps(record) + "\\n")
     (run / "summary.json").write_text(json.dumps({"rows": [row]}))
@@ -91,6 +93,63 @@ def test_the_same_run_under_two_names_is_run_once() -> None:
         twins = twins_of(plan([preset], ARMS, [0, 1], {}))
         found = {name: first for name, first in twins.items() if name != first}
         assert found == {f"{preset}/{alpha}/seed{seed}": f"{preset}/code_a1/seed{seed}" for seed in (0, 1)}
+
+
+def test_bases_have_warm_starts_of_their_own_and_the_first_is_the_presets() -> None:
+    cells = plan(["bands"], chosen_arms(["golden", "static_trained"], None), [0, 1], {"rounds": 9}, bases=2)
+    assert [(cell.seed, cell.base) for cell in cells][::3] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [cell.name for cell in cells[3:6:2]] == ["bands/golden/base1-seed0", "bands/static_trained/base1-seed0"]
+    assert cells[5].tester() == "bands/code_a1/base1-seed0"
+    assert [cell.resolved().warm_start.seed for cell in cells[:6]] == [0, 0, 0, 1, 1, 1]
+    assert len({cell.base_key() for cell in cells}) == 2
+    assert len(set(twins_of(cells).values())) == len(cells), "another base is another run"
+    (moved,) = plan(["bands"], chosen_arms(["golden"], None), [0], {"warm_start": {"seed": 7}})
+    assert moved.resolved().warm_start.seed == 7
+
+
+def test_intervals_are_over_bases_where_there_are_several() -> None:
+    """Bases with the means 0.3 and 0.7: 0.5, and a margin of 12.706 * 0.2828 / sqrt(2) = 2.541."""
+
+    def cell(arm: str, base: int, seed: int, hidden: float) -> dict[str, Any]:
+        return {"preset": "bands", "arm": arm, "base": base, "seed": seed, "measures": {"hidden": hidden}}
+
+    cells = [cell("golden", 0, 0, 0.2), cell("golden", 0, 1, 0.4), cell("golden", 1, 0, 0.6), cell("golden", 1, 1, 0.8)]
+    cells += [cell("code_a1", base, seed, 0.9) for base in (0, 1) for seed in (0, 1)]
+    scores = study_report.scores_of(cells)
+    text = study_report.as_markdown(scores, ["golden", "code_a1"], {}, {})
+    assert "| `golden` | 0.500 [-2.041, 3.041] (4) |" in text
+    assert "| `golden` | +0.400 [-2.141, +2.941] (4) |" in text, "paired by base and seed"
+    assert "Student's t over the bases' means" in text
+
+
+def test_a_cell_says_its_processor_and_its_base_and_a_second_run_whether_it_lies_within(
+    recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seeds 0 to 2: 0.700, 0.701, 0.702; a new run is within 0.701 +- 4.303 * 0.001 * sqrt(4/3) = 0.005."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"- {{name: mine, recipe: {recipe}, changes: {{rounds: 70}}, says: my own}}\n")
+    command = ["--output", str(tmp_path / "out"), "--presets", "smoke", "--seeds", "3", "--arm-file", str(file)]
+    command += ["--arms", "mine"]
+    assert study.main(command) == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["cells"][0]["processor"]["model"] == "one"
+    assert results["cells"][0]["base_weights"] == "b" * 64
+    assert results["provenance"]["processors of the cells"] == "one, avx2, torch AVX2"
+    again = [*command, "--again", "smoke/mine/seed0"]
+    for shift, processor, ends, said in (
+        ("0.004", "two", 0, "differ, on another processor; the hidden pass rate is within [0.696, 0.706]"),
+        ("0.007", "two", 1, "differ, on another processor; the hidden pass rate is outside [0.696, 0.706]"),
+        ("0.004", "one", 1, "differ, on the same kind of processor"),
+        ("0", "two", 0, "the same numbers"),
+    ):
+        monkeypatch.setenv("FAKE_SHIFT", shift)
+        monkeypatch.setenv("FAKE_PROCESSOR", processor)
+        capsys.readouterr()
+        assert study.main(again) == ends
+        shown = capsys.readouterr().out
+        assert said in shown
+        assert f"then: one, avx2, torch AVX2, base {'b' * 12}" in shown
+        assert f"now:  {processor}, avx2" in shown
 
 
 def test_what_is_cut_off_leaves_whole_seeds() -> None:
@@ -256,6 +315,7 @@ def test_a_bad_arm_file_is_refused_with_must_and_got(content: str, message: str,
         (["--presets", "nowhere"], "--presets must be among"),
         (["--seeds", "0"], "--seeds must be in [1, 1000], got 0"),
         (["--config", "README.md"], "--config must be"),
+        (["--bases", "0"], "--bases must be in [1, 1000], got 0"),
         (["--jobs", "0"], "--jobs must be at least 1, got 0"),
         (["--budget-min", "nan"], "--budget-min must be above 0 minutes, got nan"),
         (["--again", "bands/base/seed0"], "--again must be a finished cell of the study, got bands/base/seed0"),

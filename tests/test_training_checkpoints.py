@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import torch
 import yaml
 
 from codea1_env.errors import ConfigurationError, FormatError
@@ -21,7 +22,7 @@ from codea1_env.training.config.arguments import Arguments, parse_arguments
 from codea1_env.training.config.presets import SMOKE
 from codea1_env.training.run import lock
 from codea1_env.training.run.checkpoints import UnusableCheckpoint, forget_old, latest_common, mark_complete, rounds_of
-from codea1_env.training.run.provenance import code_revision
+from codea1_env.training.run.provenance import code_revision, processor
 from codea1_env.training.run.run_dir import Run
 
 SEATS = ("coder", "tester")
@@ -129,6 +130,9 @@ def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None
         assert start["engine"] == "local"
         assert {"python", "torch", "transformers", "trl", "accelerate", "numpy", "codea1-env"} <= set(start["versions"])
         assert start["platform"]
+        assert start["processor"]["model"]
+        assert start["processor"]["torch"] == torch.backends.cpu.get_cpu_capability()
+        assert start["processor"]["threads"] == torch.get_num_threads()
     described = (tmp_path / "RUN.md").read_text()
     for path in tmp_path.iterdir():
         assert path.name in described or path.name == "RUN.md"
@@ -152,6 +156,27 @@ def test_a_resumed_run_refuses_other_problems(tmp_path: Path) -> None:
         run.set_problems(problems[:3], problems[3:])
         with pytest.raises(ConfigurationError, match="the problems of a resumed run must be those it had"):
             run.set_problems(problems[:2], problems[3:])
+
+
+def test_a_run_says_which_processor_its_libraries_were_told_to_imitate() -> None:
+    assert "told" not in processor({})
+    assert processor({"ATEN_CPU_CAPABILITY": "avx2", "HOME": "/"})["told"] == {"ATEN_CPU_CAPABILITY": "avx2"}
+
+
+def test_a_run_names_its_base_and_a_resumed_one_refuses_another(tmp_path: Path) -> None:
+    bases = [tmp_path / name for name in ("one", "copy", "other")]
+    for base, weights in zip(bases, (b"1", b"1", b"2"), strict=True):
+        base.mkdir()
+        (base / "model.safetensors").write_bytes(weights)
+    with a_run(tmp_path / "run") as run:
+        run.set_base(bases[0])
+    for seat in SEATS:
+        save(tmp_path / "run" / seat, 1)
+    with a_run(tmp_path / "run", resume=True) as run:
+        run.set_base(bases[1])
+        assert len(yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["base"]) == 64
+        with pytest.raises(ConfigurationError, match="base model .* must be the one it had, .* got .*other"):
+            run.set_base(bases[2])
 
 
 def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_the_presets_are_the_papers_method() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"selection": "best"}, "selection must be one of spread, random, all, hardest, got 'best'"),
+        ({"selection": "best"}, "selection must be one of spread, random, all, hardest, first, got 'best'"),
         ({"access": ["white-box"]}, r"access must be one of white-box, black-box, got \['white-box'\]"),
         ({"turn_rounds": 0}, r"turn_rounds must be a whole number in \[1, 1000000\], got 0"),
         ({"turn_rounds": True}, r"turn_rounds must be a whole number in \[1, 1000000\], got True"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.mistake_book.policies import SKILL_BOOK
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.training.config.arguments import parse_arguments, read_configuration
 from codea1_env.training.config.presets import (
@@ -49,7 +50,7 @@ def test_a_preset_of_the_paper_has_the_papers_values(name: str, size: str) -> No
         "learning_rate": 1e-6,
         "lr_scheduler_type": "cosine_with_min_lr",
         "lr_scheduler_kwargs": {"min_lr_rate": 0.0},
-        "warmup_steps": 10,
+        "warmup_steps": 10 * shape.updates,  # rounds: the released schedule steps once a round
         "weight_decay": 0.1,
         "max_grad_norm": 1.0,
         "beta": 0.001,
@@ -61,6 +62,9 @@ def test_a_preset_of_the_paper_has_the_papers_values(name: str, size: str) -> No
         "top_p": 1.0,
         "top_k": 0,
         "mask_truncated_completions": False,
+        "vllm_importance_sampling_mode": "token_truncate",  # between 1 and 1: nothing is corrected
+        "vllm_importance_sampling_clip_min": 1.0,
+        "vllm_importance_sampling_clip_max": 1.000001,
         "max_completion_length": 4096,
     }
     assert (preset.rounds, preset.lora.rank) == (111, 0)
@@ -70,7 +74,16 @@ def test_a_preset_of_the_paper_has_the_papers_values(name: str, size: str) -> No
     assert [preset.placement.of(seat).ranks for seat in ("coder", "tester")] == [4, 4]
 
 
-@pytest.mark.parametrize("name", PAPER_PRESETS)
+def test_the_write_ups_preset_has_the_numbers_of_its_training_loop() -> None:
+    preset = load_preset("skill")
+    assert (preset.round.programs, preset.round.suites, preset.round.attacked) == (4, 4, 1)
+    assert [preset.grpo.of(seat)["learning_rate"] for seat in ("coder", "tester")] == [1e-5, 1e-5]
+    assert [preset.grpo.tokens(seat) for seat in ("coder", "tester")] == [1024, 512]
+    assert preset.book == dataclasses.replace(SKILL_BOOK, capacity=2000, admission=0.5)
+    assert (preset.reward.tester_reward, preset.options.selection) == ("skill", "first")
+
+
+@pytest.mark.parametrize("name", [*PAPER_PRESETS, "skill"])
 def test_every_value_of_a_preset_file_has_its_source_beside_it(name: str) -> None:
     lines = (CONFIGS / f"{name}.yaml").read_text().splitlines()
     values = [line for line in lines if line.strip() and not line.lstrip().startswith(("#", "- "))]
@@ -78,7 +91,7 @@ def test_every_value_of_a_preset_file_has_its_source_beside_it(name: str) -> Non
     in_flow = [line for line in leaves if line.startswith(("name:", "extends:", "  coder: {", "  tester: {"))]
     for line in leaves:
         if line not in in_flow:
-            assert any(f"# {source}" in line for source in ("paper", "ours", "released code")), line
+            assert any(f"# {source}" in line for source in ("paper", "ours", "released code", "write-up")), line
 
 
 def test_the_mini_preset_says_how_it_differs_from_the_paper() -> None:
@@ -236,7 +249,7 @@ def test_arguments_override_the_preset(tmp_path: Path) -> None:
 
 
 BAD_ARGUMENTS = {
-    "--preset tiny": "preset must be one of ['mini', 'smoke', '1.5b', '3b', '7b', 'bands'], got 'tiny'",
+    "--preset tiny": "preset must be one of ['mini', 'smoke', '1.5b', '3b', '7b', 'bands', 'skill'], got 'tiny'",
     "--rounds 0": "--rounds must be a whole number in [1, 1000000], got 0",
     "--rounds many": "--rounds must be a whole number in [1, 1000000], got many",
     "--save-rounds -1": "--save-rounds must be a whole number in [1, 1000000], got -1",

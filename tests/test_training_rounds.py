@@ -1,6 +1,7 @@
 """What a round is: the schedule of questions, the selection of attacked programs, the rewards of both seats."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
+from codea1_env.training.config.arguments import Arguments
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.presets import SMOKE
 from codea1_env.training.round.exchange import Exchange, ExchangeClosed
@@ -102,6 +104,40 @@ def test_the_book_is_replayed_in_the_next_round(arena: Arena) -> None:
     assert second.metrics["replays_failed"] == pytest.approx(1 / 2)
 
 
+def test_a_round_says_which_suites_could_not_be_read_and_why(arena: Arena) -> None:
+    """Four suites: one with a test beside prose, one of prose, one of a function and prose, one rejected."""
+    suites = [
+        ["These two:\n```python\nassert double(2) == 4\n```", "Try 2, which is 4."],
+        ["It is this one.\n\ndef test_it():\n    assert double(2) == 4\n", "assert len(double) > 1"],
+    ]
+    metrics = score_round(arena, attacks_of([DOUBLE] * 2, [RIGHT, SQUARE]), suites, programs=2, attacked=1).metrics
+    assert {name: value for name, value in metrics.items() if name.startswith("unreadable")} == {
+        "unreadable": 3 / 4,
+        "unreadable_text": 2 / 4,
+        "unreadable_function": 1 / 4,
+        "unreadable_wrapped_call": 1 / 4,
+    }
+
+
+@pytest.mark.parametrize(("share", "is_said"), [(0.75, True), (0.5, False)])
+def test_a_run_whose_suites_are_mostly_unreadable_says_so_with_the_reasons(
+    share: float, is_said: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from codea1_env.training.run.journal import Journal
+    from codea1_env.training.run.run_dir import Run
+
+    reasons = {"unreadable_function": share / 3, "unreadable_text": share}
+    with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
+        journal = Journal(run, progress=True)
+        for rounds_done in (1, 2):
+            journal.write("round", rounds_done, {"coder_reward": 0.0, "unreadable": share, **reasons})
+        journal.close()
+    said = capsys.readouterr()
+    shown = "round 1: 75% of the tester's suites hold no test that can be read and earn nothing; what they hold is text"
+    assert (said.out + said.err).count(shown + " (75%), function (25%)") == is_said, "once, the commonest reason first"
+    assert ("unreadable=0.75" in said.err) == is_said
+
+
 def test_selected_rows_come_in_groups_question_by_question(arena: Arena) -> None:
     attacks = attacks_of([DOUBLE] * 2 + [DOUBLE] * 2, [BROKEN, SQUARE, SQUARE, BROKEN])
     suites = [["assert double(3) == 6", ""]] * 4
@@ -120,28 +156,38 @@ def test_the_golden_baseline_pays_the_share_of_golden_tests_passed(arena: Arena)
 
 
 PROGRAMS = [0.2, 0.9, None, 0.9]
+LOADS = [False, True, True, True]
 SUITES = [[0.0, 1.0], [0.5, 0.5], [None, 0.5], [0.4, 0.6]]
 
 
 def test_the_hardest_programs_are_those_that_earn_most() -> None:
     """0.9 twice, the earlier first; one without a score last of all."""
     rules = RoundRules(Options(selection="hardest"))
-    chosen = [rules.select(0, "q", PROGRAMS, SUITES, count) for count in range(1, 5)]
+    chosen = [rules.select(0, "q", PROGRAMS, LOADS, SUITES, count) for count in range(1, 5)]
     assert chosen == [[1], [1, 3], [0, 1, 3], [0, 1, 2, 3]]
+
+
+def test_the_first_programs_are_those_that_load() -> None:
+    """The first does not load, the third has no score."""
+    rules = RoundRules(Options(selection="first"))
+    chosen = [rules.select(0, "q", PROGRAMS, LOADS, SUITES, count) for count in range(1, 5)]
+    assert chosen == [[1], [1, 3], [0, 1, 3], [0, 1, 2, 3]]
+    assert rules.select(0, "q", PROGRAMS, [True] * 4, SUITES, 1) == [0]
 
 
 def test_a_random_selection_repeats_with_its_seed_and_changes_with_round_and_question() -> None:
     rules = RoundRules(Options(selection="random"), seed=3)
-    drawn = [rules.select(index, "q", PROGRAMS, SUITES, 1) for index in range(60)]
-    assert drawn == [RoundRules(Options(selection="random"), 3).select(i, "q", PROGRAMS, SUITES, 1) for i in range(60)]
+    drawn = [rules.select(index, "q", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
+    same, other = (RoundRules(Options(selection="random"), seed) for seed in (3, 4))
+    assert drawn == [same.select(index, "q", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
     assert {tuple(chosen) for chosen in drawn} == {(0,), (1,), (3,)}, "never one without a score, all the others"
-    assert drawn != [rules.select(index, "p", PROGRAMS, SUITES, 1) for index in range(60)]
-    assert drawn != [RoundRules(Options(selection="random"), 4).select(i, "q", PROGRAMS, SUITES, 1) for i in range(60)]
+    assert drawn != [rules.select(index, "p", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
+    assert drawn != [other.select(index, "q", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
 
 
 def test_all_programs_and_the_widest_spread_are_selected_as_asked() -> None:
-    assert RoundRules(Options(selection="all")).select(0, "q", PROGRAMS, SUITES, 4) == [0, 1, 2, 3]
-    assert RoundRules().select(0, "q", PROGRAMS, SUITES, 2) == [0, 3]
+    assert RoundRules(Options(selection="all")).select(0, "q", PROGRAMS, LOADS, SUITES, 4) == [0, 1, 2, 3]
+    assert RoundRules().select(0, "q", PROGRAMS, LOADS, SUITES, 2) == [0, 3]
 
 
 def test_tests_are_paid_one_by_one_and_stand_where_they_are_written(arena: Arena) -> None:

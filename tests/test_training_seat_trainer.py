@@ -11,16 +11,16 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
-from training_runs import TINY, play_duel, same_weights, weights
+from training_runs import TINY, play_duel, records, same_weights, weights
 from transformers import AutoTokenizer
-from trl import GRPOTrainer
+from trl import GRPOConfig, GRPOTrainer
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.training import advantages
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.own_code import located
-from codea1_env.training.config.presets import Preset
+from codea1_env.training.config.presets import Preset, load_preset
 from codea1_env.training.credit import token_offsets
 from codea1_env.training.grpo import trainer as seat_trainer
 from codea1_env.training.grpo.trainer import SeatTrainer
@@ -234,6 +234,57 @@ def test_a_round_that_teaches_nothing_moves_nothing_whatever_the_weight_decay(ba
     play_duel(tmp_path / "run", base, rounds=1, preset=dropping, wrappers={"coder": paid_alike})
     assert same_weights(tmp_path / "run" / "coder" / "final", base)
     assert not same_weights(tmp_path / "run" / "tester" / "final", base)
+
+
+def test_a_program_without_a_score_is_left_out_of_the_loss_with_its_divergence(base: Path, tmp_path: Path) -> None:
+    """Every second program has no score: half of the rows are masked; the loss is a mean over the others' tokens."""
+    seen: list[Any] = []
+
+    def watched(seat: str, trainer: Any) -> None:
+        compute = trainer._compute_loss
+        if seat == "coder":
+            trainer._compute_loss = lambda model, inputs: [seen.append(inputs), compute(model, inputs)][1]
+
+    play_duel(tmp_path / "run", base, rounds=1, preset=preset(), wrappers={"coder": half_paid}, on_built=watched)
+    (batch,) = seen
+    left_out = (batch["tool_mask"] == 0).all(dim=1)
+    assert left_out.sum() == len(left_out) / 2 == 4
+    assert batch["num_items_in_batch"] == batch["completion_mask"][~left_out].sum()
+
+
+def half_paid(score: Any) -> Any:
+    return lambda *arguments: [None if row % 2 else reward for row, reward in enumerate(score(*arguments))]
+
+
+def test_the_papers_presets_take_vllms_samples_as_the_models_own(base: Path, tmp_path: Path) -> None:
+    """Samples come with log-probabilities that are far off, as an engine's could be. TRL's default drops them all."""
+    papers = {name: value for name, value in load_preset("1.5b").grpo.of("coder").items() if name.startswith("vllm_")}
+    trls = {name: GRPOConfig.__dataclass_fields__[name].default for name in papers}
+    parts = preset()
+    play_duel(tmp_path / "own", base, rounds=1, preset=parts)
+    for name, values in (("paper", papers), ("trl", trls)):
+        told = dataclasses.replace(parts, grpo=parts.grpo.changed(values))
+        play_duel(tmp_path / name, base, rounds=1, preset=told, on_built=sampled_elsewhere)
+    for seat in SEATS:
+        moved = distance(base, tmp_path / "own" / seat / "final")
+        assert moved > 0
+        assert distance(tmp_path / "own" / seat / "final", tmp_path / "paper" / seat / "final") < 0.1 * moved
+        assert same_weights(tmp_path / "trl" / seat / "final", base)
+        assert records(tmp_path / "paper", "seat", seat)[0]["sampling_gap"] > 1, "it is measured all the same"
+
+
+def sampled_elsewhere(seat: str, trainer: Any) -> None:
+    """As if vLLM had sampled, and had found every token very unlikely."""
+    generate = trainer._generate
+
+    def sampled(prompts: Any) -> Any:
+        trainer.use_vllm = False
+        found = list(generate(prompts))
+        found[4] = [[-20.0] * len(tokens) for tokens in found[1]]
+        trainer.use_vllm = True
+        return tuple(found)
+
+    trainer._generate = sampled
 
 
 def paid_alike(score: Any) -> Any:

@@ -97,6 +97,18 @@ def test_a_corrected_and_a_rejected_test_say_what_they_count_for(open_page: Open
     assert texts(page, ".facts dd")[-1] == "not run"
 
 
+def test_what_of_a_response_was_not_read_stands_under_its_suite(open_page: Open, tmp_path: Path) -> None:
+    some, silent = game(), game(suites=1)
+    some["programs"][0]["suites"][0]["ignored"] = {"text": 2, "assert_in_text": 1}
+    for program in silent["programs"]:
+        program["suites"][0] |= {"tests": [], "ignored": {"function": 1}}
+    page = open_page(write_page(tmp_path / "some.html", [some]), address="#1.1.1.1")
+    assert "Not read: text (2), assert in text (1)." in page.inner_text(".suite")
+    page = open_page(write_page(tmp_path / "silent.html", [silent]))
+    assert "It holds no assert." in page.inner_text(".suite")
+    assert "Not read: function (1)." in page.inner_text(".suite")
+
+
 def test_a_replayed_test_has_its_panel(open_page: Open, plain: Path) -> None:
     page = open_page(plain)
     page.click('.matrix [aria-label="program 1, replayed test 3: times out"]')

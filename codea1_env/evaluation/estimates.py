@@ -12,6 +12,7 @@ decides here, and the bootstrap is for what has no t: interquartile means, strat
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,11 +58,36 @@ def mean_with_t(scores: Scores) -> Estimate:
     return Estimate(value, value - margin, value + margin, n)
 
 
-def paired_difference(one: Scores, other: Scores) -> Estimate:
-    """Mean of one - other with Student's interval; run i of both has the same seed."""
-    if len(one) != len(other):
-        raise ValueError(f"paired runs must be as many on both sides, got {len(one)} and {len(other)}")
-    return mean_with_t([a - b for a, b in zip(one, other, strict=True)])
+def mean_by_base(bases: Sequence[Scores]) -> Estimate:
+    """The mean of methods whose runs begin with different base models: `bases[i]` has the runs of base i.
+
+    From two bases on, a base is the unit: the mean of their means with Student's interval, of n - 1 degrees of freedom,
+    which covers both how bases differ and how seeds do. With one base a run is the unit, and how bases differ is not
+    covered.
+    """
+    if len(bases) == 1:
+        return mean_with_t(bases[0])
+    found = mean_with_t([float(np.mean(_some(scores))) for scores in bases])
+    return dataclasses.replace(found, runs=sum(len(scores) for scores in bases))
+
+
+def new_run(bases: Sequence[Scores]) -> Estimate:
+    """Where one more run, of a base of its own, lies in 95 of 100 cases: wider than the interval of the mean.
+
+    The variance of a new run: that of the bases' means, the part of the runs' within a base that these do not hold, and
+    that of the mean itself. With one base it is a run of that base.
+    """
+    center = mean_by_base(bases)
+    units = bases if len(bases) > 1 else [[score] for score in bases[0]]
+    if len(units) < 2:
+        return center
+    between = float(np.var([np.mean(scores) for scores in units], ddof=1))
+    repeated = [scores for scores in units if len(scores) > 1]
+    within = float(np.mean([np.var(scores, ddof=1) for scores in repeated])) if repeated else 0.0
+    size = float(np.mean([len(scores) for scores in units]))
+    spread = (between * (1 + 1 / len(units)) + within * (1 - 1 / size)) ** 0.5
+    margin = float(t.ppf(0.975, len(units) - 1)) * spread
+    return dataclasses.replace(center, low=center.value - margin, high=center.value + margin)
 
 
 def stratified_interquartile_mean(strata: Sequence[Scores], seed: int = 0) -> Estimate:

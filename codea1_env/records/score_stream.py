@@ -26,7 +26,6 @@ from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import problem_id_of, read_match, write_detailed_score, write_error, write_score
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.rewards.duel import Duel
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.interrupts import interrupts_later
 from codea1_env.sandbox.ray_cluster import joined
@@ -266,7 +265,7 @@ class _Worker:
         changes = book_changes(score, rate=self._rate)
         output = write_detailed_score(score, match.problem, self._arena.config) if self._details else write_score(score)
         suites = [suite.duel for row in score.suites for suite in row]
-        unreadable = tuple(_reasons(duel) for duel in suites if not any(test.call for test in duel.tests))
+        unreadable = tuple(duel.unreadable for duel in suites if duel.unreadable)
         return ScoredLine(number, output, _failure(score), _verdicts(score), len(suites), unreadable, changes)
 
     def __enter__(self) -> _Worker:
@@ -281,15 +280,6 @@ def _failure(score: MatchScore) -> str:
     if any(code.executes is None for code in score.codes):
         errors.add("infrastructure failed")
     return "; ".join(sorted(errors))
-
-
-def _reasons(duel: Duel) -> tuple[str, ...]:
-    """Why nothing of a suite could be read, each reason once."""
-    if duel.infrastructure_error:
-        return ("infrastructure failed",)
-    return tuple(sorted({test.reason for test in duel.tests} | {str(reason) for reason, _ in duel.ignored})) or (
-        "empty",
-    )
 
 
 def _verdicts(score: MatchScore) -> int:

@@ -93,3 +93,13 @@ class Duel:
     """Non-empty: the sandbox failed, and nothing here may be scored."""
     ignored: tuple[tuple[str, int], ...] = ()
     """What of the tester's response was not read: the reason's name (`suites.Ignored`) and how often."""
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """Why no test of the suite could be read, each reason once; empty where one could."""
+        if any(test.call is not None for test in self.tests):
+            return ()
+        if self.infrastructure_error:
+            return ("infrastructure failed",)
+        reasons = {test.reason for test in self.tests} | {str(reason) for reason, _ in self.ignored}
+        return tuple(sorted(reasons)) or ("empty",)

@@ -59,7 +59,8 @@ class Detail {
 
   suiteRows(duel) {
     if (!duel.suite) return [make("p", { class: "note" }, "None was written against this program.")];
-    if (!duel.suite.tests.length) return [make("p", { class: "note" }, duel.suite.error ? oneLine(duel.suite.error, 300) : "It holds no assert.")];
+    const unread = unreadOf(duel.suite);
+    if (!duel.suite.tests.length) return [make("p", { class: "note" }, duel.suite.error ? oneLine(duel.suite.error, 300) : "It holds no assert."), ...unread];
     const rows = duel.suite.tests.map((each, place) => {
       const sign = make("span", { class: "sign is-" + face(each), "aria-hidden": "true" }, SIGNS[face(each)]);
       const status = STATUSES[each.status][0] + (each.reason ? " · " + oneLine(each.reason, 40) : "");
@@ -67,7 +68,7 @@ class Detail {
       return make("li", {}, make("button", { type: "button", "data-place": place, onclick: () => this.choose(duel, { place }, false) },
         sign, codeInline(each.source, 240), make("span", { class: "status" }, words)));
     });
-    return [make("ol", { class: "asserts" }, rows)];
+    return [make("ol", { class: "asserts" }, rows), ...unread];
   }
 
   picked(programPlace, suitePlace, place) {
@@ -88,6 +89,12 @@ class Detail {
       else button.removeAttribute("aria-current");
     });
   }
+}
+
+// What of the response was not read, by reason.
+function unreadOf(suite) {
+  const reasons = Object.entries(suite.ignored || {}).map(([reason, count]) => oneLine(reason.replaceAll("_", " "), 40) + " (" + count + ")");
+  return reasons.length ? [make("p", { class: "note" }, "Not read: " + reasons.join(", ") + ".")] : [];
 }
 
 function nameOf(duel, cell) {

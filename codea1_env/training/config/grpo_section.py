@@ -28,10 +28,17 @@ CHECKED: Mapping[str, Mapping[str, Any]] = {
     "temperature": {"kind": float, "low": 0.01, "high": 10.0},
     "max_completion_length": {"kind": int, "low": 4, "high": 65_536},
     "mask_truncated_completions": {"kind": bool},
+    "vllm_importance_sampling_correction": {"kind": bool},
+    "vllm_importance_sampling_mode": {
+        "kind": str,
+        "choices": ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask"),
+    },
+    "vllm_importance_sampling_clip_min": {"kind": float, "high": 1e6},
+    "vllm_importance_sampling_clip_max": {"kind": float, "high": 1e6},
 }
 """Kind and range of what is checked before anything is loaded."""
-OPTIONAL = ("epsilon_high", "delta")
-"""Those that may be null: no other limit above, no dual clip."""
+OPTIONAL = ("epsilon_high", "delta", "vllm_importance_sampling_clip_min", "vllm_importance_sampling_clip_max")
+"""Those that may be null: no other limit above, no dual clip, no limit of the ratio."""
 ELSEWHERE: Mapping[str, str] = {
     "num_generations": "round.programs (N, the coder's groups) and round.suites (M, the tester's)",
     "scale_rewards": "algorithm.scale",
@@ -68,6 +75,9 @@ DEFAULTS: Mapping[str, Any] = {
     "top_p": 1.0,
     "top_k": 0,
     "mask_truncated_completions": False,  # what is cut off is scored and learnt from as it is
+    "vllm_importance_sampling_mode": "token_truncate",  # paper: vLLM's samples are taken as the trained model's own.
+    "vllm_importance_sampling_clip_min": 1.0,  # Between 1 and 1 every ratio is 1: nothing is corrected, and
+    "vllm_importance_sampling_clip_max": 1.000001,  # `sampling_gap` is measured. TRL: sequence_mask, null, 3.0.
     "coder": {"max_completion_length": 72},  # paper: 4096
     "tester": {"max_completion_length": 100},  # paper: 4096
 }

@@ -15,7 +15,7 @@ from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.tester_rewards import CodeA1
 from codea1_env.training.config.sections import Section, choice, real, whole
 
-SELECTIONS = ("spread", "random", "all", "hardest")
+SELECTIONS = ("spread", "random", "all", "hardest", "first")
 ACCESSES = ("white-box", "black-box")
 SCHEDULES = ("simultaneous", "alternating")
 TURNS = ("coder", "tester")
@@ -30,7 +30,8 @@ class Options(Section):
     selection: str = choice("spread", SELECTIONS)
     """Which `round.attacked` programs of a question train the tester. spread: whose suites' rewards spread most
     (paper). random: drawn anew each round. all: every program; needs round.attacked = round.programs. hardest: the
-    programs with the highest reward, which the tester found hardest to break."""
+    programs with the highest reward, which the tester found hardest to break. first: the first ones that load (the
+    public write-up)."""
     access: str = choice("white-box", ACCESSES)
     """white-box: the tester sees the program that it attacks (paper). black-box: it sees the question only."""
     schedule: str = choice("simultaneous", SCHEDULES)

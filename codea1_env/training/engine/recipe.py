@@ -101,6 +101,7 @@ def recipe(
     run.set_problems(problems.train, problems.held_out)
     with timed(seconds, "warm_start"):
         base = base_model(preset, default_cache(dict(os.environ)))
+        run.set_base(base)
         able = fitting(preset, problems.train, base)
         asked = questions_asked(preset, able, arguments.seed)
     with run, open_engine(run, base, problems.held_out) as engine:

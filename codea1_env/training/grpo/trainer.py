@@ -110,10 +110,12 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         silent = without_signal(loudest, rows)
         self._metrics["train"]["frac_reward_zero_std"][-1] = float(silent.float().mean())  # TRL looked at its groups
         self._logs["advantages"].extend(found.tolist())
+        left_out = self._gathered_rewards.isnan().cpu()  # no score: nor is the divergence learnt from
         if self.algorithm.zero_variance == "drop":
-            silent |= self._gathered_rewards.isnan().cpu()
-            self.teaches = not bool(silent.all())
-            self._mask(silent[mine], batch)
+            left_out |= silent
+            self.teaches = not bool(left_out.all())
+        if left_out.any():  # of all ranks, which then take the same way
+            self._mask(left_out[mine], batch)
         return batch
 
     def _test_advantages(self, rows: Sequence[RowLabel]) -> list[list[float]]:

@@ -5,6 +5,7 @@ Pure. Does not promise that a share means much in a small round.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,9 @@ import numpy as np
 from codea1_env.arena.match import MatchScore
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
+
+UNREADABLE = "unreadable"
+"""Of the metric; its reasons are `unreadable_REASON`."""
 
 
 def round_metrics(scores: Sequence[MatchScore], booked: int, selected: Sequence[float | None]) -> dict[str, float]:
@@ -31,7 +35,7 @@ def round_metrics(scores: Sequence[MatchScore], booked: int, selected: Sequence[
         "not_attacked": float(len(tried) - len(codes)),
         "book": float(booked),
     }
-    return metrics | _test_shares(scores) | _replay_shares(terms) | _oracle_shares(scores)
+    return metrics | _unreadable_shares(scores) | _test_shares(scores) | _replay_shares(terms) | _oracle_shares(scores)
 
 
 def mean(values: Sequence[float | None]) -> float:
@@ -54,6 +58,17 @@ def _test_shares(scores: Sequence[MatchScore]) -> dict[str, float]:
     if not total:
         return {"valid_tests": float("nan"), "killing_tests": float("nan")}
     return {"valid_tests": valid / total, "killing_tests": kills / total}
+
+
+def _unreadable_shares(scores: Sequence[MatchScore]) -> dict[str, float]:
+    """Share of the suites in which no test could be read; and by reason, of those that hold what it names."""
+    suites = [suite for score in scores for row in score.suites for suite in row if suite.terms is not None]
+    if not suites:
+        return {UNREADABLE: float("nan")}
+    unreadable = [suite.duel.unreadable for suite in suites if suite.duel.unreadable]
+    counts = Counter(reason for reasons in unreadable for reason in reasons)
+    named = {f"{UNREADABLE}_{reason}": count / len(suites) for reason, count in sorted(counts.items())}
+    return {UNREADABLE: len(unreadable) / len(suites)} | named
 
 
 def _replay_shares(terms: Sequence[SuiteTerms]) -> dict[str, float]:

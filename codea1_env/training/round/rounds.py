@@ -201,7 +201,8 @@ def _selected(
         [rules.suite_reward(round_index, suite.reward, suite.terms) for suite in row] or [None] * len(written)
         for row, written in zip(score.suites, texts, strict=True)
     ]
-    chosen = rules.select(round_index, score.problem_id, [code.reward for code in score.codes], rewards, attacked)
+    earned, loads = [code.reward for code in score.codes], [code.executes for code in score.codes]
+    chosen = rules.select(round_index, score.problem_id, earned, loads, rewards, attacked)
     found = []
     for choice in chosen:
         group = RowLabel(group=str(places[choice]), question=score.problem_id, seat="tester")

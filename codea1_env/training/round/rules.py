@@ -37,12 +37,14 @@ class RoundRules:
         round_index: int,
         problem_id: str,
         programs: Sequence[float | None],
+        loads: Sequence[bool | None],
         suites: Sequence[Sequence[float | None]],
         count: int,
     ) -> list[int]:
         """Places of the `count` programs of one question that train the tester, in their order.
 
-        `programs`: R_C of each. `suites[i]`: R_T of the suites against program i. Groups without a score come last.
+        `programs`: R_C of each. `loads`: whether each executes. `suites[i]`: R_T of the suites against program
+        i. Groups without a score come last.
         """
         places = list(range(len(suites)))
         unscored = {place for place in places if None in suites[place]}
@@ -51,6 +53,8 @@ class RoundRules:
         if self.options.selection == "hardest":
             earned = [-1.0 if reward is None else reward for reward in programs]
             places.sort(key=lambda place: (place in unscored, -earned[place], place))
+        elif self.options.selection == "first":
+            places.sort(key=lambda place: (place in unscored, not loads[place], place))
         elif self.options.selection == "random":
             random.Random(f"selection {self.seed} {round_index} {problem_id}").shuffle(places)
             places.sort(key=lambda place: place in unscored)

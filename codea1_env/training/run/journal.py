@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codea1_env.extras import extra
+from codea1_env.training.round.metrics import UNREADABLE
 from codea1_env.training.run.results import Measured
 from codea1_env.training.run.run_dir import Run
 
@@ -15,6 +16,8 @@ with extra("train", "training needs"):
     from tqdm import tqdm
 
 ROUND_LABELS = {"coder_reward": "R_C", "valid_tests": "valid", "killing_tests": "kill"}
+MOSTLY = 0.5
+"""Share of a round's suites above which the run says that they cannot be read."""
 EVALUATION_LABELS = {"coder": ("hidden_pass_rate", "hidden"), "tester": ("kill_rate", "held-out kill")}
 
 
@@ -25,6 +28,7 @@ class Journal:
         self._run = run
         self._bar = tqdm(total=run.preset.rounds, initial=run.rounds_done, desc="rounds", disable=not progress)
         self._shown: dict[str, str] = {}
+        self._warned = False
 
     def write(self, kind: str, rounds_done: int, values: Mapping[str, float], seat: str = "") -> None:
         """One line of the metrics. `kind`: round, seat or evaluation."""
@@ -33,12 +37,32 @@ class Journal:
             self._shown |= {label: f"{values[name]:.2f}" for name, label in ROUND_LABELS.items() if name in values}
             if "book" in values:
                 self._shown["book"] = f"{values['book']:.0f}"
+            self._show_unreadable(rounds_done, values)
             self._bar.set_postfix(self._shown, refresh=False)
             self._bar.update(rounds_done - self._bar.n)
         elif kind == "evaluation":
             name, label = EVALUATION_LABELS[seat]
             if name in values:
                 self._shown[label] = f"{values[name]:.2f}"
+
+    def _show_unreadable(self, rounds_done: int, values: Mapping[str, float]) -> None:
+        """In the progress line while most suites cannot be read; the reasons in a line above, the first time."""
+        self._shown.pop(UNREADABLE, None)
+        share = values.get(UNREADABLE, 0.0)
+        if not share > MOSTLY:
+            return
+        self._shown[UNREADABLE] = f"{share:.2f}"
+        if not self._warned:
+            self._warned = True
+            start = f"{UNREADABLE}_"
+            reasons = {name.removeprefix(start): part for name, part in values.items() if name.startswith(start)}
+            commonest = sorted(reasons.items(), key=lambda item: -item[1])[:5]
+            named = [f"{reason} ({part:.0%})" for reason, part in commonest]
+            self.say(
+                f"round {rounds_done}: {share:.0%} of the tester's suites hold no test that can be read and earn "
+                f"nothing; what they hold is {', '.join(named)} (docs/command-line.md says what a test is; "
+                f"`codea1 view {self._run.directory}` shows them)"
+            )
 
     def write_measured(self, measured: Measured, rounds_done: int) -> None:
         """Both seats' evaluation before or after a run; a resumed run has its base's already."""

@@ -1,11 +1,13 @@
-"""What a run's directory must say to be understood years later: versions, code, machine, problems.
+"""What a run's directory must say to be understood years later: versions, code, processor, problems, base model.
 
-Does not promise that a run can be repeated on other hardware; it says on which it was made.
+Does not promise that a run can be repeated on other hardware, whose arithmetic has other last bits; it says on which it
+was made, and from which weights.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -13,16 +15,25 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.problems.problem import Problem
+
+with extra("train", "training needs"):
+    import torch
 
 PACKAGES = ("codea1-env", "torch", "transformers", "trl", "accelerate", "datasets", "tokenizers", "numpy")
 OPTIONAL_PACKAGES = ("ray", "vllm", "deepspeed", "peft")
+INSTRUCTIONS = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
+"""Flags of Linux, the widest vectors first."""
+SIMULATED = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")
+"""Variables by which PyTorch and its libraries do as another processor would."""
 
 FILES = """\
 What the files of this run are:
 
 config.yaml      everything that decides the run: seed, preset with every value; `data`: hashes of the problems;
-                 `starts`: one entry for each time it was started or resumed, with versions, code and machine;
+                 `base`: hash of the weights that it began with;
+                 `starts`: one entry for each time it was started or resumed, with versions, code and processor;
                  code of your own that `preset.algorithm` names is there by its hash, and is not copied
 metrics.jsonl    one record a line: `kind` round (the arena's scores), seat (the trainer's), evaluation (held out)
 book.jsonl       the Mistake Book at the end: per question the tests that programs failed, with how often
@@ -50,7 +61,44 @@ def this_start(engine: str, rounds_done: int, started: str, own: Mapping[str, An
         "code": code_revision(Path(__file__).parent),
         **({"own_code": dict(own)} if own else {}),
         "platform": platform.platform(),
+        "processor": processor(os.environ),
     }
+
+
+def processor(environment: Mapping[str, str]) -> dict[str, Any]:
+    """What the arithmetic of a run depends on. `environment`: may tell libraries to do as an older processor would."""
+    flags = _cpu_entry("flags").split()
+    told = {name: environment[name] for name in SIMULATED if name in environment}
+    return {
+        "model": processor_name(),
+        "instructions": next((name for name in INSTRUCTIONS if name in flags), "not known"),
+        "torch": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        **({"told": told} if told else {}),
+    }
+
+
+def processor_name() -> str:
+    """As the processor calls itself."""
+    return _cpu_entry("model name") or platform.processor() or platform.machine()
+
+
+def _cpu_entry(name: str) -> str:
+    """Of the first processor in Linux's list; empty where there is none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name) and ":" in line), "")
+
+
+def weights_hash(model: Path) -> str:
+    """SHA-256 over the weights in a directory, file by file in order of their names."""
+    digest = hashlib.sha256()
+    for weights in sorted(model.glob("*.safetensors")) or sorted(model.glob("*.bin")):
+        with weights.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def code_revision(directory: Path) -> dict[str, Any]:

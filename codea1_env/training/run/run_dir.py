@@ -27,7 +27,7 @@ from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
 from codea1_env.training.run.lock import RunLock
-from codea1_env.training.run.provenance import FILES, problems_hash, this_start
+from codea1_env.training.run.provenance import FILES, problems_hash, this_start, weights_hash
 from codea1_env.training.run.trackers import Trackers
 
 with extra("train", "training needs"):
@@ -117,6 +117,17 @@ class Run:
         self._configuration["data"] = found
         self._write_configuration()
 
+    def set_base(self, base: Path) -> None:
+        """Note which weights the run begins with. Raises ConfigurationError where a resumed run had other ones."""
+        found, known = weights_hash(base), self._configuration.get("base")
+        if known and self.rounds_done and known != found:
+            raise ConfigurationError(
+                f"the base model of a resumed run must be the one it had, {known[:16]}, got {found[:16]} in {base}; a "
+                "warm start has other last bits on another processor: bring the folder from the machine that began"
+            )
+        self._configuration["base"] = found
+        self._write_configuration()
+
     def records(self) -> list[dict[str, Any]]:
         """Everything logged so far. Raises FormatError for a line that is no record."""
         file = self.directory / METRICS
@@ -151,8 +162,7 @@ class Run:
         self._configuration = {"seed": self.seed, "engine": self.engine, "preset": self.preset.to_dict()}
         if self._tester:
             self._configuration["tester"] = str(self._tester)
-        if "data" in before:
-            self._configuration["data"] = before["data"]
+        self._configuration |= {name: before[name] for name in ("data", "base") if name in before}
         self._configuration["starts"] = [*before.get("starts", ()), start]
         self._write_configuration()
         write_whole(self.directory / "RUN.md", FILES)

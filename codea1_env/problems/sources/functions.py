@@ -9,6 +9,8 @@ functions need libraries that the sandbox does not have: what does not load is r
 from __future__ import annotations
 
 import ast
+import hashlib
+from typing import Any
 
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.problem import Problem
@@ -25,6 +27,7 @@ from codea1_env.problems.sources.draft import (
 )
 from codea1_env.problems.sources.humanevalplus import HUMANEVALPLUS
 from codea1_env.problems.sources.mbppplus import entry_point_of, problem_id_of, texts_of
+from codea1_env.reading.test_case import TestCase
 
 
 def _read_mbpp(row: Row, source: Source) -> Draft:
@@ -109,7 +112,9 @@ def _read_big_code_bench(row: Row, source: Source) -> Draft:
     return Draft(problem, (), tuple(found.left_out))
 
 
-FIELDS = ("question", "entry_point", "reference_solution", "tests", "problem_id", "difficulty")
+FIELDS = (
+    "question", "entry_point", "reference_solution", "tests", "golden_tests", "mutants", "problem_id", "difficulty"
+)  # fmt: skip
 """What a row of any file may say, for `generic_source`."""
 _EQUALITIES = frozenset(
     f"assert{kind}" for kind in ("Equal", "ListEqual", "DictEqual", "TupleEqual", "SetEqual", "MultiLineEqual")
@@ -138,8 +143,9 @@ class _AsAsserts(ast.NodeTransformer):
 def generic_source(fields: dict[str, str], licence: str) -> Source:
     """Any rows: `fields` says which field of a row holds what a problem needs.
 
-    Its keys are `FIELDS`; `tests` is a script or a list of asserts. What it does not name is looked for under its own
-    name; the entry point may be missing where the tests call one function.
+    Its keys are `FIELDS`; `tests` is a script or a list of asserts, `golden_tests` pairs of a call and its value. What
+    it does not name is looked for under its own name; the entry point may be missing where the tests call one function,
+    and a missing id is derived from question and reference.
     """
 
     def read_row(row: Row, source: Source) -> Draft:
@@ -150,16 +156,19 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         module = tree_of(code, "the solution")
         tests = row.get(named("tests"))
         scripts = [tests] if isinstance(tests, str) else texts_of(row, named("tests"))
+        scripts += [str(case) for case in _pairs_of(row, named("golden_tests"))]
         name = row.get(named("entry_point"))
         entry_point = name if isinstance(name, str) and name else entry_point_of(module, scripts)
         found = extract("\n".join(scripts), entry_point)
         difficulty, problem_id = row.get(named("difficulty")), row.get(named("problem_id"))
+        question = text(row, named("question"))
         problem = Problem(
-            problem_id=str(problem_id) if problem_id not in (None, "") else text(row, named("problem_id")),
-            question=text(row, named("question")),
+            problem_id=str(problem_id) if problem_id not in (None, "") else _derived_id(entry_point, question, code),
+            question=question,
             entry_point=entry_point,
             reference_solution=code,
             golden_tests=tuple(found.tests),
+            mutants=tuple(texts_of(row, named("mutants"))),
             imports=imports_of(module),
             source=source.hub_id,
             difficulty=difficulty if isinstance(difficulty, str) else "",
@@ -170,6 +179,23 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         return Draft(problem, (), tuple(found.left_out))
 
     return Source("rows", "(local rows)", "", licence, read_row)
+
+
+def _pairs_of(row: Row, name: str) -> list[TestCase]:
+    """Pairs of call and value as test cases. Raises RowError."""
+    found = row.get(name)
+    if found is None:
+        return []
+    pairs: list[Any] = list(found) if isinstance(found, list | tuple) else [None]
+    if not all(isinstance(p, list | tuple) and len(p) == 2 and all(isinstance(t, str) for t in p) for p in pairs):
+        raise RowError(f"{name} must be a list of pairs of texts [call, value], got {str(found)[:100]!r}")
+    return [TestCase(call, value) for call, value in pairs]
+
+
+def _derived_id(entry_point: str, question: str, code: str) -> str:
+    """The same for the same question and reference, wherever in a file they stand."""
+    digest = hashlib.blake2b(f"{question}\0{code}".encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+    return f"{entry_point}-{digest}"
 
 
 HUMANEVAL = Source("humaneval", "openai/openai_humaneval", "test", "MIT", HUMANEVALPLUS.read_row)

@@ -89,6 +89,9 @@ def add_data(parser: Parser) -> None:
     load.add_argument("--against", metavar="FILE.jsonl", type=Path, action="append", default=[], help="a problem file "
                       "for evaluation: what shares a question or a reference with it is left out and reported; may be "
                       "given several times")  # fmt: skip
+    load.add_argument("--allow-contaminated", action="store_true", help="keep what shares a question, a reference or "
+                      "an id with HumanEval+, MBPP+ or UnLeakedTestBench (default: leave it out and report it, but for "
+                      "sets that are for evaluation themselves)")  # fmt: skip
     load.add_argument("--fields", metavar="KEY=FIELD,...", help=f"for {ROWS}: which field of a row is the question, "
                       "reference_solution, tests (a script or a list of asserts), golden_tests (pairs of call and "
                       "value), mutants (wrong programs), entry_point, problem_id, difficulty (default: those names; a "
@@ -153,7 +156,10 @@ def _import(options: argparse.Namespace) -> int:
             raise ConfigurationError(f"--output and its report must not be in the input {options.path}, got {path}")
     if options.path is not None and (options.split or options.revision):
         raise ConfigurationError("--split and --revision must be left out with a local PATH")
-    evaluation = Contamination(problem for path in options.against for problem in read_problems(path))
+    evaluation = Contamination(
+        (problem for path in options.against for problem in read_problems(path)),
+        known_sets=not (source.is_for_evaluation or options.allow_contaminated),
+    )
     counts = _Counts(options.limit)
     with (
         claim(("--output", options.output), ("the report of --output", report)),

@@ -187,12 +187,15 @@ def _usability(judge: Judge, read: _Read, answer: _Answer) -> Usability:
 def _passed(judge: Judge, read: _Read, answer: Sequence[ReferenceValue]) -> list[bool]:
     """Whether the reference passes each test; it fails one that cannot be read."""
     known = iter(answer)
-    tolerance = judge.tolerance(read.problem)
+    problem, tolerance = read.problem, judge.tolerance(read.problem)
     found = []
     for each in read.stated:
         value = None if each.failure else next(known)
-        is_value = value is not None and not value.failure
-        found.append(is_value and value is not None and same_value(each.value, value.value, tolerance))
+        if value is None or value.failure:
+            found.append(False)
+        else:
+            is_equal = same_value(each.value, value.value, tolerance)
+            found.append(is_equal or judge.is_right(problem, each.arguments, value.value, each.value, tolerance))
     return found
 
 

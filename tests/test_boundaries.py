@@ -105,7 +105,8 @@ DECIDES_WHAT_RUNS = (
 """And whatever they need, the sandbox included."""
 KNOWS_WHAT_IS_RIGHT = {
     "judging/equality", "judging/oracle", "judging/expected_values", "judging/validation", "judging/judge",
-    "arena/bouts", "arena/arena", "mistake_book/book", "rewards/code_a1", "rewards/tester_rewards", "rewards/duel",
+    "judging/checking", "arena/bouts", "arena/arena", "mistake_book/book", "rewards/code_a1",
+    "rewards/tester_rewards", "rewards/duel",
 }  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def test_too_few_problems_are_refused_with_their_number(tmp_path: Path) -> None:
         load_problem_sets(preset, 0)
     nothing = from_files(tmp_path, [problem(1), problem(2)], [problem(8, hidden_tests=())])
     with pytest.raises(
-        ConfigurationError, match=r"held_out_file must hold at least 1 problems with hidden tests, got 0"
+        ConfigurationError, match=r"held_out_file must hold at least 1 problems with hidden tests that .*, got 0"
     ):
         load_problem_sets(nothing, 0)
 

@@ -27,7 +27,7 @@ from codea1_env.arena.match import Match, MatchScore
 from codea1_env.envs.episode import failed_tests
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
-from codea1_env.players.prompts import fenced
+from codea1_env.players.prompts import fenced, test_form, wanted
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.duel import JudgedTest, Verdict
@@ -59,8 +59,8 @@ class CoderSeat:
         problem = self._table.begin(problem_id)
         starter = f"\n\nStart from this code:\n\n{fenced(problem.starter_code)}" if problem.starter_code.strip() else ""
         return (
-            f"{problem.question.strip()}{starter}\n\nDefine the function `{problem.entry_point}` in Python and hand "
-            f"the program in by calling submit_program."
+            f"{problem.question.strip()}{starter}\n\n{wanted(problem)} in Python and hand the program in by "
+            "calling submit_program."
         )
 
     def submit_program(self, program: str) -> str:
@@ -111,8 +111,8 @@ class TesterSeat:
         source = read_program(program, problem.entry_point).source
         return (
             f"A programmer was given this task:\n\n{problem.question.strip()}\n\nThis is the program that came back:"
-            f"\n\n{fenced(source)}\n\nWrite tests that expose its bug, each a line "
-            f"`assert {problem.entry_point}(...) == expected`, and hand them in by calling submit_tests."
+            f"\n\n{fenced(source)}\n\nWrite tests that expose its bug, and hand them in by calling submit_tests. "
+            f"{test_form(problem)}"
         )
 
     def submit_tests(self, tests: str) -> str:

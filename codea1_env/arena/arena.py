@@ -24,7 +24,7 @@ from codea1_env.arena.match import BookChanges, CodeScore, Grade, Match, MatchSc
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
 from codea1_env.judging.expected_values import BatchOracle, Jury
-from codea1_env.judging.judge import EXECUTION_CACHE_MB, Expectation, Judge, Trial, TrialResult, plain_values
+from codea1_env.judging.judge import EXECUTION_CACHE_MB, Expectation, Judge, Trial, TrialResult, Tried, plain_values
 from codea1_env.judging.schedule import Turn
 from codea1_env.judging.validation import Asked, read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
@@ -155,8 +155,8 @@ class Arena:
         scores = []
         for bout, mine in zip(bouts, turns, strict=True):
             tried = comparisons(bout, mine, config)
-            results = (self._judge.judged(one.trial, one.turn, ran[one.turn]) for one in tried)
-            scores.append(scored(bout, results, config))
+            results = self._judge.judged([Tried(one.trial, one.turn, ran[one.turn]) for one in tried])
+            scores.append(scored(bout, iter(results), config))
         found = [
             dataclasses.replace(score, oracle_error=error) if error else score
             for score, error in zip(scores, oracle.errors, strict=True)

@@ -1,4 +1,6 @@
-"""`codea1 data import`: a public problem set as a problem file, every reference run on its own tests on the way."""
+"""`codea1 data`: a public problem set as a problem file, every reference run on its own tests on the way; and what the
+problems of a file can be used for.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,27 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
-from codea1_env.cli.common import Parser, add_actions, add_command, claim, require_place, say
+from codea1_env.cli.common import (
+    DONE,
+    FAILED,
+    Commands,
+    Parser,
+    add_actions,
+    add_command,
+    claim,
+    require_file,
+    require_place,
+    say,
+)
 from codea1_env.errors import ConfigurationError
+from codea1_env.evaluation.natural_mutants import NaturalMutants
 from codea1_env.judging.importing import Imported, import_drafts
+from codea1_env.judging.usability import check_problems
 from codea1_env.problems.contamination import Contamination
-from codea1_env.problems.jsonl import read_problems, write_problems
+from codea1_env.problems.jsonl import iter_problems, read_problems, write_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources import SOURCES, Draft, Source, Unreadable, find_source
 from codea1_env.problems.sources.functions import FIELDS, generic_source
@@ -33,18 +48,31 @@ examples:
 
 The report, OUT.jsonl.report.jsonl, has a line for each row: its status (all, some or none of its tests are test cases
 that the reference passes, or unusable), which tests the reference failed, and how many were left out for which reason.
-Unusable rows are in the report only. A test case is one call with plain arguments and the value that it must equal;
+Unusable rows are in the report only; where no row is usable, the exit code is 1.
+A test case is one call with plain arguments and the value that it must equal;
 what needs more cannot be judged without trusting the candidate's process. A question about a whole program becomes one
 about a function from standard input to standard output, both as text. A set without references (livecodebench) gives
 problems that nobody has checked: games about them need an oracle that is no reference.
+"""
+
+_CHECK_EPILOG = """\
+A problem can be used in the coder's seat, the tester's seat or both, each with the oracles in parentheses, as in
+RewardConfig(oracle=...): the reference, golden tests, or what solutions agree on (majority, dual). What keeps it from
+more stands behind the semicolon. Exit code 1: no problem can be used, in any seat.
+
+examples:
+  codea1 data check mine.jsonl
+  codea1 data check mine.jsonl --workers 2 | grep 'not usable'
 """
 
 
 def add_data(parser: Parser) -> None:
     """Add the command's actions."""
     names = ", ".join(f"{source.name} ({source.license})" for source in SOURCES.values())
+    actions = add_actions(parser)
+    _add_check(actions)
     load = add_command(
-        add_actions(parser),
+        actions,
         "import",
         summary="a public problem set as a problem file",
         description=f"Make a problem file of a public problem set: {names}.",
@@ -61,14 +89,57 @@ def add_data(parser: Parser) -> None:
     load.add_argument("--against", metavar="FILE.jsonl", type=Path, action="append", default=[], help="a problem file "
                       "for evaluation: what shares a question or a reference with it is left out and reported; may be "
                       "given several times")  # fmt: skip
+    load.add_argument("--allow-contaminated", action="store_true", help="keep what shares a question, a reference or "
+                      "an id with HumanEval+, MBPP+ or UnLeakedTestBench (default: leave it out and report it, but for "
+                      "sets that are for evaluation themselves)")  # fmt: skip
     load.add_argument("--fields", metavar="KEY=FIELD,...", help=f"for {ROWS}: which field of a row is the question, "
-                      "reference_solution, tests (a script or a list of asserts), entry_point, problem_id, difficulty "
-                      "(default: those names)")  # fmt: skip
+                      "reference_solution, tests (a script or a list of asserts), golden_tests (pairs of call and "
+                      "value), mutants (wrong programs), entry_point, problem_id, difficulty (default: those names; a "
+                      "row without an id gets one made of its entry point and a digest)")  # fmt: skip
     load.add_argument("--license", dest="licence", metavar="NAME", help=f"for {ROWS}: carried along in each problem")
+    load.add_argument("--mutants", metavar="N", type=int, default=0, help="give each problem that comes without "
+                      "mutants up to N: changes of its reference by one token that its tests, or inputs like theirs, "
+                      "tell from it, so that testers can be measured on it; 0 to 64 (default: 0)")  # fmt: skip
     load.add_argument("--limit", metavar="N", type=int, help="stop after N rows, >= 1 (default: all)")
     load.add_argument("--sandbox", choices=BACKENDS, default="local", help="where references run (default: local)")
     load.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
     load.set_defaults(run=_import)
+
+
+def _add_check(actions: Commands) -> None:
+    """Add the action and its arguments."""
+    check = add_command(
+        actions,
+        "check",
+        summary="what each problem of a file can be used for",
+        description="Run every reference of a problem file on the problem's own tests, and say of each problem which "
+        "seats can play it, and what would be the oracle.",
+        examples=_CHECK_EPILOG,
+    )
+    check.add_argument("file", metavar="FILE.jsonl", type=Path, help="a problem file")
+    check.add_argument("--sandbox", choices=BACKENDS, default="local", help="where references run (default: local)")
+    check.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    check.set_defaults(run=_check)
+
+
+def _check(options: argparse.Namespace) -> int:
+    require_file("FILE.jsonl", options.file)
+    counts: Counter[str] = Counter()
+    progress = Progress(sys.stderr, "problems", None)
+    with open_sandbox(options.sandbox, options.workers) as sandbox, progress:
+        for found in check_problems(iter_problems(options.file), sandbox):
+            print(found)
+            counts.update(chain(["problems"], ["usable"] * found.is_usable))
+            counts.update(f"{seat}" for seat in ("coder", "tester") if getattr(found, seat))
+            counts.update(f"by {oracle}" for oracle in ("reference", "golden") if found.serves(oracle))
+            counts.update(["without mutants"] * (bool(found.tester) and not found.problem.mutants))
+            progress.advance()
+    say(
+        f"{counts['usable']} of {counts['problems']} problems are usable: {counts['coder']} in the coder's seat, "
+        f"{counts['tester']} in the tester's; {counts['by reference']} with the reference as the oracle, "
+        f"{counts['by golden']} with golden tests; {counts['without mutants']} measure no tester, for want of mutants"
+    )
+    return DONE if counts["usable"] else FAILED
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -76,6 +147,8 @@ def _import(options: argparse.Namespace) -> int:
     report = options.output.with_name(f"{options.output.name}.report.jsonl")
     if options.limit is not None and options.limit < 1:
         raise ConfigurationError(f"--limit must be at least 1, got {options.limit}")
+    if not 0 <= options.mutants <= 64:
+        raise ConfigurationError(f"--mutants must be in [0, 64], got {options.mutants}")
     require_place("--output", options.output, *options.against)
     require_place("the report of --output", report, *options.against)
     for path in (options.output, report):
@@ -83,7 +156,10 @@ def _import(options: argparse.Namespace) -> int:
             raise ConfigurationError(f"--output and its report must not be in the input {options.path}, got {path}")
     if options.path is not None and (options.split or options.revision):
         raise ConfigurationError("--split and --revision must be left out with a local PATH")
-    evaluation = Contamination(problem for path in options.against for problem in read_problems(path))
+    evaluation = Contamination(
+        (problem for path in options.against for problem in read_problems(path)),
+        known_sets=not (source.is_for_evaluation or options.allow_contaminated),
+    )
     counts = _Counts(options.limit)
     with (
         claim(("--output", options.output), ("the report of --output", report)),
@@ -91,17 +167,18 @@ def _import(options: argparse.Namespace) -> int:
         whole_file(report) as lines,
         counts.progress,
     ):
+        mutants = NaturalMutants(sandbox, options.mutants)
 
         def problems() -> Iterator[Problem]:
             for imported in import_drafts(_drafts(source, options, evaluation), sandbox):
                 lines.write(imported.to_json().encode("ascii") + b"\n")
                 counts.count(imported)
                 if imported.problem is not None:
-                    yield imported.problem
+                    yield mutants.added(imported.problem)
 
         write_problems(options.output, problems())
     say(f"wrote {options.output} ({source.license}) and {report}: {counts.summary()}")
-    return 0
+    return DONE if counts.usable else FAILED
 
 
 def _source(options: argparse.Namespace) -> Source:
@@ -146,6 +223,7 @@ class _Counts:
     def __init__(self, rows: int | None) -> None:
         """`rows`: how many there will be at most, where that is known."""
         self._counts: Counter[str] = Counter()
+        self.usable = 0
         self._tests = self._failed = self._left_out = 0
         self.progress = Progress(sys.stderr, "rows", rows)
 
@@ -156,6 +234,7 @@ class _Counts:
         if imported.problem is None:
             self.progress.say(f"{imported.problem_id}: unusable: {imported.why_not}")
         else:
+            self.usable += 1
             self._tests += len(imported.problem.golden_tests) + len(imported.problem.hidden_tests)
             if imported.failed:
                 self.progress.say(f"{imported.problem_id}: the reference fails {len(imported.failed)} of its tests")

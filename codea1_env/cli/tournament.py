@@ -21,6 +21,7 @@ from codea1_env.cli.common import require_file, require_place
 from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
+from codea1_env.judging.usability import require_judgeable
 from codea1_env.players import Player, Sampling
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.records.recording import Recorder
@@ -103,6 +104,8 @@ def _tournament(options: argparse.Namespace) -> int:
 
         sandbox = open_sandbox(options.sandbox, options.workers)
         arena = stack.enter_context(Arena(sandbox, rewards, on_score=scored))
+        if options.problems:
+            require_judgeable(problems, sandbox, "reference", f"--problems {options.problems}")
         played = play_tournament(
             coders,
             testers,

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.purity import company
-from codea1_env.judging.schedule import limits_of, with_imports
+from codea1_env.judging.schedule import as_run, limits_of, with_imports
+from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, OutcomeKind, Sandbox
@@ -94,7 +95,7 @@ def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) 
         limits = limits_of(problem)
         budget_s = min(room * limits.time_limit_s, MAX_BUDGET_S)
         limits = dataclasses.replace(limits, strikes=room, budget_s=budget_s)
-        may_share = company(with_imports(problem, problem.reference_solution or ""))
+        may_share = company(as_run(problem, problem.reference_solution or ""))
         if calls:
             asking = CallsJob(
                 program.source, _ENTRY, tuple(calls), limits, packages=problem.packages, company=may_share
@@ -135,8 +136,8 @@ def probed(problem: Problem) -> Probed:
     while head < len(body) and _stays_first(body[head]):
         head += 1
     body.insert(head, parse(_PROLOGUE).body[0])
-    epilogue = _EPILOGUE.format(entry=_ENTRY, notes=_NOTES, function=problem.entry_point)
-    source = f"{ast.unparse(ast.fix_missing_locations(module))}\n{epilogue}"
+    epilogue = _EPILOGUE.format(entry=_ENTRY, notes=_NOTES, function=called_name(problem))
+    source = f"{adapted(problem, ast.unparse(ast.fix_missing_locations(module)))}\n{epilogue}"
     is_line = tuple(probes.is_line)
     return Probed(source, sum(is_line), len(is_line) - sum(is_line), is_line)
 

@@ -31,7 +31,7 @@ from codea1_env.errors import ConfigurationError, UnusableReference
 from codea1_env.judging.equality import call_key
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
 from codea1_env.judging.purity import company
-from codea1_env.judging.schedule import with_imports
+from codea1_env.judging.schedule import as_run
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import Change, changed_call, perturbed
 from codea1_env.problems.problem import Problem
@@ -251,7 +251,7 @@ def _answered(
 
 
 def _runs_alone(problem: Problem) -> bool:
-    return company(with_imports(problem, problem.reference_solution or "")) is Company.ALONE
+    return company(as_run(problem, problem.reference_solution or "")) is Company.ALONE
 
 
 def _matrix(

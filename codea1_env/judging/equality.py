@@ -41,6 +41,18 @@ def same_value(expected: bytes, got: bytes, tolerance: float = 0.0) -> bool:
         return False
 
 
+def same_output(expected: bytes, got: bytes) -> bool:
+    """Whether two texts, as encoded, have the same lines; white space at their ends does not count."""
+    try:
+        texts = [_loads(encoded.decode()) for encoded in (expected, got)]
+    except (ValueError, RecursionError):
+        return False
+    if not all(type(text) is str for text in texts):
+        return False
+    one, other = ([line.rstrip() for line in text.rstrip().split("\n")] for text in texts)
+    return one == other
+
+
 def call_key(arguments: bytes) -> bytes:
     """Equal for calls with the same arguments: the encoding itself, with sets and named arguments in a fixed order."""
     if arguments.endswith(b",[]]") and b'{"s":' not in arguments and b'{"z":' not in arguments:

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from codea1_env.bounded_cache import bytes_of
-from codea1_env.judging.equality import is_opaque, same_value
+from codea1_env.judging.checking import Check, Checkers
+from codea1_env.judging.equality import is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution
 from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
 from codea1_env.judging.returned import returned_text
@@ -93,6 +94,16 @@ class TrialResult:
     """One per expectation, for display: what a failing call came to; empty for one that passes."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried:
+    """A trial and what its program came to."""
+
+    trial: Trial
+    turn: Turn
+    """One that held the trial's calls, and maybe others."""
+    result: JobResult
+
+
 class Judge:
     """Holds the sandbox and the oracle. One per arena; not thread-safe."""
 
@@ -112,6 +123,7 @@ class Judge:
         self._tolerance = tolerance
         self._oracle = Oracle(sandbox, bytes_of("reference_cache_mb", reference_cache_mb))
         self._execution = Execution(sandbox, bytes_of("execution_cache_mb", execution_cache_mb))
+        self._checkers = Checkers(sandbox, bytes_of("reference_cache_mb", reference_cache_mb))
 
     def evaluate(self, suites: Sequence[Sequence[WrittenTest]]) -> list[list[StatedTest]]:
         """The data of every accepted test. Literals need no evaluation; the rest runs in two processes per suite."""
@@ -158,17 +170,46 @@ class Judge:
         results = self._sandbox.run([ExpressionsJob((text,)) for text in texts]) if texts else []
         return [_outcomes(result, 1)[0] for result in results]
 
-    def judged(self, trial: Trial, ran: Turn, result: JobResult) -> TrialResult:
-        """The verdicts of `trial` from a turn that held its calls, and maybe others."""
-        outcomes = dict(zip(ran.calls, _outcomes(result, len(ran.calls)), strict=True))
-        seen = self._looked(trial.expectations, [outcomes[expected.arguments] for expected in trial.expectations])
+    def accepted(self, checks: Sequence[Check]) -> list[bool]:
+        """Whether problems' checkers take values for right, in one sandbox run; remembered."""
+        return self._checkers.accepted(checks)
+
+    def is_right(self, problem: Problem, arguments: bytes, value: bytes, right: bytes, tolerance: float) -> bool:
+        """Whether the untrusted `value` is as right as `right`, which is trusted: by the problem's checker, by lines,
+        or by equality within `tolerance`."""
+        if problem.checker:
+            return self.accepted([Check(problem, arguments, value, right)])[0]
+        if problem.kind == "program":
+            return same_output(right, value)
+        return same_value(right, value, tolerance)
+
+    def judged(self, tried: Sequence[Tried]) -> list[TrialResult]:
+        """The verdicts of every trial. All values that a checker must see are shown to it in one run."""
+        seen = []
+        for one in tried:
+            outcomes = dict(zip(one.turn.calls, _outcomes(one.result, len(one.turn.calls)), strict=True))
+            expectations = one.trial.expectations
+            seen.append(self._looked(expectations, [outcomes[expected.arguments] for expected in expectations]))
+        self.accepted(
+            [
+                Check(one.trial.problem, expected.arguments, outcome.value, expected.value)
+                for one, row in zip(tried, seen, strict=True)
+                if one.trial.problem.checker
+                for expected, outcome in zip(one.trial.expectations, row, strict=True)
+                if outcome.kind is OutcomeKind.VALUE
+            ]
+        )
+        return [self._judged(one, row) for one, row in zip(tried, seen, strict=True)]
+
+    def _judged(self, one: Tried, seen: Sequence[Outcome]) -> TrialResult:
+        trial, result = one.trial, one.result
         verdicts = [self._verdict(trial, *pair) for pair in zip(trial.expectations, seen, strict=True)]
         return TrialResult(result.loaded, _loads(result), tuple(verdicts), tuple(map(_returned, verdicts, seen)))
 
     def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
         """Verdicts of every trial, each as though it were the only one. All of them run before one is compared."""
         turns = [turn(one.problem, one.source, [e.arguments for e in one.expectations]) for one in trials]
-        return [self.judged(*row) for row in zip(trials, turns, self.run(turns), strict=True)]
+        return self.judged([Tried(*row) for row in zip(trials, turns, self.run(turns), strict=True)])
 
     def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome]) -> list[Outcome]:
         """The outcomes, those with a look replaced by what it makes of them."""
@@ -188,7 +229,8 @@ class Judge:
             return _FAILURES[outcome.kind]
         tolerance = self.tolerance(trial.problem)
         values = [expectation.value, expectation.or_value] if expectation.or_value else [expectation.value]
-        is_right = any(same_value(value, outcome.value, tolerance) for value in values)
+        problem, arguments = trial.problem, expectation.arguments
+        is_right = any(self.is_right(problem, arguments, outcome.value, value, tolerance) for value in values)
         return Verdict.PASS if is_right else Verdict.FAIL
 
 

@@ -14,7 +14,8 @@ from codea1_env.bounded_cache import BoundedCache
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.equality import is_opaque, same_value
 from codea1_env.judging.purity import company
-from codea1_env.judging.schedule import limits_of, with_imports
+from codea1_env.judging.schedule import as_run, limits_of
+from codea1_env.problems.kinds import called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.literals import tree_source
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox
@@ -100,8 +101,8 @@ def _question(problem: Problem, call: bytes) -> _Question:
         raise UnusableReference(
             f"problem {problem.problem_id!r} must have a reference_solution to validate tests, got none"
         )
-    source = with_imports(problem, problem.reference_solution)
-    return _Question(source, problem.entry_point, limits_of(problem), problem.packages, call)
+    source = as_run(problem, problem.reference_solution)
+    return _Question(source, called_name(problem), limits_of(problem), problem.packages, call)
 
 
 def _key(question: _Question) -> bytes:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codea1_env.judging.purity import company
+from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import CallsJob, Limits
@@ -40,10 +41,10 @@ def turn(problem: Problem, source: str, calls: Iterable[bytes]) -> Turn:
 
 def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...]) -> CallsJob:
     """The calls of a program of `problem`, in the most company that its text allows."""
-    source = with_imports(problem, source)
+    source = as_run(problem, source)
     return CallsJob(
         source,
-        problem.entry_point,
+        called_name(problem),
         calls,
         limits_of(problem),
         packages=problem.packages,
@@ -56,8 +57,13 @@ def limits_of(problem: Problem) -> Limits:
     return Limits(problem.time_limit_s, budget_s=10 * problem.time_limit_s, memory_mb=problem.memory_mb)
 
 
+def as_run(problem: Problem, source: str) -> str:
+    """The program as it is run: after the problem's own imports, and with what its kind takes to be called."""
+    return adapted(problem, with_imports(problem, source))
+
+
 def with_imports(problem: Problem, source: str) -> str:
-    """The program as it is run: after the problem's own imports."""
+    """The program after the problem's own imports."""
     if not problem.imports:
         return source
     lines = source.split("\n")

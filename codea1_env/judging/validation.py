@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
-from codea1_env.judging.equality import call_key, is_opaque, same_value
+from codea1_env.judging.checking import Check
+from codea1_env.judging.equality import call_key, is_opaque
 from codea1_env.judging.judge import Expectation, Judge, StatedTest
 from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.problems.problem import Problem
@@ -111,7 +112,9 @@ def _validated_suite(
     reference = read.problem.reference_solution if config.oracle == "reference" else None
     names = parameters(reference or "", read.problem.entry_point)
     tolerances = (0.0,) if config.fidelity == "paper" else (0.0, judge.tolerance(read.problem), _ROUNDING)
-    used = iter(_looked(judge, read.usable, values))
+    looked = _looked(judge, read.usable, values)
+    _show_checker(judge, read, looked)
+    used = iter(looked)
     seen: set[bytes] = set()  # hashed by this process's own secret seed
     row: list[ValidatedTest] = []
     for test, item in zip(read.suite.tests, read.stated, strict=True):
@@ -121,7 +124,8 @@ def _validated_suite(
             continue
         value = ReferenceValue(b"", item.failure) if item.failure else next(used)
         key = b"" if item.failure else _call(test, item, names, config)
-        row.append(_validated(test, item, value, key in seen, config.correct_outputs, tolerances))
+        near = None if item.failure or value.failure else _nearest(judge, read.problem, item, value, tolerances)
+        row.append(_validated(test, item, value, key in seen, config.correct_outputs, near))
         seen.add(key)
     return tuple(row)
 
@@ -152,16 +156,35 @@ def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[Referenc
     return looked
 
 
+def _show_checker(judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue]) -> None:
+    """All that a suite states at once, where a checker decides what is right; it is asked again one by one."""
+    if read.problem.checker:
+        pairs = [pair for pair in zip(read.usable, values, strict=True) if not pair[1].failure]
+        judge.accepted([Check(read.problem, item.arguments, item.value, value.value) for item, value in pairs])
+
+
+def _nearest(
+    judge: Judge, problem: Problem, stated: StatedTest, reference: ReferenceValue, tolerances: tuple[float, ...]
+) -> int | None:
+    """The first of `tolerances`, what a stated value may be off by and be right, that lets it pass."""
+    if problem.checker:
+        tolerances = tolerances[:1]
+    for place, tolerance in enumerate(tolerances):
+        if judge.is_right(problem, stated.arguments, stated.value, reference.value, tolerance):
+            return place
+    return None
+
+
 def _validated(
     test: WrittenTest,
     stated: StatedTest,
     reference: ReferenceValue,
     is_duplicate: bool,
     correct_outputs: bool,
-    tolerances: tuple[float, ...],
+    near: int | None,
 ) -> ValidatedTest:
-    """A test that the grammar accepted. `tolerances`: what a stated value may be off by and be right, tried in order; a
-    value that only the last one lets pass is right beside the reference's."""
+    """A test that the grammar accepted. `near`: which tolerance lets the stated value pass, None for none; a value that
+    only the last one lets pass is right beside the reference's."""
     if stated.failure:
         return _without_value(test, Status.REJECTED, stated.failure)
     if is_duplicate:
@@ -170,7 +193,6 @@ def _validated(
     if reference.failure:
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
         return _without_value(test, status, reference.failure, as_written)
-    near = next((i for i, each in enumerate(tolerances) if same_value(reference.value, stated.value, each)), None)
     is_right, is_rounded = near is not None, near == 2
     judged = JudgedTest(
         source=test.source,

@@ -11,6 +11,7 @@ from typing import TextIO
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Request, Response, Sampling
+from codea1_env.players.prompts import test_form, wanted
 from codea1_env.terminal import columns_of, printable, wrapped
 
 RULE_COLUMNS = 72
@@ -93,8 +94,10 @@ def _shown(request: Request, suite_size: int, columns: int | None) -> str:
             parts += ["Your program:", request.program.strip("\n"), ""]
         if request.feedback:
             parts += ["It fails:", request.feedback.strip("\n"), ""]
-        parts.append(f"Write the function {problem.entry_point}.")
+        parts.append(wrapped(wanted(problem), columns))
     else:
         parts += ["The program to break:", request.program.strip("\n"), ""]
         parts.append(wrapped(f"Write up to {suite_size} lines: assert {problem.entry_point}(...) == value", columns))
+        if problem.kind != "function":
+            parts.append(wrapped(test_form(problem), columns))
     return printable("\n".join(parts) + "\n")  # a program is a stranger's text

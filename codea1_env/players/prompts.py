@@ -10,6 +10,7 @@ import re
 from typing import Literal
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.problems.kinds import MOST_LISTED, NODES, Kind
 from codea1_env.problems.problem import Problem
 
 Messages = list[dict[str, str]]
@@ -24,6 +25,64 @@ _TESTER = (
 )
 
 
+_CALLED = " Neither call the function nor print anything in it."
+_WANTED: dict[Kind, str] = {
+    "function": "Define the function `{name}`",
+    "generator": "Define the generator function `{name}`",
+    "coroutine": "Define the function `{name}` with `async def`",
+    "method": "Define the class `{owner}` with the method `{method}`",
+    "class": "Define the class `{name}`",
+    "program": "Write a whole program, a script",
+}
+_MUST: dict[Kind, str] = {
+    "function": "return its result",
+    "generator": "yield its values",
+    "coroutine": "return its result",
+    "method": "return its result",
+    "class": "return what each of its methods is asked for",
+    "program": "read its standard input, write its result to the standard output, nothing else,",
+}
+_ENDING: dict[Kind, str] = {
+    "function": _CALLED,
+    "generator": _CALLED,
+    "coroutine": " Neither run the coroutine nor print anything in it.",
+    "method": " Neither call the method nor print anything in it.",
+    "class": " Neither make an object of the class nor print anything in it.",
+    "program": "",
+}
+_FORMS: dict[Kind, str] = {
+    "function": "",
+    "method": "",
+    "generator": " `expected` is the list of the values that it yields, of more than {most} the first {most}.",
+    "coroutine": " The call is awaited; `expected` is what it returns.",
+    "class": (
+        ' Its arguments are the list of names `["{name}", "method", ...]` and the list of the arguments of each, '
+        "`[[...], [...], ...]`; `expected` is the list of what each returns, None for the first."
+    ),
+    "program": (
+        " Its one argument is the whole standard input as a string, `expected` the whole standard output; white space "
+        "at the ends of lines and of the output does not count."
+    ),
+}
+
+
+def test_form(problem: Problem) -> str:
+    """What a test of the problem looks like, in a sentence or two."""
+    form = f"A test is one line: `assert {problem.entry_point}(...) == expected`, one call with literal arguments."
+    if problem.kind == "method" and any(name in f"{problem.starter_code}{problem.imports}" for name in NODES):
+        form += (
+            " A linked list is written as the list of its values, a tree as the list of its values level by level, "
+            "with None for a child that is not there."
+        )
+    return form + _FORMS[problem.kind].format(name=problem.entry_point, most=MOST_LISTED)
+
+
+def wanted(problem: Problem) -> str:
+    """What the coder is asked to write, in a clause."""
+    owner, _, method = problem.entry_point.partition("().")
+    return _WANTED[problem.kind].format(name=problem.entry_point, owner=owner, method=method)
+
+
 def for_coder(problem: Problem) -> Messages:
     """Asks for a program: the question, the entry point, the starter code if there is any, one fenced block."""
     parts = [problem.question.strip()]
@@ -33,9 +92,9 @@ def for_coder(problem: Problem) -> Messages:
         parts.append(f"These lines will stand above your program:\n\n{fenced(problem.imports)}")
     packages = " and ".join(["the standard library", *problem.packages])
     parts.append(
-        f"Define the function `{problem.entry_point}`, and whatever helpers it needs, in Python with {packages}. "
-        "It must return its result and hold for every valid input, the unusual ones too. Put the whole program "
-        "into one fenced block that opens with ```python. Neither call the function nor print anything in it."
+        f"{wanted(problem)}, and whatever helpers it needs, in Python with {packages}. "
+        f"It must {_MUST[problem.kind]} and hold for every valid input, the unusual ones too. Put the whole program "
+        f"into one fenced block that opens with ```python.{_ENDING[problem.kind]}"
     )
     return _conversation(_CODER, parts)
 
@@ -62,7 +121,7 @@ def for_tester(problem: Problem, program: str, *, suite_size: int, access: Acces
     tests = "1 test" if suite_size == 1 else f"{suite_size} tests"
     parts.append(
         f"Write {tests} of `{problem.entry_point}` that expose the bug. {aim}\n\n"
-        f"- A test is one line: `assert {problem.entry_point}(...) == expected`, one call with literal arguments.\n"
+        f"- {test_form(problem)}\n"
         "- `expected` is a literal: what the task demands, not what the program returns. A test that a correct program "
         "fails counts against you.\n"
         "- Prefer involved inputs, in which several rules of the task meet, to simple ones.\n"
@@ -84,7 +143,7 @@ def for_unit_tests(problem: Problem, program: str, *, suite_size: int) -> Messag
         f"This is the function. It is correct:\n\n{fenced(program)}",
         f"Write {tests} of `{name}` that would show a mistake, wherever somebody made one in this function. Let each "
         "run other statements and branches than the ones before it.\n\n"
-        f"- A test is one line: `assert {name}(...) == expected`, one call with literal arguments.\n"
+        f"- {test_form(problem)}\n"
         "- `expected` is a literal: what the function returns. One test with another value spoils them all.\n"
         "- No two tests may make the same call.\n"
         f"- Only the first {tests} count.\n\n"

@@ -83,6 +83,8 @@ class MutantCoder(_Scripted):
             return _fenced(generator.choice(problem.mutants))
         reference = _reference(problem)
         mutant = drawn_mutant(reference, generator)
+        if mutant is None and problem.kind != "function":
+            return _fenced("")
         if mutant is None:
             return _fenced(f"{reference}\n\ndef {problem.entry_point}(*args, **kwargs):\n    return None\n")
         return _fenced(mutant.source)

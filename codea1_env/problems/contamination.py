@@ -1,17 +1,23 @@
-"""Whether a training problem is also in an evaluation set: a shared run of 13 words, or the same reference.
+"""Whether a training problem is also in an evaluation set: a shared run of 13 words, the same reference, or its id.
 
 13 words is the customary length (Brown et al. 2020, arXiv 2005.14165, appendix C); a question shorter than that counts
 where all of its words are the same. References are compared as syntax trees: the names of parameters and the body,
 without its docstring; bodies of a few nodes are too common to tell anything. Does not find a question that was told in
 other words.
+
+`evaluation_marks.jsonl` has digests of HumanEval+ and of UnLeakedTestBench's small edition, a quarter of the runs of
+each question (a shared passage has many), and MBPP+'s ids: no text of theirs.
 """
 
 from __future__ import annotations
 
 import ast
+import base64
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator
+from importlib import resources
 
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.programs import INSTRUCTION
@@ -19,26 +25,57 @@ from codea1_env.reading.parsing import Unparsable, parse
 
 RUN = 13
 """Words."""
+_DIGEST_BYTES = 6
+_KINDS = ("words", "reference")
 _WORD = re.compile(r"\w+")
 
 
 class Contamination:
     """What the evaluation problems are made of, to look others up in."""
 
-    def __init__(self, evaluation: Iterable[Problem]) -> None:
-        """`evaluation`: the problems that must not be trained on."""
+    def __init__(self, evaluation: Iterable[Problem], *, known_sets: bool = False) -> None:
+        """`evaluation`: the problems that must not be trained on. `known_sets`: nor the known sets."""
         self._found: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
         for problem in evaluation:
             for mark in _marks(problem):
-                self._found.setdefault(mark, problem.problem_id)
+                self._found.setdefault(mark, f"the evaluation problem {problem.problem_id}")
+        for record in _known_sets() if known_sets else ():
+            self._ids.update(dict.fromkeys(record.get("ids", ()), str(record["name"])))
+            for kind in _KINDS:
+                packed = base64.b64decode(record.get(kind, ""))
+                for start in range(0, len(packed), _DIGEST_BYTES):
+                    mark = kind + packed[start : start + _DIGEST_BYTES].hex()
+                    self._found.setdefault(mark, f"the evaluation set {record['name']}")
 
     def of(self, problem: Problem) -> str:
         """Why the problem must not be trained on; empty where nothing is shared."""
+        if problem.problem_id in self._ids:
+            return f"is in the evaluation set {self._ids[problem.problem_id]}"
         for mark in _marks(problem):
             if mark in self._found:
                 what = "its reference" if mark.startswith("reference") else f"a run of {RUN} words"
-                return f"shares {what} with the evaluation problem {self._found[mark]}"
+                return f"shares {what} with {self._found[mark]}"
         return ""
+
+
+def known_set(name: str, problems: Iterable[Problem]) -> dict[str, str]:
+    """The line of `evaluation_marks.jsonl` for a set: every reference, and a quarter of the runs of words."""
+    packed: dict[str, set[str]] = {kind: set() for kind in _KINDS}
+    for problem in problems:
+        marks = list(_marks(problem))
+        runs = [mark for mark in marks if mark.startswith("words")]
+        packed["words"].update(mark for mark in runs if len(runs) < 4 or int(mark.removeprefix("words")[0], 16) < 4)
+        packed["reference"].update(mark for mark in marks if mark not in runs)
+    digests = {kind: sorted(mark.removeprefix(kind) for mark in found) for kind, found in packed.items()}
+    return {"name": name} | {
+        kind: base64.b64encode(bytes.fromhex("".join(found))).decode() for kind, found in digests.items()
+    }
+
+
+def _known_sets() -> list[dict[str, str]]:
+    lines = resources.files("codea1_env.problems").joinpath("evaluation_marks.jsonl").read_text("ascii")
+    return [json.loads(line) for line in lines.splitlines()]
 
 
 def _marks(problem: Problem) -> Iterator[str]:
@@ -67,4 +104,4 @@ def _tree(problem: Problem) -> str:
 
 
 def _digest(kind: str, text: str) -> str:
-    return kind + hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return kind + hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()

@@ -17,6 +17,8 @@ from typing import Any
 
 from codea1_env.checks import is_number, require
 from codea1_env.errors import ProblemFormatError
+from codea1_env.problems.checkers import BUNDLED, is_checker
+from codea1_env.problems.kinds import KINDS, METHOD, Kind
 from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox.protocol import PACKAGES
 
@@ -34,7 +36,8 @@ class Problem:
     question: str
     """What both players read."""
     entry_point: str
-    """Name of the function that a solution must define, in the form that Python gives to names (NFKC)."""
+    """What tests call: a function or class that a solution must define, `Solution().method`, or, of a program, any
+    name; in the form that Python gives to names (NFKC)."""
     reference_solution: str | None = None
     """Source of a correct solution, the oracle of test validity. None: no test can be validated."""
     golden_tests: tuple[TestCase, ...] = ()
@@ -61,14 +64,23 @@ class Problem:
     states must equal the reference's value exactly all the same."""
     packages: tuple[str, ...] = ()
     """Third-party packages that a solution may import, of `sandbox.protocol.PACKAGES`. The sandbox must have them."""
+    kind: Kind = "function"
+    """What a solution is and how it is called (`problems/kinds.py`)."""
+    checker: str = ""
+    """What decides whether a value is right, a bundled checker's name or a program (`problems/checkers.py`). Empty: a
+    value is right that equals the reference's."""
 
     def __post_init__(self) -> None:
         for name in ("problem_id", "question", "entry_point", "starter_code", "imports", "source", "difficulty"):
             _require(isinstance(getattr(self, name), str), name, "be a string", getattr(self, name))
         _require(isinstance(self.license, str), "license", "be a string", self.license)
         _require(bool(self.problem_id), "problem_id", "be a non-empty string", self.problem_id)
-        is_name = self.entry_point.isidentifier() and not keyword.iskeyword(self.entry_point)
-        _require(is_name, "entry_point", "be a Python function name", self.entry_point)
+        _require(self.kind in KINDS, "kind", f"be one of {', '.join(KINDS)}", self.kind)
+        found = METHOD.fullmatch(self.entry_point) if self.kind == "method" else None
+        names = found.groups() if found else (self.entry_point,)
+        is_name = all(name.isidentifier() and not keyword.iskeyword(name) for name in names)
+        of_method = "be Class().method" if self.kind == "method" else "be a Python function name"
+        _require(is_name and bool(found) == (self.kind == "method"), "entry_point", of_method, self.entry_point)
         read = unicodedata.normalize("NFKC", self.entry_point)
         _require(read == self.entry_point, "entry_point", f"be as Python reads it (NFKC), {read!r}", self.entry_point)
         reference = self.reference_solution
@@ -95,6 +107,10 @@ class Problem:
         is_known = is_known and len(set(self.packages)) == len(self.packages)
         _require(is_known, "packages", f"be a tuple of different names among {', '.join(PACKAGES)}", self.packages)
 
+        is_checked = isinstance(self.checker, str) and (not self.checker or is_checker(self.checker))
+        named = f"be {', '.join(BUNDLED)} or a program with check(arguments, returned, reference)"
+        _require(is_checked, "checker", named, self.checker)
+
     @property
     def content_hash(self) -> str:
         """Hex SHA-256 of every field: equal problems, and only they, have equal hashes."""
@@ -105,8 +121,8 @@ class Problem:
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name in ("golden_tests", "hidden_tests"):
             record[name] = [[case.call, case.expected] for case in record[name]]
-        for name in ("tolerance", "packages"):
-            if not record[name]:  # as in files from before there were any
+        for name in ("tolerance", "packages", "kind", "checker"):
+            if record[name] in (0, (), "function", ""):  # as in files from before there were any
                 del record[name]
         return json.dumps(record, ensure_ascii=True, sort_keys=True)
 

@@ -174,7 +174,14 @@ def _sides(test: ast.expr, entry_point: str) -> _Sides:
 
 
 def _is_call(node: ast.expr, entry_point: str) -> bool:
-    return type(node) is ast.Call and type(node.func) is ast.Name and node.func.id == entry_point
+    if type(node) is not ast.Call:
+        return False
+    function = node.func
+    if type(function) is ast.Attribute:  # of a new object of a class: `Solution().f(...)`
+        made = function.value
+        is_made = type(made) is ast.Call and type(made.func) is ast.Name and not (made.args or made.keywords)
+        return is_made and f"{ast.unparse(made)}.{function.attr}" == entry_point
+    return type(function) is ast.Name and function.id == entry_point
 
 
 def _mentions(node: ast.expr, name: str) -> bool:

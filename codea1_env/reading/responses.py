@@ -69,7 +69,7 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
         return Program(released_program(response))
     text = normalised(response)
     blocks = _fenced_blocks(text)
-    defines = _definition_of(entry_point)
+    defines = _definition_of(entry_point.partition("()")[0])  # the class, where it is `Solution().f`
     if blocks:
         candidates = [block for block in blocks if block.strip()]
         fitting = [block for block in candidates if defines.search(block)]

@@ -20,11 +20,25 @@ def parameters(source: str, entry_point: str) -> tuple[str, ...]:
         module = parse(source)
     except Unparsable:
         return ()
+    owner, is_method, name = entry_point.partition("().")
+    if is_method:
+        return _of_method(module, owner, name)
     plain = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == entry_point]
     if len(plain) != 1 or plain[0].decorator_list or _binders(module, entry_point) != 1:
         return ()
     given = plain[0].args
     return (*("" for _ in given.posonlyargs), *(parameter.arg for parameter in given.args))
+
+
+def _of_method(module: ast.Module, owner: str, name: str) -> tuple[str, ...]:
+    """The same of a method of a class that is defined once, but for the object itself."""
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == owner]
+    body = classes[0].body if len(classes) == 1 and not classes[0].decorator_list else []
+    plain = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+    if len(plain) != 1 or plain[0].decorator_list or _binders(module, owner) != 1:
+        return ()
+    given = plain[0].args
+    return (*("" for _ in given.posonlyargs), *(parameter.arg for parameter in given.args))[1:]
 
 
 def _binders(module: ast.Module, name: str) -> int:

@@ -76,6 +76,8 @@ class CallsJob:
     company: Company = Company.ALONE
     """What the calls may share; not more than `codea1_env.judging.purity.company(source)` says, or they depend on each
     other."""
+    is_checker: bool = False
+    """It compares what candidates returned with right values: no candidate is forked from the same zygote."""
 
 
 @dataclass(frozen=True, slots=True)

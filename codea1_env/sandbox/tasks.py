@@ -77,7 +77,8 @@ def items_of(job: Job) -> Sequence[bytes]:
 def zygote_kind(job: Job) -> ZygoteKind:
     """Which zygote the job's processes are forked from."""
     has_rare_modules = not isinstance(job, ExpressionsJob) and _RARE_IMPORT.search(job.source) is not None
-    return ZygoteKind(job.hash_seed, packages_of(job), has_rare_modules)
+    is_checker = isinstance(job, CallsJob) and job.is_checker
+    return ZygoteKind(job.hash_seed, packages_of(job), has_rare_modules, is_checker)
 
 
 def payload(task: Task) -> bytes:

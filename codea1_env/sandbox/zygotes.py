@@ -100,6 +100,8 @@ class ZygoteKind(NamedTuple):
     """Third-party packages that its candidates may import."""
     has_rare_modules: bool = False
     """Whether RARE_MODULES are imported already. Only a matter of time: every candidate can import them."""
+    forks_checkers: bool = False
+    """Checkers only, which know right values; else candidates and references."""
 
 
 class Zygote:

@@ -6,7 +6,7 @@ Does not execute anything: whether a reference passes its own tests is found out
 from __future__ import annotations
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.sources import contests, functions, humanevalplus, kodcode, mbppplus
+from codea1_env.problems.sources import contests, functions, humanevalplus, kodcode, leetcode, mbppplus
 from codea1_env.problems.sources.draft import Draft, Source, Unreadable
 
 SOURCES = {
@@ -19,6 +19,7 @@ SOURCES = {
         functions.MBPP,
         functions.BIG_CODE_BENCH,
         functions.UNLEAKED,
+        leetcode.LEETCODE,
         contests.LIVE_CODE_BENCH,
         contests.APPS,
         contests.TACO,

@@ -247,5 +247,10 @@ APPS = Source("apps", "codeparrot/apps", "train", "MIT", _read_apps)
 TACO = Source("taco", "BAAI/TACO", "train", "Apache-2.0", _read_apps)
 CODE_CONTESTS = Source("code_contests", "deepmind/code_contests", "train", "CC-BY-4.0", _read_code_contests)
 LIVE_CODE_BENCH = Source(
-    "livecodebench", "livecodebench/code_generation_lite", "test", "CC (see the set's page)", _read_live_code_bench
+    "livecodebench",
+    "livecodebench/code_generation_lite",
+    "test",
+    "CC (see the set's page)",
+    _read_live_code_bench,
+    True,
 )

@@ -54,6 +54,8 @@ class Source:
     license: str
     read_row: Callable[[Row, Source], Draft]
     """Raises RowError, ProblemFormatError."""
+    is_for_evaluation: bool = False
+    """It is not trained on, and so not compared with the sets that must not be."""
 
     def drafts(self, rows: Iterable[Row]) -> Iterator[Draft | Unreadable]:
         """One for each row, in order."""
@@ -85,6 +87,37 @@ def tree_of(source: str, what: str) -> ast.Module:
 def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
     """The top-level functions by name, in order."""
     return {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+
+
+def is_generator(function: ast.FunctionDef) -> bool:
+    """Whether calling it makes a generator: it yields, and not only in functions of its own."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)
+    return False
+
+
+class _Listed(ast.NodeTransformer):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node:
+            case ast.Call(ast.Name("list"), [ast.Call(ast.Name(name)) as inner], []) if name == self._name:
+                return inner
+        return self.generic_visit(node)
+
+
+def without_lists(script: str, name: str) -> str:
+    """The script of a generator's tests with `list(f(...))` as `f(...)`, which is how problems of that kind have it."""
+    try:
+        return ast.unparse(ast.fix_missing_locations(_Listed(name).visit(parse(script))))
+    except Unparsable:
+        return script
 
 
 def imports_of(module: ast.Module) -> str:

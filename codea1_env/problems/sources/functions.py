@@ -9,6 +9,9 @@ functions need libraries that the sandbox does not have: what does not load is r
 from __future__ import annotations
 
 import ast
+import dataclasses
+import hashlib
+from typing import Any
 
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.problem import Problem
@@ -19,16 +22,24 @@ from codea1_env.problems.sources.draft import (
     Source,
     functions_of,
     imports_of,
+    is_generator,
     packages_of,
     text,
     tree_of,
+    without_lists,
 )
 from codea1_env.problems.sources.humanevalplus import HUMANEVALPLUS
 from codea1_env.problems.sources.mbppplus import entry_point_of, problem_id_of, texts_of
+from codea1_env.reading.test_case import TestCase
 
 
 def _read_mbpp(row: Row, source: Source) -> Draft:
-    """`full` and `sanitized` revisions: `text` or `prompt`, `test_setup_code` or `test_imports`, challenge tests."""
+    """`full` and `sanitized` revisions: `text` or `prompt`, `test_setup_code` or `test_imports`, challenge tests.
+
+    Also mxeval's form, in which the prompt is a signature with a docstring, the solution a body, and the tests a check.
+    """
+    if "canonical_solution" in row and "code" not in row:
+        return _read_mxeval(row, source)
     code = text(row, "code")
     module = tree_of(code, "the solution")
     asserts = texts_of(row, "test_list")
@@ -54,6 +65,14 @@ def _read_mbpp(row: Row, source: Source) -> Draft:
     return Draft(problem, (), (*golden.left_out, *hidden.left_out))
 
 
+def _read_mxeval(row: Row, source: Source) -> Draft:
+    draft = HUMANEVALPLUS.read_row(row, source)
+    number = problem_id_of(row).rpartition("/")[2]
+    golden, hidden = draft.problem.hidden_tests, ()
+    problem = dataclasses.replace(draft.problem, problem_id=f"Mbpp/{number}", golden_tests=golden, hidden_tests=hidden)
+    return dataclasses.replace(draft, problem=problem)
+
+
 # What UnLeakedTestBench's own harness imports before each function: many functions count on it. pandas is not here.
 _HARNESS = {name: f"import {name}" for name in "os re math random string warnings datetime traceback numpy".split()}
 _HARNESS |= {"np": "import numpy as np"}
@@ -68,7 +87,8 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
     module = tree_of(code, "the function")
     if entry_point not in functions_of(module):
         raise RowError(f"the code must define {entry_point}, got {', '.join(functions_of(module)) or 'no function'}")
-    found = extract("\n".join(texts_of(row, "test_list")), entry_point)
+    script, is_listed = "\n".join(texts_of(row, "test_list")), is_generator(functions_of(module)[entry_point])
+    found = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
     used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
     assumed = tree_of("\n".join(line for name, line in _HARNESS.items() if name in used), "the harness's imports")
     arguments = ast.unparse(functions_of(module)[entry_point].args)
@@ -76,6 +96,7 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
         problem_id=f"UnLeakedTestBench/{row.get('task_id', entry_point)}",
         question=str(row.get("prompt") or f"Write {entry_point}({arguments})."),
         entry_point=entry_point,
+        kind="generator" if is_listed else "function",
         reference_solution=code,
         golden_tests=tuple(found.tests),
         starter_code=f"def {entry_point}({arguments}):",
@@ -109,7 +130,9 @@ def _read_big_code_bench(row: Row, source: Source) -> Draft:
     return Draft(problem, (), tuple(found.left_out))
 
 
-FIELDS = ("question", "entry_point", "reference_solution", "tests", "problem_id", "difficulty")
+FIELDS = (
+    "question", "entry_point", "reference_solution", "tests", "golden_tests", "mutants", "problem_id", "difficulty"
+)  # fmt: skip
 """What a row of any file may say, for `generic_source`."""
 _EQUALITIES = frozenset(
     f"assert{kind}" for kind in ("Equal", "ListEqual", "DictEqual", "TupleEqual", "SetEqual", "MultiLineEqual")
@@ -138,8 +161,9 @@ class _AsAsserts(ast.NodeTransformer):
 def generic_source(fields: dict[str, str], licence: str) -> Source:
     """Any rows: `fields` says which field of a row holds what a problem needs.
 
-    Its keys are `FIELDS`; `tests` is a script or a list of asserts. What it does not name is looked for under its own
-    name; the entry point may be missing where the tests call one function.
+    Its keys are `FIELDS`; `tests` is a script or a list of asserts, `golden_tests` pairs of a call and its value. What
+    it does not name is looked for under its own name; the entry point may be missing where the tests call one function,
+    and a missing id is derived from question and reference.
     """
 
     def read_row(row: Row, source: Source) -> Draft:
@@ -150,16 +174,23 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         module = tree_of(code, "the solution")
         tests = row.get(named("tests"))
         scripts = [tests] if isinstance(tests, str) else texts_of(row, named("tests"))
+        scripts += [str(case) for case in _pairs_of(row, named("golden_tests"))]
         name = row.get(named("entry_point"))
         entry_point = name if isinstance(name, str) and name else entry_point_of(module, scripts)
-        found = extract("\n".join(scripts), entry_point)
+        function = functions_of(module).get(entry_point)
+        is_listed = function is not None and is_generator(function)
+        script = "\n".join(scripts)
+        found = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
         difficulty, problem_id = row.get(named("difficulty")), row.get(named("problem_id"))
+        question = text(row, named("question"))
         problem = Problem(
-            problem_id=str(problem_id) if problem_id not in (None, "") else text(row, named("problem_id")),
-            question=text(row, named("question")),
+            problem_id=str(problem_id) if problem_id not in (None, "") else _derived_id(entry_point, question, code),
+            question=question,
             entry_point=entry_point,
+            kind="generator" if is_listed else "function",
             reference_solution=code,
             golden_tests=tuple(found.tests),
+            mutants=tuple(texts_of(row, named("mutants"))),
             imports=imports_of(module),
             source=source.hub_id,
             difficulty=difficulty if isinstance(difficulty, str) else "",
@@ -172,7 +203,30 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
     return Source("rows", "(local rows)", "", licence, read_row)
 
 
-HUMANEVAL = Source("humaneval", "openai/openai_humaneval", "test", "MIT", HUMANEVALPLUS.read_row)
+def _pairs_of(row: Row, name: str) -> list[TestCase]:
+    """Pairs of call and value as test cases. Raises RowError."""
+    found = row.get(name)
+    if found is None:
+        return []
+    pairs: list[Any] = list(found) if isinstance(found, list | tuple) else [None]
+    if not all(isinstance(p, list | tuple) and len(p) == 2 and all(isinstance(t, str) for t in p) for p in pairs):
+        raise RowError(f"{name} must be a list of pairs of texts [call, value], got {str(found)[:100]!r}")
+    return [TestCase(call, value) for call, value in pairs]
+
+
+def _derived_id(entry_point: str, question: str, code: str) -> str:
+    """The same for the same question and reference, wherever in a file they stand."""
+    digest = hashlib.blake2b(f"{question}\0{code}".encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+    return f"{entry_point}-{digest}"
+
+
+HUMANEVAL = Source(
+    "humaneval", "openai/openai_humaneval", "test", "MIT", HUMANEVALPLUS.read_row, is_for_evaluation=True
+)
 MBPP = Source("mbpp", "google-research-datasets/mbpp", "train", "CC-BY-4.0", _read_mbpp)
-UNLEAKED = Source("unleakedtestbench", "huangd1999/UnLeakedTestBench", "test", "Apache-2.0", _read_unleaked)
-BIG_CODE_BENCH = Source("bigcodebench", "bigcode/bigcodebench", "v0.1.4", "Apache-2.0", _read_big_code_bench)
+UNLEAKED = Source(
+    "unleakedtestbench", "huangd1999/UnLeakedTestBench", "test", "Apache-2.0", _read_unleaked, is_for_evaluation=True
+)
+BIG_CODE_BENCH = Source(
+    "bigcodebench", "bigcode/bigcodebench", "v0.1.4", "Apache-2.0", _read_big_code_bench, is_for_evaluation=True
+)

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.problem import Problem
-from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, packages_of, text, tree_of
+from codea1_env.problems.sources.draft import (
+    Draft,
+    Row,
+    RowError,
+    Source,
+    functions_of,
+    imports_of,
+    packages_of,
+    text,
+    tree_of,
+)
 
 
 def _read_row(row: Row, source: Source) -> Draft:
@@ -16,7 +26,7 @@ def _read_row(row: Row, source: Source) -> Draft:
     entry_point = text(row, "entry_point")
     reference = prompt + body
     module = tree_of(reference, "prompt and solution together")
-    if f"def {entry_point}(" not in reference:
+    if entry_point not in functions_of(module):
         raise RowError(f"the prompt must define {entry_point}, got none of that name")
     found = extract(text(row, "test"), entry_point)
     problem = Problem(
@@ -34,4 +44,6 @@ def _read_row(row: Row, source: Source) -> Draft:
     return Draft(problem, (found,) if found.unvalued else (), tuple(found.left_out))
 
 
-HUMANEVALPLUS = Source("humanevalplus", "evalplus/humanevalplus", "test", "Apache-2.0", _read_row)
+HUMANEVALPLUS = Source(
+    "humanevalplus", "evalplus/humanevalplus", "test", "Apache-2.0", _read_row, is_for_evaluation=True
+)

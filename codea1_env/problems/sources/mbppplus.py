@@ -77,4 +77,4 @@ def texts_of(row: Row, name: str) -> list[str]:
     return list(found)
 
 
-MBPPPLUS = Source("mbppplus", "evalplus/mbppplus", "test", "Apache-2.0", _read_row)
+MBPPPLUS = Source("mbppplus", "evalplus/mbppplus", "test", "Apache-2.0", _read_row, True)

@@ -20,7 +20,7 @@ from codea1_env.training.config.own_code import located
 from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.plan import plan_of
 from codea1_env.training.config.presets import PRESETS, Preset, load_preset, preset_from_dict, preset_names
-from codea1_env.training.config.problem_sets import require_files
+from codea1_env.training.config.problem_sets import checked_files, require_files
 from codea1_env.training.config.sections import TRACKERS, check_trackers
 from codea1_env.yaml_files import read_yaml
 
@@ -67,10 +67,13 @@ def parse_arguments(
     given = parser.parse_args(argv)
     try:
         if given.dry_run:
-            print(plan_of(_planned(given)))
+            preset = _planned(given)
+            print(plan_of(preset))
+            if checked := checked_files(preset):
+                print(f"\n{checked}")
             parser.exit(0)
         return _resumed(given) if given.resume else _fresh(given, recipe)
-    except ConfigurationError as error:
+    except (ConfigurationError, FormatError) as error:
         parser.error(str(error))
 
 
@@ -148,8 +151,8 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add(
         "--dry-run",
         action="store_true",
-        help="print the plan of the run and end: rows, tokens, memory, places, bytes on disk; status 2 where it cannot "
-        "work. Default: run",
+        help="print the plan of the run and end: rows, tokens, memory, places, bytes on disk, and how many problems of "
+        "its files can be judged; status 2 where it cannot work. Default: run",
     )
     add(
         "--engine",

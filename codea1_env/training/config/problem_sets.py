@@ -1,7 +1,7 @@
 """The problems that a run trains on and those that it is measured on: of a procedural family, or from files.
 
-What cannot serve is left out and counted in the log, never trained on. Executes nothing: whether a reference runs was
-found out when the file was made (`codea1 data import`).
+What cannot serve is left out and counted in the log, never trained on: problems of a file are checked as by
+`codea1 data check`, which runs references in a sandbox. Those of a family are right by construction.
 """
 
 from __future__ import annotations
@@ -14,16 +14,22 @@ from itertools import islice
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.judging.usability import Usability, check_problems
 from codea1_env.problems.bands import band_problems
 from codea1_env.problems.jsonl import iter_problems
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
+from codea1_env.rewards.code_a1 import OracleMode
+from codea1_env.sandbox import Sandbox, open_sandbox
 from codea1_env.training.config.presets import Preset, ProblemFiles
 
 logger = logging.getLogger(__name__)
 
 
 ANYTHING = "a question"
+_WORKERS = 2
+_SHOWN = 5
+"""Problems that cannot be judged whose reasons are logged."""
 ORACLE_NEEDS = {"reference": "a reference solution", "golden": "golden tests"}
 """What an oracle needs of a problem; the others go by the solutions themselves."""
 
@@ -40,8 +46,8 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     """The problems of a run; `seed` draws those of a procedural family.
 
     From files, a training problem needs what `reward.oracle` decides by, a reference solution, golden tests or neither;
-    with `golden_tests`, those. A held-out one needs hidden tests. Raises ConfigurationError where too few are left, and
-    ProblemFormatError.
+    with `golden_tests`, those. A held-out one needs hidden tests. Raises ConfigurationError where too few are left,
+    ProblemFormatError and SandboxError.
     """
     chosen = preset.problems
     if not isinstance(chosen, ProblemFiles):
@@ -54,9 +60,25 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
             draw("held_out", chosen.held_out, chosen.held_out_seed),
         )
     need = "golden tests" if golden_tests else ORACLE_NEEDS.get(preset.reward.oracle, ANYTHING)
-    train = _usable(chosen.file, "file", need, chosen.limit, at_least=preset.round.questions)
-    held_out = _usable(chosen.held_out_file, "held_out_file", "hidden tests", chosen.held_out_limit, at_least=1)
+    oracle: OracleMode = "golden" if golden_tests else preset.reward.oracle
+    with open_sandbox(workers=_WORKERS) as sandbox:
+        train = _usable(chosen.file, "file", need, chosen.limit, preset.round.questions, sandbox, oracle)
+        held_out = _usable(
+            chosen.held_out_file, "held_out_file", "hidden tests", chosen.held_out_limit, 1, sandbox, None
+        )
     return ProblemSets(train, held_out)
+
+
+def checked_files(preset: Preset) -> str:
+    """What of the preset's problem files can be used, in a line; empty where they are not there, or there are none.
+
+    Raises as `load_problem_sets`.
+    """
+    chosen = preset.problems
+    if not isinstance(chosen, ProblemFiles) or not all(Path(p).is_file() for p in (chosen.file, chosen.held_out_file)):
+        return ""
+    sets = load_problem_sets(preset, seed=0)
+    return f"checked    {len(sets.train)} problems can be trained on, {len(sets.held_out)} measured on"
 
 
 def require_files(preset: Preset) -> None:
@@ -71,26 +93,44 @@ def require_files(preset: Preset) -> None:
                 )
 
 
-def _usable(path: str, name: str, need: str, limit: int, at_least: int) -> tuple[Problem, ...]:
-    """The first `limit` (0: all) problems of a file that have what is needed."""
-    seen = 0
+def _usable(
+    path: str, name: str, need: str, limit: int, at_least: int, sandbox: Sandbox, oracle: OracleMode | None
+) -> tuple[Problem, ...]:
+    """The first `limit` (0: all) problems of a file that have what is needed and that `oracle` can judge; None: that
+    any can."""
+    seen = lacking = 0
+    refused: list[Usability] = []
 
     def having() -> Iterator[Problem]:
-        nonlocal seen
+        nonlocal seen, lacking
         for problem in iter_problems(path):
             seen += 1
             if _has(problem, need):
                 yield problem
+            else:
+                lacking += 1
+
+    def judged() -> Iterator[Problem]:
+        for found in check_problems(having(), sandbox):
+            if found.serves(oracle) if oracle else found.is_usable:
+                yield found.problem
+            else:
+                refused.append(found)
 
     try:
-        found = tuple(islice(having(), limit or None))
+        found = tuple(islice(judged(), limit or None))
     except OSError as error:
         raise ConfigurationError(f"problems.{name} must be a readable problem file, got {path}: {error}") from None
-    if len(found) < seen:
-        logger.warning("%s: %d of %d problems are left out: without %s", path, seen - len(found), seen, need)
+    if lacking:
+        logger.warning("%s: %d of %d problems are left out: without %s", path, lacking, seen, need)
+    for each in refused[:_SHOWN]:
+        logger.warning("%s: %s cannot be judged: %s", path, each.problem.problem_id, each.why_not)
+    if refused:
+        logger.warning("%s: %d of %d problems are left out: they cannot be judged", path, len(refused), seen)
     if len(found) < at_least:
         raise ConfigurationError(
-            f"problems.{name} must hold at least {at_least} problems with {need}, got {len(found)} of {seen} in {path}"
+            f"problems.{name} must hold at least {at_least} problems with {need} that can be judged, got {len(found)} "
+            f"of {seen} in {path}; `codea1 data check` says why not of each"
         )
     return found
 

@@ -1,0 +1,98 @@
+"""Whether values are right where a problem has a checker (`problems/checkers.py`): asks it, in the sandbox.
+
+Runs after all candidates of a batch have ended, as references do, in processes whose zygote forks no candidate. Values
+come as data and were made by untrusted programs: a checker that raises, hangs or returns anything but True has not
+accepted the value. Remembers what it was told. Does not promise that a checker is right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codea1_env.bounded_cache import BoundedCache
+from codea1_env.judging.oracle import is_plain
+from codea1_env.judging.purity import company
+from codea1_env.judging.schedule import limits_of
+from codea1_env.problems.checkers import CHECK, checker_source
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.signatures import parameters, placed
+from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits, OutcomeKind, Sandbox
+
+_TRUE = b"true"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One value that a checker is asked about."""
+
+    problem: Problem
+    """With a checker."""
+    arguments: bytes
+    value: bytes
+    """What a candidate returned or a test states. Untrusted."""
+    right: bytes
+    """What the reference returned, or a golden test says."""
+
+
+class Checkers:
+    """Asks checkers through a sandbox. Not thread-safe."""
+
+    def __init__(self, sandbox: Sandbox, cache_bytes: int) -> None:
+        """`cache_bytes` bounds the answers that are remembered; 0: none are."""
+        self._sandbox = sandbox
+        self._remembered: BoundedCache[bytes, bool] = BoundedCache(cache_bytes)
+
+    def accepted(self, checks: Sequence[Check]) -> list[bool]:
+        """Whether each value is right, in one sandbox run. Raises SandboxError."""
+        problems = {id(check.problem): check.problem for check in checks}
+        named = {key: problem.content_hash.encode("ascii") for key, problem in problems.items()}
+        keys = [_key(check, named[id(check.problem)]) for check in checks]
+        found = {key: answer for key in keys if (answer := self._remembered.get(key)) is not None}
+        new = {key: check for key, check in zip(keys, checks, strict=True) if key not in found}
+        for key, check in new.items():
+            if not is_plain(check.value):
+                found[key] = False
+        groups: dict[int, list[bytes]] = {}
+        for key, check in new.items():
+            if key not in found:
+                groups.setdefault(id(check.problem), []).append(key)
+        jobs = [_job(problems[place], [_call(new[key]) for key in members]) for place, members in groups.items()]
+        for members, result in zip(groups.values(), self._sandbox.run(jobs) if jobs else [], strict=True):
+            outcomes = result.outcomes if result.loaded else ()
+            answers = [outcome.kind is OutcomeKind.VALUE and outcome.value == _TRUE for outcome in outcomes]
+            for key, answer in zip(members, answers or [False] * len(members), strict=True):
+                found[key] = answer
+                self._remembered.put(key, answer, len(key))
+        return [found[key] for key in keys]
+
+
+def _job(problem: Problem, calls: Sequence[bytes]) -> CallsJob:
+    """Every value has its whole time limit, whatever the others take."""
+    source = checker_source(problem.checker)
+    room = len(calls) + 10
+    limits = limits_of(problem)
+    budget_s = min(2 * room * limits.time_limit_s, MAX_BUDGET_S)
+    limits = Limits(limits.time_limit_s, budget_s, limits.memory_mb, strikes=room)
+    return CallsJob(
+        source, CHECK, tuple(calls), limits, packages=problem.packages, company=company(source), is_checker=True
+    )
+
+
+def _call(check: Check) -> bytes:
+    """The checker's arguments on the wire."""
+    names = parameters(check.problem.reference_solution or "", check.problem.entry_point)
+    positional, named = json.loads(placed(check.arguments, names))
+    given = [*positional, {"d": named}] if named else positional
+    call = [[given, json.loads(check.value), json.loads(check.right)], []]
+    return json.dumps(call, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+
+def _key(check: Check, problem: bytes) -> bytes:
+    digest = hashlib.blake2b(digest_size=32)
+    parts = (problem, check.arguments, check.value, check.right)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.digest()

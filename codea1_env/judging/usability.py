@@ -1,0 +1,235 @@
+"""What a problem can be used for: its reference runs on its own tests, and what came of that says who can play it.
+
+    reference   the oracle of both seats: the reference loads and returns plain data that repeats itself
+    golden      the oracle of the coder alone: golden tests that can be read, each of which the reference passes
+    majority    and `dual`, of both seats: what solutions agree on, which takes no more than that values are plain data
+
+Looks at all golden tests and at the first MOST_HIDDEN hidden ones. A problem without tests was only loaded, and what
+its reference returns is not known: `Usability.note` says so. Does not promise that a reference is right, nor that the
+question asks for what it does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from codea1_env.errors import ConfigurationError, UnusableReference
+from codea1_env.judging.equality import same_value
+from codea1_env.judging.judge import Judge, StatedTest, Trial
+from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import read_case
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.code_a1 import OracleMode
+from codea1_env.sandbox.protocol import Sandbox
+
+MOST_HIDDEN = 16
+"""Hidden tests of a problem that are looked at."""
+BATCH_PROBLEMS = 32
+"""Problems that share a sandbox run."""
+_AGREEMENT: tuple[OracleMode, ...] = ("majority", "dual")
+
+
+@dataclass(frozen=True, slots=True)
+class Usability:
+    """What one problem can be used for."""
+
+    problem: Problem
+    coder: tuple[OracleMode, ...]
+    """Oracles that can decide whether a program is right."""
+    tester: tuple[OracleMode, ...]
+    """Oracles that can decide whether an assert of the tester's own is right."""
+    tests: int
+    """Golden tests, and hidden ones that were looked at."""
+    right: int
+    """Those that the reference passes; without a reference, those that can be read."""
+    why_not: str = ""
+    """What keeps it from all uses, or from some."""
+    note: str = ""
+    """What is not known."""
+
+    @property
+    def is_usable(self) -> bool:
+        return bool(self.coder or self.tester)
+
+    def serves(self, oracle: OracleMode) -> bool:
+        """Whether both seats can be judged by `oracle`; golden tests judge no tester's own calls, so the coder's."""
+        return oracle in self.coder and (oracle == "golden" or oracle in self.tester)
+
+    def __str__(self) -> str:
+        """One line for people."""
+        parts = []
+        if self.coder and self.coder == self.tester:
+            parts.append(f"coder and tester ({', '.join(self.coder)})")
+        else:
+            parts += [f"coder ({', '.join(self.coder)})"] if self.coder else []
+            parts += [f"tester ({', '.join(self.tester)})"] if self.tester else []
+        parts.append(f"{self.right} of {self.tests} tests are right" if self.tests else "no tests")
+        if self.tester:
+            mutants = len(self.problem.mutants)
+            parts.append(f"{mutants} mutants" if mutants else "no mutants to measure testers by")
+        told = ", ".join(parts if self.is_usable else ["not usable", *parts])
+        return "; ".join(filter(None, [f"{self.problem.problem_id}: {told}", self.why_not, self.note]))
+
+
+def check_problems(problems: Iterable[Problem], sandbox: Sandbox) -> Iterator[Usability]:
+    """One for each problem, in order. Raises SandboxError."""
+    judge = Judge(sandbox)
+    waiting = iter(problems)
+    while batch := list(islice(waiting, BATCH_PROBLEMS)):
+        yield from _checked(judge, batch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A problem's tests as data."""
+
+    problem: Problem
+    cases: tuple[TestCase, ...]
+    stated: tuple[StatedTest, ...]
+    """One for each case; one with a failure where the case is no test."""
+
+    @property
+    def calls(self) -> list[bytes]:
+        return [each.arguments for each in self.stated if not each.failure]
+
+
+def _checked(judge: Judge, problems: Sequence[Problem]) -> list[Usability]:
+    reads = _read(judge, problems)
+    answers = _answers(judge, reads)
+    return [_usability(judge, read, answer) for read, answer in zip(reads, answers, strict=True)]
+
+
+def _read(judge: Judge, problems: Sequence[Problem]) -> list[_Read]:
+    cases = [(*problem.golden_tests, *problem.hidden_tests[:MOST_HIDDEN]) for problem in problems]
+    written = [
+        [read_case(case, problem.entry_point) for case in row] for problem, row in zip(problems, cases, strict=True)
+    ]
+    evaluated = judge.evaluate([[test for test in row if not test.reason] for row in written])
+    reads = []
+    for problem, row, tests, values in zip(problems, cases, written, evaluated, strict=True):
+        known = iter(values)
+        stated = tuple(StatedTest(b"", b"", test.reason) if test.reason else next(known) for test in tests)
+        reads.append(_Read(problem, row, stated))
+    return reads
+
+
+_Answer = list[ReferenceValue] | str | None
+"""What a reference returns for the calls of a problem's tests; why it does not load; None: there is none."""
+
+
+def _answers(judge: Judge, reads: Sequence[_Read]) -> list[_Answer]:
+    """Of all references in one run; of each by itself where one of them does not load."""
+    answers: list[_Answer] = [None] * len(reads)
+    having = [place for place, read in enumerate(reads) if read.problem.reference_solution is not None]
+    asking = [place for place in having if reads[place].calls]
+    try:
+        found = judge.reference_values([(reads[place].problem, reads[place].calls) for place in asking])
+        answers = _filled(answers, asking, found)
+    except UnusableReference:
+        for place in asking:
+            try:
+                answers[place] = judge.reference_values([(reads[place].problem, reads[place].calls)])[0]
+            except UnusableReference as error:
+                answers[place] = str(error)
+    silent = [place for place in having if not reads[place].calls]
+    loaded = judge.try_programs([_loading(reads[place].problem) for place in silent])
+    for place, result in zip(silent, loaded, strict=True):
+        answers[place] = [] if result.executes else _not_loading(reads[place].problem)
+    return answers
+
+
+def _filled(answers: list[_Answer], places: Sequence[int], found: Sequence[list[ReferenceValue]]) -> list[_Answer]:
+    filled = list(answers)
+    for place, values in zip(places, found, strict=True):
+        filled[place] = values
+    return filled
+
+
+def _loading(problem: Problem) -> Trial:
+    return Trial(problem, problem.reference_solution or "", ())
+
+
+def _not_loading(problem: Problem) -> str:
+    return f"the reference_solution of problem {problem.problem_id!r} must load and define {problem.entry_point!r}"
+
+
+def _usability(judge: Judge, read: _Read, answer: _Answer) -> Usability:
+    golden = len(read.problem.golden_tests)
+    if isinstance(answer, str):
+        return _found(read, (), (), 0, answer)
+    unread = [each.failure for each in read.stated if each.failure]
+    why_not = f"{_counted(unread)} of its tests cannot be read" if unread else ""
+    if answer is None:
+        readable = [not each.failure for each in read.stated]
+        oracles: tuple[OracleMode, ...] = ("golden",) if golden and all(readable[:golden]) else ()
+        coder = (*oracles, *_AGREEMENT)
+        why_not = why_not or "no reference_solution, so that nobody has checked its tests"
+        return _found(read, coder, _AGREEMENT, sum(readable), why_not)
+    failures = [value.failure for value in answer if value.failure]
+    if answer and len(failures) == len(answer):
+        return _found(read, (), (), 0, f"the reference returns plain data for no call of its tests: {_told(failures)}")
+    passed = _passed(judge, read, answer)
+    if answer and not any(passed):
+        return _found(read, (), (), 0, "the reference passes none of its tests")
+    if not all(passed):
+        failed = len(passed) - sum(passed) - len(unread)
+        told = [f"the reference fails {failed} of its tests" if failed else "", why_not]
+        why_not = "; ".join(filter(None, told))
+    oracles = ("reference", "golden") if golden and all(passed[:golden]) else ("reference",)
+    note = "" if answer else "it has no test that can be read, so that nobody knows what its reference returns"
+    return _found(read, (*oracles, *_AGREEMENT), ("reference", *_AGREEMENT), sum(passed), why_not, note)
+
+
+def _passed(judge: Judge, read: _Read, answer: Sequence[ReferenceValue]) -> list[bool]:
+    """Whether the reference passes each test; it fails one that cannot be read."""
+    known = iter(answer)
+    problem, tolerance = read.problem, judge.tolerance(read.problem)
+    found = []
+    for each in read.stated:
+        value = None if each.failure else next(known)
+        if value is None or value.failure:
+            found.append(False)
+        else:
+            is_equal = same_value(each.value, value.value, tolerance)
+            found.append(is_equal or judge.is_right(problem, each.arguments, value.value, each.value, tolerance))
+    return found
+
+
+def _found(
+    read: _Read,
+    coder: tuple[OracleMode, ...],
+    tester: tuple[OracleMode, ...],
+    right: int,
+    why_not: str,
+    note: str = "",
+) -> Usability:
+    return Usability(read.problem, coder, tester, len(read.cases), right, why_not, note)
+
+
+def _told(failures: Sequence[str]) -> str:
+    counts = Counter("no plain data" if failure == "opaque" else failure for failure in failures)
+    return ", ".join(f"{name} ({count})" for name, count in counts.most_common(3))
+
+
+def _counted(reasons: Sequence[str]) -> str:
+    return f"{len(reasons)} ({', '.join(f'{name} {count}' for name, count in Counter(reasons).most_common(3))})"
+
+
+def require_judgeable(problems: Iterable[Problem], sandbox: Sandbox, oracle: OracleMode, where: str) -> None:
+    """Raise ConfigurationError where a problem cannot be judged by `oracle` in both seats. `where`: of the problems."""
+    refused = []
+    seen = 0
+    for found in check_problems(problems, sandbox):
+        seen += 1
+        if not found.serves(oracle):
+            refused.append(found)
+    if refused:
+        first = "; ".join(f"{each.problem.problem_id}: {each.why_not or 'nothing to judge by'}" for each in refused[:3])
+        raise ConfigurationError(
+            f"{where} must hold problems that the oracle {oracle!r} can judge, got {len(refused)} of {seen} that it "
+            f"cannot ({first}{'; ...' if len(refused) > 3 else ''}); `codea1 data check` says so of each"
+        )

@@ -1,0 +1,262 @@
+"""Kinds of problems: what a solution is, and how a call of the entry point reaches it.
+
+    function    the entry point is a function of the solution: f([1, 2])
+    method      of the solution's class, on a new object for each call: Solution().f([1, 2])
+    class       a sequence of calls on one object, names and arguments apart: C(["C", "put"], [[2], [1, 7]]), and the
+                value is the list of what they return, None first
+    generator   a function whose values are listed, the first MOST_LISTED of them
+    coroutine   an `async def`, which is run to its end; what it sleeps takes no time
+    program     a whole script; the call's one argument is its standard input, the value its standard output
+
+Tests of every kind are a call with plain arguments and a plain value. What turns one into the other stands behind the
+solution, in the candidate's own process (`adapted`): it is made of the problem's texts alone and knows no value.
+
+A method's parameters and result that its signature says are `ListNode` or `TreeNode` are plain lists in tests: the
+values from the head on, and the tree level by level with None for a child that is not there. Which classes they are,
+the solution or the problem's `imports` say.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from codea1_env.reading.parsing import Unparsable, parse
+
+if TYPE_CHECKING:
+    from codea1_env.problems.problem import Problem
+
+Kind: TypeAlias = Literal["function", "method", "class", "generator", "coroutine", "program"]
+KINDS: tuple[Kind, ...] = ("function", "method", "class", "generator", "coroutine", "program")
+MOST_LISTED = 1000
+"""Values of a generator, and nodes of a list or tree."""
+METHOD = re.compile(r"(?P<owner>[^\W\d]\w*)\(\)\.(?P<name>[^\W\d]\w*)")
+"""The entry point of a method."""
+_ENTRY = "_codea1_entry"
+"""What the sandbox calls where the entry point is not called as it is."""
+NODES = {
+    "ListNode": """class ListNode:
+    def __init__(self, val=0, next=None):
+        self.val = val
+        self.next = next
+""",
+    "TreeNode": """class TreeNode:
+    def __init__(self, val=0, left=None, right=None):
+        self.val = val
+        self.left = left
+        self.right = right
+""",
+}
+"""The customary classes, for a problem's `imports`."""
+
+_CLASS = """
+if callable(globals().get({owner!r})):
+    def {entry}(names, arguments):
+        import copy
+        if not names or names[0] != {owner!r} or len(names) != len(arguments):
+            raise ValueError("a sequence must begin with the class and have arguments for each name")
+        if any(name.startswith("_") for name in names):
+            raise ValueError("a sequence must be of public methods")
+        made = {owner}(*arguments[0])
+        values = [None]
+        for name, given in zip(names[1:], arguments[1:]):
+            values.append(copy.deepcopy(getattr(made, name)(*given)))
+        return values
+"""
+_METHOD = """
+if callable(getattr(globals().get({owner!r}), {name!r}, None)):
+    def {entry}(*arguments, **named):
+        return {owner}().{name}(*arguments, **named)
+"""
+_GENERATOR = """
+if callable(globals().get({name!r})):
+    def {entry}(*arguments, **named):
+        import itertools
+        return list(itertools.islice({name}(*arguments, **named), {most}))
+"""
+_COROUTINE = """
+if callable(globals().get({name!r})):
+    def {entry}(*arguments, **named):
+        import sys
+        running = {name}(*arguments, **named)
+        if "asyncio" in sys.modules:
+            return _codea1_loop(sys.modules["asyncio"]).run_until_complete(running)
+        try:
+            while True:
+                running.send(None)
+        except StopIteration as end:
+            return end.value
+
+def _codea1_loop(asyncio):
+    class Loop(asyncio.BaseEventLoop):
+        now = 0.0
+
+        def time(self):
+            return self.now
+
+        def select(self, timeout):
+            if timeout is None:
+                raise RuntimeError("the coroutine waits for what never comes")
+            self.now += timeout
+            return []
+
+        def _process_events(self, events):
+            pass
+
+        def _write_to_self(self):
+            pass
+
+    loop = Loop()
+    loop._selector = loop
+    return loop
+"""
+_PROGRAM = """import io
+import sys
+import types
+
+_codea1_code = compile({source!r}, "<program>", "exec", dont_inherit=True)
+
+
+def {entry}(text):
+    written = io.BytesIO()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogateescape")), encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(written, encoding="utf-8", errors="surrogateescape", write_through=True)
+    sys.modules["__main__"] = module = types.ModuleType("__main__")
+    module.exit = module.quit = sys.exit
+    try:
+        exec(_codea1_code, module.__dict__)
+    except SystemExit as stop:
+        if stop.code not in (None, 0):
+            raise
+    return written.getvalue().decode("utf-8", "surrogateescape")
+"""
+_NODES = """
+def _codea1_node(kind, value):
+    node = kind()
+    node.val = value
+    return node
+
+def _codea1_made(value, shape):
+    if isinstance(shape, list):
+        return [_codea1_made(item, shape[0]) for item in value]
+    if shape is None or not value:
+        return value if shape is None else None
+    if shape == "ListNode":
+        nodes = [_codea1_node(ListNode, item) for item in value]
+        for node, following in zip(nodes, nodes[1:] + [None]):
+            node.next = following
+        return nodes[0]
+    nodes = [None if item is None else _codea1_node(TreeNode, item) for item in value]
+    children = nodes[1:]
+    for node in nodes:
+        if node is not None:
+            node.left, node.right = (children + [None, None])[:2]
+            children = children[2:]
+    return nodes[0]
+
+def _codea1_plain(value, shape):
+    if isinstance(shape, list):
+        return [_codea1_plain(item, shape[0]) for item in value]
+    if shape is None:
+        return value
+    found = []
+    if shape == "ListNode":
+        while value is not None:
+            found.append(value.val)
+            value = value.next
+            if len(found) > {most}:
+                raise ValueError("a list must end")
+        return found
+    level = [value]
+    while any(node is not None for node in level):
+        found += [None if node is None else node.val for node in level]
+        level = [child for node in level if node is not None for child in (node.left, node.right)]
+        if len(found) > {most}:
+            raise ValueError("a tree must end")
+    while found and found[-1] is None:
+        found.pop()
+    return found
+
+if callable(getattr(globals().get({owner!r}), {name!r}, None)):
+    def {entry}(*arguments, **named):
+        shapes, result = {shapes!r}, {result!r}
+        arguments = [_codea1_made(value, shape) for value, shape in zip(arguments, list(shapes.values()) + [None] * 99)]
+        named = {{name: _codea1_made(value, shapes.get(name)) for name, value in named.items()}}
+        return _codea1_plain({owner}().{name}(*arguments, **named), result)
+"""
+
+
+def called_name(problem: Problem) -> str:
+    """What the sandbox calls in an adapted solution."""
+    return problem.entry_point if problem.kind == "function" else _ENTRY
+
+
+def adapted(problem: Problem, source: str) -> str:
+    """The solution with what makes `called_name` of it. Decided by the problem's texts alone."""
+    if problem.kind == "function":
+        return source
+    if problem.kind == "program":
+        return _PROGRAM.format(entry=_ENTRY, source=source)
+    return source + "\n" + _epilogue(problem.kind, problem.entry_point, _signature_source(problem))
+
+
+def _signature_source(problem: Problem) -> str:
+    """Where a method's signature stands, with the kinds of its nodes."""
+    if problem.kind != "method":
+        return ""
+    return problem.starter_code if "Node" in problem.starter_code else problem.reference_solution or ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _epilogue(kind: Kind, entry_point: str, signature: str) -> str:
+    known = {"entry": _ENTRY, "name": entry_point, "owner": entry_point, "most": MOST_LISTED}
+    if kind == "method":
+        found = METHOD.fullmatch(entry_point)
+        assert found is not None  # the problem has seen to it
+        known |= found.groupdict()
+        shapes = node_shapes(signature, found["name"])
+        if shapes:
+            result = shapes.pop("return", None)
+            return _NODES.format(**known, shapes=shapes, result=result)
+        return _METHOD.format(**known)
+    return {"class": _CLASS, "generator": _GENERATOR, "coroutine": _COROUTINE}[kind].format(**known)
+
+
+def node_shapes(source: str, method: str) -> dict[str, Any]:
+    """{parameter: ListNode or TreeNode, a list of one of them, or None}, in order, and `return`; empty without nodes.
+
+    A starter without a body is read as though it had one.
+    """
+    for text in (source, f"{source.rstrip()}\n        pass\n"):
+        try:
+            module = parse(text)
+        except Unparsable:
+            continue
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef) and node.name == method:
+                given = [each for each in (*node.args.posonlyargs, *node.args.args) if each.arg != "self"]
+                shapes = {each.arg: _shape(each.annotation) for each in given} | {"return": _shape(node.returns)}
+                return shapes if any(shapes.values()) else {}
+    return {}
+
+
+def _shape(annotation: ast.expr | None) -> Any:
+    match annotation:
+        case ast.Name(name) if name in NODES:
+            return name
+        case ast.Constant(str(quoted)):
+            try:
+                (node,) = parse(quoted).body
+            except (Unparsable, ValueError):
+                return None
+            return _shape(node.value) if isinstance(node, ast.Expr) else None
+        case ast.Subscript(ast.Name("List" | "list"), inner):
+            shape = _shape(inner)
+            return None if shape is None else [shape]
+        case ast.Subscript(ast.Name("Optional"), inner):
+            return _shape(inner)
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _shape(left) or _shape(right)
+    return None

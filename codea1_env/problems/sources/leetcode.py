@@ -1,0 +1,94 @@
+"""LeetCodeDataset: questions about a method of a class `Solution`, with some asserts each, which become golden tests.
+
+Lists and trees of nodes are plain lists in tests (`problems/kinds.py`): the set's own `list_node([1, 2])` and
+`is_same_list(...)` are read as that. A row's long list of star imports is replaced by imports of the same names that
+programs of such sets use, so that it is known what a name is.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codea1_env.problems.check_functions import extract
+from codea1_env.problems.kinds import METHOD, NODES
+from codea1_env.problems.problem import Problem
+from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, text, tree_of
+
+_IMPORTS = """import bisect
+import collections
+import datetime
+import functools
+import heapq
+import itertools
+import math
+import operator
+import random
+import re
+import string
+from bisect import bisect, bisect_left, bisect_right, insort
+from collections import Counter, OrderedDict, defaultdict, deque
+from functools import cache, cmp_to_key, lru_cache, partial, reduce
+from heapq import heapify, heappop, heappush, heappushpop, heapreplace, merge, nlargest, nsmallest
+from itertools import (
+    accumulate, chain, combinations, combinations_with_replacement, count, cycle, groupby, islice, pairwise,
+    permutations, product, repeat, starmap, takewhile, zip_longest
+)
+from math import atan2, ceil, comb, cos, dist, exp, factorial, floor, fsum, gcd, hypot, inf, isqrt, lcm, log, log2
+from math import log10, nan, perm, pi, prod, sin, sqrt, tan
+from operator import add, and_, itemgetter, mul, or_, sub, xor
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
+from typing import Any, Callable, DefaultDict, Deque, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Union
+"""
+_ASKED = re.compile(r"\s*Please complete the following python code precisely:\s*```python\n(.*?)\n?```\s*", re.DOTALL)
+
+
+def _read_row(row: Row, source: Source) -> Draft:
+    entry_point = text(row, "entry_point")
+    found = METHOD.fullmatch(entry_point)
+    if found is None:
+        raise RowError(f"the entry point must be Class().method, got {entry_point[:100]!r}")
+    reference, query = text(row, "completion"), text(row, "query")
+    module = tree_of(reference, "the solution")
+    script = ast.unparse(ast.fix_missing_locations(_Plain().visit(tree_of(text(row, "test"), "the tests"))))
+    tests = extract(script, entry_point)
+    asked = _ASKED.search(query)
+    classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", reference)]
+    meta = row.get("meta")
+    difficulty = meta.get("difficulty") if isinstance(meta, dict) else row.get("difficulty")
+    problem = Problem(
+        problem_id=f"LeetCode/{text(row, 'task_id')}",
+        question=_ASKED.sub("", query).strip(),
+        entry_point=entry_point,
+        kind="method",
+        reference_solution=reference,
+        golden_tests=tuple(tests.tests),
+        starter_code=asked[1] if asked else "",
+        imports="\n".join(filter(None, [_IMPORTS, imports_of(module), *classes])),
+        source=source.hub_id,
+        difficulty=difficulty.lower() if isinstance(difficulty, str) else "",
+        license=source.license,
+        tolerance=tests.tolerance,
+    )
+    return Draft(problem, (), tuple(tests.left_out))
+
+
+class _Plain(ast.NodeTransformer):
+    """Nodes as the lists that they are made of."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Name("list_node"), [ast.List() as values], []):
+                return values
+            case ast.Call(ast.Name("tree_node"), [ast.List() as values], []):
+                while values.elts and isinstance(values.elts[-1], ast.Constant) and values.elts[-1].value is None:
+                    values.elts.pop()
+                return values
+            case ast.Call(ast.Name("is_same_list" | "is_same_tree"), [one, other], []):
+                return ast.Compare(one, [ast.Eq()], [other])
+        return node
+
+
+LEETCODE = Source("leetcode", "newfacade/LeetCodeDataset", "train", "MIT", _read_row)

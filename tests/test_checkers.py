@@ -1,0 +1,212 @@
+"""Checkers: where several values are right, a program of the problem's own decides, and nobody who is judged meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match, MatchScore
+from codea1_env.errors import ProblemFormatError
+from codea1_env.judging.judge import Judge
+from codea1_env.judging.usability import check_problems
+from codea1_env.problems import Problem, TestCase
+from codea1_env.rewards.duel import Status, Verdict
+from codea1_env.sandbox import CallsJob, Job, JobResult, LocalSandbox
+from codea1_env.sandbox.tasks import zygote_kind
+
+FACTORS = "def parts(n):\n    return [[a, n // a] for a in range(1, n + 1) if n % a == 0]\n"
+ANY_PAIR = """def check(arguments, returned, reference):
+    (n,) = arguments
+    return isinstance(returned, list) and len(returned) == 2 and returned[0] * returned[1] == n
+"""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[LocalSandbox]:
+    with LocalSandbox() as sandbox:
+        yield sandbox
+
+
+def problem(checker: str, reference: str, **fields: Any) -> Problem:
+    return Problem("p", "Q", "f", reference, checker=checker, **fields)
+
+
+PAIR = problem(ANY_PAIR, "def f(n):\n    return [1, n]\n", golden_tests=(TestCase("f(6)", "[1, 6]"),))
+
+
+def played(one: Problem, code: str, suite: str, sandbox: LocalSandbox) -> MatchScore:
+    (score,) = Arena(sandbox).play([Match(one, (code,), ((suite,),))], update_book=False)
+    return score
+
+
+def statuses(score: MatchScore) -> list[Status]:
+    return [test.status for test in score.suites[0][0].duel.tests]
+
+
+def verdicts(score: MatchScore) -> list[Verdict | None]:
+    return [test.verdict for test in score.suites[0][0].duel.tests]
+
+
+def test_a_stated_value_is_valid_exactly_if_the_checker_accepts_it(sandbox: LocalSandbox) -> None:
+    suite = "assert f(6) == [2, 3]\nassert f(8) == [2, 3]\nassert f(10) == [1, 10]\nassert f(5) == 'no'"
+    score = played(PAIR, "def f(n):\n    return [n, 1]\n", suite, sandbox)
+    assert statuses(score) == [Status.KEPT, Status.WRONG_EXPECTED, Status.KEPT, Status.WRONG_EXPECTED]
+
+
+def test_a_program_is_right_whose_values_the_checker_accepts_whatever_the_reference_returns(
+    sandbox: LocalSandbox,
+) -> None:
+    suite = "assert f(6) == [2, 3]\nassert f(8) == [2, 4]"
+    assert verdicts(played(PAIR, "def f(n):\n    return [n, 1]\n", suite, sandbox)) == [Verdict.PASS] * 2
+    assert verdicts(played(PAIR, "def f(n):\n    return [2, 3]\n", suite, sandbox)) == [Verdict.PASS, Verdict.FAIL]
+    assert verdicts(played(PAIR, "def f(n):\n    return (n, 1)\n", suite, sandbox)) == [Verdict.FAIL] * 2
+    assert verdicts(played(PAIR, "def f(n):\n    return lambda: n\n", suite, sandbox)) == [Verdict.FAIL] * 2
+
+
+@pytest.mark.parametrize(
+    ("checker", "right", "accepted", "refused"),
+    [
+        ("unordered", "[3, 1, [2], 1]", ["[1, 1, 3, [2]]", "(1, 3, [2], 1)"], ["[1, 3, [2]]", "[1, 3, 3, [2]]", "3"]),
+        ("unordered", "{1, 2}", ["{2, 1}", "[2, 1]"], ["{1}", "[1, 2, 2]"]),
+        ("unordered", "5", ["5"], ["6", "[5]"]),
+        (
+            "close",
+            "[1.0, {'a': 2.0}]",
+            ["[1.0000001, {'a': 2}]"],
+            ["[1.001, {'a': 2.0}]", "(1.0, {'a': 2.0})", "[1.0]"],
+        ),
+        ("close", "'a'", ["'a'"], ["'b'"]),
+        ("any-of", "[[1, 2], [2, 1]]", ["[1, 2]", "[2, 1]"], ["[[1, 2], [2, 1]]", "(1, 2)", "[3]"]),
+    ],
+)
+def test_checkers_by_name(
+    checker: str, right: str, accepted: Sequence[str], refused: Sequence[str], sandbox: LocalSandbox
+) -> None:
+    one = problem(checker, f"def f(x):\n    return {right}\n")
+    suite = "\n".join(f"assert f({n}) == {value}" for n, value in enumerate([*accepted, *refused]))
+    expected = [Status.KEPT] * len(accepted) + [Status.WRONG_EXPECTED] * len(refused)
+    assert statuses(played(one, "def f(x):\n    return 0\n", suite, sandbox)) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["raise KeyError", "return 1", "return 'True'", "return [True]", "import os; os._exit(0)", "while True: pass"],
+)
+def test_only_true_accepts(body: str, sandbox: LocalSandbox) -> None:
+    checker = f"def check(arguments, returned, reference):\n    {body}\n"
+    one = problem(checker, "def f(n):\n    return n\n", time_limit_s=0.1)
+    score = played(one, "def f(n):\n    return n\n", "assert f(1) == 1", sandbox)
+    assert statuses(score) == [Status.WRONG_EXPECTED]
+    assert verdicts(score) == [Verdict.FAIL]
+
+
+def test_one_value_that_hangs_a_checker_is_refused_alone(sandbox: LocalSandbox) -> None:
+    checker = "def check(arguments, returned, reference):\n    while returned == 7: pass\n    return True\n"
+    one = problem(checker, "def f(n):\n    return n\n", time_limit_s=0.2)
+    suite = "\n".join(f"assert f({n}) == {n}" for n in (1, 7, 8))
+    score = played(one, "def f(n):\n    return n\n", suite, sandbox)
+    assert statuses(score) == [Status.KEPT, Status.WRONG_EXPECTED, Status.KEPT]
+    assert verdicts(score) == [Verdict.PASS, Verdict.FAIL, Verdict.PASS]
+
+
+class Watched:
+    """A sandbox that notes what it is asked, run by run."""
+
+    def __init__(self, sandbox: LocalSandbox) -> None:
+        self._sandbox = sandbox
+        self.runs: list[list[Job]] = []
+        self.version = sandbox.version
+
+    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
+        self.runs.append(list(jobs))
+        return self._sandbox.run(jobs)
+
+    def close(self) -> None:
+        pass
+
+
+def is_check(job: Job) -> bool:
+    return isinstance(job, CallsJob) and job.is_checker
+
+
+def test_checkers_run_when_all_candidates_have_ended_and_in_zygotes_of_their_own(sandbox: LocalSandbox) -> None:
+    watched = Watched(sandbox)
+    codes = tuple(f"def f(n):\n    return [{k}, n // {k}]\n" for k in (1, 2, 3))
+    suites = tuple((f"assert f({6 * k}) == [2, {3 * k}]",) for k in (1, 2, 3))
+    Arena(watched).play([Match(PAIR, codes, suites)], update_book=False)
+    checks = [number for number, jobs in enumerate(watched.runs) if any(map(is_check, jobs))]
+    runs_of_candidates = [
+        number
+        for number, jobs in enumerate(watched.runs)
+        if any(isinstance(job, CallsJob) and job.source in codes for job in jobs)
+    ]
+    assert max(runs_of_candidates) < min(checks)
+    assert all(all(map(is_check, watched.runs[number])) for number in checks)
+    jobs = [job for jobs in watched.runs for job in jobs]
+    of_checks = {zygote_kind(job) for job in jobs if is_check(job)}
+    assert of_checks.isdisjoint({zygote_kind(job) for job in jobs if not is_check(job)})
+
+
+def test_what_candidates_are_asked_does_not_depend_on_the_checker(sandbox: LocalSandbox) -> None:
+    asked = []
+    for checker in (ANY_PAIR, "def check(arguments, returned, reference):\n    return False\n", ""):
+        watched = Watched(sandbox)
+        one = problem(checker, "def f(n):\n    return [1, n]\n")
+        code = "def f(n):\n    return [n, 1]\n"
+        Arena(watched).play([Match(one, (code,), (("assert f(6) == [2, 3]\nassert f(3) == 1",),))], update_book=False)
+        asked.append([job for jobs in watched.runs for job in jobs if isinstance(job, CallsJob) and job.source == code])
+    assert asked[0] == asked[1] == asked[2]
+    assert len(asked[0]) == 1
+
+
+def test_arguments_come_in_the_order_of_the_parameters(sandbox: LocalSandbox) -> None:
+    checker = "def check(arguments, returned, reference):\n    return arguments == [1, 2]\n"
+    one = problem(checker, "def f(a, b):\n    return 0\n")
+    suite = "assert f(1, 2) == 5\nassert f(b=2, a=1) == 5\nassert f(2, 1) == 5"
+    score = played(one, "def f(a, b):\n    return 0\n", suite, sandbox)
+    assert statuses(score) == [Status.KEPT, Status.DUPLICATE, Status.WRONG_EXPECTED]
+
+
+def test_golden_tests_and_replays_are_judged_by_the_checker(sandbox: LocalSandbox) -> None:
+    arena = Arena(sandbox)
+    (right, wrong) = arena.grade(
+        PAIR, ["def f(n):\n    return [2, 3]\n", "def f(n):\n    return 6\n"], PAIR.golden_tests
+    )
+    assert (right.verdicts, wrong.verdicts) == ((Verdict.PASS,), (Verdict.FAIL,))
+    suite = "assert f(6) == [2, 3]"
+    arena.play([Match(PAIR, ("def f(n):\n    return [5, 5]\n",), ((suite,),))])
+    (score,) = arena.play([Match(PAIR, ("def f(n):\n    return [3, n // 3]\n",), (("",),))])
+    assert [replay.verdict for replay in score.suites[0][0].duel.replays] == [Verdict.PASS]
+
+
+def test_the_check_of_a_problem_asks_its_checker(sandbox: LocalSandbox) -> None:
+    refuses = problem("def check(a, b, c):\n    return False\n", PAIR.reference_solution or "")
+    good, bad = check_problems(
+        [
+            PAIR,
+            Problem.from_json(refuses.to_json().replace('"golden_tests": []', '"golden_tests": [["f(6)", "[2, 3]"]]')),
+        ],
+        sandbox,
+    )
+    assert good.serves("golden")
+    assert not bad.is_usable
+    assert Problem.from_json(PAIR.to_json()) == PAIR
+    assert json.loads(PAIR.to_json())["checker"] == ANY_PAIR
+
+
+@pytest.mark.parametrize("checker", ["sorted", "def check(a, b):\n    return True\n", "def check(", 7])
+def test_a_checker_is_known_or_a_program(checker: Any) -> None:
+    with pytest.raises(ProblemFormatError, match="checker must be unordered, close, any-of or a program with check"):
+        problem(checker, "def f():\n    return 1\n")
+
+
+def test_answers_are_remembered(sandbox: LocalSandbox) -> None:
+    watched = Watched(sandbox)
+    judge = Judge(watched)
+    for _ in range(2):
+        assert judge.is_right(PAIR, b"[[6],[]]", b"[2,3]", b"[1,6]", 0.0)
+    assert len(watched.runs) == 1

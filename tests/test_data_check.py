@@ -1,0 +1,217 @@
+"""What a problem can be used for, as `codea1 data check`, tournaments and trainers find it out; and imported rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env import bundled_problems
+from codea1_env.arena.arena import Arena
+from codea1_env.cli import main
+from codea1_env.errors import ConfigurationError
+from codea1_env.judging.usability import MOST_HIDDEN, Usability, check_problems
+from codea1_env.problems import Problem, TestCase, read_problems, write_problems
+from codea1_env.sandbox import LocalSandbox
+from codea1_env.training.config.arguments import parse_arguments
+from codea1_env.training.config.presets import SMOKE, ProblemFiles
+from codea1_env.training.config.problem_sets import load_problem_sets
+
+SAME = "def f(x):\n    return x\n"
+ONE = (TestCase("f(1)", "1"),)
+AGREEMENT = ("majority", "dual")
+OPAQUE = "def f(x):\n    return lambda: x\n"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[LocalSandbox]:
+    with LocalSandbox() as sandbox:
+        yield sandbox
+
+
+def problem(reference: str | None = SAME, golden: tuple[TestCase, ...] = ONE, **fields: Any) -> Problem:
+    given = {"problem_id": "p", "question": "Q", "entry_point": "f"} | fields
+    return Problem(reference_solution=reference, golden_tests=golden, **given)
+
+
+def checked(one: Problem, sandbox: LocalSandbox) -> Usability:
+    (found,) = check_problems([one], sandbox)
+    return found
+
+
+def test_a_problem_whose_reference_passes_its_tests_serves_both_seats(sandbox: LocalSandbox) -> None:
+    found = checked(problem(mutants=("def f(x):\n    return 1\n",)), sandbox)
+    assert found.coder == ("reference", "golden", *AGREEMENT)
+    assert found.tester == ("reference", *AGREEMENT)
+    assert (found.tests, found.right, found.why_not, found.note) == (1, 1, "", "")
+    assert str(found).startswith("p: coder (reference, golden, majority, dual), tester (reference, majority, dual)")
+    assert str(found).endswith("1 of 1 tests are right, 1 mutants")
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        ("def f(x) return x", "must load and define 'f', got SyntaxError"),
+        ("def g(x):\n    return x\n", "must load and define 'f', got NoEntryPoint"),
+        (OPAQUE, "returns plain data for no call of its tests: no plain data (1)"),
+        ("def f(x):\n    raise KeyError\n", "returns plain data for no call of its tests: KeyError (1)"),
+        ("def f(x):\n    return x + 1\n", "passes none of its tests"),
+        ("import random\ndef f(x):\n    return random.random()\n", "for no call of its tests: flaky (1)"),
+    ],
+)
+def test_a_reference_that_cannot_be_the_oracle_is_said_to_be_why(
+    sandbox: LocalSandbox, reference: str, why: str
+) -> None:
+    found = checked(problem(reference), sandbox)
+    assert not found.is_usable
+    assert why in found.why_not
+    assert "p: not usable" in str(found)
+
+
+def test_golden_tests_are_no_oracle_where_the_reference_fails_one_or_one_cannot_be_read(sandbox: LocalSandbox) -> None:
+    failed = checked(problem(golden=(*ONE, TestCase("f(2)", "3"))), sandbox)
+    assert failed.coder == ("reference", *AGREEMENT)
+    assert failed.why_not == "the reference fails 1 of its tests"
+    unread = checked(problem(golden=(*ONE, TestCase("f(*a)", "3"))), sandbox)
+    assert unread.coder == ("reference", *AGREEMENT)
+    assert unread.why_not == "1 (starred 1) of its tests cannot be read"
+
+
+def test_a_problem_without_a_reference_serves_by_golden_tests_and_agreement(sandbox: LocalSandbox) -> None:
+    found = checked(problem(None), sandbox)
+    assert found.coder == ("golden", *AGREEMENT)
+    assert found.tester == AGREEMENT
+    assert found.serves("golden")
+    assert not found.serves("reference")
+    assert checked(problem(None, ()), sandbox).coder == AGREEMENT
+
+
+def test_what_a_problem_without_tests_returns_is_not_known_but_its_reference_must_load(sandbox: LocalSandbox) -> None:
+    assert "nobody knows what its reference returns" in checked(problem(golden=()), sandbox).note
+    assert not checked(problem("def f(x) return x", ()), sandbox).is_usable
+
+
+def test_one_bad_reference_in_a_batch_is_its_own_fault_only(sandbox: LocalSandbox) -> None:
+    row = [problem(problem_id="a"), problem("def", problem_id="b"), problem(problem_id="c")]
+    assert [each.is_usable for each in check_problems(row, sandbox)] == [True, False, True]
+
+
+def test_a_right_float_is_right_within_the_problems_tolerance(sandbox: LocalSandbox) -> None:
+    near = (TestCase("f(0.3)", "0.30000001"),)
+    assert not checked(problem(golden=near), sandbox).is_usable
+    assert checked(problem(golden=near, tolerance=1e-6), sandbox).serves("golden")
+
+
+def test_every_bundled_problem_serves_both_seats_by_its_reference_and_its_golden_tests(sandbox: LocalSandbox) -> None:
+    found = list(check_problems(bundled_problems(), sandbox))
+    assert [each.problem.problem_id for each in found if not each.serves("reference")] == []
+    assert [each.problem.problem_id for each in found if not each.serves("golden") or each.why_not] == []
+    assert all(each.tests == 3 + min(MOST_HIDDEN, len(each.problem.hidden_tests)) for each in found)
+
+
+def test_the_command_says_so_of_each_and_ends_with_1_where_nothing_is_usable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = problem(problem_id="good"), problem(OPAQUE, problem_id="bad")
+    write_problems(tmp_path / "both.jsonl", [good, bad])
+    write_problems(tmp_path / "bad.jsonl", [bad])
+    assert main(["data", "check", str(tmp_path / "both.jsonl")]) == 0
+    told = capsys.readouterr()
+    assert [line.split(":")[0] for line in told.out.splitlines()] == ["good", "bad"]
+    assert "1 of 2 problems are usable: 1 in the coder's seat, 1 in the tester's; 1 with the reference" in told.err
+    assert main(["data", "check", str(tmp_path / "bad.jsonl")]) == 1
+    assert main(["data", "check", str(tmp_path / "none.jsonl")]) == 2
+
+
+def test_a_tournament_refuses_problems_that_it_cannot_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_problems(tmp_path / "bad.jsonl", [problem(OPAQUE, problem_id="bad")])
+    arguments = ["--coder", "oracle", "--coder", "mutant", "--tester", "golden"]
+    assert main(["tournament", *arguments, "--problems", str(tmp_path / "bad.jsonl")]) == 2
+    assert "1 of 1 that it cannot (bad: the reference returns plain data for no call" in capsys.readouterr().err
+
+
+def test_a_trainer_leaves_out_what_cannot_be_judged_and_refuses_too_few(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [problem(problem_id=f"p{number}", hidden_tests=ONE) for number in range(3)]
+    bad = problem(OPAQUE, problem_id="bad", hidden_tests=ONE)
+    write_problems(tmp_path / "train.jsonl", [*rows, bad])
+    write_problems(tmp_path / "held_out.jsonl", [bad, rows[0]])
+    files = ProblemFiles(str(tmp_path / "train.jsonl"), str(tmp_path / "held_out.jsonl"))
+    sets = load_problem_sets(dataclasses.replace(SMOKE, problems=files), 0)
+    assert [[one.problem_id for one in row] for row in (sets.train, sets.held_out)] == [["p0", "p1", "p2"], ["p0"]]
+    assert "bad cannot be judged: the reference returns plain data for no call" in caplog.text
+    assert "1 of 4 problems are left out: they cannot be judged" in caplog.text
+    config = tmp_path / "own.yaml"
+    config.write_text(f"extends: smoke\nproblems: {{file: {files.file}, held_out_file: {files.held_out_file}}}\n")
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments("", ["--config", str(config), "--dry-run"])
+    assert ended.value.code == 0
+    assert "3 problems can be trained on, 1 measured on" in capsys.readouterr().out
+    write_problems(tmp_path / "train.jsonl", [bad])
+    with pytest.raises(ConfigurationError, match=r"that can be judged, got 0 of 1 in .*; `codea1 data check` says"):
+        load_problem_sets(dataclasses.replace(SMOKE, problems=files), 0)
+    with pytest.raises(SystemExit) as refused:
+        parse_arguments("", ["--config", str(config), "--dry-run"])
+    assert refused.value.code == 2
+
+
+# Rows
+
+
+def rows_file(path: Path, *rows: dict[str, Any]) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+ROW = {
+    "question": "double(x): twice x.",
+    "reference_solution": "def double(x):\n    if x < 0:\n        return -2 * -x\n    return 2 * x\n",
+    "golden_tests": [["double(3)", "6"], ["double(-1)", "-2"]],
+}
+
+
+def test_rows_without_an_id_get_one_that_does_not_depend_on_their_place(tmp_path: Path) -> None:
+    other = dict(ROW, question="double(x): x twice.")
+    out = tmp_path / "out.jsonl"
+    assert main(["data", "import", "rows", rows_file(tmp_path / "a.jsonl", ROW, other), "-o", str(out)]) == 0
+    first, second = (one.problem_id for one in read_problems(out))
+    assert first.startswith("double-")
+    assert first != second
+    assert main(["data", "import", "rows", rows_file(tmp_path / "b.jsonl", other), "-o", str(out)]) == 0
+    assert [one.problem_id for one in read_problems(out)] == [second]
+
+
+def test_golden_tests_of_a_row_are_read_and_run(tmp_path: Path) -> None:
+    wrong = dict(ROW, golden_tests=[*ROW["golden_tests"], ["double(2)", "5"]])
+    out = tmp_path / "out.jsonl"
+    assert main(["data", "import", "rows", rows_file(tmp_path / "a.jsonl", wrong), "-o", str(out)]) == 0
+    assert read_problems(out)[0].golden_tests == (TestCase("double(3)", "6"), TestCase("double(-1)", "-2"))
+
+
+def test_an_import_that_leaves_nothing_usable_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.jsonl"
+    for broken in ({"question": "Q"}, dict(ROW, golden_tests="double(1)"), dict(ROW, reference_solution="def")):
+        assert main(["data", "import", "rows", rows_file(tmp_path / "a.jsonl", broken), "-o", str(out)]) == 1
+    assert "golden_tests must be a list of pairs of texts [call, value], got 'double(1)'" in capsys.readouterr().err
+
+
+def test_natural_mutants_are_wrong_differ_from_each_other_and_let_testers_be_measured(
+    tmp_path: Path, sandbox: LocalSandbox
+) -> None:
+    out = tmp_path / "out.jsonl"
+    own = dict(ROW, question="Q", mutants=["def double(x):\n    return x\n"])
+    path = rows_file(tmp_path / "a.jsonl", ROW, own)
+    assert main(["data", "import", "rows", path, "-o", str(out), "--mutants", "3"]) == 0
+    made, given = read_problems(out)
+    assert len(set(made.mutants)) == 3
+    assert list(given.mutants) == own["mutants"], "what a person wrote stays as it is"
+    arena = Arena(sandbox)
+    tests = [TestCase(f"double({x})", str(2 * x)) for x in (-3, -2, -1, 0, 1, 2, 3, 4)]
+    grades = arena.grade(made, made.mutants, tests)
+    assert all(grade.executes and any(verdict != "pass" for verdict in grade.verdicts) for grade in grades)
+    assert main(["data", "import", "rows", path, "-o", str(out), "--mutants", "-1"]) == 2

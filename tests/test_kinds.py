@@ -1,0 +1,244 @@
+"""Every kind of problem: how a call reaches a solution of it, in both seats, and that nothing else changes by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
+from codea1_env.errors import ProblemFormatError
+from codea1_env.evaluation.coverage import covered
+from codea1_env.judging.schedule import calls_job
+from codea1_env.judging.usability import check_problems
+from codea1_env.players.prompts import for_coder, for_tester
+from codea1_env.problems import Problem, TestCase
+from codea1_env.problems.kinds import MOST_LISTED, NODES, node_shapes
+from codea1_env.reading.responses import read_program, read_suite
+from codea1_env.rewards.duel import Status, Verdict
+from codea1_env.sandbox import LocalSandbox
+
+METHOD = "class Solution:\n    def add(self, a, b=2):\n        return a + b\n"
+COUNTER = """class Counter:
+    def __init__(self, start):
+        self.seen = [start]
+    def add(self, by):
+        self.seen.append(self.seen[-1] + by)
+    def all(self):
+        return self.seen
+"""
+REVERSED = """class Solution:
+    def turn(self, head: Optional[ListNode]) -> Optional[ListNode]:
+        before = None
+        while head:
+            head.next, before, head = before, head, head.next
+        return before
+"""
+MIRROR = """class Solution:
+    def mirror(self, root: 'TreeNode | None') -> Optional[TreeNode]:
+        if root:
+            root.left, root.right = self.mirror(root.right), self.mirror(root.left)
+        return root
+"""
+IMPORTS = "from typing import List, Optional\n" + NODES["ListNode"] + NODES["TreeNode"]
+SUMS = "n = int(input())\nfor _ in range(n):\n    print(sum(map(int, input().split())), end=' \\n')\n"
+NATURALS = "def naturals(start):\n    while True:\n        yield start\n        start += 1\n"
+GATHER = """import asyncio
+async def part(x):
+    await asyncio.sleep(1000)
+    return x
+async def total(xs):
+    return sum(await asyncio.gather(*[part(x) for x in xs]))
+"""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[LocalSandbox]:
+    with LocalSandbox() as sandbox:
+        yield sandbox
+
+
+def problem(kind: str, entry_point: str, reference: str, *tests: tuple[str, str], **fields: Any) -> Problem:
+    golden = tuple(TestCase(*test) for test in tests)
+    return Problem("p", "Q", entry_point, reference, golden, kind=kind, **fields)  # type: ignore[arg-type]
+
+
+EVERY = [
+    problem("method", "Solution().add", METHOD, ("Solution().add(1)", "3"), ("Solution().add(b=1, a=1)", "2")),
+    problem("method", "Solution().turn", REVERSED, ("Solution().turn([1, 2, 3])", "[3, 2, 1]"), imports=IMPORTS),
+    problem("method", "Solution().turn", REVERSED, ("Solution().turn(head=[])", "[]"), imports=IMPORTS),
+    problem(
+        "method",
+        "Solution().mirror",
+        MIRROR,
+        ("Solution().mirror([4, 2, 7, 1, None, 6])", "[4, 7, 2, None, 6, None, 1]"),
+        ("Solution().mirror([])", "[]"),
+        imports=IMPORTS,
+    ),
+    problem(
+        "class",
+        "Counter",
+        COUNTER,
+        ('Counter(["Counter", "all", "add", "all"], [[3], [], [4], []])', "[None, [3], None, [3, 7]]"),
+    ),
+    problem("generator", "naturals", NATURALS, ("naturals(2)", repr(list(range(2, 2 + MOST_LISTED))))),
+    problem("coroutine", "total", GATHER, ("total([1, 2])", "3")),
+    problem("coroutine", "same", "async def same(x):\n    return x\n", ("same(4)", "4")),
+    problem("program", "sums", SUMS, ("sums('2\\n1 2\\n3 4')", "'3\\n7\\n'")),
+]
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.kind} {one.golden_tests[0].call[:30]}")
+def test_a_reference_of_every_kind_passes_its_tests_and_serves_both_seats(one: Problem, sandbox: LocalSandbox) -> None:
+    (found,) = check_problems([one], sandbox)
+    assert found.serves("reference")
+    assert found.serves("golden"), str(found)
+    assert Problem.from_json(one.to_json()) == one
+
+
+@pytest.mark.parametrize(
+    ("number", "wrong"),
+    [
+        (0, METHOD.replace("a + b", "a - b")),
+        (1, REVERSED.replace("return before", "return head")),
+        (3, MIRROR.replace("self.mirror(root.right), self.mirror(root.left)", "root.right, root.right")),
+        (4, COUNTER.replace("self.seen[-1] + by", "by")),
+        (5, NATURALS.replace("+= 1", "+= 2")),
+        (6, GATHER.replace("sum(", "max(")),
+        (8, SUMS.replace("sum(", "max(")),
+    ],
+)
+def test_a_wrong_solution_of_every_kind_fails_and_a_right_assert_kills_it(
+    number: int, wrong: str, sandbox: LocalSandbox
+) -> None:
+    one = EVERY[number]
+    suite = "\n".join(map(str, one.golden_tests))
+    arena = Arena(sandbox)
+    (score,) = arena.play([Match(one, (wrong, one.reference_solution or ""), ((suite,), (suite,)))], update_book=False)
+    bad, good = (row[0].duel.tests for row in score.suites)
+    assert {test.status for test in (*bad, *good)} == {Status.KEPT}
+    assert Verdict.FAIL in {test.verdict for test in bad}
+    assert {test.verdict for test in good} == {Verdict.PASS}
+    assert score.codes[1].reward == 1.0
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: one.kind)
+def test_a_solution_without_what_is_asked_for_does_not_execute(one: Problem, sandbox: LocalSandbox) -> None:
+    source = "def other(:\n" if one.kind == "program" else "def other():\n    return 1\n"
+    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
+    assert grade.executes is False
+
+
+def test_every_call_of_a_method_has_a_new_object(sandbox: LocalSandbox) -> None:
+    keeps = "class Solution:\n    seen = 0\n    def f(self):\n        self.seen += 1\n        return self.seen\n"
+    one = problem("method", "Solution().f", keeps, ("Solution().f()", "1"))
+    suite = "s = Solution()\nassert s.f() == 1\nassert Solution().f() == 2"
+    tests = read_suite(suite, one.entry_point).tests
+    assert [test.call for test in tests] == ["Solution().f()"] * 2
+    (score,) = Arena(sandbox).play([Match(one, (keeps,), ((suite,),))], update_book=False)
+    assert [test.status for test in score.suites[0][0].duel.tests] == [Status.KEPT, Status.DUPLICATE]
+
+
+def test_one_call_of_a_method_is_one_call_however_its_arguments_are_given(sandbox: LocalSandbox) -> None:
+    suite = "assert Solution().add(1, 1) == 2\nassert Solution().add(1, b=1) == 2\nassert Solution().add(a=1, b=1) == 2"
+    (score,) = Arena(sandbox).play([Match(EVERY[0], (METHOD,), ((suite,),))], update_book=False)
+    statuses = [test.status for test in score.suites[0][0].duel.tests]
+    assert statuses == [Status.KEPT, Status.DUPLICATE, Status.DUPLICATE]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'Counter(["Counter", "__sizeof__"], [[1], []])',
+        'Counter(["all"], [[]])',
+        'Counter(["Counter", "all"], [[1]])',
+        'Counter(["Counter", "seen"], [[1], []])',
+    ],
+)
+def test_a_sequence_is_of_public_methods_of_one_new_object(call: str, sandbox: LocalSandbox) -> None:
+    (score,) = Arena(sandbox).play([Match(EVERY[4], (COUNTER,), ((f"assert {call} == [None]",),))], update_book=False)
+    assert [test.status for test in score.suites[0][0].duel.tests] == [Status.RAISES]
+
+
+def test_a_list_without_an_end_is_an_error_and_no_hang(sandbox: LocalSandbox) -> None:
+    circle = REVERSED.replace("        return before", "        before.next = before\n        return before")
+    (grade,) = Arena(sandbox).grade(EVERY[1], [circle], EVERY[1].golden_tests)
+    assert grade.verdicts == (Verdict.ERROR,)
+
+
+def test_a_programs_output_is_compared_by_lines(sandbox: LocalSandbox) -> None:
+    outputs = (
+        "print('3\\n7')",
+        "print('3  \\n7\\n\\n')",
+        "print('3 7')",
+        "print('3\\n\\n7')",
+        "1 / 0",
+        "exit(3)",
+        "exit()",
+    )
+    grades = Arena(sandbox).grade(EVERY[8], outputs, EVERY[8].golden_tests)
+    verdicts = [verdict for grade in grades for verdict in grade.verdicts]
+    assert verdicts == [Verdict.PASS] * 2 + [Verdict.FAIL] * 2 + [Verdict.ERROR] * 2 + [Verdict.FAIL]
+
+
+def test_a_program_keeps_nothing_from_one_input_to_the_next(sandbox: LocalSandbox) -> None:
+    remembers = "import sys, math\nmath.seen = getattr(math, 'seen', 0) + 1\nprint(math.seen)\n"
+    tests = [TestCase(f"sums('{n}')", "'1'") for n in range(4)]
+    (grade,) = Arena(sandbox).grade(EVERY[8], [remembers], tests)
+    assert grade.verdicts == (Verdict.PASS,) * 4
+
+
+def test_what_a_method_takes_and_returns_is_read_from_its_signature() -> None:
+    starter = "class Solution:\n    def f(self, xs: List[Optional[ListNode]], k: int, t: TreeNode) -> ListNode:\n"
+    shapes = node_shapes(starter, "f")
+    assert shapes == {"xs": ["ListNode"], "k": None, "t": "TreeNode", "return": "ListNode"}
+    assert node_shapes("class Solution:\n    def f(self, x: int) -> int:\n        pass", "f") == {}
+    assert node_shapes("no code at all", "f") == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry_point", "told"),
+    [
+        ("methods", "f", "kind must be one of"),
+        ("method", "f", "entry_point must be Class().method, got 'f'"),
+        ("method", "Solution().def", "entry_point must be Class().method"),
+        ("function", "Solution().f", "entry_point must be a Python function name"),
+    ],
+)
+def test_a_kind_and_its_entry_point_belong_together(kind: str, entry_point: str, told: str) -> None:
+    with pytest.raises(ProblemFormatError) as refused:
+        problem(kind, entry_point, METHOD)
+    assert told in str(refused.value)
+
+
+def test_players_are_asked_for_what_the_kind_is() -> None:
+    asked = {
+        one.kind: (for_coder(one)[1]["content"], for_tester(one, "x", suite_size=2)[1]["content"]) for one in EVERY
+    }
+    assert "Define the class `Solution` with the method `mirror`" in asked["method"][0]
+    assert "`assert Solution().mirror(...) == expected`" in asked["method"][1]
+    assert "a tree as the list of its values level by level" in asked["method"][1]
+    assert '`["Counter", "method", ...]`' in asked["class"][1]
+    assert "Write a whole program, a script" in asked["program"][0]
+    assert "the whole standard input as a string" in asked["program"][1]
+    assert "with `async def`" in asked["coroutine"][0]
+    assert f"the first {MOST_LISTED}" in asked["generator"][1]
+
+
+def test_of_several_blocks_that_with_the_class_is_the_program() -> None:
+    answer = f"```python\n{METHOD}```\nFor example:\n```python\nSolution().add(1)\n```\n"
+    assert read_program(answer, "Solution().add").source == METHOD
+
+
+def test_lines_that_a_method_runs_are_measured(sandbox: LocalSandbox) -> None:
+    (found,) = covered(sandbox, [(EVERY[0], [b"[[1],[]]"])])
+    assert found.lines_run([0]) == 1
+
+
+def test_an_ordinary_problem_is_run_as_it_was() -> None:
+    one = Problem("p", "Q", "f", "def f():\n    return 1\n")
+
+    assert (calls_job(one, "x = 1", ()).source, calls_job(one, "x = 1", ()).entry_point) == ("x = 1", "f")
+    assert not {"kind", "checker"} & set(one.to_json().split('"'))

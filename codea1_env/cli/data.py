@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from codea1_env.cli.choose import add_choose
 from codea1_env.cli.common import Parser, add_actions, add_command, claim, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.importing import Imported, import_drafts
@@ -43,8 +44,10 @@ problems that nobody has checked: games about them need an oracle that is no ref
 def add_data(parser: Parser) -> None:
     """Add the command's actions."""
     names = ", ".join(f"{source.name} ({source.license})" for source in SOURCES.values())
+    actions = add_actions(parser)
+    add_choose(actions)
     load = add_command(
-        add_actions(parser),
+        actions,
         "import",
         summary="a public problem set as a problem file",
         description=f"Make a problem file of a public problem set: {names}.",

@@ -35,7 +35,7 @@ from typing import Any
 from sandbox_sides import SIDES, Measured, Unit
 
 from codea1_env.judging.judge import Expectation, Judge, Trial
-from codea1_env.judging.purity import company
+from codea1_env.judging.purity.company import company
 from codea1_env.problems import Problem
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.sandbox import Company, LocalSandbox

@@ -99,8 +99,8 @@ def place(parts: Sequence[str]) -> int:
 
 
 DECIDES_WHAT_RUNS = (
-    "judging/schedule", "judging/execution", "judging/module_state",
-    "judging/purity", "judging/purity_names", "judging/purity_scope", "judging/purity_expressions",
+    "judging/schedule", "judging/execution", "judging/purity/module_state",
+    "judging/purity/company", "judging/purity/names", "judging/purity/scope", "judging/purity/expressions",
 )  # fmt: skip
 """And whatever they need, the sandbox included."""
 KNOWS_WHAT_IS_RIGHT = {

@@ -1,4 +1,4 @@
-"""Checkers: where several values are right, a program of the problem's own decides, and nobody who is judged meets it."""
+"""Checkers: where several values are right, a program of the problem's own decides; no candidate ever meets it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from fake_openai import Json, Reply, completion, serving
 
 from codea1_env.cli import main
 from codea1_env.errors import FormatError
-from codea1_env.evaluation.evaluate import EvaluationJournal, EvaluationPlan, evaluate, journal_header
+from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
+from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.players import Player, RecordedPlayer
 from codea1_env.problems import Problem, TestCase
 from codea1_env.problems.jsonl import write_problems

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from codea1_env.errors import SandboxError
 from codea1_env.judging.execution import Execution
-from codea1_env.judging.purity import company
+from codea1_env.judging.purity.company import company
 from codea1_env.sandbox import CallsJob, Company, Job, JobResult, Limits, LocalSandbox, Outcome, OutcomeKind
 
 STATELESS = "def f(x):\n    return x\n"

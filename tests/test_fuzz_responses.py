@@ -11,7 +11,7 @@ from edits import edited
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.judging.purity import company
+from codea1_env.judging.purity.company import company
 from codea1_env.judging.schedule import with_imports
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -218,3 +219,59 @@ def test_a_program_that_is_no_utf_8_is_read_all_the_same() -> None:
 
 def test_no_requests_have_no_answers() -> None:
     assert player().respond([]) == []
+
+
+class Says(torch.nn.Module):
+    """A model that says a text, whatever it is asked, and then the same again."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tokens = TOKENIZER(text)["input_ids"]
+        self.config, self.generation_config = MODEL.config, MODEL.generation_config
+        self.steps = 0
+        self.device = torch.device("cpu")
+
+    def forward(self, input_ids: torch.Tensor, past_key_values: Any = None, **_: Any) -> Any:
+        step = past_key_values or 0
+        self.steps += 1
+        logits = torch.full((len(input_ids), 1, MODEL.config.vocab_size), -30.0)
+        logits[:, :, self.tokens[step % len(self.tokens)]] = 30.0
+        return types.SimpleNamespace(logits=logits, past_key_values=step + 1)
+
+
+def begun_with(text: str) -> Any:
+    return lambda request: [*brief(request), {"role": "assistant", "content": text}]
+
+
+BLOCK = "3) == 9\nassert f(4) == 16\n```\nThese tests show it.\n"
+
+
+def test_an_answer_that_the_prompt_begins_has_that_beginning_and_ends_with_its_block() -> None:
+    model = Says(BLOCK)
+    seat = player(model, prompt=begun_with("```python\nassert f("))
+    shown = TOKENIZER.decode(seat._prompt_ids(REQUESTS[0], SHORT))
+    assert shown.endswith("<assistant>```python\nassert f(")
+    ((answer,),) = seat.respond(REQUESTS[:1], sampling=Sampling(temperature=0, max_tokens=200))
+    assert answer.text == "```python\nassert f(3) == 9\nassert f(4) == 16\n```"
+    assert not answer.truncated
+    assert TOKENIZER.decode(list(answer.token_ids or ())) == "3) == 9\nassert f(4) == 16\n```\n", "only what it said"
+    assert model.steps == len(answer.token_ids or ()), "nothing was asked for behind the block"
+
+
+def test_without_a_beginning_an_answer_ends_at_its_fence_where_that_is_asked_for() -> None:
+    said = f"Here:\n```python\nassert f({BLOCK}"
+    long = Sampling(temperature=0, max_tokens=len(said))
+    ((whole,),) = player(Says(said)).respond(REQUESTS[:1], sampling=long)
+    assert whole.text == said
+    assert whole.truncated
+    stopped = dataclasses.replace(long, stop_at_fence=True)
+    ((answer,),) = player(Says(said)).respond(REQUESTS[:1], sampling=stopped)
+    assert answer.text == "Here:\n```python\nassert f(3) == 9\nassert f(4) == 16\n```"
+    assert not answer.truncated
+
+
+def test_a_beginning_without_a_fence_is_given_back_and_stops_nothing() -> None:
+    ((answer,),) = player(Says(BLOCK), prompt=begun_with("f(")).respond(
+        REQUESTS[:1], sampling=Sampling(temperature=0, max_tokens=len(BLOCK))
+    )
+    assert answer.text == "f(" + BLOCK

@@ -32,7 +32,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from codea1_env.judging.judge import Expectation, Judge, Trial
-from codea1_env.judging.purity import company
+from codea1_env.judging.purity.company import company
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import read_case
 from codea1_env.reading.test_case import TestCase

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.judging.purity import alone_because, company
+from codea1_env.judging.purity.company import alone_because, company
 from codea1_env.problems import bundled_problems
 from codea1_env.sandbox import Company
 

@@ -16,7 +16,7 @@ import pytest
 import codea1_env
 from codea1_env.errors import ConfigurationError, ProblemFormatError
 from codea1_env.judging.judge import Expectation, Judge, Trial
-from codea1_env.judging.purity import company
+from codea1_env.judging.purity.company import company
 from codea1_env.problems import Problem
 from codea1_env.records.matches import read_match
 from codea1_env.rewards.duel import Verdict

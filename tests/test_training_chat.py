@@ -13,9 +13,14 @@ from transformers import AutoTokenizer
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import prompts
+from codea1_env.players.chat import prompt_text
+from codea1_env.players.prompts import find_prompts
 from codea1_env.problems.miniature import miniature_problems
+from codea1_env.reading.test_case import TestCase
+from codea1_env.training.baselines.sft import IGNORED, _tokens
+from codea1_env.training.baselines.written_tests import WrittenSuite
 from codea1_env.training.config.options import Options
-from codea1_env.training.config.presets import MINI, SMOKE, PretrainedModel
+from codea1_env.training.config.presets import MINI, SMOKE, PretrainedModel, load_preset, preset_from_dict
 from codea1_env.training.grpo.seats import sample_suites
 from codea1_env.training.models.chat import chat_of, fitting, questions_asked, tokens_of
 from codea1_env.training.models.warm_start import base_model
@@ -52,6 +57,64 @@ def test_the_model_decides_which_messages_are_used() -> None:
     assert chat_of(dataclasses.replace(INSTRUCT, options=blind)).tester(problem, "P") == prompts.for_tester(
         problem, "P", suite_size=MINI.reward.suite_size, access="black-box"
     )
+
+
+def test_a_pretrained_model_is_asked_what_the_preset_says_and_the_run_records_the_words(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("coder: evalplus\ntester: {response: 'assert {entry_point}('}\n")
+    config = tmp_path / "config.yaml"
+    config.write_text(f"extends: smoke\nmodel: {{pretrained: somewhere}}\nprompts: {tmp_path / 'mine.yaml'}\n")
+    preset = load_preset(None, config)
+    mine = find_prompts(str(tmp_path / "mine.yaml"))
+    assert preset.prompts == mine
+    assert chat_of(preset).coder(PROBLEMS[0]) == mine.for_coder(PROBLEMS[0])
+    assert chat_of(preset).tester(PROBLEMS[0], "P")[-1] == {
+        "role": "assistant", "content": f"assert {PROBLEMS[0].entry_point}(",
+    }  # fmt: skip
+    recorded = preset.to_dict()
+    assert recorded["prompts"]["tester"]["response"] == "assert {entry_point}("
+    (tmp_path / "mine.yaml").unlink()
+    assert preset_from_dict(recorded, MINI) == preset, "a run goes on with the words that it began with"
+    assert "prompts" not in MINI.to_dict(), "a model built from nothing has its own"
+
+
+def test_prompts_that_a_preset_cannot_have_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"coder.user must name \{question\}, got a"):
+        preset_from_dict({"prompts": {"coder": {"user": "Write it."}}}, INSTRUCT)
+    with pytest.raises(ConfigurationError, match="prompts must be one of begun, codea1, evalplus"):
+        preset_from_dict({"prompts": "nosuch"}, INSTRUCT)
+    by_test = {"algorithm": {"credit": "test"}, "prompts": "begun"}
+    with pytest.raises(ConfigurationError, match=r"algorithm.credit must be suite where prompts.tester.re"):
+        preset_from_dict(by_test, INSTRUCT)
+
+
+def test_an_answer_that_was_begun_is_read_whole_and_learnt_without_its_beginning(base: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    chat = dataclasses.replace(chat_of(INSTRUCT), prompts=find_prompts("begun"))
+    (attack,) = attacks_of(PROBLEMS[:1], ["def f(xs): return 1"])
+    trainer = Echo(tokenizer)
+    ((sampled, _),) = sample_suites(trainer, [attack], 2, chat)
+    begins = f"```python\nassert {PROBLEMS[0].entry_point}("
+    shown = tokenizer.decode(sampled.prompt)
+    assert shown.endswith(tokenizer.decode(tokenizer(begins)["input_ids"]))
+    assert sampled.text == begins + tokenizer.decode(sampled.response, skip_special_tokens=True)
+    assert sampled.response == sampled.prompt[:3], "what the model itself said"
+    assert (
+        tokens_of(tokenizer, chat.coder(PROBLEMS[0]))
+        == tokenizer(prompt_text(tokenizer, chat.coder(PROBLEMS[0])))["input_ids"]
+    ), "TRL reads the text that it is given as we do"
+
+
+def test_supervised_rows_begin_where_the_prompt_stops(base: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    name = PROBLEMS[0].entry_point
+    suite = WrittenSuite(PROBLEMS[0], "def f(xs): return 1", (TestCase(f"{name}([1])", "1"),))
+    chat = chat_of(INSTRUCT)
+    for design in ("codea1", "begun"):
+        row = _tokens(suite, tokenizer, dataclasses.replace(chat, prompts=find_prompts(design)))
+        learnt = [token for token in row["labels"] if token != IGNORED]
+        said = tokenizer.decode(learnt, skip_special_tokens=True)
+        assert said.startswith("[1]) == 1" if design == "begun" else f"assert {name}([1]) == 1")
+        assert tokenizer.decode(row["input_ids"], skip_special_tokens=True).count("[1]) == 1") == 1
 
 
 def test_without_a_limit_every_question_is_asked_as_scheduled(tmp_path: Path) -> None:

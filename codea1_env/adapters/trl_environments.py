@@ -27,7 +27,8 @@ from codea1_env.arena.match import Match, MatchScore
 from codea1_env.envs.episode import failed_tests
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
-from codea1_env.players.prompts import fenced, test_form, wanted
+from codea1_env.players.prompts import fenced
+from codea1_env.problems.kind_words import test_form, wanted
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.duel import JudgedTest, Verdict

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
+from codea1_env.cli.choose import add_choose
 from codea1_env.cli.common import (
     DONE,
     FAILED,
@@ -71,6 +72,7 @@ def add_data(parser: Parser) -> None:
     names = ", ".join(f"{source.name} ({source.license})" for source in SOURCES.values())
     actions = add_actions(parser)
     _add_check(actions)
+    add_choose(actions)
     load = add_command(
         actions,
         "import",

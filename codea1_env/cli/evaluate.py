@@ -13,20 +13,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, require_player, sampling_of
+from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.evaluate import (
     PAPER_SAMPLES,
     PAPER_SAMPLING,
-    EvaluationJournal,
     EvaluationPlan,
     evaluate,
     journal_header,
 )
+from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.suite_quality import SUITE_SIZE
 from codea1_env.judging.importing import import_drafts
-from codea1_env.players.player import Request
-from codea1_env.players.prompts import Messages, for_unit_tests
+from codea1_env.players.chat import Prompt
+from codea1_env.players.player import Player, Request
+from codea1_env.players.prompts import DEFAULT
+from codea1_env.players.templates import Messages, Prompts
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.miniature import miniature_problems
@@ -76,6 +78,9 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", metavar="N", type=int, help="the first N problems of each set (default: all)")
     parser.add_argument("--suite-size", metavar="K", type=int, default=SUITE_SIZE, help="tests of a suite that count, "
                         f">= 1 (paper and default: {SUITE_SIZE})")  # fmt: skip
+    parser.add_argument("--select-by", metavar="PLAYER", help="a tester that chooses one of the n programs of each "
+                        "question, as below: pass@1 of its choice stands beside the mean of the same n, a majority by "
+                        "outputs and a random one; seat coder, --n >= 2")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of answers, inputs and intervals (default: 0)")
     parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1: what is lost at "
                         "most when the run is killed (default: 8)")  # fmt: skip
@@ -100,19 +105,37 @@ def _eval(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"--output must be a directory or not exist, got {options.output}")
     named = _named(options.problems)
     require_player(options.player, options.seat)
+    if options.select_by is not None:
+        if options.seat != "coder" or options.samples < 2:
+            raise ConfigurationError(
+                "--select-by must come with --seat coder and --n of at least 2, to choose from, got --seat "
+                f"{options.seat} --n {options.samples}"
+            )
+        require_player(options.select_by, "tester")
+    prompts = prompts_of(options, [options.player, *filter(None, [options.select_by])])
     options.output.mkdir(parents=True, exist_ok=True)
     lock = RunLock(options.output, alone=True)
     try:
         with open_sandbox(options.sandbox, options.workers) as sandbox:
             sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
             make = as_coder if options.seat == "coder" else as_tester
-            player = make(options.player, options, _unit_tests(options) if options.seat == "tester" else None)
-            journal = EvaluationJournal(options.output / "journal.jsonl", journal_header(player, sets, plan))
+            player = make(options.player, options, _unit_tests(options, prompts) if options.seat == "tester" else None)
+            tester = _selector(options, player)
+            header = journal_header(player, sets, plan, prompts, tester)
+            journal = EvaluationJournal(options.output / "journal.jsonl", header)
             try:
                 left = sum(len(problems) for problems in sets.values()) - len(journal.scores)
                 with Progress(sys.stderr, "problems", left) as progress:
                     report = evaluate(
-                        player, sets, plan, sandbox, journal, batch=options.batch, advance=progress.advance
+                        player,
+                        sets,
+                        plan,
+                        sandbox,
+                        journal,
+                        prompts=prompts,
+                        select_by=tester,
+                        batch=options.batch,
+                        advance=progress.advance,
                     )
             finally:
                 journal.close()
@@ -127,9 +150,17 @@ def _eval(options: argparse.Namespace) -> int:
     return 0
 
 
-def _unit_tests(options: argparse.Namespace) -> Any:
+def _selector(options: argparse.Namespace, coder: Player) -> Player | None:
+    """The tester that chooses; the coder's own model where both are the same one."""
+    if options.select_by is None:
+        return None
+    is_same = ":" in options.select_by and options.select_by == options.player
+    return coder if is_same else as_tester(options.select_by, options)
+
+
+def _unit_tests(options: argparse.Namespace, prompts: Prompts) -> Prompt:
     def messages(request: Request) -> Messages:
-        return for_unit_tests(request.problem, request.program, suite_size=options.suite_size)
+        return prompts.for_unit_tests(request.problem, request.program, suite_size=options.suite_size)
 
     return messages
 
@@ -195,9 +226,12 @@ def as_table(report: Mapping[str, Any]) -> str:
     names = list(dict.fromkeys(name for record in sets.values() for name in record["measures"]))
     titles = [name.replace("@k", f"@{report['suite_size']}") for name in names]
     sampled = report["sampling"]
+    chosen = f", chosen by {report['select_by']}" if "select_by" in report else ""
+    asked = f", prompts {report['prompts']}" if report["prompts"] != DEFAULT else ""
     lines = [
-        f"{report['player']} as {report['seat']}: n = {report['samples']}, temperature {sampled['temperature']:g}, "
-        f"top-p {sampled['top_p']:g}, at most {sampled['max_tokens']} tokens, seed {report['seed']}",
+        f"{report['player']} as {report['seat']}{chosen}: n = {report['samples']}, "
+        f"temperature {sampled['temperature']:g}, top-p {sampled['top_p']:g}, "
+        f"at most {sampled['max_tokens']} tokens, seed {report['seed']}{asked}",
         "",
         f"| set | problems | left out | {' | '.join(titles)} | cut off |",
         "|---|" + "---|" * (len(titles) + 3),

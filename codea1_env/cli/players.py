@@ -6,6 +6,7 @@ import argparse
 import hashlib
 import math
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,8 @@ from codea1_env.players import (
 )
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.player import Request, TesterRequest
-from codea1_env.players.prompts import Messages
+from codea1_env.players.prompts import DEFAULT, design_names, find_prompts
+from codea1_env.players.templates import Messages, Prompts
 from codea1_env.records.matches import read_match
 
 HELP = """\
@@ -37,6 +39,7 @@ HELP = """\
 _SCRIPTED = {"coder": ("oracle", "mutant"), "tester": ("golden", "random", "fuzz")}
 _PLACED = {"recorded": "FILE", "hf": "MODEL", "vllm": "MODEL", "openai": "URL#MODEL", "mini": "DIRECTORY"}
 """Players of either seat that come with a place, and what that is."""
+_PROMPTED = ("hf", "vllm", "openai")
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<where>.+))?", re.DOTALL)
 
 
@@ -48,6 +51,12 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling) -> None:
     models.add_argument("--top-p", type=float, default=sampling.top_p, help=f"in (0, 1] (default: {sampling.top_p:g})")
     models.add_argument("--max-tokens", type=int, default=sampling.max_tokens, help="longest answer "
                         f"(default: {sampling.max_tokens})")  # fmt: skip
+    models.add_argument("--prompts", metavar="FILE-OR-NAME", help=f"what they are asked: one of "
+                        f"{', '.join(design_names())}, or a file of yours, see docs/prompts.md (default: {DEFAULT})"
+                        )  # fmt: skip
+    models.add_argument("--stop-at-fence", action="store_true", help="hf: players stop where the first fenced block of "
+                        "an answer ends (default: only where the prompt begins the answer inside a block)"
+                        )  # fmt: skip
     traffic = Traffic()
     servers = parser.add_argument_group("servers, each")
     servers.add_argument("--timeout", metavar="S", type=float, default=traffic.timeout_s, help="seconds for a request "
@@ -62,7 +71,15 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling) -> None:
 
 def sampling_of(options: argparse.Namespace) -> Sampling:
     """Raises ConfigurationError for values out of range."""
-    return Sampling(options.temperature, options.top_p, options.max_tokens)
+    return Sampling(options.temperature, options.top_p, options.max_tokens, options.stop_at_fence)
+
+
+def prompts_of(options: argparse.Namespace, specs: Sequence[str]) -> Prompts:
+    """What language models among the players are asked. Raises ConfigurationError, also where there is none to ask."""
+    if options.prompts is not None and not any(spec.partition(":")[0] in _PROMPTED for spec in specs):
+        known = ", ".join(f"{kind}:{_PLACED[kind]}" for kind in _PROMPTED)
+        raise ConfigurationError(f"--prompts must come with a player that reads them ({known}), got {', '.join(specs)}")
+    return find_prompts(options.prompts or DEFAULT)
 
 
 def require_player(spec: str, seat: str) -> None:
@@ -94,7 +111,8 @@ def as_tester(spec: str, options: argparse.Namespace, prompt: Prompt | None = No
 
 def _either(spec: str, options: argparse.Namespace, prompt: Prompt | None) -> Player:
     """`spec`: of a player that can be in the seat."""
-    prompt = prompt or partial(chat_messages, suite_size=options.suite_size)
+    design = find_prompts(options.prompts or DEFAULT)
+    prompt = prompt or partial(chat_messages, suite_size=options.suite_size, prompts=design)
     kind, _, where = spec.partition(":")
     if kind == "human":
         return HumanPlayer(suite_size=options.suite_size)

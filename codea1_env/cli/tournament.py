@@ -18,7 +18,7 @@ from pathlib import Path
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.cli.common import require_file, require_place
-from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, sampling_of
+from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
 from codea1_env.judging.usability import require_judgeable
@@ -81,6 +81,7 @@ def _tournament(options: argparse.Namespace) -> int:
     if options.record is not None:
         require_place("--record", options.record, options.problems)
     sampling = sampling_of(options)
+    prompts_of(options, [_spec(named) for named in (*options.coders, *options.testers)])
     problems = _problems(options)
     known: dict[str, Player] = {}
     coders = _players(options.coders, as_coder, options, known)
@@ -135,6 +136,11 @@ def _problems(options: argparse.Namespace) -> Sequence[Problem]:
     return [problems[place] for place in drawn]
 
 
+def _spec(named: str) -> str:
+    parts = _SPEC.fullmatch(named)
+    return parts["spec"] if parts else named
+
+
 Maker = Callable[[str, argparse.Namespace], Player]
 
 
@@ -144,8 +150,7 @@ def _players(
     """By name. Who plays in both seats is loaded once."""
     players: dict[str, Player] = {}
     for named in specs:
-        parts = _SPEC.fullmatch(named)
-        spec = parts["spec"] if parts else named
+        parts, spec = _SPEC.fullmatch(named), _spec(named)
         name = (parts["name"] if parts else None) or named
         if name in players:
             raise ConfigurationError(f"players of a seat must have different names, got {name!r} twice: NAME=PLAYER")

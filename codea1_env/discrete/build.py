@@ -19,7 +19,7 @@ from codea1_env.errors import ConfigurationError, FormatError, UnusableReference
 from codea1_env.judging.equality import call_key
 from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Judge, Trial
-from codea1_env.judging.purity import alone_because
+from codea1_env.judging.purity.company import alone_because
 from codea1_env.judging.schedule import with_imports
 from codea1_env.judging.validation import ValidatedTest, read_suites, validate
 from codea1_env.players import RandomTester, TesterRequest

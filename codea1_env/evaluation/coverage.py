@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_env.errors import UnusableReference
-from codea1_env.judging.purity import company
+from codea1_env.judging.purity.company import company
 from codea1_env.judging.schedule import as_run, limits_of, with_imports
 from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem

@@ -1,6 +1,7 @@
 """One player measured on sets of problems, in either seat, so that a run that was killed goes on where it was.
 
-    coder    n programs for each question, run on all its tests: avg@n, pass@k, the share that executes
+    coder    n programs for each question, run on all its tests: avg@n, pass@k, the share that executes; and what
+             becomes of them where a tester chooses one of the n (`selection.py`)
     tester   n suites for each function, which it sees, measured on the function and its mutants (`suite_quality.py`)
 
 Everything goes into a journal, a line at a time and onto the disk before it is relied on: the plan, a problem's
@@ -15,23 +16,23 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
-import json
-import os
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from codea1_env.arena.arena import Arena
-from codea1_env.errors import ConfigurationError, FormatError, SandboxError, UnusableReference
+from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
+from codea1_env.evaluation.journal import SCHEMA, EvaluationJournal
 from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, program_measures, suite_measures
+from codea1_env.evaluation.selection import choose, different_programs, selection_measures
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
+from codea1_env.judging.judge import Judge
 from codea1_env.players.player import CoderRequest, Player, Request, Sampling, TesterRequest
+from codea1_env.players.prompts import DEFAULT, Prompts, find_prompts, text_digest
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.protocol import Sandbox
 
-SCHEMA = 1
 PAPER_SAMPLING = Sampling(temperature=0.7, top_p=0.95, max_tokens=2048)
 """How the paper samples to measure (Code-A1, evaluation: avg@32)."""
 PAPER_SAMPLES = 32
@@ -62,68 +63,22 @@ class EvaluationPlan:
                 raise ConfigurationError(f"{name} must be at least {least}, got {getattr(self, name)}")
 
 
-class EvaluationJournal:
-    """The file that an evaluation writes as it goes."""
-
-    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
-        """Open or begin it. Raises ConfigurationError where it is of another plan, FormatError where it is damaged
-        before its last line: a last line that was cut off is taken away."""
-        self.answers: dict[tuple[str, str], dict[str, Any]] = {}
-        self.scores: dict[tuple[str, str], dict[str, Any]] = {}
-        self._file: io.FileIO = open(path, "a+b", buffering=0)  # noqa: SIM115  # closed by `close`
-        try:
-            self._read(path, json.loads(json.dumps({"kind": "plan", "schema": SCHEMA, **header})))
-        except BaseException:
-            self._file.close()
-            raise
-
-    def _read(self, path: Path, header: dict[str, Any]) -> None:
-        self._file.seek(0)
-        content = self._file.read()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            self._file.truncate(whole)
-        lines = content[:whole].splitlines()
-        if not lines:
-            self.append(header)
-        for number, line in enumerate(lines, 1):
-            try:
-                record = json.loads(line)
-                kind = record["kind"]
-                if kind != "plan":
-                    table = {"answers": self.answers, "score": self.scores}[kind]
-                    table[record["set"], record["problem_id"]] = record
-            except (ValueError, KeyError, TypeError) as error:
-                raise FormatError(f"{path}, line {number}, must be what codea1 eval wrote, got: {error!r}") from None
-            if number == 1 and record != header:
-                different = sorted(name for name in {*record, *header} if record.get(name) != header.get(name))
-                raise ConfigurationError(
-                    f"{path} must be of this evaluation to go on with it, got one with another {', '.join(different)}; "
-                    "choose another directory"
-                )
-
-    def append(self, record: Mapping[str, Any]) -> None:
-        """One line, on the disk when this returns."""
-        line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
-        left = memoryview(line)
-        while left:
-            left = left[self._file.write(left) :]
-        os.fsync(self._file.fileno())
-        if record["kind"] in ("answers", "score"):
-            table = self.answers if record["kind"] == "answers" else self.scores
-            table[record["set"], record["problem_id"]] = dict(record)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def journal_header(player: Player, sets: Mapping[str, Sequence[Problem]], plan: EvaluationPlan) -> dict[str, Any]:
-    """What must be the same for a run to go on."""
+def journal_header(
+    player: Player,
+    sets: Mapping[str, Sequence[Problem]],
+    plan: EvaluationPlan,
+    prompts: Prompts | None = None,
+    select_by: Player | None = None,
+) -> dict[str, Any]:
+    """What must be the same for a run to go on. `prompts`: what the players are asked; None is the default design."""
     digests = {
         name: hashlib.sha256("".join(problem.content_hash for problem in problems).encode()).hexdigest()
         for name, problems in sets.items()
     }
-    return {"player": player.name, "version": player.version, **dataclasses.asdict(plan), "problems": digests}
+    asked = {} if prompts is None or prompts == find_prompts(DEFAULT) else {"prompts": text_digest(prompts)}
+    if select_by is not None:
+        asked["select_by"] = f"{select_by.name} {select_by.version}"
+    return {"player": player.name, "version": player.version, **_plain_plan(plan), "problems": digests, **asked}
 
 
 def evaluate(
@@ -133,18 +88,21 @@ def evaluate(
     sandbox: Sandbox,
     journal: EvaluationJournal,
     *,
+    prompts: Prompts | None = None,
+    select_by: Player | None = None,
     batch: int = 8,
     advance: Callable[[int], None] = lambda count: None,
 ) -> dict[str, Any]:
     """The report, plain data: of every set the measures with their intervals, and what was left out and why.
 
-    `batch`: problems that are asked about and scored at a time; `advance` is told of each such number. Raises
-    PlayerError where the player gives no answer, SandboxError where the sandbox fails; the journal then holds what was
-    done.
+    `prompts`: what the player is asked, for the report. `select_by`: a tester that chooses one of the coder's programs
+    for each question, sampled as the coder is. `batch`: problems that are asked about and scored at a time;
+    `advance` is told of each such number. Raises PlayerError where the player gives no answer, SandboxError where the
+    sandbox fails; the journal then holds what was done.
     """
     if batch < 1:
         raise ConfigurationError(f"batch must be at least 1, got {batch}")
-    measure = _Coder(sandbox) if plan.seat == "coder" else _Tester(sandbox, plan)
+    measure = _Coder(sandbox, plan, select_by) if plan.seat == "coder" else _Tester(sandbox, plan)
     for name, problems in sets.items():
         waiting = [problem for problem in problems if (name, problem.problem_id) not in journal.scores]
         for start in range(0, len(waiting), batch):
@@ -153,10 +111,15 @@ def evaluate(
             unasked = [problem for problem in chunk if (name, problem.problem_id) not in journal.answers]
             _ask(player, unasked, name, plan, measure, journal)
             texts = [journal.answers[name, problem.problem_id]["texts"] for problem in chunk]
-            for problem, score in zip(chunk, measure.scores(chunk, texts), strict=True):
+            if select_by is not None:
+                _ask_for_suites(select_by, chunk, texts, name, plan, journal)
+            suites = [journal.suites.get((name, problem.problem_id), {}).get("texts", ()) for problem in chunk]
+            for problem, score in zip(chunk, measure.scores(chunk, texts, suites), strict=True):
                 journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **score})
             advance(len(taken))
-    return _report(player, sets, plan, journal)
+    said = {"prompts": (prompts or find_prompts(DEFAULT)).name}
+    said |= {"select_by": select_by.name} if select_by is not None else {}
+    return {**_report(player, sets, plan, journal), **said}
 
 
 def _left_out(measure: _Coder | _Tester, problem: Problem, name: str, journal: EvaluationJournal) -> bool:
@@ -184,11 +147,39 @@ def _ask(
         })  # fmt: skip
 
 
+def _ask_for_suites(
+    tester: Player,
+    problems: Sequence[Problem],
+    texts: Sequence[Sequence[str]],
+    name: str,
+    plan: EvaluationPlan,
+    journal: EvaluationJournal,
+) -> None:
+    """One suite against every different program of the problems that have none in the journal."""
+    waiting = [
+        (problem, different_programs(problem, answers))
+        for problem, answers in zip(problems, texts, strict=True)
+        if (name, problem.problem_id) not in journal.suites
+    ]
+    requests: list[Request] = [TesterRequest(problem, program) for problem, programs in waiting for program in programs]
+    answered = iter(tester.respond(requests, 1, plan.sampling, plan.seed) if requests else [])
+    for problem, programs in waiting:
+        suites = [next(answered)[0] for _ in programs]
+        journal.append({
+            "kind": "suites", "set": name, "problem_id": problem.problem_id,
+            "texts": [suite.text for suite in suites],
+            "truncated": sum(suite.truncated for suite in suites),
+        })  # fmt: skip
+
+
 class _Coder:
     """Programs on all tests of their questions."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Sandbox, plan: EvaluationPlan, select_by: Player | None) -> None:
         self._arena = Arena(sandbox, execution_cache_mb=0)
+        self._judge = Judge(sandbox, execution_cache_mb=0)
+        self._plan = plan
+        self._is_selecting = select_by is not None
 
     def why_not(self, problem: Problem) -> str:
         return "" if problem.golden_tests or problem.hidden_tests else "it has no tests"
@@ -196,16 +187,24 @@ class _Coder:
     def request(self, problem: Problem) -> Request:
         return CoderRequest(problem)
 
-    def scores(self, problems: Sequence[Problem], texts: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """`passed` and `executes` of every program. Raises SandboxError."""
+    def scores(
+        self, problems: Sequence[Problem], texts: Sequence[Sequence[str]], suites: Sequence[Sequence[str]]
+    ) -> list[dict[str, Any]]:
+        """`passed` and `executes` of every program, and which one was chosen. Raises SandboxError."""
         tests = [(*problem.golden_tests, *problem.hidden_tests) for problem in problems]
         graded = self._arena.grade_many(list(zip(problems, texts, tests, strict=True)))
         if any(grade.executes is None for grades in graded for grade in grades):
             raise SandboxError("programs must run, got none that did: the sandbox failed, see the log")
-        return [
+        found: list[dict[str, Any]] = [
             {"passed": [grade.all_passed for grade in grades], "executes": [grade.executes for grade in grades]}
             for grades in graded
         ]
+        if self._is_selecting:
+            choices = choose(self._judge, list(zip(problems, texts, suites, strict=True)), self._plan.suite_size)
+            for problem, score, choice in zip(problems, found, choices, strict=True):
+                drawn = random.Random(f"{self._plan.seed} {problem.problem_id}").randrange(len(choice.votes))
+                score |= {**dataclasses.asdict(choice), "random": drawn}
+        return found
 
 
 class _Tester:
@@ -224,7 +223,9 @@ class _Tester:
     def request(self, problem: Problem) -> Request:
         return TesterRequest(problem, problem.reference_solution or "")
 
-    def scores(self, problems: Sequence[Problem], texts: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    def scores(
+        self, problems: Sequence[Problem], texts: Sequence[Sequence[str]], suites: Sequence[Sequence[str]]
+    ) -> list[dict[str, Any]]:
         """`suites`: the fields of every `SuiteResult`; what became of the mutants. Raises SandboxError."""
         return [
             {
@@ -256,6 +257,9 @@ def _report(
             measures = program_measures([score["passed"] for score in kept], ks, plan.seed)
             measures["executes"] = mean_interval([sum(s["executes"]) / len(s["executes"]) for s in kept], plan.seed)
             record["passed"] = {score["problem_id"]: sum(score["passed"]) for score in kept}
+            if kept and "chosen" in kept[0]:
+                measures |= selection_measures(kept, plan.seed)
+                record |= _selection_record(name, kept, journal)
         else:
             suites = [[SuiteResult(*fields) for fields in score["suites"]] for score in kept]
             measures = suite_measures(suites, plan.seed)
@@ -263,7 +267,26 @@ def _report(
         record["measures"] = {measure: _plain(interval) for measure, interval in measures.items()}
         found[name] = record
     head = {"schema": SCHEMA, "player": player.name, "version": player.version}
-    return {**head, **dataclasses.asdict(plan), "sets": found}
+    return {**head, **_plain_plan(plan), "sets": found}
+
+
+def _selection_record(name: str, scores: Sequence[Mapping[str, Any]], journal: EvaluationJournal) -> dict[str, Any]:
+    written = [journal.suites[name, score["problem_id"]] for score in scores]
+    suites = sum(len(each["texts"]) for each in written)
+    return {
+        "suites": suites,
+        "suites_truncated": sum(each["truncated"] for each in written) / suites,
+        "tests_a_question": sum(score["tests"] for score in scores) / len(scores),
+        "without_tests": sum(not score["tests"] for score in scores),
+    }
+
+
+def _plain_plan(plan: EvaluationPlan) -> dict[str, Any]:
+    """As journals and reports have it: `stop_at_fence` only where it was asked for, as journals of before."""
+    plain = dataclasses.asdict(plan)
+    if not plan.sampling.stop_at_fence:
+        del plain["sampling"]["stop_at_fence"]
+    return plain
 
 
 def _plain(interval: Interval | None) -> dict[str, float] | None:

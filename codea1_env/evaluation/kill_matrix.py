@@ -30,7 +30,7 @@ from codea1_env.bounded_cache import BoundedCache, bytes_of
 from codea1_env.errors import ConfigurationError, UnusableReference
 from codea1_env.judging.equality import call_key
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
-from codea1_env.judging.purity import company
+from codea1_env.judging.purity.company import company
 from codea1_env.judging.schedule import as_run
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import Change, changed_call, perturbed

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.judging.oracle import is_plain
-from codea1_env.judging.purity import company
+from codea1_env.judging.purity.company import company
 from codea1_env.judging.schedule import limits_of
 from codea1_env.problems.checkers import CHECK, checker_source
 from codea1_env.problems.problem import Problem

@@ -2,7 +2,7 @@
 
 All turns of one program are one list of calls: the first call of every turn, then every second, and so on, by their
 digests where they are equally early, so that no place tells which turn a call is from. What a call comes to depends
-on program and call alone (`purity.py`), so it is tried once, with its full limit, and counts in every turn that has
+on program and call alone (`purity/`), so it is tried once, with its full limit, and counts in every turn that has
 it. What ends a turn is a fixed rule: `Limits.strikes` time-outs and crashes among its own calls, in its own order, or
 its budget; what is left of it is charged with the last one's kind. A program that has come to MOST_HANGS of them is
 given up for the batch: the calls that come later in the order above are time-outs. These rules are the one thing in

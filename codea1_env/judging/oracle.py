@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.equality import is_opaque, same_value
-from codea1_env.judging.purity import company
+from codea1_env.judging.purity.company import company
 from codea1_env.judging.schedule import as_run, limits_of
 from codea1_env.problems.kinds import called_name
 from codea1_env.problems.problem import Problem

@@ -22,8 +22,9 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
-from codea1_env.players.chat import Prompt, chat_messages
+from codea1_env.players.chat import Prompt, chat_messages, prompt_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
+from codea1_env.players.templates import begun, end_of_block
 
 with extra("train", "HuggingFacePlayer needs"):
     import torch
@@ -37,6 +38,9 @@ class _Row:
 
     prompt: list[int]
     noise: torch.Generator
+    begun: str
+    """What the answer begins with: the last part of the prompt."""
+    stops_at_fence: bool
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     is_ended: bool = False
@@ -120,11 +124,12 @@ class HuggingFacePlayer:
             raise ConfigurationError(f"n must be at least 1, got {n}")
         rows: list[_Row] = []
         for request in requests:
+            asked = begun(self._prompt(request))
             prompt = self._prompt_ids(request, sampling)
             for k in range(n):
                 noise = torch.Generator(self._model.device)
                 noise.manual_seed(generator_for(seed, request, k).getrandbits(63))
-                rows.append(_Row(prompt, noise))
+                rows.append(_Row(prompt, noise, asked.answer, asked.is_in_fence or sampling.stop_at_fence))
         was_training = self._model.training
         self._model.eval()
         try:
@@ -138,9 +143,7 @@ class HuggingFacePlayer:
     def _prompt_ids(self, request: Request, sampling: Sampling) -> list[int]:
         problem_id = request.problem.problem_id
         try:
-            text = self._tokenizer.apply_chat_template(
-                self._prompt(request), tokenize=False, add_generation_prompt=True
-            )
+            text = prompt_text(self._tokenizer, self._prompt(request))
         except TemplateError as error:
             raise ConfigurationError(
                 f"the chat template of {self.name} must take the prompt's messages, got: {error}; give another prompt="
@@ -185,16 +188,27 @@ class HuggingFacePlayer:
                 if not row.is_ended:
                     row.tokens.append(token)
                     row.log_probs.append(log_prob)
-                    row.is_ended = token in self._ends
+                    row.is_ended = token in self._ends or self._is_closed(row, token)
             if all(row.is_ended for row in rows):
                 return
             cache = out.past_key_values
             ids, positions = tokens[:, None], positions[:, -1:] + 1
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
 
+    def _is_closed(self, row: _Row, token: int) -> bool:
+        """Whether the answer's first block ended with this token."""
+        if not row.stops_at_fence or "\n" not in self._tokenizer.decode([token]):
+            return False
+        return end_of_block(self._text(row)) is not None
+
+    def _text(self, row: _Row) -> str:
+        said: str = self._tokenizer.decode(row.tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return row.begun + said
+
     def _response(self, row: _Row) -> Response:
+        text = self._text(row)
         return Response(
-            self._tokenizer.decode(row.tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False),
+            text[: end_of_block(text)] if row.stops_at_fence else text,
             not row.is_ended,
             self.name,
             self.version,

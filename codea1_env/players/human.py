@@ -11,7 +11,7 @@ from typing import TextIO
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Request, Response, Sampling
-from codea1_env.players.prompts import test_form, wanted
+from codea1_env.problems.kind_words import test_form, wanted
 from codea1_env.terminal import columns_of, printable, wrapped
 
 RULE_COLUMNS = 72

@@ -7,8 +7,9 @@ Every answer is one that the server gave. What fails for the moment (no connecti
 answers that are no completion) is tried again with exponential back-off; then it is an error, typed by whose fault it
 is.
 
-Does not promise the same answers for a seed: the seed is sent along, and servers do with it what they do. Does not
-stream, and does not follow redirects or use proxies.
+An answer that the prompt begins is continued as vLLM's and SGLang's servers do it (`continue_final_message`), and ends
+at its fence; others refuse the request or answer anew. Does not promise the same answers for a seed: the seed is sent
+along, and servers do with it what they do. Does not stream, and does not follow redirects or use proxies.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from codea1_env.players.completions import Completion, read_completions
 from codea1_env.players.http_json import Answer, Poster
 from codea1_env.players.pacing import Pace
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
+from codea1_env.players.templates import CLOSED, Begun, begun
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 _PASSING = frozenset((408, 409, 425, 429))
@@ -162,6 +164,7 @@ class OpenAIPlayer:
 
     def _answers(self, call: _Call, request: Request, n: int, sampling: Sampling, seed: int) -> list[Response]:
         messages = self._prompt(request)
+        begin = begun(messages)
         answers: list[Response] = []
         while len(answers) < n:
             # Servers refuse several greedy answers at once; some give one whatever is asked for.
@@ -175,16 +178,19 @@ class OpenAIPlayer:
                 self._token_limit_field: sampling.max_tokens,
                 "seed": generator_for(seed, request, len(answers)).getrandbits(31),
                 **({"logprobs": True} if self._keeps_log_probs else {}),
+                **({"continue_final_message": True, "add_generation_prompt": False} if begin.answer else {}),
+                **({"stop": [CLOSED]} if begin.is_in_fence else {}),
                 **self._extra_fields,
             }
             tokens = _estimate(messages) + count * sampling.max_tokens
-            answers += [self._response(each) for each in self._complete(call, body, tokens)[:count]]
+            answers += [self._response(each, begin) for each in self._complete(call, body, tokens)[:count]]
         return answers
 
-    def _response(self, completion: Completion) -> Response:
+    def _response(self, completion: Completion, begin: Begun) -> Response:
         log_probs = completion.log_probs if self._keeps_log_probs else None
         version = completion.version or self.version
-        return Response(completion.text, completion.truncated, self.name, version, None, log_probs)
+        text = begin.answer + completion.text
+        return Response(text, completion.truncated, self.name, version, None, log_probs)
 
     def _complete(self, call: _Call, body: Mapping[str, object], tokens: int) -> list[Completion]:
         """What the server answers, in the first attempt that works."""

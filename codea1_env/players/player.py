@@ -50,6 +50,8 @@ class Sampling:
     """Probability mass that is kept, in (0, 1]."""
     max_tokens: int = 512
     """Length limit of a response in the model's tokens, at least 1."""
+    stop_at_fence: bool = False
+    """An answer ends where its first fenced block does. One that was begun inside a block ends there in any case."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature <= 100:

@@ -1,163 +1,156 @@
-"""What instruct models are asked in either seat, as chat messages: the words are ours, the content is the method's.
+"""What instruct models are asked in either seat: designs by name, designs from files, and the one that is the default.
 
-Does not know tokenizers or lengths, and does not read answers: `reading/responses.py` does. What a program says to the
-tester in its comments is part of the game, and is passed on as it is.
+A design is a YAML or JSON file with a template for each role (`templates.py`); those in `designs/` are known by name. A
+file says what it changes, the rest is that of the design which it extends. The words of the default are ours, the
+content is the method's. What a program says to the tester in its comments is part of the game, and is passed on as it
+is. Does not read answers: `reading/responses.py` does.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Literal
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.kinds import MOST_LISTED, NODES, Kind
+from codea1_env.players.templates import ROLES, Access, Example, Messages, Prompts, Template, fenced
 from codea1_env.problems.problem import Problem
+from codea1_env.yaml_files import read_yaml
 
-Messages = list[dict[str, str]]
-"""Each with `role` and `content`."""
+__all__ = [
+    "DEFAULT", "Access", "Messages", "Prompts", "design_names", "fenced", "find_prompts", "for_coder", "for_tester",
+    "for_unit_tests", "prompts_from", "text_digest",
+]  # fmt: skip
 
-Access = Literal["white-box", "black-box"]
-"""Whether the tester sees the program that it attacks."""
-
-_CODER = "You are an expert Python programmer. You answer with programs that are complete, correct and fast."
-_TESTER = (
-    "You are an expert at breaking programs. You answer with tests that a correct program passes and a wrong one fails."
-)
+DEFAULT = "codea1"
+DESIGNS = Path(__file__).parent / "designs"
 
 
-_CALLED = " Neither call the function nor print anything in it."
-_WANTED: dict[Kind, str] = {
-    "function": "Define the function `{name}`",
-    "generator": "Define the generator function `{name}`",
-    "coroutine": "Define the function `{name}` with `async def`",
-    "method": "Define the class `{owner}` with the method `{method}`",
-    "class": "Define the class `{name}`",
-    "program": "Write a whole program, a script",
-}
-_MUST: dict[Kind, str] = {
-    "function": "return its result",
-    "generator": "yield its values",
-    "coroutine": "return its result",
-    "method": "return its result",
-    "class": "return what each of its methods is asked for",
-    "program": "read its standard input, write its result to the standard output, nothing else,",
-}
-_ENDING: dict[Kind, str] = {
-    "function": _CALLED,
-    "generator": _CALLED,
-    "coroutine": " Neither run the coroutine nor print anything in it.",
-    "method": " Neither call the method nor print anything in it.",
-    "class": " Neither make an object of the class nor print anything in it.",
-    "program": "",
-}
-_FORMS: dict[Kind, str] = {
-    "function": "",
-    "method": "",
-    "generator": " `expected` is the list of the values that it yields, of more than {most} the first {most}.",
-    "coroutine": " The call is awaited; `expected` is what it returns.",
-    "class": (
-        ' Its arguments are the list of names `["{name}", "method", ...]` and the list of the arguments of each, '
-        "`[[...], [...], ...]`; `expected` is the list of what each returns, None for the first."
-    ),
-    "program": (
-        " Its one argument is the whole standard input as a string, `expected` the whole standard output; white space "
-        "at the ends of lines and of the output does not count."
-    ),
-}
+def design_names() -> list[str]:
+    """Every design that `find_prompts` knows by name."""
+    return sorted(file.stem for file in DESIGNS.glob("*.yaml"))
 
 
-def test_form(problem: Problem) -> str:
-    """What a test of the problem looks like, in a sentence or two."""
-    form = f"A test is one line: `assert {problem.entry_point}(...) == expected`, one call with literal arguments."
-    if problem.kind == "method" and any(name in f"{problem.starter_code}{problem.imports}" for name in NODES):
-        form += (
-            " A linked list is written as the list of its values, a tree as the list of its values level by level, "
-            "with None for a child that is not there."
-        )
-    return form + _FORMS[problem.kind].format(name=problem.entry_point, most=MOST_LISTED)
+def find_prompts(source: str) -> Prompts:
+    """The design of that name, or the one in that file. Raises ConfigurationError."""
+    if source in design_names():
+        return _bundled(source)
+    if not source.endswith((".yaml", ".yml", ".json")):
+        known = ", ".join(design_names())
+        raise ConfigurationError(f"prompts must be one of {known} or a file (.yaml, .json), got {source!r}")
+    return prompts_from(read_yaml(Path(source), "prompts"), source)
 
 
-def wanted(problem: Problem) -> str:
-    """What the coder is asked to write, in a clause."""
-    owner, _, method = problem.entry_point.partition("().")
-    return _WANTED[problem.kind].format(name=problem.entry_point, owner=owner, method=method)
+def prompts_from(content: object, where: str) -> Prompts:
+    """A design from plain data, as a file or a run's configuration holds it. Raises ConfigurationError naming `where`.
+
+    Keys: `extends`, a design's name, and a role each; a role is the name of the design that it is taken from, or its
+    fields, which replace those of the extended design's.
+    """
+    if not isinstance(content, Mapping):
+        raise ConfigurationError(f"prompts {where} must be a mapping of roles to templates, got {content!r:.80}")
+    for key in content:
+        if key not in ("name", "extends", *ROLES):
+            raise ConfigurationError(f"prompts {where}: a key must be one of extends, {', '.join(ROLES)}, got {key!r}")
+    try:
+        return _read(content, where)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"prompts {where}: {error}") from None
+
+
+def text_digest(prompts: Prompts) -> str:
+    """Changes with any word of the design, and not with its name."""
+    plain = {**dataclasses.asdict(prompts), "name": ""}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def for_coder(problem: Problem) -> Messages:
-    """Asks for a program: the question, the entry point, the starter code if there is any, one fenced block."""
-    parts = [problem.question.strip()]
-    if problem.starter_code.strip():
-        parts.append(f"Start from this code:\n\n{fenced(problem.starter_code)}")
-    if problem.imports.strip():
-        parts.append(f"These lines will stand above your program:\n\n{fenced(problem.imports)}")
-    packages = " and ".join(["the standard library", *problem.packages])
-    parts.append(
-        f"{wanted(problem)}, and whatever helpers it needs, in Python with {packages}. "
-        f"It must {_MUST[problem.kind]} and hold for every valid input, the unusual ones too. Put the whole program "
-        f"into one fenced block that opens with ```python.{_ENDING[problem.kind]}"
-    )
-    return _conversation(_CODER, parts)
+    """In the default design: the question, the entry point, the starter code if there is any, one fenced block."""
+    return find_prompts(DEFAULT).for_coder(problem)
 
 
 def for_tester(problem: Problem, program: str, *, suite_size: int, access: Access = "white-box") -> Messages:
-    """Asks for a suite of K = `suite_size` asserts that break the program. Black-box: the program is not shown."""
-    if access not in ("white-box", "black-box"):
-        raise ConfigurationError(f"access must be 'white-box' or 'black-box', got {access!r}")
-    if suite_size < 1:
-        raise ConfigurationError(f"suite_size must be at least 1, got {suite_size}")
-    parts = [f"A programmer was given this task:\n\n{problem.question.strip()}"]
-    if access == "white-box":
-        parts.append(f"This is the program that came back. It has a bug:\n\n{fenced(program)}")
-        aim = (
-            "Work out where its logic departs from the task: a case that it forgets, a bound that is off by one, a "
-            "rule that it misreads. Aim each test at such a gap."
-        )
-    else:
-        parts.append("The program that came back has a bug. You cannot see the program.")
-        aim = (
-            "Work out where programs for this task go wrong: cases that are forgotten, bounds that are off by one, "
-            "rules that are misread. Aim each test at such a gap."
-        )
-    tests = "1 test" if suite_size == 1 else f"{suite_size} tests"
-    parts.append(
-        f"Write {tests} of `{problem.entry_point}` that expose the bug. {aim}\n\n"
-        f"- {test_form(problem)}\n"
-        "- `expected` is a literal: what the task demands, not what the program returns. A test that a correct program "
-        "fails counts against you.\n"
-        "- Prefer involved inputs, in which several rules of the task meet, to simple ones.\n"
-        "- No two tests may make the same call or probe the same thing.\n"
-        f"- Only the first {tests} count.\n\n"
-        "Put the asserts, and nothing else, into one fenced block that opens with ```python."
-    )
-    return _conversation(_TESTER, parts)
+    """In the default design: K = `suite_size` asserts that break the program. Black-box: it is not shown."""
+    return find_prompts(DEFAULT).for_tester(problem, program, suite_size=suite_size, access=access)
 
 
 def for_unit_tests(problem: Problem, program: str, *, suite_size: int) -> Messages:
-    """Asks for K = `suite_size` unit tests of a function that is right: how test generation is measured."""
-    if suite_size < 1:
-        raise ConfigurationError(f"suite_size must be at least 1, got {suite_size}")
-    tests = "1 test" if suite_size == 1 else f"{suite_size} tests"
-    name = problem.entry_point
-    parts = [
-        f"This is what a function does:\n\n{problem.question.strip()}",
-        f"This is the function. It is correct:\n\n{fenced(program)}",
-        f"Write {tests} of `{name}` that would show a mistake, wherever somebody made one in this function. Let each "
-        "run other statements and branches than the ones before it.\n\n"
-        f"- {test_form(problem)}\n"
-        "- `expected` is a literal: what the function returns. One test with another value spoils them all.\n"
-        "- No two tests may make the same call.\n"
-        f"- Only the first {tests} count.\n\n"
-        "Put the asserts, and nothing else, into one fenced block that opens with ```python.",
-    ]
-    return _conversation(_TESTER, parts)
+    """In the default design: K unit tests of a function that is right."""
+    return find_prompts(DEFAULT).for_unit_tests(problem, program, suite_size=suite_size)
 
 
-def _conversation(system: str, parts: list[str]) -> Messages:
-    return [{"role": "system", "content": system}, {"role": "user", "content": "\n\n".join(parts)}]
+@functools.cache
+def _bundled(name: str) -> Prompts:
+    file = DESIGNS / f"{name}.yaml"
+    return prompts_from({"name": name, **read_yaml(file, "prompts")}, str(file))
 
 
-def fenced(source: str) -> str:
-    """A Markdown block whose fence is longer than any run of backticks within, so that the source cannot end it."""
-    longest = max((len(run) for run in re.findall(r"`+", source)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}python\n{source.strip(chr(10))}\n{fence}"
+def _read(content: Mapping[str, Any], where: str) -> Prompts:
+    name = content.get("name", Path(where).stem)
+    if not isinstance(name, str):
+        raise ConfigurationError(f"name must be text, got {name!r}")
+    if set(ROLES) <= set(content) and all(isinstance(content[role], Mapping) for role in ROLES):
+        base = None  # the default is such a one, and what a run recorded
+    else:
+        base = _by_name(content.get("extends", DEFAULT), "extends")
+    roles = {}
+    for role in ROLES:
+        current: Template | None = getattr(base, role) if base else None
+        given = content.get(role)
+        if isinstance(given, str):
+            roles[role] = getattr(_by_name(given, role), role)
+        elif given is None and current is not None:
+            roles[role] = current
+        else:
+            roles[role] = _template(given, role, current)
+    return Prompts(name, **roles)
+
+
+def _by_name(name: object, where: str) -> Prompts:
+    if not isinstance(name, str) or name not in design_names():
+        raise ConfigurationError(f"{where} must be one of {', '.join(design_names())}, got {name!r}")
+    return _bundled(name)
+
+
+def _template(given: object, role: str, current: Template | None) -> Template:
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f"{role} must be a design's name or a mapping of fields to texts, got {given!r:.80}")
+    fields = [field.name for field in dataclasses.fields(Template)]
+    values: dict[str, Any] = {field: getattr(current, field) for field in fields} if current else {"user": ()}
+    for key, value in given.items():
+        if key not in fields:
+            raise ConfigurationError(f"{role}: a key must be one of {', '.join(fields)}, got {key!r}")
+        if key == "examples":
+            values[key] = tuple(_example(each, role) for each in _list(value, f"{role}.examples"))
+        elif key == "user":
+            parts = [value] if isinstance(value, str) else _list(value, f"{role}.user")
+            values[key] = tuple(_text(part, f"{role}.user").strip("\n") for part in parts)
+        else:
+            values[key] = _text(value, f"{role}.{key}")
+    return Template(**values)
+
+
+def _example(given: object, role: str) -> Example:
+    fields = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(Example)}
+    if not isinstance(given, Mapping) or not set(given) <= set(fields):
+        raise ConfigurationError(f"{role}.examples must have {', '.join(fields)}, got {given!r:.80}")
+    for key, is_needed in fields.items():
+        if is_needed and not _text(given.get(key), f"{role}.examples: {key}").strip():
+            raise ConfigurationError(f"{role}.examples: {key} must be a text that is not empty, got {given.get(key)!r}")
+    return Example(**{key: _text(value, f"{role}.examples: {key}") for key, value in given.items()})
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise ConfigurationError(f"{where} must be a list, got {value!r:.80}")
+    return list(value)
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{where} must be text, got {value!r:.80}")
+    return value

@@ -1,7 +1,8 @@
 """A model that vLLM runs in this process, in either seat. Needs vLLM, which is installed by itself (docs/vllm.md).
 
-Each request has a seed of its own. Does not promise the same answers in another batch, on other devices or with another
-version of vLLM, and ignores the model's own generation defaults: what `Sampling` says is all there is.
+Each request has a seed of its own. An answer that the prompt begins inside a fenced block ends where the block does; no
+other one stops at a fence. Does not promise the same answers in another batch, on other devices or with another version
+of vLLM, and ignores the model's own generation defaults: what `Sampling` says is all there is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
+from codea1_env.players.templates import CLOSED, Begun, Messages, begun
 
 try:
     import vllm
@@ -55,6 +57,8 @@ class VLLMPlayer:
         if n < 1:
             raise ConfigurationError(f"n must be at least 1, got {n}")
         count = n if sampling.temperature else 1  # vLLM refuses several greedy answers
+        messages = [self._prompt(request) for request in requests]
+        begins = [begun(each) for each in messages]
         asked = [
             vllm.SamplingParams(
                 n=count,
@@ -62,15 +66,30 @@ class VLLMPlayer:
                 top_p=sampling.top_p,
                 max_tokens=sampling.max_tokens,
                 seed=generator_for(seed, request, 0).getrandbits(31),
+                stop=[CLOSED] if begin.is_in_fence else None,
+                include_stop_str_in_output=True,
             )
-            for request in requests
+            for request, begin in zip(requests, begins, strict=True)
         ]
-        messages = [self._prompt(request) for request in requests]
+        found: list[list[Response]] = [[] for _ in requests]
+        for continues in (False, True):  # vLLM is told once for all conversations of a call
+            places = [place for place, begin in enumerate(begins) if bool(begin.answer) == continues]
+            answered = self._answered(
+                [messages[place] for place in places], [asked[place] for place in places], continues
+            )
+            for place, each in zip(places, answered, strict=True):
+                found[place] = [self._response(answer, begins[place]) for answer in each.outputs] * (n // count)
+        return found
+
+    def _answered(self, messages: Sequence[Messages], asked: Sequence[Any], continues: bool) -> Sequence[Any]:
+        if not messages:
+            return []
+        how = {"add_generation_prompt": False, "continue_final_message": True} if continues else {}
         try:
-            answered = self._engine.chat(messages, asked, use_tqdm=False) if requests else []
+            answered: Sequence[Any] = self._engine.chat(list(messages), list(asked), use_tqdm=False, **how)
         except _REFUSALS as error:
             raise ConfigurationError(f"{self.name} must have room for prompt and answer, got: {error}") from error
-        return [[self._response(answer) for answer in each.outputs] * (n // count) for each in answered]
+        return answered
 
-    def _response(self, answer: Any) -> Response:
-        return Response(answer.text, answer.finish_reason == "length", self.name, self.version)
+    def _response(self, answer: Any, begin: Begun) -> Response:
+        return Response(begin.answer + answer.text, answer.finish_reason == "length", self.name, self.version)

@@ -74,7 +74,7 @@ class CallsJob:
     packages: tuple[str, ...] = ()
     """Of PACKAGES, what the program may import. numpy's scalars come back as Python's, its arrays as opaque."""
     company: Company = Company.ALONE
-    """What the calls may share; not more than `codea1_env.judging.purity.company(source)` says, or they depend on each
+    """What the calls may share; not more than `codea1_env.judging.purity` says of the source, or they depend on each
     other."""
     is_checker: bool = False
     """It compares what candidates returned with right values: no candidate is forked from the same zygote."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from codea1_env.arena.arena import Arena
 from codea1_env.extras import extra
+from codea1_env.players.templates import begun, fenced
 from codea1_env.problems.problem import Problem
 from codea1_env.training.baselines.written_tests import WrittenSuite, write_suites
 from codea1_env.training.models.chat import Chat, chat_of, tokens_of
@@ -92,8 +93,13 @@ class Untrained:
 
 def _tokens(suite: WrittenSuite, tokenizer: Any, chat: Chat) -> dict[str, list[int]]:
     """One row: the prompt as the tester of the duel sees it, and the suite, whose tokens alone are learnt."""
-    prompt = tokens_of(tokenizer, chat.tester(suite.problem, suite.program))
-    answer = tokenizer(_text(suite), add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id]
+    messages = chat.tester(suite.problem, suite.program)
+    begin, text = begun(messages), _text(suite)
+    whole = fenced(text) if begin.is_in_fence else text
+    is_continued = whole.startswith(begin.answer)  # else the answer is learnt from its own beginning
+    prompt = tokens_of(tokenizer, messages if is_continued else begin.messages)
+    said = whole.removeprefix(begin.answer) if is_continued else whole
+    answer = tokenizer(said, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id]
     return {"input_ids": prompt + answer, "labels": [IGNORED] * len(prompt) + answer}
 
 

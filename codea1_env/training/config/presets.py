@@ -15,6 +15,8 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.policies import BookConfig
+from codea1_env.players.prompts import DEFAULT, find_prompts, prompts_from
+from codea1_env.players.templates import Prompts
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.config.grpo_section import GrpoPreset
@@ -117,6 +119,9 @@ class Preset(Section):
     evaluation: EvaluationPreset = field(default_factory=EvaluationPreset)
     model: Any = field(default_factory=ModelPreset)
     """A `ModelPreset`, built from nothing, or a `PretrainedModel`."""
+    prompts: Prompts = field(default_factory=lambda: find_prompts(DEFAULT))
+    """What a pretrained model is asked (docs/prompts.md): in a file, the name of a design, a YAML or JSON file, or the
+    templates themselves, as a run records them. A model built from nothing has short prompts of its own."""
     lora: LoraPreset = field(default_factory=LoraPreset)
     warm_start: WarmStartPreset = field(default_factory=WarmStartPreset)
     """Of a model built from nothing; a pretrained one takes no notice of it."""
@@ -144,6 +149,11 @@ class Preset(Section):
                 raise ConfigurationError(f"updates must divide {rows} (rows a round), got {shape.updates}")
         self._check_ranks()
         self._check_problems()
+        if self.algorithm.credit == "test" and self.prompts.tester.response and isinstance(self.model, PretrainedModel):
+            raise ConfigurationError(
+                "algorithm.credit must be suite where prompts.tester.response begins the answer, since tests are then "
+                f"not where the tokens say, got {self.algorithm.credit!r}"
+            )
         for seat, prompt, answer in (
             ("coder", shape.coder_prompt_tokens, self.grpo.tokens("coder")),
             ("tester", shape.tester_prompt_tokens, self.grpo.tokens("tester")),
@@ -197,6 +207,8 @@ class Preset(Section):
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as written to a run's config.yaml; `preset_from_dict` gives back an equal preset."""
         sections = dataclasses.asdict(self) | {"grpo": self.grpo.values}
+        if not isinstance(self.model, PretrainedModel):
+            del sections["prompts"]
         plain: dict[str, Any] = json.loads(json.dumps(sections))
         return plain
 
@@ -250,6 +262,8 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
         current = getattr(base, key)
         if key in ("differences", "report_to"):
             changes[key] = _lines(value, f"{where}: {key}")
+        elif isinstance(current, Prompts):
+            changes[key] = find_prompts(value) if isinstance(value, str) else prompts_from(value, f"in {where}")
         elif isinstance(current, GrpoPreset):
             changes[key] = current.changed(value, f"{where}: {key}")
         elif dataclasses.is_dataclass(current):

@@ -14,7 +14,8 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.players.prompts import Messages
+from codea1_env.players.chat import prompt_text
+from codea1_env.players.templates import Messages, begun
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.algorithm import is_own
 from codea1_env.training.config.batches import SeatRows, seat_rows
@@ -43,14 +44,23 @@ def coder_trainer(run: SeatRun, hooks: SeatHooks, score: Score, asked: Sequence[
     """The coder's trainer. `asked`: the problems of all rounds in order, `questions` a round."""
     by_id = {problem.problem_id: problem for problem in asked}
     clock, chat = RoundClock(), chat_of(run.preset)
-    rows: dict[str, list[Any]] = {
-        "prompt": [chat.coder(problem) for problem in asked],
-        "problem_id": [problem.problem_id for problem in asked],
-    }
+    prompts: list[Any] = [chat.coder(problem) for problem in asked]
+    begins = {problem.problem_id: begun(messages) for problem, messages in zip(asked, prompts, strict=True)}
+    if any(begin.answer for begin in begins.values()):  # TRL would close such a message: it gets the text
+        tokenizer = AutoTokenizer.from_pretrained(run.base)
+        texts = [prompt_text(tokenizer, messages) for messages in prompts]
+        if [tokenizer(text)["input_ids"] for text in texts] != [tokens_of(tokenizer, each) for each in prompts]:
+            raise ConfigurationError(
+                "prompts.coder.response must be empty for a model whose tokenizer adds tokens to a text, got "
+                f"{begins[asked[0].problem_id].answer!r}"
+            )
+        prompts = texts
+    rows: dict[str, list[Any]] = {"prompt": prompts, "problem_id": [problem.problem_id for problem in asked]}
 
     def duel(completions: Any, problem_id: list[str], trainer_state: Any, **_: Any) -> Rewards:
         clock.hand_over()
-        responses = [messages[0]["content"] for messages in completions]
+        said = [each if isinstance(each, str) else each[0]["content"] for each in completions]
+        responses = [begins[name].whole(text) for name, text in zip(problem_id, said, strict=True)]
         round_index = trainer_state.global_step // run.preset.round.updates
         rows = gathered(list(zip(problem_id, responses, strict=True)))
         problems, texts = [by_id[name] for name, _ in rows], [text for _, text in rows]
@@ -162,9 +172,15 @@ def sample_texts(
         prompts += [prompt if not longest or len(prompt) <= longest else []] * samples
     responses = sample_with(trainer, [prompt or [tokenizer.eos_token_id] for prompt in prompts], samples)
     texts = tokenizer.batch_decode([response.tokens for response in responses], skip_special_tokens=True)
+    begins = [begin for begin in map(begun, conversations) for _ in range(samples)]
     rows = [
-        SampledSuite(prompt or [tokenizer.eos_token_id], response.tokens, text if prompt else None, response.logprobs)
-        for prompt, response, text in zip(prompts, responses, texts, strict=True)
+        SampledSuite(
+            prompt or [tokenizer.eos_token_id],
+            response.tokens,
+            begin.whole(text) if prompt else None,
+            response.logprobs,
+        )
+        for prompt, response, begin, text in zip(prompts, responses, begins, texts, strict=True)
     ]
     return [rows[start : start + samples] for start in range(0, len(rows), samples)]
 

@@ -1,21 +1,24 @@
 """How the questions and programs of a run are put to its models, and which of them are too long to be put.
 
-An instruct model gets the prompts of `codea1_env/players/prompts.py`, a tiny one the short messages that it was built
-for. Nothing is ever cut: what is too long is not asked. Loads a tokenizer where there is a limit, and never a model.
+An instruct model gets the run's prompts (`codea1_env/players/templates.py`), a tiny one the short messages that it was
+built for. A conversation that ends with the assistant's words is an answer that was begun: those words are prompt, and
+are read with the answer (`begun`).
+ Nothing is ever cut: what is too long is not asked. Loads a tokenizer where there is a limit, and never a model.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.players import prompts
-from codea1_env.players.prompts import Access, Messages
+from codea1_env.players.chat import prompt_text
+from codea1_env.players.prompts import DEFAULT, find_prompts
+from codea1_env.players.templates import Access, Messages, Prompts
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.presets import Preset, PretrainedModel
 from codea1_env.training.models import tiny
@@ -37,26 +40,27 @@ class Chat:
     """K."""
     access: Access = "white-box"
     """Whether the tester sees the program."""
+    prompts: Prompts = field(default_factory=lambda: find_prompts(DEFAULT))
+    """What an instruct model is asked."""
 
     def coder(self, problem: Problem) -> Messages:
-        return prompts.for_coder(problem) if self.is_instruct else tiny.coder_messages(problem.question)
+        return self.prompts.for_coder(problem) if self.is_instruct else tiny.coder_messages(problem.question)
 
     def tester(self, problem: Problem, program: str) -> Messages:
         if self.is_instruct:
-            return prompts.for_tester(problem, program, suite_size=self.suite_size, access=self.access)
+            return self.prompts.for_tester(problem, program, suite_size=self.suite_size, access=self.access)
         return tiny.tester_messages(problem.question, program if self.access == "white-box" else "")
 
 
 def chat_of(preset: Preset) -> Chat:
     """The messages that the preset's model understands."""
     access: Access = "black-box" if preset.options.access == "black-box" else "white-box"
-    return Chat(isinstance(preset.model, PretrainedModel), preset.reward.suite_size, access)
+    return Chat(isinstance(preset.model, PretrainedModel), preset.reward.suite_size, access, preset.prompts)
 
 
 def tokens_of(tokenizer: Any, messages: Messages) -> list[int]:
-    """A prompt as the model gets it: up to where its answer begins."""
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+    """A prompt as the model gets it: up to where its answer goes on."""
+    return list(tokenizer(prompt_text(tokenizer, messages), add_special_tokens=False)["input_ids"])
 
 
 def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Problem]:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
+from codea1_env.players.chat import prompt_text
 from codea1_env.players.player import CoderRequest, TesterRequest
-from codea1_env.players.prompts import Messages
+from codea1_env.players.templates import Messages, begun
 from codea1_env.training.models.chat import Chat
 
 with extra("train", "training needs"):
@@ -79,10 +80,7 @@ class Sampler:
         return found
 
     def _generate(self, conversations: Sequence[Messages], samples: int) -> list[list[str]]:
-        texts = [
-            self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-            for messages in conversations
-        ]
+        texts = [prompt_text(self._tokenizer, messages) for messages in conversations]
         encoded = self._tokenizer(
             texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False
         ).to(self._model.device)
@@ -96,4 +94,7 @@ class Sampler:
             **(sampling if self._temperature else {"do_sample": False}),
         )
         answers = self._tokenizer.batch_decode(tokens[:, encoded["input_ids"].shape[1] :], skip_special_tokens=True)
-        return [answers[start : start + samples] for start in range(0, len(answers), samples)]
+        return [
+            [asked.whole(answer) for answer in answers[place * samples : (place + 1) * samples]]
+            for place, asked in enumerate(map(begun, conversations))
+        ]

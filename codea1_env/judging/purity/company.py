@@ -19,10 +19,10 @@ import ast
 import functools
 from collections.abc import Sequence
 
-from codea1_env.judging.module_state import holds_state
-from codea1_env.judging.purity_expressions import Expressions, Role
-from codea1_env.judging.purity_names import EXCEPTIONS, OF_WHOLE_NUMBERS
-from codea1_env.judging.purity_scope import Alone, Scope, pairs
+from codea1_env.judging.purity.expressions import Expressions, Role
+from codea1_env.judging.purity.module_state import holds_state
+from codea1_env.judging.purity.names import EXCEPTIONS, OF_WHOLE_NUMBERS
+from codea1_env.judging.purity.scope import Alone, Scope, pairs
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import Company
 

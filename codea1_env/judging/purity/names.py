@@ -1,4 +1,4 @@
-"""The words of the allow-list in `purity.py`: builtins, methods, and the members of each module.
+"""The words of the allow-list in `company.py`: builtins, methods, and the members of each module.
 
 Every word stands for something that keeps nothing between calls, shows no address, and gives no way to a module, a
 frame or a class of the interpreter. A word that is missing costs time; a word too many costs the independence of calls.

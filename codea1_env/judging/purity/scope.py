@@ -1,7 +1,7 @@
 """What the names of a program stand for: its imports, functions and everything else that it binds.
 
 Read for the whole module at once, whatever the scope: a name that may stand for two things must do as both. Part of the
-allow-list of `purity.py`: raises Alone for what the list does not know.
+allow-list of `company.py`: raises Alone for what the list does not know.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import builtins
 import importlib
 from collections.abc import Sequence
 
-from codea1_env.judging.purity_names import BUILTINS, EXCEPTIONS, MODULES, UNUSED_MODULES
+from codea1_env.judging.purity.names import BUILTINS, EXCEPTIONS, MODULES, UNUSED_MODULES
 
 KNOWN_BUILTINS = frozenset(dir(builtins))
 

@@ -1,4 +1,4 @@
-"""Expressions against the allow-list of `purity.py`: what they may be made of, and where each may stand.
+"""Expressions against the allow-list of `company.py`: what they may be made of, and where each may stand.
 
 Raises Alone for what the list does not know. Does not know statements.
 """
@@ -9,7 +9,7 @@ import ast
 import string
 from enum import Enum, auto
 
-from codea1_env.judging.purity_names import (
+from codea1_env.judging.purity.names import (
     BUILTINS,
     CALLBACKS,
     CONSUMERS,
@@ -24,7 +24,7 @@ from codea1_env.judging.purity_names import (
     ONLY_CALLED,
     TYPING,
 )
-from codea1_env.judging.purity_scope import KNOWN_BUILTINS, Alone, Scope
+from codea1_env.judging.purity.scope import KNOWN_BUILTINS, Alone, Scope
 
 
 class Role(Enum):

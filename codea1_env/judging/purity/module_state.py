@@ -1,6 +1,6 @@
 """Whether anything in a module's own namespace could change from one call to the next, read off its syntax tree.
 
-Only for modules that `purity.py` has read: nothing here looks at what lies outside the namespace. Errs towards yes.
+Only for modules that `company.py` has read: nothing here looks at what lies outside the namespace. Errs towards yes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from codea1_env.judging.purity_names import READING_METHODS
+from codea1_env.judging.purity.names import READING_METHODS
 
 
 def holds_state(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:

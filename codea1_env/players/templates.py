@@ -1,0 +1,243 @@
+"""What a seat is asked, as data: templates that a problem is filled into, and the chat messages that come out.
+
+A template is a system text, paragraphs of the user's message, worked examples, and the words that the answer begins
+with. A paragraph may name what is in `PLACEHOLDERS`, in braces; one that names starter code or imports is left out for
+a problem that has none. Worked examples are earlier turns of the conversation, put in the template's own words.
+
+A conversation whose last message is the assistant's is an answer that was begun: a model continues it, and whoever
+reads the answer reads its beginning, too. Does not know tokenizers or lengths, and does not read files: see
+`prompts.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.problems.kind_words import duty, ending, test_form, wanted
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.responses import fenced_ranges
+
+Messages = list[dict[str, str]]
+"""Each with `role` and `content`."""
+
+Access = Literal["white-box", "black-box"]
+"""Whether the tester sees the program that it attacks."""
+
+PLACEHOLDERS = {
+    "question": "the question",
+    "entry_point": "name of the function",
+    "starter_code": "fenced; a paragraph with it is left out where there is none",
+    "imports": "likewise: the lines that stand above a program",
+    "packages": "what may be imported",
+    "program": "fenced: the program under attack, or the function to be tested",
+    "tests": "`8 tests`, `1 test`",
+    "wanted": "what a program must define, as a clause: ``Define the function `f` ``",
+    "duty": "what it must do: `return its result`",
+    "ending": "what it must not do besides, a sentence with a blank before it; empty for some kinds of problems",
+    "test_form": "what a test of this kind of problem looks like, a sentence or two",
+    "failed_tests": "`these tests:` and the tests, fenced; or `tests.` where none are shown",
+}
+_OPTIONAL = ("starter_code", "imports")
+_ASSERT_LINE = re.compile(r"^assert\b", re.MULTILINE)
+_NAMED = re.compile(r"\{([A-Za-z_]\w*)\}")
+_MUST = {
+    "coder": ("question",),
+    "repair": (),
+    "tester": ("question", "program"),
+    "black_box": ("question",),
+    "unit_tests": ("program",),
+}
+"""What the paragraphs of each role must name, or the prompt would ask for nothing."""
+_MUST_NOT = {
+    "coder": ("program", "tests", "failed_tests"),
+    "repair": ("program", "tests"),
+    "tester": ("failed_tests",),
+    "black_box": ("program", "failed_tests"),
+    "unit_tests": ("failed_tests",),
+}
+ROLES = tuple(_MUST)
+CLOSED = "\n```\n"
+"""Where an answer that was begun inside a block ends, for servers that stop at a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A problem and its answer, shown before the real one."""
+
+    question: str
+    entry_point: str
+    answer: str
+    """Taken literally: braces mean nothing in it."""
+    program: str = ""
+    """What the tester is shown."""
+
+    def problem(self) -> Problem:
+        return Problem("example", self.question, self.entry_point)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What is asked in one role."""
+
+    user: tuple[str, ...]
+    """Paragraphs, at least one; blank lines come between them."""
+    system: str = ""
+    """Empty: there is no system message, and a model's chat template may put its own."""
+    response: str = ""
+    """What the answer begins with. It is part of the prompt: nobody learns from it, and it is read with the answer."""
+    examples: tuple[Example, ...] = ()
+
+    def messages(self, values: Mapping[str, str]) -> Messages:
+        """Without the system text, examples and response: one user message."""
+        parts = [
+            _filled(part, values)
+            for part in self.user
+            if all(values[name] for name in _OPTIONAL if name in _NAMED.findall(part))
+        ]
+        return [{"role": "user", "content": "\n\n".join(parts)}]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """What all roles are asked: a design, as a run records it."""
+
+    name: str
+    coder: Template
+    repair: Template
+    """Next turn of the coder's conversation; its system text and examples are the coder's."""
+    tester: Template
+    black_box: Template
+    """The tester that does not see the program."""
+    unit_tests: Template
+    """The tester that is measured on a function that is right."""
+
+    def __post_init__(self) -> None:
+        for role in ROLES:
+            _check(role, getattr(self, role))
+
+    def for_coder(self, problem: Problem) -> Messages:
+        """Asks for a program."""
+        return _conversation(self.coder, _values(problem))
+
+    def for_repair(self, problem: Problem, program: str, feedback: str) -> Messages:
+        """Asks for a better program. `feedback`: the tests that it failed, an assert on each line."""
+        shown = f"these tests:\n\n{fenced(feedback)}" if feedback.strip() else "tests."
+        values = {**_values(problem), "failed_tests": shown}
+        turn = [{"role": "assistant", "content": fenced(program)}, *self.repair.messages(values)]
+        return [*begun(self.for_coder(problem)).messages, *turn, *_begin(self.repair, values)]
+
+    def for_tester(self, problem: Problem, program: str, *, suite_size: int, access: Access = "white-box") -> Messages:
+        """Asks for a suite of K = `suite_size` asserts that break the program. Black-box: the program is not shown."""
+        if access not in ("white-box", "black-box"):
+            raise ConfigurationError(f"access must be 'white-box' or 'black-box', got {access!r}")
+        if access == "black-box":
+            return _conversation(self.black_box, _values(problem, suite_size=suite_size))
+        return _conversation(self.tester, _values(problem, program, suite_size))
+
+    def for_unit_tests(self, problem: Problem, program: str, *, suite_size: int) -> Messages:
+        """Asks for K unit tests of a function that is right: how test generation is measured."""
+        return _conversation(self.unit_tests, _values(problem, program, suite_size))
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A conversation, apart from the answer that was begun in it."""
+
+    messages: Messages
+    """Ends with what is to be answered."""
+    answer: str
+    """How the answer begins; empty where that is open."""
+
+    @property
+    def is_in_fence(self) -> bool:
+        """Whether the answer was begun with an open fence, so that it ends where that is closed."""
+        ranges = fenced_ranges(self.answer)
+        return bool(ranges) and ranges[-1][1] == len(self.answer)
+
+    def whole(self, said: str) -> str:
+        """The answer with its beginning; without what a model says behind a block that was begun for it."""
+        text = self.answer + said
+        return text[: end_of_block(text)] if self.is_in_fence else text
+
+
+def begun(messages: Messages) -> Begun:
+    """The conversation as it is, or without its last message where that is the assistant's."""
+    if messages and messages[-1]["role"] == "assistant":
+        return Begun(messages[:-1], messages[-1]["content"])
+    return Begun(messages, "")
+
+
+def end_of_block(text: str) -> int | None:
+    """Where the first fenced block of an answer is closed, as the place behind the fence; None where none is, or where
+    its last line may go on."""
+    for _, end, _ in fenced_ranges(text):
+        line = text.find("\n", end)
+        if end < len(text) and line >= 0:
+            return line
+    return None
+
+
+def fenced(source: str) -> str:
+    """A Markdown block whose fence is longer than any run of backticks within, so that the source cannot end it."""
+    longest = max((len(run) for run in re.findall(r"`+", source)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{source.strip(chr(10))}\n{fence}"
+
+
+def _conversation(template: Template, values: Mapping[str, str]) -> Messages:
+    found: Messages = [{"role": "system", "content": template.system}] if template.system else []
+    for example in template.examples:
+        shown = _values(example.problem(), example.program, max(1, len(_ASSERT_LINE.findall(example.answer))))
+        found += [*template.messages(shown), {"role": "assistant", "content": example.answer}]
+    return [*found, *template.messages(values), *_begin(template, values)]
+
+
+def _begin(template: Template, values: Mapping[str, str]) -> Messages:
+    return [{"role": "assistant", "content": _filled(template.response, values)}] if template.response else []
+
+
+def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[str, str]:
+    if suite_size < 1:
+        raise ConfigurationError(f"suite_size must be at least 1, got {suite_size}")
+    return {
+        "question": problem.question.strip(),
+        "entry_point": problem.entry_point,
+        "starter_code": fenced(problem.starter_code) if problem.starter_code.strip() else "",
+        "imports": fenced(problem.imports) if problem.imports.strip() else "",
+        "packages": " and ".join(["the standard library", *problem.packages]),
+        "program": fenced(program),
+        "tests": "1 test" if suite_size == 1 else f"{suite_size} tests",
+        "wanted": wanted(problem),
+        "duty": duty(problem),
+        "ending": ending(problem),
+        "test_form": test_form(problem),
+        "failed_tests": "",
+    }
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """In one pass: what a problem says is not searched for names."""
+    return _NAMED.sub(lambda found: values[found[1]], text)
+
+
+def _check(role: str, template: Template) -> None:
+    if not any(part.strip() for part in template.user):
+        raise ConfigurationError(f"{role}.user must be a text or a list of texts, got nothing")
+    if role == "repair" and (template.system or template.examples):
+        raise ConfigurationError("repair must have user and response only, got more; the coder's conversation goes on")
+    allowed = [name for name in PLACEHOLDERS if name not in _MUST_NOT[role]]
+    for where, text in (("user", "\n".join(template.user)), ("response", template.response)):
+        for name in _NAMED.findall(text):
+            if name not in allowed:
+                known = ", ".join(f"{{{each}}}" for each in allowed)
+                raise ConfigurationError(f"{role}.{where} must name only {known}, got {{{name}}}")
+    named = _NAMED.findall("\n".join(template.user))
+    for name in _MUST[role]:
+        if name not in named:
+            raise ConfigurationError(f"{role}.user must name {{{name}}}, got a template without it")
+    if "{" in template.system and _NAMED.search(template.system):
+        raise ConfigurationError(f"{role}.system must name nothing in braces, got {_NAMED.findall(template.system)[0]}")

@@ -63,7 +63,7 @@ def _ended(error: BaseException, message: str, given: Sequence[str]) -> int:
 def _parser() -> Parser:
     """Of all commands, which it imports."""
     from codea1_env import __version__
-    from codea1_env.cli import data, doctor, evaluate, play, pools, replay, report, sandbox, score, tournament, view
+    from codea1_env.cli import data, evaluate, play, pools, replay, report, sandbox, score, tournament, view
     from codea1_env.cli.common import Parser, add_command, add_debug
 
     parser = Parser(
@@ -93,8 +93,8 @@ def _parser() -> Parser:
         ("data", "problem files of public problem sets", data.add_data, "", ""),
         ("pools", "pools of the discrete game", pools.add_pools, "", ""),
         ("sandbox", "prepare the sandboxes", sandbox.add_sandbox, "", ""),
-        ("doctor", "say which guarantees of the sandbox hold on this machine", doctor.add_doctor,
-         doctor.DESCRIPTION, doctor.EXAMPLES),
+        ("doctor", "say which guarantees of the sandbox hold on this machine", sandbox.add_doctor,
+         sandbox.DOCTOR_DESCRIPTION, sandbox.DOCTOR_EXAMPLES),
     ):  # fmt: skip
         add(add_command(commands, name, summary=summary, description=description, examples=examples))
     return parser

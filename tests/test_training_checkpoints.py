@@ -175,7 +175,7 @@ def test_a_run_names_its_base_and_a_resumed_one_refuses_another(tmp_path: Path) 
     with a_run(tmp_path / "run", resume=True) as run:
         run.set_base(bases[1])
         assert len(yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["base"]) == 64
-        with pytest.raises(ConfigurationError, match="base model .* must be the one it had, .* got .*other"):
+        with pytest.raises(ConfigurationError, match=r"base model .* must be the one it had, .* got .*other"):
             run.set_base(bases[2])
 
 

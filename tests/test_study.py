@@ -23,7 +23,7 @@ from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
 from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
 
 from codea1_env.errors import ConfigurationError  # noqa: E402
-from codea1_env.evaluation.estimates import mean_with_t  # noqa: E402
+from codea1_env.evaluation.estimates import mean_by_base, mean_with_t  # noqa: E402
 
 # A recipe's command line and files, in a tenth of a second: its score is what the arm's `rounds` and the seed make it.
 FAKE = """
@@ -247,6 +247,14 @@ def test_the_page_of_results_is_what_the_cells_say() -> None:
     for arm in ("base", "golden", "frozen", "self_play", "black_box", "frozen_trained", "hidden"):
         found = study_report.against_main(scores["bands"], arm)["paired"]
         assert f"| {found['value']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}] |" in study_page
+    for arm in ("self_play", "black_box", "paper_fidelity"):  # what the text says of them
+        found = study_report.against_main(scores["bands"], arm)["paired"]
+        assert study_page.count(f"{found['value']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}]") >= 1, arm
+    replayed = {arm: mean_by_base(study_report.by_base(study_report.column(scores["bands"][arm], "book_hit_rate")))
+                for arm in ("code_a1", "few_questions")}  # fmt: skip
+    assert f"({replayed['code_a1'].value:.3f} of the questions have replays" in study_page
+    few = replayed["few_questions"]
+    assert f"{few.value:.3f} [{few.low:.3f}, {few.high:.3f}] (2) have them" in study_page
     row = (ROOT / "README.md").read_text().split("<!-- study: begin -->\n")[1].split("<!-- study: end -->")[0]
     for arm in ("golden", "frozen", "self_play", "black_box", "code_a1"):
         found = mean_with_t(list(study_report.column(scores["bands"][arm], "hidden").values()))

@@ -74,6 +74,36 @@ def test_a_preset_of_the_paper_has_the_papers_values(name: str, size: str) -> No
     assert [preset.placement.of(seat).ranks for seat in ("coder", "tester")] == [4, 4]
 
 
+def test_the_page_of_deviations_names_what_runs_where_the_released_code_learns_otherwise() -> None:
+    """Each row by its first words, with what it must say of ours, taken from the code where there is a number."""
+    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    from codea1_env.training import advantages
+
+    page = (ROOT / "docs" / "deviations.md").read_text()
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in page.splitlines() if line.startswith("| ")}
+    paper = load_preset("1.5b")
+    grpo = paper.grpo.of("coder")
+    said = {
+        "advantage": ("1e-6", f"1e-4 added (TRL; `codea1_env/training/{Path(advantages.__file__).name}`)"),
+        "loss": ("weighed by their rows", f"`loss_type: {paper.algorithm.loss_type}`"),
+        "sampler and trainer disagree on a probability": (
+            f"`vllm_importance_sampling_mode: {grpo['vllm_importance_sampling_mode']}`",
+            "nothing is corrected",
+        ),
+        "divergence": ("clamped at 10", "not clamped"),
+        "optimizer": ("10 rounds", f"which are {grpo['warmup_steps']} steps"),
+        "steps a round": ("in the order of the batch", "drawn at random"),
+        "a program without a score (infrastructure failed)": ("left out of the loss, the divergence term included",),
+        "the public write-up's loop": ("the preset `skill`",),
+        "time": ("10 s for a program",),
+        "what is read of a coder's response": ("the first closed block", "the last fenced block"),
+    }
+    assert advantages.EPSILON == 1e-4
+    for name, words in said.items():
+        for word in words:
+            assert word in rows[name], (name, word)
+
+
 def test_the_write_ups_preset_has_the_numbers_of_its_training_loop() -> None:
     preset = load_preset("skill")
     assert (preset.round.programs, preset.round.suites, preset.round.attacked) == (4, 4, 1)

@@ -1,7 +1,8 @@
-"""Checkers: where several values are right, a program of the problem's own decides; no candidate ever meets it."""
+"""Checkers: where several values are right, a program of the problem decides, and no candidate ever meets it."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,7 +19,6 @@ from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import CallsJob, Job, JobResult, LocalSandbox
 from codea1_env.sandbox.tasks import zygote_kind
 
-FACTORS = "def parts(n):\n    return [[a, n // a] for a in range(1, n + 1) if n % a == 0]\n"
 ANY_PAIR = """def check(arguments, returned, reference):
     (n,) = arguments
     return isinstance(returned, list) and len(returned) == 2 and returned[0] * returned[1] == n
@@ -184,14 +184,10 @@ def test_golden_tests_and_replays_are_judged_by_the_checker(sandbox: LocalSandbo
 
 
 def test_the_check_of_a_problem_asks_its_checker(sandbox: LocalSandbox) -> None:
-    refuses = problem("def check(a, b, c):\n    return False\n", PAIR.reference_solution or "")
-    good, bad = check_problems(
-        [
-            PAIR,
-            Problem.from_json(refuses.to_json().replace('"golden_tests": []', '"golden_tests": [["f(6)", "[2, 3]"]]')),
-        ],
-        sandbox,
+    refuses = dataclasses.replace(
+        PAIR, checker="def check(a, b, c):\n    return False\n", golden_tests=(TestCase("f(6)", "[2, 3]"),)
     )
+    good, bad = check_problems([PAIR, refuses], sandbox)
     assert good.serves("golden")
     assert not bad.is_usable
     assert Problem.from_json(PAIR.to_json()) == PAIR

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,13 +11,15 @@ import pytest
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
+from codea1_env.cli import main
 from codea1_env.errors import ProblemFormatError
 from codea1_env.evaluation.coverage import covered
 from codea1_env.judging.schedule import calls_job
 from codea1_env.judging.usability import check_problems
 from codea1_env.players.prompts import for_coder, for_tester
-from codea1_env.problems import Problem, TestCase
-from codea1_env.problems.kinds import MOST_LISTED, NODES, node_shapes
+from codea1_env.problems import Problem, TestCase, problems_of_every_kind
+from codea1_env.problems.checkers import BUNDLED
+from codea1_env.problems.kinds import KINDS, MOST_LISTED, NODES, node_shapes
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import LocalSandbox
@@ -235,6 +239,45 @@ def test_of_several_blocks_that_with_the_class_is_the_program() -> None:
 def test_lines_that_a_method_runs_are_measured(sandbox: LocalSandbox) -> None:
     (found,) = covered(sandbox, [(EVERY[0], [b"[[1],[]]"])])
     assert found.lines_run([0]) == 1
+
+
+@pytest.mark.parametrize("one", problems_of_every_kind(), ids=lambda one: one.problem_id)
+def test_a_bundled_problem_of_every_kind_is_right_and_its_mutants_are_wrong(
+    one: Problem, sandbox: LocalSandbox
+) -> None:
+    (found,) = check_problems([one], sandbox)
+    assert found.serves("reference")
+    assert found.serves("golden")
+    assert found.why_not == ""
+    assert len(one.golden_tests) == 3
+    arena = Arena(sandbox)
+    grades = arena.grade(one, one.mutants, (*one.golden_tests, *one.hidden_tests))
+    assert len(one.mutants) >= 3
+    assert all(grade.executes and set(grade.verdicts) > {Verdict.PASS} for grade in grades)
+    if one.checker != "any-of":  # there the reference knows all answers, and is none
+        (grade,) = arena.grade(one, [one.reference_solution or ""], one.hidden_tests)
+        assert set(grade.verdicts) == {Verdict.PASS}
+
+
+def test_there_is_a_bundled_problem_of_every_kind_and_with_every_checker() -> None:
+    every = problems_of_every_kind()
+    assert {one.kind for one in every} == set(KINDS)
+    assert {one.checker for one in every if one.checker in BUNDLED} == set(BUNDLED)
+    assert {name for one in every for name in NODES if f"class {name}" in one.imports} == set(NODES)
+    assert any(one.checker and one.checker not in BUNDLED for one in every)
+
+
+@pytest.mark.parametrize("one", problems_of_every_kind(), ids=lambda one: one.problem_id)
+def test_a_problem_of_every_kind_is_played_in_both_seats_at_the_terminal(
+    one: Problem, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = "\n".join(map(str, one.golden_tests))
+    if one.checker == "any-of":
+        given = given.replace("['", "'").replace("']", "'") if "richest" in given else given
+    monkeypatch.setattr("sys.stdin", io.StringIO(given))
+    assert main(["play", "--problem", one.problem_id, "--seed", "1", "--json"]) == 0
+    (suite,) = json.loads(capsys.readouterr().out)["suites"][0]
+    assert sum(test["status"] == "kept" for test in suite["tests"]) >= 1
 
 
 def test_an_ordinary_problem_is_run_as_it_was() -> None:

@@ -15,6 +15,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Grade
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems import Problem, TestCase, bundled_problems, iter_problems, read_problems, write_problems
+from codea1_env.problems.kinds import KINDS
 from codea1_env.reading.responses import read_case
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import LocalSandbox
@@ -40,6 +41,8 @@ PROBLEMS = st.builds(
     memory_mb=st.integers(64, 1 << 20),
     tolerance=st.sampled_from([0.0, 0, 1e-6]),
     packages=st.sampled_from([(), ("numpy",)]),
+    kind=st.sampled_from([kind for kind in KINDS if kind != "method"]),
+    checker=st.sampled_from(["", "unordered", "def check(a, b, c): ..."]),
 )
 FIELDS = [field.name for field in dataclasses.fields(Problem) if field.name != "language"]  # there is only one language
 GOOD: dict[str, Any] = {"problem_id": "p", "question": "q", "entry_point": "f"}
@@ -68,7 +71,7 @@ def test_a_problem_survives_json_exactly(problem: Problem) -> None:
 @pytest.mark.parametrize("field", FIELDS)
 def test_the_content_hash_covers_every_field(field: str) -> None:
     other = {"entry_point": "g", "time_limit_s": 2.0, "memory_mb": 64, "mutants": ("m",)}
-    other |= {"tolerance": 0.5, "packages": ("numpy",)}
+    other |= {"tolerance": 0.5, "packages": ("numpy",), "kind": "class", "checker": "close"}
     other |= dict.fromkeys(("golden_tests", "hidden_tests"), (TestCase("f(1)", "2"),))
     problem = Problem("p", "q", "f")
     assert dataclasses.replace(problem, **{field: other.get(field, "other")}).content_hash != problem.content_hash

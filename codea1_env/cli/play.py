@@ -31,7 +31,7 @@ from codea1_env.players import (
     TesterRequest,
 )
 from codea1_env.players.human import RULE_COLUMNS
-from codea1_env.problems import Problem, bundled_problems, read_problems
+from codea1_env.problems import Problem, bundled_problems, problems_of_every_kind, read_problems
 from codea1_env.reading.responses import read_program
 from codea1_env.records.matches import write_score
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -79,7 +79,11 @@ def add_play(parser: argparse.ArgumentParser) -> None:
                         "a tester (golden, fuzz, random) where you are the coder (default: mutant; golden)"
                         )  # fmt: skip
     parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
-    parser.add_argument("--problem", metavar="ID", help="play this one (default: one drawn by the seed)")
+    parser.add_argument(
+        "--problem",
+        metavar="ID",
+        help="play this one, also one of those of every kind, such as kinds/shelf (default: one drawn by the seed)",
+    )
     parser.add_argument("--seed", metavar="N", type=int, help="draws the problem and what the other seat answers, >= 0 "
                         "(default: another one each time, which is shown)")  # fmt: skip
     parser.add_argument("--suite-size", metavar="K", type=int, default=rewards.suite_size, help="asserts of a suite "
@@ -143,7 +147,7 @@ def _problem(options: argparse.Namespace, seed: int) -> Problem:
         raise ConfigurationError(f"--problems must hold a problem, got none in {options.problems}")
     if options.problem is None:
         return random.Random(seed).choice(problems)
-    for problem in problems:
+    for problem in problems if options.problems else (*problems, *problems_of_every_kind()):
         if problem.problem_id == options.problem:
             return problem
     some = ", ".join(problem.problem_id for problem in problems[:5])

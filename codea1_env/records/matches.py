@@ -36,7 +36,7 @@ _require = partial(require, error=FormatError)
 SCHEMA = 1
 _PROBLEM_FIELDS = ("problem_id", "question", "entry_point", "reference_solution")
 _FIELDS = (*_PROBLEM_FIELDS, "codes", "suites")
-_OPTIONAL_FIELDS = ("imports", "time_limit_s", "memory_mb", "tolerance", "packages", "golden_tests")
+_OPTIONAL_FIELDS = ("imports", "time_limit_s", "memory_mb", "tolerance", "packages", "golden_tests", "kind", "checker")
 
 
 def read_match(line: bytes) -> Match:

@@ -1,17 +1,35 @@
-"""`codea1 data import`: a public problem set as a problem file, every reference run on its own tests on the way."""
+"""`codea1 data`: a public problem set as a problem file, every reference run on its own tests on the way; and the
+questions of a file that a model solves sometimes.
+"""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from codea1_env.cli.common import Parser, add_actions, add_command, claim, require_place, say
+from codea1_env.cli.common import (
+    DONE,
+    FAILED,
+    Commands,
+    Parser,
+    add_actions,
+    add_command,
+    claim,
+    require_file,
+    require_place,
+    say,
+)
+from codea1_env.cli.players import HELP, add_models, as_coder, prompts_of, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
+from codea1_env.evaluation.choosing import choose_questions
+from codea1_env.evaluation.evaluate import EvaluationPlan
 from codea1_env.judging.importing import Imported, import_drafts
+from codea1_env.players.player import Sampling
 from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.jsonl import read_problems, write_problems
 from codea1_env.problems.problem import Problem
@@ -39,12 +57,26 @@ about a function from standard input to standard output, both as text. A set wit
 problems that nobody has checked: games about them need an oracle that is no reference.
 """
 
+_CHOOSE_EPILOG = f"""\
+players:
+{HELP}
+examples:
+  codea1 data choose mbpp.jsonl --player hf:BASE -n 8 --between 0.1 0.9 --max-tokens 200 -o chosen.jsonl
+  codea1 data choose mbpp.jsonl --player hf:BASE --prompts evalplus --limit 100 -o chosen.jsonl
+
+A program is right if it passes all golden and hidden tests. The journal, OUT.jsonl.journal.jsonl, has every answer and
+score; a run that was killed goes on with the same command. The output holds the chosen questions as they are, in the
+order of the file, and its digest is printed.
+"""
+
 
 def add_data(parser: Parser) -> None:
     """Add the command's actions."""
     names = ", ".join(f"{source.name} ({source.license})" for source in SOURCES.values())
+    actions = add_actions(parser)
+    _add_choose(actions)
     load = add_command(
-        add_actions(parser),
+        actions,
         "import",
         summary="a public problem set as a problem file",
         description=f"Make a problem file of a public problem set: {names}.",
@@ -102,6 +134,79 @@ def _import(options: argparse.Namespace) -> int:
         write_problems(options.output, problems())
     say(f"wrote {options.output} ({source.license}) and {report}: {counts.summary()}")
     return 0
+
+
+def _add_choose(actions: Commands) -> None:
+    """Add the action and its arguments."""
+    choose = add_command(
+        actions,
+        "choose",
+        summary="the questions that a model solves sometimes, as a problem file",
+        description="Ask a coder each question n times, and keep the questions that it answers rightly between these "
+        "shares of the time.",
+        examples=_CHOOSE_EPILOG,
+    )
+    choose.add_argument("file", metavar="FILE.jsonl", type=Path, help="a problem file, with tests")
+    choose.add_argument("--player", metavar="PLAYER", required=True, help="a coder, as below")
+    choose.add_argument("-n", "--n", dest="samples", metavar="N", type=int, default=8, help="programs for each "
+                        "question, >= 1 (default: 8)")  # fmt: skip
+    choose.add_argument("--between", metavar=("LOW", "HIGH"), nargs=2, type=float, default=(0.1, 0.9), help="share of "
+                        "right programs, ends included, in [0, 1] (default: 0.1 0.9)")  # fmt: skip
+    choose.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where they go")
+    choose.add_argument("--limit", metavar="N", type=int, help="ask the first N questions only (default: all)")
+    choose.add_argument("--seed", type=int, default=0, help="of the answers (default: 0)")
+    choose.add_argument("--batch", metavar="N", type=int, default=8, help="questions at a time, >= 1: what is lost at "
+                        "most when the run is killed (default: 8)")  # fmt: skip
+    choose.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+    choose.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    add_models(choose, Sampling())
+    choose.set_defaults(run=_choose, suite_size=1)  # nobody is asked for suites
+
+
+def _choose(options: argparse.Namespace) -> int:
+    for name in ("workers", "batch", "limit"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise ConfigurationError(f"--{name} must be at least 1, got {value}")
+    low, high = options.between
+    if not 0 <= low <= high <= 1:
+        raise ConfigurationError(f"--between must be two numbers in [0, 1], the lower one first, got {low:g} {high:g}")
+    plan = EvaluationPlan("coder", options.samples, 1, sampling_of(options), options.seed)
+    journal = options.output.with_name(f"{options.output.name}.journal.jsonl")
+    require_file("FILE.jsonl", options.file)
+    require_place("--output", options.output, options.file)
+    require_place("the journal of --output", journal, options.file)
+    require_player(options.player, "coder")
+    prompts = prompts_of(options, [options.player])
+    problems = read_problems(options.file)[: options.limit]
+    with (
+        claim(("--output", options.output), ("the journal of --output", journal)),
+        open_sandbox(options.sandbox, options.workers) as sandbox,
+        Progress(sys.stderr, "questions", len(problems)) as progress,
+    ):
+        chosen = choose_questions(
+            as_coder(options.player, options),
+            problems,
+            plan,
+            (low, high),
+            sandbox,
+            journal,
+            prompts=prompts,
+            batch=options.batch,
+            advance=progress.advance,
+        )
+        counted = (
+            f"{len(chosen.problems)} of {len(problems)} questions are right in {low:g} to {high:g} of "
+            f"{options.samples} answers; {chosen.below} less often, {chosen.above} more often, {chosen.untested} have "
+            "no tests"
+        )
+        if not chosen.problems:
+            say(f"{counted}: nothing is written; choose other bounds")
+            return FAILED
+        write_problems(options.output, chosen.problems)
+    say(f"wrote {options.output}: {counted}")
+    print(f"sha256 {hashlib.sha256(options.output.read_bytes()).hexdigest()}")
+    return DONE
 
 
 def _source(options: argparse.Namespace) -> Source:

@@ -230,7 +230,8 @@ def as_table(report: Mapping[str, Any]) -> str:
     asked = f", prompts {report['prompts']}" if report["prompts"] != DEFAULT else ""
     lines = [
         f"{report['player']} as {report['seat']}{chosen}: n = {report['samples']}, "
-        f"temperature {sampled['temperature']:g}, top-p {sampled['top_p']:g}, at most {sampled['max_tokens']} tokens, seed {report['seed']}{asked}",
+        f"temperature {sampled['temperature']:g}, top-p {sampled['top_p']:g}, "
+        f"at most {sampled['max_tokens']} tokens, seed {report['seed']}{asked}",
         "",
         f"| set | problems | left out | {' | '.join(titles)} | cut off |",
         "|---|" + "---|" * (len(titles) + 3),

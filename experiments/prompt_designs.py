@@ -1,0 +1,150 @@
+"""What a base model makes of prompt designs: what of its answers can be read, what is right, what is cut off, tokens.
+
+    python experiments/prompt_designs.py --model DIRECTORY --problems FILE.jsonl --designs codea1,paper,begun -o OUT
+
+Every design is put to the same first questions. As tester the model sees the question and a program with a bug: one
+mutant of the reference, drawn by the seed, the same for all designs. As coder it sees the question. Answers go to
+OUT/answers.jsonl, design by design; what is there already is not sampled again. The table, OUT/table.md, is made of
+that file, so that it can be made anew without a model. docs/real-models.md says what came out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig, Verdict
+from codea1_env.players import CoderRequest, MutantCoder, Player, Request, Sampling, TesterRequest
+from codea1_env.players.chat import chat_messages
+from codea1_env.players.hugging_face import HuggingFacePlayer
+from codea1_env.players.prompts import find_prompts
+from codea1_env.problems import read_problems
+from codea1_env.reading.responses import read_program
+from codea1_env.rewards.duel import Status
+
+SUITE_SIZE = 8
+"""Paper: K."""
+
+
+def main() -> None:
+    options = arguments()
+    problems = read_problems(options.problems)[: options.questions]
+    options.output.mkdir(parents=True, exist_ok=True)
+    path = options.output / "answers.jsonl"
+    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    wanted = [(seat, design) for seat in options.seats.split(",") for design in options.designs.split(",")]
+    missing = [pair for pair in wanted if pair not in {(row["seat"], row["design"]) for row in done}]
+    if missing:
+        done += sampled(options, problems, missing, path)
+    table = as_table(options, problems, [row for row in done if (row["seat"], row["design"]) in wanted])
+    (options.output / "table.md").write_text(table + "\n")
+    print(table)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--model", required=True, help="a directory in Hugging Face format, or a repository of the hub")
+    parser.add_argument("--problems", type=Path, required=True, help="a problem file with references and tests")
+    parser.add_argument("--designs", default="codea1,paper,example,begun,example_begun", help="divided by commas")
+    parser.add_argument("--seats", default="tester", help="tester, coder or tester,coder (default: tester)")
+    parser.add_argument("--questions", type=int, default=60, help="the first ones of the file (default: 60)")
+    parser.add_argument("--max-tokens", type=int, default=200, help="of an answer (default: 200)")
+    parser.add_argument("--temperature", type=float, default=1.0, help="as in training (default: 1)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path, required=True, help="a directory")
+    return parser.parse_args()
+
+
+def sampled(
+    options: argparse.Namespace, problems: Sequence[Problem], pairs: Sequence[tuple[str, str]], path: Path
+) -> list[dict[str, Any]]:
+    """One line for each answer of each (seat, design), a design's lines at a time. The model is loaded once."""
+    mutants = [
+        answers[0].text for answers in MutantCoder().respond([CoderRequest(p) for p in problems], seed=options.seed)
+    ]
+    programs = [read_program(text, p.entry_point).source for p, text in zip(problems, mutants, strict=True)]
+    design = {"now": find_prompts("codea1")}
+    player: Player = HuggingFacePlayer.load(
+        options.model,
+        prompt=lambda request: chat_messages(request, SUITE_SIZE, design["now"]),
+        keeps_tokens=True,
+    )
+    sampling = Sampling(options.temperature, max_tokens=options.max_tokens, stop_at_fence=True)
+    rows: list[dict[str, Any]] = []
+    for seat, name in pairs:
+        design["now"] = find_prompts(name)
+        requests: list[Request] = [
+            TesterRequest(problem, program) if seat == "tester" else CoderRequest(problem)
+            for problem, program in zip(problems, programs, strict=True)
+        ]
+        started = time.process_time()
+        answers = player.respond(requests, 1, sampling, options.seed)
+        spent_s = time.process_time() - started
+        new = [
+            {
+                "seat": seat, "design": name, "problem_id": problem.problem_id, "program": program, "text": answer.text,
+                "truncated": answer.truncated, "tokens": len(answer.token_ids or ()), "cpu_s": spent_s / len(problems),
+            }
+            for problem, program, (answer,) in zip(problems, programs, answers, strict=True)
+        ]  # fmt: skip
+        with path.open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in new)
+        print(f"{seat}, {name}: {spent_s:.0f} CPU-seconds", file=sys.stderr, flush=True)
+        rows += new
+    return rows
+
+
+def as_table(options: argparse.Namespace, problems: Sequence[Problem], rows: Sequence[dict[str, Any]]) -> str:
+    by_id = {problem.problem_id: problem for problem in problems}
+    lines = [f"{options.model}: {len(problems)} questions, temperature {options.temperature:g}, at most "
+             f"{options.max_tokens} tokens, seed {options.seed}"]  # fmt: skip
+    titles = {
+        "tester": "| tester's design | readable suites | tests of 8 that are read | of these right "
+        "| right tests a suite | suites that break the mutant | cut off | tokens | CPU-s |",
+        "coder": "| coder's design | programs that load | right | cut off | tokens | CPU-s |",
+    }
+    with Arena(LocalSandbox(), RewardConfig(suite_size=SUITE_SIZE, correct_outputs=False)) as arena:
+        for seat, measured in (("tester", partial(of_suites, arena)), ("coder", partial(of_programs, arena))):
+            designs = list(dict.fromkeys(row["design"] for row in rows if row["seat"] == seat))
+            if designs:
+                lines += ["", titles[seat], "|---" * (titles[seat].count("|") - 1) + "|"]
+            for design in designs:
+                mine = [row for row in rows if (row["seat"], row["design"]) == (seat, design)]
+                cut = sum(row["truncated"] for row in mine) / len(mine)
+                tokens = sum(row["tokens"] for row in mine) / len(mine)
+                found = measured([(by_id[row["problem_id"]], row) for row in mine])
+                cells = [design, *found, f"{100 * cut:.0f} %", f"{tokens:.0f}", f"{sum(r['cpu_s'] for r in mine):.0f}"]
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def of_suites(arena: Arena, rows: Sequence[tuple[Problem, dict[str, Any]]]) -> list[str]:
+    """Tests are taken as they are written: nothing is corrected."""
+    matches = [Match(problem, (row["program"],), ((row["text"],),)) for problem, row in rows]
+    games = [score.suites[0][0].duel.tests for score in arena.play(matches, update_book=False)]
+    read = [[test for test in tests if test.status not in (Status.REJECTED, Status.SURPLUS)] for tests in games]
+    right = [[test for test in tests if test.status is Status.KEPT] for tests in games]
+    broken = [any(test.verdict is not Verdict.PASS for test in tests) for tests in right]
+    count, all_read, all_right = len(rows), sum(map(len, read)), sum(map(len, right))
+    share = f"{100 * all_right / all_read:.0f} %" if all_read else "-"
+    return [
+        f"{100 * sum(map(bool, read)) / count:.0f} %", f"{all_read / count:.1f}", share, f"{all_right / count:.1f}",
+        f"{100 * sum(broken) / count:.0f} %",
+    ]  # fmt: skip
+
+
+def of_programs(arena: Arena, rows: Sequence[tuple[Problem, dict[str, Any]]]) -> list[str]:
+    graded = arena.grade_many([(p, [row["text"]], (*p.golden_tests, *p.hidden_tests)) for p, row in rows])
+    loads = sum(grade.executes is True for (grade,) in graded)
+    right = sum(grade.all_passed for (grade,) in graded)
+    return [f"{100 * loads / len(rows):.0f} %", f"{100 * right / len(rows):.0f} %"]
+
+
+if __name__ == "__main__":
+    main()

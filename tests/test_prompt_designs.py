@@ -80,7 +80,24 @@ def test_an_answer_that_goes_on_where_the_prompt_stops_is_read(name: str) -> Non
 
 def test_the_default_changes_on_purpose_only() -> None:
     """Figures that were measured with it stand in the documentation."""
-    assert text_digest(find_prompts(DEFAULT)) == "9c673eee7a8acbbb"
+    assert text_digest(find_prompts(DEFAULT)) == "7002038ff6464e84"
+
+
+def test_evalplus_form_is_to_the_letter() -> None:
+    """Published figures stand beside what is measured with it: two sentences of EvalPlus, Apache-2.0."""
+    problem = Problem("p", "\ndef f(x):\n    pass\n\n", "f")
+    assert find_prompts("evalplus").for_coder(problem) == [
+        {
+            "role": "user",
+            "content": "Please provide a self-contained Python script that solves the following problem in a markdown "
+            "code block:\n```\ndef f(x):\n    pass\n```\n",
+        },
+        {
+            "role": "assistant",
+            "content": "Below is a Python script with a self-contained function that solves the problem and passes "
+            "corresponding tests:\n```python\n",
+        },
+    ]
 
 
 def test_worked_examples_are_earlier_turns_with_as_many_tests_as_they_show() -> None:

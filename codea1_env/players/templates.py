@@ -34,6 +34,10 @@ PLACEHOLDERS = {
     "packages": "what may be imported",
     "program": "fenced: the program under attack, or the function to be tested",
     "tests": "`8 tests`, `1 test`",
+    "wanted": "what is to be written, such as: Define the function `f`",
+    "must": "what it must do, such as: return its result",
+    "ending": "what must not be in the program, a sentence or none",
+    "test_form": "what a test looks like, in a sentence or two",
     "failed_tests": "`these tests:` and the tests, fenced; or `tests.` where none are shown",
 }
 _OPTIONAL = ("starter_code", "imports")
@@ -89,7 +93,7 @@ class Template:
     def messages(self, values: Mapping[str, str]) -> Messages:
         """Without the system text, examples and response: one user message."""
         parts = [
-            _filled(part, values)
+            _filled(part, values).rstrip(" ")
             for part in self.user
             if all(values[name] for name in _OPTIONAL if name in _NAMED.findall(part))
         ]
@@ -183,6 +187,19 @@ def fenced(source: str) -> str:
     return f"{fence}python\n{source.strip(chr(10))}\n{fence}"
 
 
+def wanted(problem: Problem) -> str:
+    """What the coder is asked to write, in a clause."""
+    return f"Define the function `{problem.entry_point}`"
+
+
+def test_form(problem: Problem) -> str:
+    """What a test of the problem looks like."""
+    return f"A test is one line: `assert {problem.entry_point}(...) == expected`, one call with literal arguments."
+
+
+test_form.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test
+
+
 def _conversation(template: Template, values: Mapping[str, str]) -> Messages:
     found: Messages = [{"role": "system", "content": template.system}] if template.system else []
     for example in template.examples:
@@ -207,6 +224,10 @@ def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[st
         "program": fenced(program),
         "tests": "1 test" if suite_size == 1 else f"{suite_size} tests",
         "failed_tests": "",
+        "wanted": wanted(problem),
+        "must": "return its result",
+        "ending": "Neither call the function nor print anything in it.",
+        "test_form": test_form(problem),
     }
 
 

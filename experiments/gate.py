@@ -28,6 +28,8 @@ from codea1_env.judging.importing import import_drafts
 from codea1_env.problems.sources import find_source
 from codea1_env.problems.sources.rows import local_rows
 
+REASONS = ("cut off", "unread", "judged otherwise by EvalPlus", "the rest")
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -132,10 +134,8 @@ def as_table(
         lines.append(f"| HumanEval, {len(base)} questions | {passed} | {100 * passed / len(base):.1f} | {told[0]} |")
     lines.append(f"| HumanEval+, {count} questions | {right} | {100 * right / count:.1f} | {told[1]} |")
     reasons = Counter(why_wrong(answer, verdicts) for answer in answers if not answer.passed)
-    lines += [
-        "",
-        f"Wrong: {count - right}. " + ", ".join(f"{what}: {number}" for what, number in reasons.most_common()),
-    ]
+    split = ", ".join(f"{what} {reasons[what]}" for what in REASONS)
+    lines += ["", f"Wrong: {count - right}. {split}."]
     if verdicts:
         there = sum(verdicts.values())
         lenient = [answer.task_id for answer in answers if answer.passed and not verdicts.get(answer.task_id, True)]

@@ -83,6 +83,23 @@ def test_the_default_changes_on_purpose_only() -> None:
     assert text_digest(find_prompts(DEFAULT)) == "fad695a9fec6ac39"
 
 
+def test_evalplus_form_is_to_the_letter() -> None:
+    """Published figures stand beside what is measured with it: two sentences of EvalPlus, Apache-2.0."""
+    problem = Problem("p", "\ndef f(x):\n    pass\n\n", "f")
+    assert find_prompts("evalplus").for_coder(problem) == [
+        {
+            "role": "user",
+            "content": "Please provide a self-contained Python script that solves the following problem in a markdown "
+            "code block:\n```\ndef f(x):\n    pass\n```\n",
+        },
+        {
+            "role": "assistant",
+            "content": "Below is a Python script with a self-contained function that solves the problem and passes "
+            "corresponding tests:\n```python\n",
+        },
+    ]
+
+
 def test_worked_examples_are_earlier_turns_with_as_many_tests_as_they_show() -> None:
     system, question, answer, real = find_prompts("example").for_tester(SQUARE, WRONG, suite_size=3)
     assert [each["role"] for each in (system, question, answer, real)] == ["system", "user", "assistant", "user"]

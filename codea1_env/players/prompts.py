@@ -128,7 +128,7 @@ def _template(given: object, role: str, current: Template | None) -> Template:
             values[key] = tuple(_example(each, role) for each in _list(value, f"{role}.examples"))
         elif key == "user":
             parts = [value] if isinstance(value, str) else _list(value, f"{role}.user")
-            values[key] = tuple(_text(part, f"{role}.user").strip("\n") for part in parts)
+            values[key] = tuple(_text(part, f"{role}.user") for part in parts)
         else:
             values[key] = _text(value, f"{role}.{key}")
     return Template(**values)

@@ -94,7 +94,7 @@ class Template:
     def messages(self, values: Mapping[str, str]) -> Messages:
         """Without the system text, examples and response: one user message."""
         parts = [
-            _filled(part, values)
+            _filled(part, values).rstrip(" ")
             for part in self.user
             if all(values[name] for name in _OPTIONAL if name in _NAMED.findall(part))
         ]

@@ -78,12 +78,18 @@ def _items(tree: Any) -> list[Any]:
 
 
 def require_sound(tree: Any) -> None:
-    """Raise where a set or a dict of the tree has a member twice, or one that cannot be one: no such value exists."""
+    """Raise where the tree stands for no value: one with an unknown tag, or a set that has a member twice."""
     if type(tree) is list:
         for item in tree:
             require_sound(item)
     elif type(tree) is dict:
         tag, body = _tagged(tree)
+        if tag in ("i", "f", "c"):
+            number_in(tree)
+        elif tag == "b":
+            bytes.fromhex(body)
+        elif tag not in ("t", "d", "s", "z"):
+            raise Undefined("no value")
         if tag in ("s", "z", "d"):
             texts = sorted(_hashed(key) for key in (body if tag != "d" else [key for key, _ in body]))
             if any(one == other for one, other in pairwise(texts)):

@@ -211,9 +211,7 @@ class WideReader:
 
     def _definition(self, node: ast.FunctionDef, source: SourceText) -> None:
         """A test function is read where it stands; any other where it is called."""
-        self._names.forget(node)
-        if node.name in _KNOWN:  # what the suite calls `len` is not Python's
-            self._names.remember([node.name], _SHADOWED)
+        self._forget(node)
         known = self._functions.get(node.name)
         if known is None or known.node is not node:
             known = self._functions[node.name] = _Function(node, source)
@@ -232,6 +230,12 @@ class WideReader:
                 given[_CANDIDATE] = ast.Name(self.entry_point, ast.Load())
             if self._left >= 0:
                 self._function(known, [name for name in parameters if name != "self"], given)
+
+    def _forget(self, node: ast.FunctionDef | ast.ClassDef) -> None:
+        """Its name stands for something else now; what the suite calls `len` is not Python's."""
+        self._names.forget(node)
+        if node.name in _KNOWN:
+            self._names.remember([node.name], _SHADOWED)
 
     def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> None:
         """Read a function's body with its parameters bound; not where it needs others, or is being read."""
@@ -288,7 +292,7 @@ class WideReader:
 
     def _class(self, node: ast.ClassDef, source: SourceText) -> None:
         """The test methods of a class; what its `setUp` keeps is not known."""
-        self._names.forget(node)
+        self._forget(node)
         if node.decorator_list:
             self.unread.append(Ignored.DECORATED)
             return

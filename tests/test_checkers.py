@@ -15,6 +15,7 @@ from codea1_env.errors import ProblemFormatError
 from codea1_env.judging.judge import Judge
 from codea1_env.judging.usability import check_problems
 from codea1_env.problems import Problem, TestCase
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import CallsJob, Job, JobResult, LocalSandbox
 from codea1_env.sandbox.tasks import zygote_kind
@@ -206,3 +207,12 @@ def test_answers_are_remembered(sandbox: LocalSandbox) -> None:
     for _ in range(2):
         assert judge.is_right(PAIR, b"[[6],[]]", b"[2,3]", b"[1,6]", 0.0)
     assert len(watched.runs) == 1
+
+
+def test_a_relation_is_no_test_where_a_checker_decides(sandbox: LocalSandbox) -> None:
+    """`f(6)[0] == 1` holds of the reference's value and not of [2, 3], which is as right."""
+    suite = "assert f(6)[0] == 1\nassert f(6) == [3, 2]"
+    arena = Arena(sandbox, RewardConfig(fidelity="wide"))
+    (score,) = arena.play([Match(PAIR, ("def f(n):\n    return [n, 1]\n",), ((suite,),))], update_book=False)
+    assert statuses(score) == [Status.REJECTED, Status.KEPT]
+    assert score.suites[0][0].duel.tests[0].reason == "with_checker"

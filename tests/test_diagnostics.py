@@ -26,7 +26,7 @@ from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.run.held_out import CoderResult
 from codea1_env.training.run.hidden_tests import HiddenRecord, hidden_metrics
 
-KEPT, WRONG, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
+KEPT, WRONG, WRONG_RELATION, VACUOUS, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
 PASS, FAIL, ERROR, TIMEOUT, CRASH = Verdict
 TWO = RewardConfig(suite_size=2)
 

@@ -89,7 +89,10 @@ def test_golden_tests_know_their_own_calls_only() -> None:
 
 def asked(**tests: str) -> Asked:
     return Asked(
-        PROBLEM, tuple(f"[[{call[1:]}],[]]".encode() for call in tests), tuple(map(str.encode, tests.values()))
+        PROBLEM,
+        tuple(f"[[{call[1:]}],[]]".encode() for call in tests),
+        tuple(map(str.encode, tests.values())),
+        (None,) * len(tests),
     )
 
 

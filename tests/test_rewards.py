@@ -15,7 +15,7 @@ from codea1_env.rewards.code_a1 import RewardConfig, coder_reward, suite_terms
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms, effective_alpha
 
-KEPT, WRONG, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
+KEPT, WRONG, WRONG_RELATION, VACUOUS, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
 PASS, FAIL, ERROR, TIMEOUT, CRASH = Verdict
 STRICT = RewardConfig()
 PAPER = RewardConfig(fidelity="paper")

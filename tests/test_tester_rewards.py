@@ -22,7 +22,7 @@ from codea1_env.rewards.terms import SuiteTerms
 from codea1_env.rewards.tester_rewards import Group, best_solution, per_test_rewards, suite_reward, union_reward
 from codea1_env.sandbox import LocalSandbox
 
-KEPT, WRONG, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
+KEPT, WRONG, WRONG_RELATION, VACUOUS, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
 P, F = Verdict.PASS, Verdict.FAIL
 UTRL = RewardConfig(suite_size=4, tester_reward="utrl", utrl_tau=4)
 CURE = RewardConfig(suite_size=4, tester_reward="cure")

@@ -24,13 +24,22 @@ from codea1_env.arena.match import BookChanges, CodeScore, Grade, Match, MatchSc
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
 from codea1_env.judging.expected_values import BatchOracle, Jury
-from codea1_env.judging.judge import EXECUTION_CACHE_MB, Expectation, Judge, Trial, TrialResult, Tried, plain_values
+from codea1_env.judging.judge import (
+    EXECUTION_CACHE_MB,
+    Expectation,
+    Judge,
+    StatedTest,
+    Trial,
+    TrialResult,
+    Tried,
+    plain_values,
+)
 from codea1_env.judging.schedule import Turn
 from codea1_env.judging.validation import Asked, read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.grammar import Fidelity, read_case
-from codea1_env.reading.responses import Suite, read_program, read_suite
+from codea1_env.reading.grammar import Fidelity
+from codea1_env.reading.responses import Suite, read_case, read_program, read_suite
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Duel
@@ -219,9 +228,7 @@ class Arena:
         evaluated = self._judge.evaluate([[] if test.reason else [test] for test in read])
         for key, items in zip(new, evaluated, strict=True):
             is_usable = bool(items) and not items[0].failure
-            known[key] = found = (
-                Expectation(items[0].arguments, items[0].value, items[0].look) if is_usable else _UNREADABLE
-            )
+            known[key] = found = _expectation(items[0]) if is_usable else _UNREADABLE
             parts = (key[1].call, key[1].expected, found.arguments, found.value)
             self._cases.put(key, found, sum(map(sys.getsizeof, parts)))
         return {key: None if found is _UNREADABLE else found for key, found in known.items()}
@@ -324,6 +331,11 @@ def _trusted(problem: Problem, case: TestCase, known: dict[tuple[str, TestCase],
             f"and a plain value, got {str(case)[:200]!r}: {reason}"
         )
     return expectation
+
+
+def _expectation(test: StatedTest) -> Expectation:
+    """What a trusted test demands."""
+    return Expectation(test.arguments, test.value, test.look, relation=test.relation)
 
 
 def _grade(result: TrialResult) -> Grade:

@@ -61,12 +61,13 @@ class Diagnostics:
     those whose call is passed by every loading program of the question that it met. By default a suite meets its own
     program alone, and equal calls of different suites are taken together; `coder_tests: union` lets all meet all."""
     vacuous_tests: float
-    """Share of the asserts that claim nothing of the program, in [0, 1]: `assert True`, `assert f(1) == f(1)`."""
+    """Share of the asserts that claim nothing of the program, or next to nothing (`judging/relations/vacuity.py`), in
+    [0, 1]: `assert True`, `assert f(1) == f(1)`, `assert len(f(1)) >= 0`."""
     duplicate_tests: float
     """Share of the asserts that repeat a call of their own suite, in [0, 1]."""
     test_diversity: float
-    """Distinct calls over all calls in the suites of a question, in (0, 1], mean over questions. Low: the tester writes
-    the same tests whatever program it is shown."""
+    """Distinct calls over all calls in the suites of a question, in (0, 1], mean over questions; a condition counts as
+    a call of its own. Low: the tester writes the same tests whatever program it is shown."""
     book_hit_rate: float
     """Share of questions for which the Mistake Book had a test to replay, in [0, 1]."""
 
@@ -155,7 +156,7 @@ def _counted(suite: SuiteScore) -> Iterator[JudgedTest]:
 
 
 def _is_vacuous(test: JudgedTest) -> bool:
-    return test.status is Status.REJECTED and test.reason in VACUOUS
+    return test.status is Status.VACUOUS or (test.status is Status.REJECTED and test.reason in VACUOUS)
 
 
 def _trivial(score: MatchScore) -> list[bool]:

@@ -40,8 +40,9 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
     parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes that score, >= 1 (default: 1)")
     parser.add_argument(
-        "--fidelity", choices=("strict", "paper"), default=default.fidelity, help="how suites are read and counted: "
-        "strict takes the first K asserts and == only, paper follows the released code (default: strict)",
+        "--fidelity", choices=("strict", "wide", "paper"), default=default.fidelity, help="how suites are read and "
+        "counted: strict takes the first K asserts and == only, wide reads functions, loops and relations as well, "
+        "paper follows the released code (default: strict)",
     )  # fmt: skip
     parser.add_argument("--alpha", type=float, default=default.alpha, help="weight of validity in the tester's reward, "
                         f"in [0, 1] (paper and default: {default.alpha})")  # fmt: skip

@@ -13,6 +13,8 @@ import math
 from typing import Any
 
 Number = int | float | complex
+ROUNDING = 1e-12
+"""Relative and absolute: floats this near are one number, calculated in another order or written by hand."""
 _TRUTHS = (b"true", b"false")
 _OPAQUE = b'{"o":'  # cannot occur inside a JSON string: its quotes would be escaped
 _loads = json.JSONDecoder().decode  # `json.loads` would first guess how the bytes are encoded
@@ -36,7 +38,7 @@ def same_value(expected: bytes, got: bytes, tolerance: float = 0.0) -> bool:
     if len(got) > 512 + 64 * len(expected):
         return False
     try:
-        return _same(_loads(expected.decode()), _loads(got.decode()), tolerance)
+        return same_tree(_loads(expected.decode()), _loads(got.decode()), tolerance)
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return False
 
@@ -74,8 +76,9 @@ def _ordered(node: Any) -> Any:
     return node
 
 
-def _same(expected: Any, got: Any, tolerance: float) -> bool:
-    left, right = _number(expected), _number(got)
+def same_tree(expected: Any, got: Any, tolerance: float) -> bool:
+    """`same_value` of two trees. Raises what a malformed tree makes it raise."""
+    left, right = number_in(expected), number_in(got)
     if left is not None and right is not None:
         return _same_number(left, right, tolerance)
     if left is not None or right is not None or type(expected) is not type(got):
@@ -95,7 +98,7 @@ def _same(expected: Any, got: Any, tolerance: float) -> bool:
     if tag == "d":
         left_pairs, right_pairs = _by_key(left_body), _by_key(right_body)
         return len(left_pairs) == len(right_pairs) and all(
-            key == other_key and _same(item, other_item, tolerance)
+            key == other_key and same_tree(item, other_item, tolerance)
             for (key, item), (other_key, other_item) in zip(left_pairs, right_pairs, strict=True)
         )
     return tag == "b" and bool(left_body == right_body)
@@ -111,10 +114,10 @@ def _tagged(node: dict[str, Any]) -> tuple[str, Any]:
 def _same_items(expected: list[Any], got: Any, tolerance: float) -> bool:
     if type(got) is not list or len(expected) != len(got):
         return False
-    return all(_same(left, right, tolerance) for left, right in zip(expected, got, strict=True))
+    return all(same_tree(left, right, tolerance) for left, right in zip(expected, got, strict=True))
 
 
-def _number(node: Any) -> Number | None:
+def number_in(node: Any) -> Number | None:
     """The number that a node stands for, None where it stands for none."""
     if isinstance(node, bool | int | float):
         return node
@@ -126,7 +129,7 @@ def _number(node: Any) -> Number | None:
     if tag == "f":
         return float(body)
     if tag == "c":
-        real, imaginary = (_number(part) for part in body)
+        real, imaginary = (number_in(part) for part in body)
         if isinstance(real, complex) or isinstance(imaginary, complex) or real is None or imaginary is None:
             raise ValueError("a complex number must have two real parts")
         return complex(real, imaginary)
@@ -148,17 +151,17 @@ def _texts(body: Any) -> list[str]:
     """The members of a set, as texts in a fixed order."""
     if type(body) is not list:
         raise ValueError("a set must be a list of members")
-    return sorted(map(_text, body))
+    return sorted(map(member_text, body))
 
 
 def _by_key(body: Any) -> list[tuple[str, Any]]:
     """The items of a dict, in a fixed order of their keys' texts."""
-    return sorted([(_text(key), item) for key, item in body], key=lambda pair: pair[0])
+    return sorted([(member_text(key), item) for key, item in body], key=lambda pair: pair[0])
 
 
-def _text(node: Any) -> str:
+def member_text(node: Any) -> str:
     """A text that two members of sets, or keys of dicts, share exactly when they are equal."""
-    number = _number(node)
+    number = number_in(node)
     if number is not None:
         if isinstance(number, complex):
             number = number.real if number.imag == 0 else number + 0  # adding 0 makes -0.0 to 0.0, which it equals
@@ -170,5 +173,5 @@ def _text(node: Any) -> str:
         if tag in ("s", "z"):
             return f"z({','.join(_texts(body))})"
         if tag == "t":
-            return f"t({','.join(map(_text, body))})"
+            return f"t({','.join(map(member_text, body))})"
     return _dumps(node)

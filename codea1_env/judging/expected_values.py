@@ -22,14 +22,18 @@ from codea1_env.errors import UnusableReference
 from codea1_env.judging.equality import call_key, same_value
 from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.validation import Asked
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.relation import Relation
 from codea1_env.rewards.code_a1 import OracleMode
 
 _log = logging.getLogger(__name__)
 NO_VALUE = ReferenceValue(b"", "no_value")
 Answers = Sequence[Sequence[bytes | None]]
 """`[solution][call]`, of the solutions that load: the plain value, None where the call came to none."""
+_Claim = tuple[bytes, bytes, Relation | None]
+"""A call, and what a test states about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +147,16 @@ def dual_values(suites: Sequence[Asked], answers: Sequence[Answers]) -> list[lis
     any other. None where two sets share the best score, or nobody passes a test.
     """
     members = len(answers[0]) if answers else 0
-    passed: list[set[tuple[bytes, bytes]]] = [set() for _ in range(members)]
+    passed: list[set[_Claim]] = [set() for _ in range(members)]
     for suite, rows in zip(suites, answers, strict=True):
         for tests, row in zip(passed, rows, strict=True):
             tests.update(
-                (call_key(call), stated)
-                for call, stated, value in zip(suite.calls, suite.stated, row, strict=True)
-                if value is not None and same_value(stated, value)
+                (call_key(call), stated, relation)
+                for call, stated, relation, value in zip(suite.calls, suite.stated, suite.relations, row, strict=True)
+                if value is not None
+                and (same_value(stated, value) if relation is None else holds(relation, stated, value, 0.0))
             )
-    sets: dict[frozenset[tuple[bytes, bytes]], list[int]] = {}  # hashed by this process's own secret seed
+    sets: dict[frozenset[_Claim], list[int]] = {}  # hashed by this process's own secret seed
     for solution, tests in enumerate(passed):
         sets.setdefault(frozenset(tests), []).append(solution)
     scores = {tests: len(tests) * len(solutions) for tests, solutions in sets.items()}

@@ -18,12 +18,14 @@ from codea1_env.judging.checking import Check, Checkers
 from codea1_env.judging.equality import is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution
 from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
+from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.returned import returned_text
 from codea1_env.judging.schedule import Turn, turn
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED, WrittenTest
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
+from codea1_env.reading.relation import Relation
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox.protocol import (
     ExpressionsJob,
@@ -59,6 +61,8 @@ class StatedTest:
     """The `Reason` why the test's expressions have no such data; then the other fields are empty."""
     look: str = ""
     """`WrittenTest.look`."""
+    relation: Relation | None = None
+    """`WrittenTest.relation`; `value` is then the tuple of its constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,9 @@ class Expectation:
     """How the returned value is looked at before it is compared (`WrittenTest.look`); empty: as it is."""
     or_value: bytes = b""
     """Another value that is as right: the stated one, where rounding alone tells it from `value`. Empty: none."""
+    relation: Relation | None = None
+    """What the returned value must be like, where it need not equal one value; `value` is then the tuple of the
+    relation's constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +150,7 @@ class Judge:
                 [
                     _with_look(test, next(stated))
                     if test.arguments is None or test.value is None
-                    else StatedTest(test.arguments, test.value, look=test.look)
+                    else StatedTest(test.arguments, test.value, look=test.look, relation=test.relation)
                     for test in suite
                 ]
             )
@@ -228,6 +235,9 @@ class Judge:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
         tolerance = self.tolerance(trial.problem)
+        if expectation.relation is not None:
+            is_true = holds(expectation.relation, expectation.value, outcome.value, tolerance)
+            return Verdict.PASS if is_true else Verdict.FAIL
         values = [expectation.value, expectation.or_value] if expectation.or_value else [expectation.value]
         problem, arguments = trial.problem, expectation.arguments
         is_right = any(self.is_right(problem, arguments, outcome.value, value, tolerance) for value in values)
@@ -241,7 +251,8 @@ def _loads(result: JobResult) -> bool:
 def _with_look(test: WrittenTest, stated: StatedTest) -> StatedTest:
     if stated.failure:
         return stated
-    return replace(stated, value=b"" if test.stated is None else stated.value, look=test.look)
+    value = b"" if test.stated is None else stated.value
+    return replace(stated, value=value, look=test.look, relation=test.relation)
 
 
 def _returned(verdict: Verdict, outcome: Outcome) -> str:

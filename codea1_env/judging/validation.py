@@ -14,16 +14,20 @@ from dataclasses import dataclass
 from itertools import compress
 
 from codea1_env.judging.checking import Check
-from codea1_env.judging.equality import call_key, is_opaque
+from codea1_env.judging.equality import ROUNDING, call_key, is_opaque
 from codea1_env.judging.judge import Expectation, Judge, StatedTest
 from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.judging.relations.status import CallClaims, MutantValues, related
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import WrittenTest
 from codea1_env.reading.literals import tree_source
+from codea1_env.reading.pure_expressions import Reason
+from codea1_env.reading.relation import Relation
 from codea1_env.reading.responses import Suite
 from codea1_env.reading.signatures import parameters, placed
+from codea1_env.rewards import duel
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.rewards.duel import ROUNDING, JudgedTest, Status
+from codea1_env.rewards.duel import JudgedTest, Status
 from codea1_env.sandbox.protocol import OutcomeKind
 
 
@@ -48,6 +52,8 @@ class Asked:
     calls: tuple[bytes, ...]
     """In the order of the tests, repeated calls included."""
     stated: tuple[bytes, ...]
+    relations: tuple[Relation | None, ...]
+    """`StatedTest.relation` of each test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +69,19 @@ class ReadSuite:
     def asked(self) -> Asked:
         """All that can be asked, whatever the tests state."""
         tests = self.usable
-        return Asked(self.problem, tuple(test.arguments for test in tests), tuple(test.value for test in tests))
+        calls, stated = tuple(test.arguments for test in tests), tuple(test.value for test in tests)
+        return Asked(self.problem, calls, stated, tuple(test.relation for test in tests))
+
+    @property
+    def related(self) -> tuple[bytes, ...]:
+        """The calls of its relational tests."""
+        return tuple(test.arguments for test in self.usable if test.relation is not None)
 
     @property
     def usable(self) -> list[StatedTest]:
         """The tests that can be asked, in order."""
         return [test for test in self.stated if test is not None and not test.failure]
 
-
-_ROUNDING = 1e-12
-"""Relative and absolute: floats this near are one number, calculated in another order or written by hand."""
 
 Answer = Callable[[Sequence[Asked]], list[list[ReferenceValue]]]
 """The oracle: one value for every call of every suite."""
@@ -98,24 +107,27 @@ def validate(
     """The status (`duel.Status`) of every assert of every suite. Raises what `answer` raises."""
     rows: dict[tuple[int, tuple[ReferenceValue, ...]], tuple[ValidatedTest, ...]] = {}
     validated = []
-    for read, values in zip(suites, answer([suite.asked for suite in suites]), strict=True):
+    answers = answer([suite.asked for suite in suites])
+    mutants = MutantValues(judge, [(suite.problem, suite.related) for suite in suites])
+    for read, values in zip(suites, answers, strict=True):
         key = (id(read), tuple(values))  # one suite may stand against many programs
         if key not in rows:
-            rows[key] = _validated_suite(judge, read, values, config)
+            rows[key] = _validated_suite(judge, read, values, mutants, config)
         validated.append(rows[key])
     return validated
 
 
 def _validated_suite(
-    judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue], config: RewardConfig
+    judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue], mutants: MutantValues, config: RewardConfig
 ) -> tuple[ValidatedTest, ...]:
     reference = read.problem.reference_solution if config.oracle == "reference" else None
     names = parameters(reference or "", read.problem.entry_point)
-    tolerances = (0.0,) if config.fidelity == "paper" else (0.0, judge.tolerance(read.problem), _ROUNDING)
+    tolerances = (0.0,) if config.fidelity == "paper" else (0.0, judge.tolerance(read.problem), ROUNDING)
     looked = _looked(judge, read.usable, values)
     _show_checker(judge, read, looked)
     used = iter(looked)
     seen: set[bytes] = set()  # hashed by this process's own secret seed
+    claims = CallClaims()
     row: list[ValidatedTest] = []
     for test, item in zip(read.suite.tests, read.stated, strict=True):
         if item is None:
@@ -124,6 +136,9 @@ def _validated_suite(
             continue
         value = ReferenceValue(b"", item.failure) if item.failure else next(used)
         key = b"" if item.failure else _call(test, item, names, config)
+        if item.relation is not None and not item.failure:
+            row.append(_related(judge, read.problem, test, item, value, key in seen, claims.of(key), mutants))
+            continue
         near = None if item.failure or value.failure else _nearest(judge, read.problem, item, value, tolerances)
         row.append(_validated(test, item, value, key in seen, config.correct_outputs, near))
         seen.add(key)
@@ -131,7 +146,7 @@ def _validated_suite(
 
 
 def _room(config: RewardConfig) -> float:
-    return config.suite_size if config.fidelity == "strict" else math.inf
+    return math.inf if config.fidelity == "paper" else config.suite_size
 
 
 def _call(test: WrittenTest, stated: StatedTest, names: tuple[str, ...], config: RewardConfig) -> bytes:
@@ -197,7 +212,7 @@ def _validated(
     judged = JudgedTest(
         source=test.source,
         status=Status.KEPT if is_right else Status.WRONG_EXPECTED,
-        reason=ROUNDING if is_rounded else "",
+        reason=duel.ROUNDING if is_rounded else "",
         call=test.call,
         stated=test.stated,
         expected=tree_source(json.loads(reference.value)),
@@ -208,7 +223,37 @@ def _validated(
     return ValidatedTest(judged, right if counts else None, as_written)
 
 
+def _related(
+    judge: Judge,
+    problem: Problem,
+    test: WrittenTest,
+    stated: StatedTest,
+    reference: ReferenceValue,
+    is_known: bool,
+    earlier: set[int],
+    mutants: MutantValues,
+) -> ValidatedTest:
+    """A relational test. `is_known`: an earlier test states the call's value, `earlier`: see `CallClaims`."""
+    as_written = Expectation(stated.arguments, stated.value, relation=stated.relation)
+    if problem.checker:  # what is true of the reference's value need not be true of every right one
+        return _without_value(test, Status.REJECTED, Reason.WITH_CHECKER)
+    if is_known:
+        return _without_value(test, Status.DUPLICATE, "")
+    if reference.failure:
+        status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
+        return _without_value(test, status, reference.failure, as_written)
+    found = related(
+        as_written, reference.value, mutants.of(problem, stated.arguments), judge.tolerance(problem), earlier
+    )
+    if found.status is not Status.KEPT:
+        return _without_value(
+            test, found.status, found.reason, as_written if found.status is Status.WRONG_RELATION else None
+        )
+    judged = JudgedTest(test.source, Status.KEPT, "", test.call, test.claim, test.claim, None)
+    return ValidatedTest(judged, as_written, as_written)
+
+
 def _without_value(
     test: WrittenTest, status: Status, reason: str, as_written: Expectation | None = None
 ) -> ValidatedTest:
-    return ValidatedTest(JudgedTest(test.source, status, reason, test.call, test.stated, None, None), None, as_written)
+    return ValidatedTest(JudgedTest(test.source, status, reason, test.call, test.claim, None, None), None, as_written)

@@ -7,7 +7,8 @@ arithmetic, comparison, slices, comprehensions, and harmless builtins, called di
 `fidelity="paper"` (`read_released`, arXiv 2603.15611) takes any call on the left of any comparison: beside `f(x)` also
 `f(*x)`, and a pure expression around one call of the entry point, `len(f(x))`. That expression is the test's *look*:
 the program is asked for `f(x)` alone, and the look is evaluated on what came back, as data, where no program runs. The
-rule that a test is data and pure expressions is never relaxed.
+rule that a test is data and pure expressions is never relaxed. `fidelity="wide"` takes relations beside equalities
+(`wide/relational_tests.py`).
 
 Does not promise that an accepted test runs, or that it is right: nothing is evaluated here.
 """
@@ -22,9 +23,10 @@ from typing import Literal, NamedTuple, TypeAlias
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree, tree_source
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_pure, pure_source
+from codea1_env.reading.relation import Relation
 from codea1_env.reading.test_case import TestCase
 
-Fidelity: TypeAlias = Literal["strict", "paper"]
+Fidelity: TypeAlias = Literal["strict", "wide", "paper"]
 
 MAX_DEPTH = 50
 """Levels of nesting in an argument or a value that a player wrote."""
@@ -32,11 +34,13 @@ MAX_SOURCE = 1 << 16
 """Characters of one assert."""
 MAX_CASE = 1 << 20
 """Characters of a stored call, and of a stored value."""
-_MAX_SHOWN = 2000
+MAX_SHOWN = 2000
+"""Characters of an assert that are kept for display."""
 RETURNED = "__returned__"
 """What a look calls the returned value; no comprehension may bind a name of this form."""
-# As deep as a value on the wire may be: references return what no player would write.
-_CASE_DEPTH = 100
+CASE_DEPTH = 100
+"""Levels of nesting in a stored test: as deep as a value on the wire may be, for references return what no player would
+write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,17 @@ class WrittenTest:
     value: bytes | None = None
     """Wire encoding of the stated value where it is a literal, else None."""
     inner: str = ""
-    """Source of the call of the entry point where `call` is more than that, else empty. Paper fidelity only."""
+    """Source of the call of the entry point where `call` is more than that, else empty. Not in strict fidelity."""
     look: str = ""
     """The pure expression around `inner`, over the name RETURNED; empty: the value is taken as it is."""
+    relation: Relation | None = None
+    """What the test claims of the returned value, where that is no equality: then `call` is the whole condition,
+    `inner` its call, and the stated value is the tuple of the relation's constants. Wide reading only."""
+
+    @property
+    def claim(self) -> str | None:
+        """The stated value, for people: what the condition of a relational test should come to."""
+        return self.stated if self.relation is None else "True"
 
     @property
     def expression(self) -> str:
@@ -68,19 +80,21 @@ class WrittenTest:
         """
         if self.call is None:
             raise ValueError(f"the test must be an accepted one, got one rejected for {self.reason}")
-        call = _single_expression(self.inner or self.call)
+        call = single_expression(self.inner or self.call)
         assert isinstance(call, ast.Call)
-        positional = "".join([f"{_argument(argument, '', _CASE_DEPTH).source}, " for argument in call.args])
+        positional = "".join([f"{_argument(argument, '', CASE_DEPTH).source}, " for argument in call.args])
         named = ", ".join(
             [
-                f"{'**' if item.arg is None else f'{item.arg!r}: '}{_pure(item.value, '', _CASE_DEPTH).source}"
+                f"{'**' if item.arg is None else f'{item.arg!r}: '}{pure_expression(item.value, '', CASE_DEPTH).source}"
                 for item in call.keywords
             ]
         )
         return f"(({positional}), {{{named}}}, {self.stated})"
 
 
-class _Pure(NamedTuple):
+class Pure(NamedTuple):
+    """A pure expression."""
+
     source: str
     tree: Tree
     is_literal: bool
@@ -91,7 +105,9 @@ class _Sides(NamedTuple):
     stated: ast.expr
 
 
-class _Arguments(NamedTuple):
+class Arguments(NamedTuple):
+    """The arguments of a call of the entry point."""
+
     source: str
     encoded: bytes | None
     """On the wire, where all are literals."""
@@ -99,7 +115,7 @@ class _Arguments(NamedTuple):
 
 def rejected(source: str, reason: Reason) -> WrittenTest:
     """The assert with this text, rejected."""
-    return WrittenTest(source[:_MAX_SHOWN], reason.value)
+    return WrittenTest(source[:MAX_SHOWN], reason.value)
 
 
 def canonical_name(entry_point: str) -> str:
@@ -119,7 +135,7 @@ def read_released(left: ast.Call, stated: ast.expr, source: str, entry_point: st
     """Judge what paper fidelity takes for `left == stated`. A stated value that is not pure leaves `stated` None: the
     call counts for itself, and nothing that it returns is what was stated."""
     try:
-        value = _pure(stated, entry_point, MAX_DEPTH)
+        value = pure_expression(stated, entry_point, MAX_DEPTH)
     except Rejected:
         value = None
     try:
@@ -132,20 +148,21 @@ def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -
     """A stored test (Mistake Book, golden, hidden) by the same grammar, with room for whatever a reference returns."""
     name, source = canonical_name(entry_point), str(case)
     try:
-        call, expected = _single_expression(case.call), _single_expression(case.expected)
+        call, expected = single_expression(case.call), single_expression(case.expected)
         if fidelity == "paper" and type(call) is ast.Call:
-            return _around(call, _pure(expected, name, _CASE_DEPTH), source, name, _CASE_DEPTH)
+            return _around(call, pure_expression(expected, name, CASE_DEPTH), source, name, CASE_DEPTH)
         if not _is_call(call, name):
             raise Rejected(Reason.WRAPPED_CALL if _mentions(call, name) else Reason.NOT_ENTRY_POINT)
         assert isinstance(call, ast.Call)
-        return _read(_Sides(call, expected), source, name, _CASE_DEPTH)
+        return _read(_Sides(call, expected), source, name, CASE_DEPTH)
     except Unparsable as error:
         return rejected(source, Reason(error.args[0]))
     except Rejected as error:
         return rejected(source, error.reason)
 
 
-def _single_expression(text: str) -> ast.expr:
+def single_expression(text: str) -> ast.expr:
+    """The syntax tree of a text that is one expression. Raises Unparsable."""
     body = parse(text, MAX_CASE).body
     if len(body) != 1 or not isinstance(body[0], ast.Expr):
         raise Unparsable(Reason.SYNTAX.value)
@@ -190,10 +207,10 @@ def _mentions(node: ast.expr, name: str) -> bool:
 
 def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
-    arguments = _arguments(sides.call, entry_point, max_depth, stars=False)
-    stated = _pure(sides.stated, entry_point, max_depth)
+    arguments = arguments_of(sides.call, entry_point, max_depth, stars=False)
+    stated = pure_expression(sides.stated, entry_point, max_depth)
     return WrittenTest(
-        source=source[:_MAX_SHOWN],
+        source=source[:MAX_SHOWN],
         reason="",
         call=f"{entry_point}({arguments.source})",
         stated=stated.source,
@@ -202,22 +219,22 @@ def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> Writt
     )
 
 
-def _around(left: ast.Call, value: _Pure | None, source: str, entry_point: str, max_depth: int) -> WrittenTest:
+def _around(left: ast.Call, value: Pure | None, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test of paper fidelity: `left` is, or holds, one call of the entry point. Raises Rejected."""
-    text = _shallow_source(left, 2 * max_depth)
+    text = shallow_source(left, 2 * max_depth)
     inner, look = left, ""
     if not _is_call(left, entry_point):
-        tree = _single_expression(text)  # a copy: nodes of remembered names are shared
+        tree = single_expression(text)  # a copy: nodes of remembered names are shared
         inner = _only_call(tree, entry_point)
         around = _Hole(inner).visit(tree)
         check_pure(around, entry_point, frozenset((RETURNED,)), max_depth)
         look = ast.unparse(around)
-    arguments = _arguments(inner, entry_point, max_depth, stars=True)
+    arguments = arguments_of(inner, entry_point, max_depth, stars=True)
     encoded: bytes | None = b""  # stands for no value: nothing equals it
     if value is not None:
         encoded = encode(value.tree) if value.is_literal else None
     return WrittenTest(
-        source=source[:_MAX_SHOWN],
+        source=source[:MAX_SHOWN],
         reason="",
         call=text,
         stated=value.source if value is not None else None,
@@ -228,7 +245,7 @@ def _around(left: ast.Call, value: _Pure | None, source: str, entry_point: str, 
     )
 
 
-def _shallow_source(node: ast.expr, max_levels: int) -> str:
+def shallow_source(node: ast.expr, max_levels: int) -> str:
     """The source of an expression that `ast.unparse` can write. Raises Rejected."""
     level: list[ast.AST] = [node]
     for _ in range(max_levels):
@@ -263,14 +280,14 @@ def _only_call(left: ast.expr, entry_point: str) -> ast.Call:
     return found[0]
 
 
-def _arguments(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> _Arguments:
+def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> Arguments:
     """The arguments of a call; `stars`: starred ones too. Raises Rejected."""
     sources: list[str] = []
     positional: list[Tree] = []
     named: list[Tree] = []
     all_literal = True
     for argument in call.args:
-        pure = (_argument if stars else _pure)(argument, entry_point, max_depth)
+        pure = (_argument if stars else pure_expression)(argument, entry_point, max_depth)
         sources.append(pure.source)
         positional.append(pure.tree)
         all_literal = all_literal and pure.is_literal
@@ -279,31 +296,31 @@ def _arguments(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool)
         if keyword.arg is None:
             if not stars or len(call.keywords) > 1:  # whether a name repeats, only the values would tell
                 raise Rejected(Reason.STARRED)
-            sources.append(f"**{_pure(keyword.value, entry_point, max_depth).source}")
+            sources.append(f"**{pure_expression(keyword.value, entry_point, max_depth).source}")
             all_literal = False
             continue
         if keyword.arg in names:
             raise Rejected(Reason.REPEATED_KEYWORD)
         names.add(keyword.arg)
-        pure = _pure(keyword.value, entry_point, max_depth)
+        pure = pure_expression(keyword.value, entry_point, max_depth)
         sources.append(f"{keyword.arg}={pure.source}")
         named.append([keyword.arg, pure.tree])
         all_literal = all_literal and pure.is_literal
-    return _Arguments(", ".join(sources), encode([positional, named]) if all_literal else None)
+    return Arguments(", ".join(sources), encode([positional, named]) if all_literal else None)
 
 
-def _argument(node: ast.expr, entry_point: str, max_depth: int) -> _Pure:
+def _argument(node: ast.expr, entry_point: str, max_depth: int) -> Pure:
     """A positional argument, which may be starred. Raises Rejected."""
     if type(node) is not ast.Starred:
-        return _pure(node, entry_point, max_depth)
-    return _Pure(f"*{_pure(node.value, entry_point, max_depth).source}", None, False)
+        return pure_expression(node, entry_point, max_depth)
+    return Pure(f"*{pure_expression(node.value, entry_point, max_depth).source}", None, False)
 
 
-def _pure(node: ast.expr, entry_point: str, max_depth: int) -> _Pure:
+def pure_expression(node: ast.expr, entry_point: str, max_depth: int) -> Pure:
     """A pure expression's canonical source, and its wire tree where it is a literal. Raises Rejected."""
     try:
         tree = literal_tree(node, max_depth)
-        return _Pure(tree_source(tree), tree, True)
+        return Pure(tree_source(tree), tree, True)
     except NotLiteral:
         check_pure(node, entry_point, frozenset(), max_depth)
-        return _Pure(pure_source(node), None, False)
+        return Pure(pure_source(node), None, False)

@@ -7,7 +7,8 @@ no suite, larger than a fixed size, whatever the names double.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,15 @@ class Names:
             remembered = _Remembered(expression, 0, 0, error.reason)
         for name in names:
             self._remembered[name] = remembered
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is remembered inside is forgotten at its end, and what was forgotten is remembered again."""
+        outside = dict(self._remembered)
+        try:
+            yield
+        finally:
+            self._remembered = outside
 
     def forget(self, statement: ast.stmt) -> None:
         """Forget every name that a statement seems to give another value: binds, deletes, or changes in place."""

@@ -36,6 +36,8 @@ class Reason(StrEnum):
     SELF_COMPARISON = "self_comparison"  # `f(1) == f(1)`
     CALL_NOT_LEFT = "call_not_left"  # paper fidelity: no call stands left of a comparison, as in `2 == f(1)`
     ENTRY_POINT_AGAIN = "entry_point_again"  # `f(f(1)) == 1`
+    SEVERAL_CALLS = "several_calls"  # wide reading: `f(1) == f(2)`, two different calls in one relation
+    EXPECTS_EXCEPTION = "expects_exception"  # wide reading: `pytest.raises(ValueError)`, `assertRaises`
     REPEATED_KEYWORD = "repeated_keyword"  # `f(a=1, a=2) == 1`
     STARRED = "starred"  # `f(*x)`, `f(**x)`, `[*x]`, `{**x}`
     FORBIDDEN_NAME = "forbidden_name"  # a name that is no remembered one, no comprehension's, no called builtin
@@ -51,6 +53,7 @@ class Reason(StrEnum):
     EVALUATION_ERROR = "evaluation_error"  # an argument or the value raises
     EVALUATION_LIMIT = "evaluation_limit"  # an argument or the value takes too much time or memory
     NOT_PLAIN_DATA = "not_plain_data"  # an argument or the value is no plain data, or too large
+    WITH_CHECKER = "with_checker"  # a relation, where a checker decides which values are right: it knows no relations
     UNSTABLE = "unstable"  # an argument or the value differs between two evaluations
 
 

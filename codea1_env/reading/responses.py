@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.reading.grammar import (
-    MAX_SOURCE,
-    Fidelity,
-    WrittenTest,
-    canonical_name,
-    read_assert,
-    read_case,
-    rejected,
-)
+from codea1_env.reading import grammar
+from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import Names
 from codea1_env.reading.parsing import MAX_CHARACTERS, SourceText, Unparsable, end_line, fragments, normalised, parse
 from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
 from codea1_env.reading.suites import Ignored, Suite, suite_of
+from codea1_env.reading.test_case import TestCase
+from codea1_env.reading.wide.reader import WideReader
+from codea1_env.reading.wide.relational_tests import read_relational_case
 
 __all__ = [
     "Ignored",
@@ -84,30 +81,37 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
 
 def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Suite:
     """The tests in a tester's response. In paper fidelity as `released_reading.released_suite` says, in strict the
-    asserts of all its fenced blocks, in order, or of the bare response.
+    asserts of all its fenced blocks, in order, or of the bare response; in wide also those that stand in functions,
+    methods and loops, and relations (`wide/reader.py`).
 
     Where the code does not parse as a whole, it is recovered statement by statement.
     """
-    if fidelity not in ("strict", "paper"):
-        raise ConfigurationError(f"fidelity must be 'strict' or 'paper', got {fidelity!r}")
+    if fidelity not in ("strict", "wide", "paper"):
+        raise ConfigurationError(f"fidelity must be 'strict', 'wide' or 'paper', got {fidelity!r}")
     if fidelity == "paper":
         return released_suite(response, entry_point)
     text = normalised(response)
     ranges = fenced_ranges(text)
     blocks = _fenced_blocks(text)
+    if fidelity == "wide":
+        blocks = [textwrap.dedent(block) for block in blocks]
     code = "\n".join(blocks) if blocks else text
-    reader = _SuiteReader(canonical_name(entry_point))
+    reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
     if len(code) > MAX_CHARACTERS:
         reader.unread.append(Ignored.TOO_LONG)
         code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
-    try:
-        module = parse(code)
-    except Unparsable:
-        reader.recover(code)
-    else:
-        reader.read(module, code)
+    reader.read(code)
     outside = _asserts_outside(text, ranges) if ranges else 0
     return suite_of(reader.tests, [*reader.unread, *[Ignored.OUTSIDE_FENCES] * outside])
+
+
+def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -> WrittenTest:
+    """A stored test (Mistake Book, golden, hidden), by the rules that read it in a response."""
+    return (
+        read_relational_case(case, entry_point)
+        if fidelity == "wide"
+        else grammar.read_case(case, entry_point, fidelity)
+    )
 
 
 def nonprintable_share(response: str, fidelity: Fidelity = "strict") -> float:
@@ -186,7 +190,16 @@ class _SuiteReader:
         self.tests: list[WrittenTest] = []
         self.unread: list[Ignored] = []
 
-    def read(self, module: ast.Module, code: str) -> None:
+    def read(self, code: str) -> None:
+        """Take every statement, or what parses."""
+        try:
+            module = parse(code)
+        except Unparsable:
+            self._recover(code)
+        else:
+            self._take(module, code)
+
+    def _take(self, module: ast.Module, code: str) -> None:
         """Take every statement of code that parses."""
         source = SourceText(code)
         previous_end = 0  # line numbers begin with 1
@@ -202,11 +215,11 @@ class _SuiteReader:
                 self._other(statement)
             previous_end = end
 
-    def recover(self, code: str) -> None:
+    def _recover(self, code: str) -> None:
         """Take what parses of code that does not parse as a whole."""
         for fragment in fragments(code, self._is_wanted):
             if fragment.module is not None:
-                self.read(fragment.module, fragment.text)
+                self._take(fragment.module, fragment.text)
             elif fragment.failure and _ASSERT.match(fragment.text):
                 is_long = len(fragment.text) > MAX_SOURCE
                 reason = Reason.TOO_LONG if is_long else Reason(fragment.failure)

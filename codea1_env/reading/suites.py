@@ -23,6 +23,8 @@ class Ignored(StrEnum):
     STATEMENT = "statement"  # any other statement: `print(f(1))`
     TOO_LONG = "too_long"  # what stands beyond `parsing.MAX_CHARACTERS`
     OUTSIDE_FENCES = "assert_outside_fences"  # a line that begins with an assert, where fenced blocks are read
+    DECORATED = "decorated"  # wide reading: a test under another decorator than `pytest.mark.parametrize`
+    ROWS = "rows"  # wide reading: the rest of a table that is too long, or of a suite with too many tests
     NO_EQUATION = "no_equation"  # paper fidelity, in fences: an assert that is no `call == value`
 
 

@@ -54,10 +54,12 @@ class RewardConfig:
     replay_limit: int = 8
     """Most Mistake Book tests replayed on a solution, >= 0; 0 turns the book's replay off (released code: 8)."""
     fidelity: Fidelity = "strict"
-    """`strict`: the first K asserts count, `==` only. `paper`: programs and suites are read and asserts are counted as
-    in the released code (`docs/deviations.md`)."""
+    """`strict`: the first K asserts count, `==` only. `wide`: likewise, and tests may stand in functions, methods and
+    loops and claim relations (`docs/suites.md`). `paper`: programs and suites are read and asserts are counted as in
+    the released code (`docs/deviations.md`)."""
     correct_outputs: bool = True
-    """Run a test that states a wrong value with the reference's value instead, as the released code does."""
+    """Run a test that states a wrong value with the reference's value instead, as the released code does. A relation
+    has no such value: one that is wrong counts for nothing."""
     tester_reward: str = "code-a1"
     """What a suite is paid: `code-a1`, `utrl`, `cure` or `skill` (`tester_rewards.py`), or `module:Class`, a subclass
     of `TesterReward` of your own. It is imported by who pays (`reward`), not by who reads or shows a configuration."""
@@ -74,7 +76,7 @@ class RewardConfig:
         require(is_number(self.alpha) and 0 <= self.alpha <= 1, "alpha", "be in [0, 1]", self.alpha)
         for name, least in (("suite_size", 1), ("replay_limit", 0), ("utrl_tau", 1)):
             require_whole(name, getattr(self, name), least)
-        require_choice("fidelity", self.fidelity, ("strict", "paper"))
+        require_choice("fidelity", self.fidelity, ("strict", "wide", "paper"))
         require_choice("coder_tests", self.coder_tests, ("own", "union"))
         require_choice("oracle", self.oracle, ("reference", "golden", "majority", "dual"))
         is_named = isinstance(self.tester_reward, str) and self.tester_reward in TESTER_REWARDS

@@ -18,8 +18,14 @@ class Status(StrEnum):
     """Valid as written."""
     WRONG_EXPECTED = "wrong_expected"
     """Runs on the reference, which returns another value than the stated one."""
+    WRONG_RELATION = "wrong_relation"
+    """Runs on the reference, whose value is not as the test claims; there is no right value to put in its place."""
+    VACUOUS = "vacuous"
+    """The claim is true of the reference, and of too many other values to say anything
+    (`judging/relations/vacuity.py`)."""
     DUPLICATE = "duplicate"
-    """The same call as an earlier test of the suite."""
+    """The same call as an earlier test of the suite; of a relation, one that refuses nothing that earlier tests of the
+    call do not refuse."""
     RAISES = "raises"
     """The reference raises, or the oracle has no value for the call."""
     FLAKY = "flaky"
@@ -55,11 +61,13 @@ class JudgedTest:
     """Name of the reason where `status` is REJECTED; ROUNDING where it is KEPT and the stated value is not exactly the
     reference's; else empty."""
     call: str | None
-    """Canonical source of the call; None where the grammar rejected the test."""
+    """Canonical source of the call, of a relational test that of its condition; None where the grammar rejected the
+    test."""
     stated: str | None
-    """Canonical source of the value that the test states."""
+    """Canonical source of the value that the test states; `True` of a condition."""
     expected: str | None
-    """Canonical source of the value that was used: the reference's. None where there is none."""
+    """Canonical source of the value that was used: the reference's, `True` for a condition; None where there is
+    none."""
     verdict: Verdict | None
     """None where the test was not run on the solution."""
     returned: str = field(default="", compare=False)

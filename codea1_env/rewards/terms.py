@@ -15,7 +15,7 @@ from codea1_env.checks import is_number, require
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.rewards.duel import JudgedReplay, JudgedTest, Status, Verdict
 
-_INVALID = frozenset((Status.WRONG_EXPECTED, Status.DUPLICATE, Status.RAISES, Status.FLAKY, Status.REJECTED))
+_INVALID = frozenset(Status) - {Status.KEPT, Status.SURPLUS}
 
 
 class Counts(NamedTuple):
@@ -24,7 +24,8 @@ class Counts(NamedTuple):
     v: int
     """Valid tests."""
     invalid: int
-    """Asserts that state a wrong value, repeat a call, raise or are flaky on the reference, or break the grammar."""
+    """Asserts that state a wrong value, claim what is wrong or says nothing, repeat a call, raise or are flaky on the
+    reference, or break the grammar."""
     broken: int
     """Valid tests that the solution fails, of those that f_new counts over (`attacking`)."""
     passed: int

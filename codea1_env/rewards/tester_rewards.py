@@ -22,7 +22,7 @@ from codea1_env.rewards.code_a1 import Group, ProgramResult, RewardConfig, Teste
 from codea1_env.rewards.duel import Duel, JudgedReplay, Status, Verdict
 from codea1_env.rewards.terms import Parts, SuiteTerms, adversarial_share, attacking, effective_alpha, paid, weighed
 
-_NO_TEST = frozenset((Status.DUPLICATE, Status.REJECTED))
+_NO_TEST = frozenset((Status.DUPLICATE, Status.REJECTED, Status.VACUOUS))
 
 
 class CodeA1(TesterReward):

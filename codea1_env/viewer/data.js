@@ -5,7 +5,9 @@
 const STATUSES = {
   kept: ["kept", "is valid as written"],
   wrong_expected: ["wrong value", "states another value than the reference returns"],
-  duplicate: ["duplicate", "repeats a call of this suite"],
+  wrong_relation: ["wrong claim", "claims what is not so of the reference's value"],
+  vacuous: ["vacuous", "claims what is so of too many other values"],
+  duplicate: ["duplicate", "repeats a call of this suite, and says nothing new of it"],
   raises: ["raises", "asks for a call to which the reference returns no value"],
   flaky: ["flaky", "asks for a call on which the reference does not repeat itself"],
   rejected: ["rejected", "is no test by the grammar"],
@@ -15,7 +17,7 @@ const STATUSES = {
 const VERDICTS = { pass: "passes", fail: "fails", error: "raises", timeout: "times out", crash: "crashes" };
 const SIGNS = {
   pass: "✓", fail: "✗", error: "!", timeout: "∞", crash: "†",
-  kept: "·", wrong_expected: "≠", duplicate: "=", raises: "↯", flaky: "~", rejected: "∅", surplus: "+", unknown: "?",
+  kept: "·", wrong_expected: "≠", wrong_relation: "≢", vacuous: "∀", duplicate: "=", raises: "↯", flaky: "~", rejected: "∅", surplus: "+", unknown: "?",
 };
 
 async function unpack() {

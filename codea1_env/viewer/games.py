@@ -22,6 +22,7 @@ from codea1_env.mistake_book.files import unpacked
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.records.recording import RecordedMatch
 from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status
 from codea1_env.rewards.terms import SuiteTerms
 
 Json = dict[str, Any]
@@ -36,7 +37,7 @@ _TERMS = frozenset(field.name for field in dataclasses.fields(SuiteTerms))
 _MAY_LACK = frozenset(("f_hist", "p_new", "p_hist"))
 """Terms that are null where nothing was replayed, or no test is valid."""
 _TEST_TEXTS = ("source", "status", "reason", "call", "stated", "expected", "verdict", "returned")
-_STATUSES = frozenset(("kept", "wrong_expected", "duplicate", "raises", "flaky", "rejected", "surplus"))
+_STATUSES = frozenset(Status)
 _VERDICTS = frozenset((None, "pass", "fail", "error", "timeout", "crash"))
 
 
@@ -177,7 +178,7 @@ def _unjudged(response: str, reward: float | None, entry_point: str, recorded: R
     """A suite of which the recording has the text and the reward, no more."""
     suite = read_suite(response, entry_point, fidelity=recorded.config.fidelity)
     rows = [
-        [cut(test.source, MOST_TEST), UNKNOWN, test.reason, cut(test.call, MOST_TEST), cut(test.stated, MOST_TEST),
+        [cut(test.source, MOST_TEST), UNKNOWN, test.reason, cut(test.call, MOST_TEST), cut(test.claim, MOST_TEST),
          None, None, None, None]
         for test in suite.tests
     ]  # fmt: skip

@@ -1,0 +1,80 @@
+"""Is a relation true of a returned value? Evaluates `reading/relation.py` on wire trees, on the trusted side.
+
+    holds(relation, constants, returned)     after all candidates of a batch have ended
+
+Total: it always answers, and whatever would raise in Python (an index that is out of range, a comparison of a string
+with a number) makes the relation false, as it makes an assert fail. Pure: nothing untrusted is built, hashed, evaluated
+or called; the returned value stays the JSON tree that `equality.py` compares. Bounded without a clock: a relation has
+at most MAX_TERMS terms, no term makes a value larger than its parts (`tree_functions.py`), and where terms times bytes
+is more than MAX_WORK nothing is evaluated (`fits`). Equality is the judge's own, with its tolerance for floats, never
+less than ROUNDING; tolerances that a relation states itself come on top. Does not decide whether a relation says
+anything (`vacuity.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from codea1_env.judging.equality import ROUNDING, is_opaque
+from codea1_env.judging.relations.tree_functions import COMPARED, FAILURES, OPERATORS, require_sound, truth
+from codea1_env.reading.literals import Tree
+from codea1_env.reading.relation import Relation
+
+MAX_WORK = 1 << 18
+"""Terms of a relation times bytes of its constants and of the returned value."""
+
+
+def fits(relation: Relation, constants: bytes, returned: bytes) -> bool:
+    """Whether the relation is evaluated on this value at all: it is small enough."""
+    return sum(1 for _ in relation.walk()) * (len(constants) + len(returned)) <= MAX_WORK
+
+
+def holds(relation: Relation, constants: bytes, returned: bytes, tolerance: float) -> bool:
+    """Whether the relation is true. `constants`: an encoded tuple, of the test's own; `returned`: untrusted.
+
+    False where it is undefined, where the value is not plain data, and where they are too large (`fits`).
+    """
+    if is_opaque(returned) or not fits(relation, constants, returned):
+        return False
+    try:
+        return holds_of(relation, json.loads(constants)["t"], json.loads(returned), tolerance)
+    except FAILURES:
+        return False
+
+
+def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: float) -> bool:
+    """Likewise, of trees whose size the caller bounds."""
+    try:
+        require_sound(returned)
+        return truth(_Evaluation(constants, returned, tolerance).of(relation))
+    except FAILURES:
+        return False
+
+
+class _Evaluation:
+    """One relation on one value."""
+
+    def __init__(self, constants: Sequence[Tree], returned: Tree, tolerance: float) -> None:
+        self._constants = constants
+        self._returned = returned
+        self._tolerance = max(tolerance, ROUNDING)
+
+    def of(self, term: Relation) -> Any:
+        """The term's value, a tree. Raises one of FAILURES."""
+        name, parts = term.operator, term.parts
+        if name == "returned":
+            return self._returned
+        if name == "constant":
+            return self._constants[term.place]
+        if name in ("and", "or"):  # as in Python: the part that decides
+            for part in parts[:-1]:
+                value = self.of(part)
+                if truth(value) == (name == "or"):
+                    return value
+            return self.of(parts[-1])
+        values = [self.of(part) for part in parts]
+        if name in COMPARED:
+            return COMPARED[name](self._tolerance, *values)
+        return OPERATORS[name](*values)

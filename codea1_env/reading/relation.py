@@ -1,0 +1,92 @@
+"""What a relational test claims, as data: one term of a small pure language over the returned value and constants.
+
+    assert len(f([1, 2])) == 2            call f([1, 2]), relation `len(r) == c`, constants (2,)
+    assert abs(f(3) - 0.5) < 1e-6         call f(3), relation `abs(r - c) < c`, constants (0.5, 1e-06)
+
+The language has comparisons, `and`, `or`, `not`, arithmetic on numbers, indexing, slices and the functions below. It
+has no loops, no names and no function of its own. Each term makes a value that is no larger than its parts, so a
+relation of a given size does a bounded amount of work (`judging/relations/truth.py` alone evaluates it). Does not know
+how a test is written (`wide/relational_tests.py`), and does not promise that a relation says anything about a program
+(`judging/relations/vacuity.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+MAX_TERMS = 64
+"""Of one relation, constants and returned values included."""
+
+COMPARISONS: Mapping[str, str] = {
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "in": "in", "notin": "not in", "is": "is",
+    "isnot": "is not",
+}  # fmt: skip
+"""Operators that compare two values. `is` compares with None, True or False alone."""
+ARITHMETIC: Mapping[str, str] = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%"}
+"""Operators on two numbers."""
+FUNCTIONS = frozenset(
+    "len sorted reversed list tuple set frozenset abs round sum min max any all int float str bool".split()
+)
+"""Python's functions that a relation may call, each with one value; `round` may take the digits as well."""
+METHODS: Mapping[str, int] = {
+    "lower": 0, "upper": 0, "strip": 0, "keys": 0, "values": 0, "items": 0, "isdigit": 0, "startswith": 1,
+    "endswith": 1, "count": 1, "split": 0,
+}  # fmt: skip
+"""Methods of strings, lists and dicts that a relation may call, with how many constants each takes."""
+TYPES = frozenset("int float complex str bytes bool list tuple dict set frozenset NoneType".split())
+"""What `isinstance(f(x), T)` and `type(f(x)) is T` may name."""
+_TRUTHS = frozenset((*COMPARISONS, "not", "bool", "isinstance", "hastype", "isclose", "any", "all"))
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One term and all that is below it. Equal relations ask the same of a value and of constants."""
+
+    operator: str
+    """`returned`, `constant`, or the operator's name as in the tables above."""
+    parts: tuple[Relation, ...] = ()
+    place: int = 0
+    """Of a constant, in the test's constants."""
+
+    def walk(self) -> Iterator[Relation]:
+        """The term and every term below it."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+    @property
+    def is_truth(self) -> bool:
+        """Its value is always True or False."""
+        if self.operator in ("and", "or"):
+            return all(part.is_truth for part in self.parts)
+        return self.operator in _TRUTHS
+
+    def __str__(self) -> str:
+        """The shape, for people: `r` is the returned value, `c` a constant."""
+        return _shape(self)
+
+
+RETURNED_VALUE = Relation("returned")
+
+
+def _shape(term: Relation) -> str:
+    name, parts = term.operator, [_shape(part) for part in term.parts]
+    if name in ("returned", "constant"):
+        return name[0]
+    if name in COMPARISONS or name in ARITHMETIC:
+        inner = [f"({text})" if _binds_weakly(part) else text for part, text in zip(term.parts, parts, strict=True)]
+        return f" {(COMPARISONS.get(name) or ARITHMETIC[name])} ".join(inner)
+    if name in ("and", "or"):
+        return f" {name} ".join(f"({text})" for text in parts)
+    if name == "not":
+        return f"not ({parts[0]})"
+    if name in ("item", "slice"):
+        return f"{parts[0]}[{':'.join(parts[1:])}]"
+    if name in METHODS:
+        return f"{parts[0]}.{name}({', '.join(parts[1:])})"
+    return f"{name}({', '.join(parts)})"
+
+
+def _binds_weakly(term: Relation) -> bool:
+    return term.operator in COMPARISONS or term.operator in ARITHMETIC or term.operator in ("and", "or", "not")

@@ -1,0 +1,115 @@
+"""Rows of literal tables, without evaluating anything: what a loop or a parametrised test goes through.
+
+A table is a display (a list, a tuple, a set), `zip`, `enumerate` or `range` of such, or the items of a dict display.
+Takes no more than MAX_ROWS rows of a table; does not know what stands in them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+MAX_ROWS = 64
+"""Rows that are read of one table: a suite has K tests, and what comes after them counts for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of a table."""
+
+    rows: tuple[ast.expr, ...]
+    is_cut: bool
+    """It has more."""
+
+
+def table(node: ast.expr) -> Table | None:
+    """The rows of an expression, all names in it inlined; None where it is no literal table."""
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        if any(isinstance(item, ast.Starred) for item in node.elts):
+            return None
+        return Table(tuple(node.elts[:MAX_ROWS]), len(node.elts) > MAX_ROWS)
+    if isinstance(node, ast.Dict):
+        keys = [key for key in node.keys if key is not None]
+        return Table(tuple(keys[:MAX_ROWS]), len(keys) > MAX_ROWS) if len(keys) == len(node.keys) else None
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Dict) and not node.args:
+        return _of_dict(node.func.value, node.func.attr)
+    return _of_call(node.func.id, node.args) if isinstance(node.func, ast.Name) else None
+
+
+def _of_dict(node: ast.Dict, method: str) -> Table | None:
+    pairs = [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key is not None]
+    if method not in ("items", "keys", "values") or len(pairs) < len(node.keys):
+        return None
+    shown: list[ast.expr] = [
+        key if method == "keys" else value if method == "values" else ast.Tuple([key, value], ast.Load())
+        for key, value in pairs[:MAX_ROWS]
+    ]
+    return Table(tuple(shown), len(pairs) > MAX_ROWS)
+
+
+def _of_call(name: str, arguments: Sequence[ast.expr]) -> Table | None:
+    if name == "range":
+        bounds = [whole(argument) for argument in arguments]
+        known = [bound for bound in bounds if bound is not None]
+        if not 1 <= len(known) == len(bounds) <= 3 or (len(known) == 3 and known[2] == 0):
+            return None
+        numbers = list(islice(range(*known), MAX_ROWS + 1))
+        return Table(tuple(_number(number) for number in numbers[:MAX_ROWS]), len(numbers) > MAX_ROWS)
+    tables = [found for argument in arguments if (found := table(argument)) is not None]
+    if not tables or len(tables) < len(arguments):
+        return None
+    is_cut = all(found.is_cut for found in tables)
+    if name == "zip":
+        rows = zip(*(found.rows for found in tables), strict=False)
+        return Table(tuple(ast.Tuple(list(row), ast.Load()) for row in rows), is_cut)
+    if name == "enumerate" and len(tables) == 1:
+        pairs = enumerate(tables[0].rows)
+        return Table(tuple(ast.Tuple([_number(place), row], ast.Load()) for place, row in pairs), is_cut)
+    if name in ("list", "tuple") and len(tables) == 1:
+        return tables[0]
+    return None
+
+
+def whole(node: ast.expr) -> int | None:
+    """A small whole number, as written."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        positive = whole(node.operand)
+        return None if positive is None else -positive
+    is_number = isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) < 1 << 62
+    return node.value if is_number else None  # type: ignore[attr-defined]  # a Constant
+
+
+def _number(value: int) -> ast.expr:
+    return ast.UnaryOp(ast.USub(), ast.Constant(-value)) if value < 0 else ast.Constant(value)
+
+
+class Simplified(ast.NodeTransformer):
+    """Takes elements out of displays (`[1, 2][0]`, `{"a": 1}["a"]`) and unpacks starred displays among arguments.
+
+    Changes the tree it is given.
+    """
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        value, index = node.value, whole(node.slice)
+        if isinstance(value, ast.List | ast.Tuple) and index is not None and -len(value.elts) <= index:
+            return value.elts[index] if index < len(value.elts) else node
+        if isinstance(value, ast.Dict) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is str:
+            names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+            found = [item for name, item in zip(names, value.values, strict=True) if name == node.slice.value]
+            return found[0] if len(found) == 1 and None not in names else node
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            arguments: list[ast.expr] = []
+            for argument in node.args:
+                is_display = isinstance(argument, ast.Starred) and isinstance(argument.value, ast.List | ast.Tuple)
+                arguments += argument.value.elts if is_display else [argument]  # type: ignore[attr-defined]
+            return ast.Call(node.func, arguments, node.keywords)
+        return node

@@ -1,0 +1,375 @@
+"""Suites as people and models write them: `fidelity="wide"`. Code -> tests and, by name, what was not read.
+
+Beside top-level asserts it reads those
+
+    inside `def test_...():`, methods `test_...` of classes, and functions that the suite itself calls, `check(f)` too
+    under `if __name__ == "__main__":`, `with self.subTest(...):` and in blocks that are indented as a whole
+    in loops over literal tables and under `pytest.mark.parametrize`, one test for each row
+    that are methods of unittest (`self.assertEqual(f(1), 2)`)
+
+and names that are bound to literals, to rows or to a call. `assert a and b` is two tests. Each condition is an equality
+or a relation (`relational_tests.py`); the former is exactly what strict reading makes of it. Nothing is executed: a
+statement under `if`, `while` or `try` may never run, so it is not read, and a test that expects an exception is
+rejected by name. The work is bounded by MAX_TESTS and MAX_STATEMENTS, whatever the tables multiply.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, rejected
+from codea1_env.reading.inlining import Names
+from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse
+from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
+from codea1_env.reading.relation import FUNCTIONS
+from codea1_env.reading.suites import Ignored
+from codea1_env.reading.wide.assertion_methods import RAISING, condition_of
+from codea1_env.reading.wide.displays import Simplified, table
+from codea1_env.reading.wide.relational_tests import read_condition
+
+MAX_TESTS = 256
+"""Tests that are read of one suite."""
+MAX_STATEMENTS = 4096
+"""Statements that are gone through, those of a loop once for each row."""
+_MAX_LEVELS = 12
+"""Of functions that call each other and blocks inside blocks."""
+_CANDIDATE = "candidate"
+_SHADOWED = ast.Name("__shadowed__", ast.Load())
+_KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
+
+
+@dataclass(slots=True)
+class _Function:
+    node: ast.FunctionDef
+    source: SourceText
+    is_read: bool = False
+    is_open: bool = False
+    """It is being read: a call of itself in it is not followed."""
+
+
+@dataclass(slots=True)
+class WideReader:
+    """Collects the tests of one suite. `entry_point` is a `canonical_name`."""
+
+    entry_point: str
+    tests: list[WrittenTest] = field(default_factory=list, init=False)
+    unread: list[Ignored] = field(default_factory=list, init=False)
+    _names: Names = field(default_factory=Names, init=False)
+    _functions: dict[str, _Function] = field(default_factory=dict, init=False)
+    """What a call of each name is a call of."""
+    _helpers: list[_Function] = field(default_factory=list, init=False)
+    """Functions that are no tests: they are read where the suite calls them."""
+    _left: int = field(default=MAX_STATEMENTS, init=False)
+    _level: int = field(default=0, init=False)
+
+    def read(self, code: str) -> None:
+        """Take everything that can be read of the code."""
+        code = textwrap.dedent(code)
+        try:
+            module = parse(code)
+        except Unparsable:
+            self._recover(code, 0)
+        else:
+            self._module(module, code)
+        self.unread += [Ignored.FUNCTION for helper in self._helpers if not helper.is_read]
+        if len(self.tests) > MAX_TESTS or self._left < 0:
+            del self.tests[MAX_TESTS:]
+            self.unread.append(Ignored.ROWS)
+
+    def _module(self, module: ast.Module, code: str) -> None:
+        source = SourceText(code)
+        for statement in module.body:
+            if isinstance(statement, ast.FunctionDef):
+                self._functions.setdefault(statement.name, _Function(statement, source))
+        self._body(module.body, source)
+
+    def _recover(self, code: str, level: int) -> None:
+        """Take what parses of code that does not: of a function that breaks off, the lines that it has."""
+        for fragment in fragments(code, lambda piece: True):
+            if fragment.module is not None:
+                self._module(fragment.module, fragment.text)
+                continue
+            text = fragment.text.strip()
+            lines = fragment.text.lstrip("\n").split("\n", 1)
+            if level < 2 and len(lines) == 2 and re.match(r"(?:def|class|for|with|if|async)\b", text):
+                self._recover(textwrap.dedent(lines[1]), level + 1)
+            elif re.match(r"assert\b", text) or re.match(r"self\.assert", text):
+                is_long = len(text) > MAX_SOURCE
+                self.tests.append(rejected(text, Reason.TOO_LONG if is_long else Reason(fragment.failure)))
+            else:
+                self.unread.append(Ignored.ASSERT_IN_TEXT if "assert" in text else Ignored.TEXT)
+
+    def _body(self, body: Sequence[ast.stmt], source: SourceText) -> None:
+        """The statements of a module, a function or a block, in their order."""
+        if self._level >= _MAX_LEVELS:
+            self.unread.append(Ignored.BLOCK)
+            return
+        self._level += 1
+        for statement in body:
+            self._left -= 1
+            if self._left < 0 or len(self.tests) > MAX_TESTS:
+                break
+            if isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue):
+                break
+            self._statement(statement, source)
+        self._level -= 1
+
+    def _statement(self, statement: ast.stmt, source: SourceText) -> None:
+        if isinstance(statement, ast.Assert):
+            self._condition(statement.test, source.of(statement))
+        elif isinstance(statement, ast.Expr):
+            self._expression(statement, source)
+        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+            self._assign(statement)
+        elif isinstance(statement, ast.FunctionDef):
+            self._definition(statement, source)
+        elif isinstance(statement, ast.ClassDef):
+            self._class(statement, source)
+        elif isinstance(statement, ast.For):
+            self._loop(statement, source)
+        elif isinstance(statement, ast.With):
+            self._with(statement, source)
+        elif isinstance(statement, ast.If) and _is_main(statement):
+            self._body(statement.body, source)
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            self._import(statement)
+        elif not isinstance(statement, ast.Pass | ast.Global | ast.Nonlocal):
+            self._names.forget(statement)
+            self.unread.append(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT)
+
+    def _condition(self, condition: ast.expr, source: str) -> None:
+        """The tests of one assert: one, or one for each part of an `and`."""
+        if len(source) > MAX_SOURCE:
+            self.tests.append(rejected(source, Reason.TOO_LONG))
+            return
+        try:
+            known = self._inlined(condition)
+        except Rejected as error:
+            self.tests.append(rejected(source, error.reason))
+            return
+        is_several = isinstance(known, ast.BoolOp) and isinstance(known.op, ast.And)
+        for part in known.values if is_several else [known]:  # type: ignore[attr-defined]  # a BoolOp
+            self.tests.append(read_condition(part, source, self.entry_point))
+
+    def _inlined(self, expression: ast.expr) -> ast.expr:
+        """The expression with names in place and elements taken out of displays. Raises Rejected."""
+        known = self._names.inlined(expression)
+        if not any(isinstance(node, ast.Subscript | ast.Starred) for node in ast.walk(known)):
+            return known
+        try:
+            return Simplified().visit(known)  # type: ignore[no-any-return]  # an expression stays one
+        except RecursionError:
+            raise Rejected(Reason.TOO_DEEP) from None
+
+    def _expression(self, statement: ast.Expr, source: SourceText) -> None:
+        call = statement.value
+        if isinstance(call, ast.Constant):  # a docstring
+            return
+        if isinstance(call, ast.Call):
+            if _name_of(call.func) in RAISING:
+                self.tests.append(rejected(source.of(statement), Reason.EXPECTS_EXCEPTION))
+                return
+            condition = condition_of(call) if isinstance(call.func, ast.Attribute) else None
+            if condition is not None:
+                self._condition(condition, source.of(statement))
+                return
+            if isinstance(call.func, ast.Name) and call.func.id in self._functions:
+                self._called(self._functions[call.func.id], call)
+                return
+        self._names.forget(statement)
+        self.unread.append(Ignored.STATEMENT)
+
+    def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        value = statement.value
+        if isinstance(value, ast.Tuple):  # `a, b = b, a`: all of it is evaluated before a name is bound
+            with suppress(Rejected):
+                value = self._names.inlined(value)
+        bound = [value is not None and self._bound(target, value) for target in targets]
+        if not all(bound):
+            self._names.forget(statement)
+            self.unread.append(Ignored.ASSIGNMENT)
+
+    def _bound(self, target: ast.expr, value: ast.expr) -> bool:
+        """Remember what a target stands for; False where that is not known."""
+        if isinstance(target, ast.Name):
+            if target.id == self.entry_point:
+                return False
+            self._names.remember([target.id], value)
+            return True
+        if not isinstance(target, ast.Tuple | ast.List) or not isinstance(value, ast.Tuple | ast.List):
+            return False
+        if len(target.elts) != len(value.elts):
+            return False
+        bound = [self._bound(*pair) for pair in zip(target.elts, value.elts, strict=True)]
+        return all(bound)
+
+    def _definition(self, node: ast.FunctionDef, source: SourceText) -> None:
+        """A test function is read where it stands; any other where it is called."""
+        self._forget(node)
+        known = self._functions.get(node.name)
+        if known is None or known.node is not node:
+            known = self._functions[node.name] = _Function(node, source)
+        parameters = [argument.arg for argument in node.args.args]
+        is_check = parameters == [_CANDIDATE]
+        if not node.name.startswith("test") and not is_check:
+            self._helpers.append(known)
+            return
+        rows = list(self._parametrised(node.decorator_list))
+        if any(not isinstance(row, dict) for row in rows):
+            self.unread.append(Ignored.DECORATED)
+            return
+        for row in rows:
+            given = dict(row) if isinstance(row, dict) else {}
+            if is_check:
+                given[_CANDIDATE] = ast.Name(self.entry_point, ast.Load())
+            if self._left >= 0:
+                self._function(known, [name for name in parameters if name != "self"], given)
+
+    def _forget(self, node: ast.FunctionDef | ast.ClassDef) -> None:
+        """Its name stands for something else now; what the suite calls `len` is not Python's."""
+        self._names.forget(node)
+        if node.name in _KNOWN:
+            self._names.remember([node.name], _SHADOWED)
+
+    def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> None:
+        """Read a function's body with its parameters bound; not where it needs others, or is being read."""
+        needed = parameters[: len(parameters) - len(known.node.args.defaults)]
+        defaults = dict(zip(reversed(parameters), reversed(known.node.args.defaults), strict=False))
+        if known.is_open or not set(needed) <= set(given) or self.entry_point in given:
+            self.unread.append(Ignored.FUNCTION)
+            return
+        known.is_read = known.is_open = True
+        with self._names.scope():
+            for name in parameters:
+                self._names.remember([name], given.get(name) or defaults[name])
+            self._body(known.node.body, known.source)
+        known.is_open = False
+
+    def _called(self, known: _Function, call: ast.Call) -> None:
+        """A call of a function of the suite's: read with these arguments, but a test function no second time."""
+        parameters = [argument.arg for argument in known.node.args.args]
+        if known.node.decorator_list or call.keywords or known.node.args.kwonlyargs or known.node.args.vararg:
+            self.unread.append(Ignored.STATEMENT)
+        elif not (known.is_read and (not parameters or parameters == [_CANDIDATE])):
+            try:
+                given = [self._inlined(argument) for argument in call.args]
+            except Rejected:
+                self.unread.append(Ignored.STATEMENT)
+                return
+            self._function(known, parameters, dict(zip(parameters, given, strict=False)))
+
+    def _parametrised(self, decorators: Sequence[ast.expr]) -> Iterator[dict[str, ast.expr] | None]:
+        """Of every row of a parametrised test what its names stand for; None where a decorator says something else."""
+        if not decorators:
+            yield {}
+            return
+        rows = self._rows(decorators[-1])  # the one that is nearest to the function varies slowest
+        for row in rows:
+            for others in self._parametrised(decorators[:-1]):
+                yield None if row is None or others is None else {**others, **row}
+
+    def _rows(self, decorator: ast.expr) -> list[dict[str, ast.expr] | None]:
+        if not isinstance(decorator, ast.Call) or _name_of(decorator.func) != "parametrize" or len(decorator.args) < 2:
+            return [None]
+        try:
+            listed, values = (self._inlined(argument) for argument in decorator.args[:2])
+        except Rejected:
+            return [None]
+        texts = listed.elts if isinstance(listed, ast.Tuple | ast.List) else [listed]
+        names = [part.strip() for text in texts for part in str(getattr(text, "value", "")).split(",") if part.strip()]
+        known = table(values)
+        if known is None or not names:
+            return [None]
+        if known.is_cut:
+            self.unread.append(Ignored.ROWS)
+        return [_row(names, value) for value in known.rows]
+
+    def _class(self, node: ast.ClassDef, source: SourceText) -> None:
+        """The test methods of a class; what its `setUp` keeps is not known."""
+        self._forget(node)
+        if node.decorator_list:
+            self.unread.append(Ignored.DECORATED)
+            return
+        methods = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name.startswith("test")]
+        if not methods:
+            self.unread.append(Ignored.CLASS)
+        outside = self._functions
+        with self._names.scope():
+            for method in methods:
+                self._functions = {**outside, method.name: _Function(method, source)}
+                self._definition(method, source)
+        self._functions = outside
+
+    def _loop(self, statement: ast.For, source: SourceText) -> None:
+        try:
+            known = table(self._inlined(statement.iter))
+        except Rejected:
+            known = None
+        if known is None or statement.orelse:
+            self._names.forget(statement)
+            self.unread.append(Ignored.BLOCK)
+            return
+        for row in known.rows:
+            if self._left < 0 or len(self.tests) > MAX_TESTS:
+                break
+            if not self._bound(statement.target, row):
+                self.unread.append(Ignored.BLOCK)
+                break
+            self._body(statement.body, source)
+        else:
+            if known.is_cut:
+                self.unread.append(Ignored.ROWS)
+        self._names.forget(statement)
+
+    def _with(self, statement: ast.With, source: SourceText) -> None:
+        opened = [item.context_expr for item in statement.items]
+        names = {_name_of(each.func) for each in opened if isinstance(each, ast.Call)}
+        if names == {"subTest"} and len(opened) == 1:
+            self._body(statement.body, source)
+            return
+        if names & RAISING:
+            self.tests.append(rejected(source.of(statement), Reason.EXPECTS_EXCEPTION))
+        else:
+            self.unread.append(Ignored.BLOCK)
+        self._names.forget(statement)
+
+    def _import(self, statement: ast.Import | ast.ImportFrom) -> None:
+        """`from solution import f as g`: `g` stands for the entry point."""
+        self._names.forget(statement)
+        for alias in statement.names:
+            name = alias.asname or alias.name
+            if alias.name == self.entry_point and name != self.entry_point:
+                self._names.remember([name], ast.Name(self.entry_point, ast.Load()))
+            elif name in _KNOWN - {"approx", "isclose"}:
+                self._names.remember([name], _SHADOWED)
+
+
+def _row(names: Sequence[str], value: ast.expr) -> dict[str, ast.expr] | None:
+    """What the names of one row stand for. None for a row that is marked, to be skipped perhaps."""
+    if isinstance(value, ast.Call) and _name_of(value.func) == "param":
+        if any(keyword.arg != "id" for keyword in value.keywords):
+            return None
+        items: Sequence[ast.expr] = value.args
+    elif len(names) == 1:
+        items = [value]
+    else:
+        items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+    return dict(zip(names, items, strict=True)) if len(items) == len(names) else None
+
+
+def _name_of(function: ast.expr) -> str:
+    """The last name of what is called: `raises` of `pytest.raises`."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _is_main(statement: ast.If) -> bool:
+    names = {node.id for node in ast.walk(statement.test) if isinstance(node, ast.Name)}
+    return "__name__" in names and not statement.orelse

@@ -1,0 +1,281 @@
+"""Wide reading: where tests may stand, what is not read and why, and that strict asserts are read as ever."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codea1_env.reading.grammar import Fidelity
+from codea1_env.reading.pure_expressions import Reason
+from codea1_env.reading.responses import read_case, read_suite
+from codea1_env.reading.suites import Ignored, Suite
+from codea1_env.reading.test_case import TestCase
+from codea1_env.reading.wide.displays import MAX_ROWS
+from codea1_env.reading.wide.reader import MAX_STATEMENTS, MAX_TESTS
+
+RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded-humaneval-codegen16b.jsonl.gz"
+
+FIDELITIES: tuple[Fidelity, ...] = ("strict", "wide")
+
+
+def read(code: str) -> Suite:
+    return read_suite(code, "f", fidelity="wide")
+
+
+def said(code: str) -> list[str]:
+    """Every test of a suite: what it claims, or in brackets why it is none."""
+    return [f"<{test.reason}>" if test.reason else f"{test.call} == {test.claim}" for test in read(code).tests]
+
+
+@pytest.mark.parametrize(
+    ("code", "claims"),
+    [
+        ("def test_a():\n    assert f(1) == 2\n", ["f(1) == 2"]),
+        ("def test_a(): assert f(1) == 2\n", ["f(1) == 2"]),
+        ("    assert f(1) == 2\n    assert f(2) == 3\n", ["f(1) == 2", "f(2) == 3"]),
+        ("\tassert f(1) == 2\n\tassert f(2) == 3\n", ["f(1) == 2", "f(2) == 3"]),
+        ("Tests:\n```python\n    assert f(1) == 2\n```\n", ["f(1) == 2"]),
+        ("def check(candidate):\n    assert candidate(1) == 2\n", ["f(1) == 2"]),
+        ("def check(candidate):\n    assert candidate(1) == 2\ncheck(f)\n", ["f(1) == 2"]),
+        ("def main():\n    assert f(1) == 2\nif __name__ == '__main__':\n    main()\n", ["f(1) == 2"]),
+        ("def ask(a, b=3):\n    assert f(a) == b\nask(1)\nask(2, 4)\n", ["f(1) == 3", "f(2) == 4"]),
+        ("def test_a():\n    ask(1)\ndef ask(a):\n    assert f(a) == 0\n", ["f(1) == 0"]),
+        ("if __name__ == '__main__':\n    assert f(1) == 2\n", ["f(1) == 2"]),
+        ("for a, b in [(1, 2), (3, 4)]:\n    assert f(a) == b\n", ["f(1) == 2", "f(3) == 4"]),
+        ("T = [(1, 2)]\nfor case in T:\n    assert f(case[0]) == case[1]\n", ["f(1) == 2"]),
+        ("for a, b in {1: 2, 3: 4}.items():\n    assert f(a) == b\n", ["f(1) == 2", "f(3) == 4"]),
+        ("for a, b in zip([1, 3], [2, 4]):\n    assert f(a) == b\n", ["f(1) == 2", "f(3) == 4"]),
+        ("for i, (a, b) in enumerate([(1, 2)]):\n    assert f(a) == b, i\n", ["f(1) == 2"]),
+        ("for n in range(2):\n    assert f(n) == n\n", ["f(0) == 0", "f(1) == 1"]),
+        ("for a in [1, 2]:\n    for b in [3]:\n        assert f(a, b) == 0\n", ["f(1, 3) == 0", "f(2, 3) == 0"]),
+        ("for c in [{'x': [1, 2], 'y': 3}]:\n    assert f(*c['x']) == c['y']\n", ["f(1, 2) == 3"]),
+        ("def test_a():\n    result = f([1])\n    assert result == [1]\n", ["f([1]) == [1]"]),
+        ("def test_a():\n    x, y = 1, 2\n    x, y = y, x\n    assert f(x) == y\n", ["f(2) == 1"]),
+        ("from solution import f as g\nassert g(1) == 2\n", ["f(1) == 2"]),
+        ("g = f\nassert g(1) == 2\n", ["f(1) == 2"]),
+        ("assert f(1) == 2 and f(2) == 3\n", ["f(1) == 2", "f(2) == 3"]),
+        ("assert f(1) == 2; assert f(2) == 3\n", ["f(1) == 2", "f(2) == 3"]),
+        ("assert f(1)\nassert not f(2)\n", ["bool(f(1)) == True", "(not f(2)) == True"]),
+        ("assert f(1) is True\nassert f(2) is not None\n", ["f(1) == True", "(f(2) is not None) == True"]),
+        ("assert f(1) == f(2)\n", ["<several_calls>"]),
+        ("assert f(f(1)) == 2\n", ["<entry_point_again>"]),
+    ],
+)  # fmt: skip
+def test_where_a_test_may_stand(code: str, claims: list[str]) -> None:
+    assert said(code) == claims
+
+
+UNITTEST = """
+import unittest
+class TestF(unittest.TestCase):
+    def test_all(self):
+        {}
+if __name__ == "__main__":
+    unittest.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "claim"),
+    [
+        ("self.assertEqual(f(1), 2)", "f(1) == 2"),
+        ("self.assertEqual(f(1), 2, 'message')", "f(1) == 2"),
+        ("self.assertEqual(first=f(1), second=2, msg='')", "f(1) == 2"),
+        ("self.assertListEqual(f(1), [2])", "f(1) == [2]"),
+        ("self.assertTrue(f(1))", "bool(f(1)) == True"),
+        ("self.assertTrue(f(1) == 2)", "f(1) == 2"),
+        ("self.assertFalse(f(1))", "(not f(1)) == True"),
+        ("self.assertIsNone(f(1))", "f(1) == None"),
+        ("self.assertIs(f(1), True)", "f(1) == True"),
+        ("self.assertIsNotNone(f(1))", "(f(1) is not None) == True"),
+        ("self.assertNotEqual(f(1), 2)", "(f(1) != 2) == True"),
+        ("self.assertIn(f(1), [2, 3])", "(f(1) in [2, 3]) == True"),
+        ("self.assertGreater(f(1), 2)", "(f(1) > 2) == True"),
+        ("self.assertCountEqual(f(1), [2])", "(sorted(f(1)) == sorted([2])) == True"),
+        ("self.assertIsInstance(f(1), list)", "isinstance(f(1), list) == True"),
+        ("self.assertAlmostEqual(f(1), 2.5)", "(round(abs(f(1) - 2.5), 7) == 0) == True"),
+        ("self.assertAlmostEqual(f(1), 2.5, places=3)", "(round(abs(f(1) - 2.5), 3) == 0) == True"),
+        ("self.assertAlmostEqual(f(1), 2.5, delta=0.1)", "(abs(f(1) - 2.5) <= 0.1) == True"),
+        ("self.assertRaises(ValueError, f, 1)", "<expects_exception>"),
+        ("with self.assertRaises(ValueError): f(1)", "<expects_exception>"),
+        ("with self.subTest(1): self.assertEqual(f(1), 2)", "f(1) == 2"),
+    ],
+)
+def test_unittests_methods_are_conditions(line: str, claim: str) -> None:
+    assert said(UNITTEST.format(line)) == [claim]
+    assert said(f"def test_a(self):\n    {line}\n") == [claim]  # a method whose class was left out
+
+
+PARAMETRIZED = """
+import pytest
+@pytest.mark.parametrize({})
+def test_f(a, b):
+    assert f(a) == b
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "claims"),
+    [
+        ("'a, b', [(1, 2), (3, 4)]", ["f(1) == 2", "f(3) == 4"]),
+        ("('a', 'b'), [[1, 2]], ids=['x']", ["f(1) == 2"]),
+        ("['a', 'b'], [pytest.param(1, 2, id='x')]", ["f(1) == 2"]),
+        ("'b', [3, 4])\n@pytest.mark.parametrize('a', [1, 2]", ["f(1) == 3", "f(1) == 4", "f(2) == 3", "f(2) == 4"]),
+    ],
+)
+def test_a_parametrised_test_is_one_for_each_row(arguments: str, claims: list[str]) -> None:
+    assert sorted(said(PARAMETRIZED.format(arguments))) == claims
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("@pytest.mark.skip\ndef test_a():\n    assert f(1) == 2\n", Ignored.DECORATED),
+        ("@mock.patch('x')\nclass TestA:\n    def test_a(self):\n        assert f(1) == 2\n", Ignored.DECORATED),
+        ("@pytest.mark.parametrize('a', rows())\ndef test_a(a):\n    assert f(a) == 2\n", Ignored.DECORATED),
+        (PARAMETRIZED.format("'a, b', [pytest.param(1, 2, marks=pytest.mark.xfail)]"), Ignored.DECORATED),
+        ("def test_a(tmp_path):\n    assert f(1) == 2\n", Ignored.FUNCTION),
+        ("def helper():\n    assert f(1) == 2\n", Ignored.FUNCTION),
+        ("async def test_a():\n    assert f(1) == 2\n", Ignored.BLOCK),
+        ("def test_a(f):\n    assert f(1) == 2\n", Ignored.FUNCTION),
+        ("class Helper:\n    def run(self):\n        assert f(1) == 2\n", Ignored.CLASS),
+        ("if False:\n    assert f(1) == 2\n", Ignored.BLOCK),
+        ("while x:\n    assert f(1) == 2\n", Ignored.BLOCK),
+        ("try:\n    assert f(1) == 2\nexcept Exception: pass\n", Ignored.BLOCK),
+        ("for a in rows():\n    assert f(a) == 2\n", Ignored.BLOCK),
+        ("for f in [1]:\n    assert f(1) == 2\n", Ignored.BLOCK),
+        ("with open('x'):\n    assert f(1) == 2\n", Ignored.BLOCK),
+        ("print(f(1))\n", Ignored.STATEMENT),
+    ],
+)
+def test_what_may_not_run_is_not_read_and_counted_by_name(code: str, reason: Ignored) -> None:
+    suite = read(code)
+    assert (suite.tests, [name for name, _ in suite.unread]) == ((), [reason])
+
+
+def test_what_comes_after_a_return_is_not_read() -> None:
+    assert said("def test_a():\n    return\n    assert f(1) == 2\n") == []
+
+
+@pytest.mark.parametrize(
+    "shadow", ["len = f", "def len(x):\n    return 2", "from x import len", "class len: pass", "import y as len"]
+)
+def test_a_builtin_under_another_meaning_is_not_pythons(shadow: str) -> None:
+    assert said("assert len(f(1)) == 2\n") == ["(len(f(1)) == 2) == True"]
+    (claim,) = said(f"{shadow}\nassert len(f(1)) == 2\n")
+    assert claim.startswith("<")
+
+
+def test_the_names_of_a_function_end_with_it() -> None:
+    assert said("x = 1\ndef test_a():\n    x = 2\n    assert f(x) == 0\nassert f(x) == 0\n") == [
+        "f(2) == 0",
+        "f(1) == 0",
+    ]
+
+
+def test_of_a_function_that_breaks_off_the_whole_lines_are_read() -> None:
+    code = "def test_a():\n    x = 3\n    assert f(1) == 2\n    assert f(x) == 4\n    assert f(5) == [1,"
+    assert said(code) == ["f(1) == 2", "f(3) == 4", "<syntax>"]
+
+
+def test_each_test_shows_the_line_that_it_was_written_in() -> None:
+    tests = read(UNITTEST.format("self.assertTrue(f(1) > 2)")).tests
+    assert [test.source for test in tests] == ["self.assertTrue(f(1) > 2)"]
+    assert [test.source for test in read("for a in (1, 2):\n    assert f(a) > a\n").tests] == ["assert f(a) > a"] * 2
+
+
+def test_work_is_bounded_whatever_the_tables_multiply() -> None:
+    nested = "".join(f"{'  ' * i}for a{i} in range(10 ** 9):\n" for i in range(8)) + "  " * 8 + "assert f(a0) == 1\n"
+    row = ", ".join(["(1, 2)"] * 10_000)
+    recursive = "def a(n):\n    b(n)\n    b(n)\ndef b(n):\n    a(n)\n    a(n)\na(1)\n"
+    chain = "".join(f"def g{i}():\n    g{i + 1}()\n    g{i + 1}()\n" for i in range(200)) + "g0()\n"
+    million = "for x in range(1_000_000):\n    assert f(x) == x\n"
+    began = time.process_time()
+    for code in (nested, f"for a, b in [{row}]:\n    assert f(a) == b\n", recursive, chain, million):
+        suite = read(code)
+        assert len(suite.tests) <= MAX_TESTS
+        assert suite.unread
+    assert len(read(million).tests) == MAX_ROWS
+    assert time.process_time() - began < 60  # minutes, were any of them gone through
+
+
+def test_a_suite_has_a_bounded_number_of_statements() -> None:
+    code = "for a in range(64):\n    for b in range(64):\n        x = 1\n        y = 2\nassert f(1) == 1\n"
+    assert MAX_STATEMENTS < 64 * 64 * 2
+    assert dict(read(code).unread) == {Ignored.ROWS: 1}
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["assert f(1) == 2\n", "assert 2 == f(1)\n", "x = [1]\nassert f(x) is None\n", "assert f(1 + 1) == max(1, 2)\n",
+     "assert f() == 'a' * 3\n", "assert f(open('x')) == 1\n", "assert f(1) == g\n", "assert f(1 == 2\n", "assert\n"],
+)  # fmt: skip
+def test_a_strict_assert_is_read_as_ever(code: str) -> None:
+    assert read(code).tests == read_suite(code, "f").tests
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason=f"the recorded outputs are not at {RECORDED}")
+def test_every_test_that_strict_reads_in_recorded_suites_wide_reads_too() -> None:
+    with gzip.open(RECORDED, "rt") as lines:
+        records = [json.loads(line) for line in lines][::6]
+    compared = more = 0
+    for record in records:
+        for response in record["suites"][::5]:
+            strict, wide = (
+                Counter((test.call, test.stated) for test in suite.tests if not test.reason)
+                for suite in (read_suite(response, record["entry_point"], fidelity=each) for each in FIDELITIES)
+            )
+            assert not strict - wide, response
+            compared, more = compared + strict.total(), more + (wide - strict).total()
+    assert compared > 100
+    assert more > 0
+
+
+def test_reasons_of_wide_reading_name_themselves() -> None:
+    suite = read("def test_a():\n    assert f(1) == f(2)\n    with pytest.raises(ValueError):\n        f(1)\n")
+    assert [test.reason for test in suite.tests] == [Reason.SEVERAL_CALLS, Reason.EXPECTS_EXCEPTION]
+
+
+PIECES = [
+    "def test_a():",
+    "class T:",
+    "for x in [1, 2]:",
+    "with pytest.raises(E):",
+    "if __name__ == '__main__':",
+    "    ",
+    "\n",
+    "assert f(x) == 1",
+    "assert len(f(1)) == x",
+    "self.assertEqual(f(1), 2)",
+    "x = f(1)",
+    "@pytest.mark.parametrize('x', [1])",
+    "return",
+    "x, y = 1, 2",
+    "f = 1",
+    "test_a()",
+    "[",
+    ")",
+    "'",
+    "x[0] = 1",
+    "import len",
+    "lambda: f(1)",
+    "```",
+    "def f(x):",
+]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join) | st.lists(st.sampled_from(PIECES)).map("\n".join))
+def test_any_text_is_read_and_nothing_is_accepted_that_cannot_be_stored(code: str) -> None:
+    for test in read(code).tests:
+        if not test.reason:
+            assert test.call is not None
+            assert test.claim is not None
+            assert read_case(TestCase(test.call, test.claim), "f", "wide").relation == test.relation

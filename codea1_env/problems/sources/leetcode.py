@@ -70,6 +70,7 @@ def _read_row(row: Row, source: Source) -> Draft:
         difficulty=difficulty.lower() if isinstance(difficulty, str) else "",
         license=source.license,
         tolerance=tests.tolerance,
+        time_limit_s=2.0,
     )
     return Draft(problem, (), tuple(tests.left_out))
 

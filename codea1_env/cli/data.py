@@ -202,7 +202,11 @@ def _source(options: argparse.Namespace) -> Source:
 
 
 def _drafts(source: Source, options: argparse.Namespace, evaluation: Contamination) -> Iterator[Draft | Unreadable]:
-    if options.path is not None:
+    if source.rows_of_directory is not None:
+        if options.path is None:
+            raise ConfigurationError(f"{source.name} must come with a local directory as PATH, got none")
+        rows = source.rows_of_directory(options.path)
+    elif options.path is not None:
         rows = local_rows(options.path)
     else:
         rows = hub_rows(source.hub_id, options.split or source.split, options.revision)

@@ -199,24 +199,19 @@ def adapted(problem: Problem, source: str) -> str:
         return source
     if problem.kind == "program":
         return _PROGRAM.format(entry=_ENTRY, source=source)
-    return source + "\n" + _epilogue(problem.kind, problem.entry_point, _signature_source(problem))
-
-
-def _signature_source(problem: Problem) -> str:
-    """Where a method's signature stands, with the kinds of its nodes."""
-    if problem.kind != "method":
-        return ""
-    return problem.starter_code if "Node" in problem.starter_code else problem.reference_solution or ""
+    signatures = (problem.starter_code, problem.reference_solution or "") if problem.kind == "method" else ()
+    return source + "\n" + _epilogue(problem.kind, problem.entry_point, signatures)
 
 
 @functools.lru_cache(maxsize=4096)
-def _epilogue(kind: Kind, entry_point: str, signature: str) -> str:
+def _epilogue(kind: Kind, entry_point: str, signatures: tuple[str, ...]) -> str:
+    """`signatures`: where a method's stands; the first that names nodes counts."""
     known = {"entry": _ENTRY, "name": entry_point, "owner": entry_point, "most": MOST_LISTED}
     if kind == "method":
         found = METHOD.fullmatch(entry_point)
         assert found is not None  # the problem has seen to it
         known |= found.groupdict()
-        shapes = node_shapes(signature, found["name"])
+        shapes = next(filter(None, (node_shapes(source, found["name"]) for source in signatures)), {})
         if shapes:
             result = shapes.pop("return", None)
             return _NODES.format(**known, shapes=shapes, result=result)

@@ -6,7 +6,7 @@ Does not execute anything: whether a reference passes its own tests is found out
 from __future__ import annotations
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.sources import contests, functions, humanevalplus, kodcode, leetcode, mbppplus
+from codea1_env.problems.sources import contests, functions, humanevalplus, kodcode, leetcode, mbppplus, submissions
 from codea1_env.problems.sources.draft import Draft, Source, Unreadable
 
 SOURCES = {
@@ -24,6 +24,8 @@ SOURCES = {
         contests.APPS,
         contests.TACO,
         contests.CODE_CONTESTS,
+        submissions.CONDEFECTS,
+        submissions.REFACTORY,
     )
 }
 

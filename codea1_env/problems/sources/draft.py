@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ProblemFormatError
@@ -56,6 +57,8 @@ class Source:
     """Raises RowError, ProblemFormatError."""
     is_for_evaluation: bool = False
     """It is not trained on, and so not compared with the sets that must not be."""
+    rows_of_directory: Callable[[Path], Iterator[Row]] | None = None
+    """Of a set that is a directory of its own form: reads it. Such a set is not on the hub."""
 
     def drafts(self, rows: Iterable[Row]) -> Iterator[Draft | Unreadable]:
         """One for each row, in order."""

@@ -1,12 +1,16 @@
 """HumanEval+ (EvalPlus): 164 questions with some 750 tests each, for evaluation. The tests become hidden tests.
 
+One question, HumanEval/32, has many right answers: a checker puts them into its polynomial, as the set's own test does.
+
 A row's reference is a body only: the prompt goes before it, helper functions and imports included. Field names are
 those of the hub's revision (`prompt`, `canonical_solution`) or of copies that call them `question`, `reference_body`.
 """
 
 from __future__ import annotations
 
-from codea1_env.problems.check_functions import extract
+import ast
+
+from codea1_env.problems.check_functions import Extracted, extract
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
     Draft,
@@ -19,6 +23,32 @@ from codea1_env.problems.sources.draft import (
     text,
     tree_of,
 )
+from codea1_env.reading.test_case import TestCase
+
+_CHECKERS = {
+    "find_zero": """def check(arguments, returned, reference):
+    (coefficients,) = arguments
+    if isinstance(returned, bool) or not isinstance(returned, (int, float)):
+        return False
+    return abs(sum(factor * returned**power for power, factor in enumerate(coefficients))) <= 1e-4
+"""
+}
+
+
+def _listed(script: str, entry_point: str) -> Extracted:
+    """The inputs and results that a check lists, whatever it does with them."""
+    found = Extracted()
+    lists = {
+        node.targets[0].id: node.value.elts
+        for node in ast.walk(tree_of(script, "the tests"))
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List)
+    }
+    for given, value in zip(lists.get("inputs", []), lists.get("results", []), strict=False):
+        if isinstance(given, ast.List):
+            arguments = ", ".join(map(ast.unparse, given.elts))
+            found.tests.append(TestCase(f"{entry_point}({arguments})", ast.unparse(value)))
+    found.tests = list(dict.fromkeys(found.tests))
+    return found
 
 
 def _read_row(row: Row, source: Source) -> Draft:
@@ -28,7 +58,8 @@ def _read_row(row: Row, source: Source) -> Draft:
     module = tree_of(reference, "prompt and solution together")
     if entry_point not in functions_of(module):
         raise RowError(f"the prompt must define {entry_point}, got none of that name")
-    found = extract(text(row, "test"), entry_point)
+    checker = _CHECKERS.get(entry_point, "")
+    found = _listed(text(row, "test"), entry_point) if checker else extract(text(row, "test"), entry_point)
     problem = Problem(
         problem_id=text(row, "task_id"),
         question=prompt,
@@ -40,6 +71,7 @@ def _read_row(row: Row, source: Source) -> Draft:
         license=source.license,
         tolerance=found.tolerance,
         packages=packages_of(module),
+        checker=checker,
     )
     return Draft(problem, (found,) if found.unvalued else (), tuple(found.left_out))
 

@@ -13,7 +13,7 @@ import re
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.kinds import METHOD, NODES
 from codea1_env.problems.problem import Problem
-from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, text, tree_of
+from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, packages_of, text, tree_of
 
 _IMPORTS = """import bisect
 import collections
@@ -70,6 +70,8 @@ def _read_row(row: Row, source: Source) -> Draft:
         difficulty=difficulty.lower() if isinstance(difficulty, str) else "",
         license=source.license,
         tolerance=tests.tolerance,
+        time_limit_s=2.0,
+        packages=packages_of(module),
     )
     return Draft(problem, (), tuple(tests.left_out))
 

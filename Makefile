@@ -18,7 +18,7 @@ test: .venv/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 test-all: test test-slow test-browser test-adapters
 

@@ -131,15 +131,33 @@ def local_answers(jobs: Sequence[Job]) -> list[Any]:
         return sandbox.run(jobs)
 
 
+def parent(process: int) -> int:
+    """0: it has ended, or has none."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
+def is_ours(process: int) -> bool:
+    """Of this process of the test run, on whatever node, or nobody's: its parents were killed. Not of a sibling."""
+    while process > 1 and process != os.getpid():
+        process = parent(process)
+        if process == os.getppid():
+            return False
+    return True
+
+
 def zygotes() -> set[int]:
-    """Sandbox processes of this test run, on whatever node."""
+    """Sandbox processes that this process of the test run has started."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes()
         except OSError:
             continue
-        if str(Path(__file__).parents[1] / "codea1_env/sandbox/inside/zygote.py").encode() in command:
+        wanted = str(Path(__file__).parents[1] / "codea1_env/sandbox/inside/zygote.py").encode()
+        if wanted in command and is_ours(int(process.name)):
             found.add(int(process.name))
     return found
 
@@ -212,7 +230,7 @@ def test_a_killed_worker_process_loses_no_job(caplog: pytest.LogCaptureFixture) 
     with RaySandbox(workers=2) as sandbox:
         sandbox.run(jobs[:32])
         guard = min(zygotes())  # the zygote's guard: its parent is the worker's process
-        worker = int(Path(f"/proc/{guard}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        worker = parent(guard)
         assert worker != os.getpid()
         answers = run_disturbed(sandbox, jobs, lambda: os.kill(worker, signal.SIGKILL))
         assert answers == local_answers(jobs)

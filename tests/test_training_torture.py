@@ -12,8 +12,10 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["local", "ray"])
-def test_a_run_killed_at_random_moments_ends_as_an_undisturbed_one(tmp_path: Path, engine: str) -> None:
+@pytest.mark.parametrize(("engine", "kills", "rounds"), [("local", "2", "6"), ("ray", "1", "3")])
+def test_a_run_killed_at_random_moments_ends_as_an_undisturbed_one(
+    tmp_path: Path, engine: str, kills: str, rounds: str
+) -> None:
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
     options = [
         "--engine",
@@ -21,9 +23,9 @@ def test_a_run_killed_at_random_moments_ends_as_an_undisturbed_one(tmp_path: Pat
         "--updates",
         "2",
         "--kills",
-        "2",
+        kills,
         "--rounds",
-        "6",
+        rounds,
         "--output",
         str(tmp_path / "runs"),
     ]

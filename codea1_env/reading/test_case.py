@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class TestCase:
     """One assertion about the entry point, as canonical Python source text.
 
-    `call` is one direct call of the entry point with pure arguments, `expected` the value it must equal.
+    `call` is one direct call of the entry point with pure arguments, `expected` the value it must equal. Under wide and
+    paper fidelity a Mistake Book also holds a condition or an expression around one call as `call`.
     """
 
     __test__ = False  # pytest: not a test class

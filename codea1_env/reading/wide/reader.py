@@ -39,6 +39,8 @@ MAX_STATEMENTS = 4096
 _MAX_LEVELS = 12
 """Of functions that call each other and blocks inside blocks."""
 _CANDIDATE = "candidate"
+# A cheap guess at what may matter: parsing prose costs time and only counts it.
+_SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
 _SHADOWED = ast.Name("__shadowed__", ast.Load())
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
 
@@ -90,7 +92,7 @@ class WideReader:
 
     def _recover(self, code: str, level: int) -> None:
         """Take what parses of code that does not: of a function that breaks off, the lines that it has."""
-        for fragment in fragments(code, lambda piece: True):
+        for fragment in fragments(code, lambda piece: "assert" in piece or _SEEMS_CODE.match(piece) is not None):
             if fragment.module is not None:
                 self._module(fragment.module, fragment.text)
                 continue

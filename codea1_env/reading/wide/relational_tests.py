@@ -87,11 +87,13 @@ def read_relational_case(case: TestCase, entry_point: str) -> WrittenTest:
 
 def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
+    if not _holds_call(condition, entry_point):
+        raise Rejected(Reason.NOT_ENTRY_POINT)
     text = grammar.shallow_source(condition, 2 * max_depth)
     reader = _Terms(entry_point, max_depth)
     relation = reader.of(condition, max_depth)
     if reader.call is None:
-        raise Rejected(Reason.NOT_ENTRY_POINT)
+        raise Rejected(Reason.WRAPPED_CALL)
     if not relation.is_truth:
         relation, text = Relation("bool", (relation,)), f"bool({text})"
     else:

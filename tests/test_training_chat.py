@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import types
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from transformers import AutoTokenizer
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import prompts
-from codea1_env.players.chat import prompt_text
 from codea1_env.players.prompts import find_prompts
+from codea1_env.players.templates import begun
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.reading.test_case import TestCase
 from codea1_env.training.baselines.sft import IGNORED, _tokens
@@ -22,6 +23,7 @@ from codea1_env.training.baselines.written_tests import WrittenSuite
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.presets import MINI, SMOKE, PretrainedModel, load_preset, preset_from_dict
 from codea1_env.training.grpo.seats import sample_suites
+from codea1_env.training.grpo.trainer import SeatTrainer
 from codea1_env.training.models.chat import chat_of, fitting, questions_asked, tokens_of
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.round.rounds import attacks_of, schedule
@@ -98,10 +100,16 @@ def test_an_answer_that_was_begun_is_read_whole_and_learnt_without_its_beginning
     assert shown.endswith(tokenizer.decode(tokenizer(begins)["input_ids"]))
     assert sampled.text == begins + tokenizer.decode(sampled.response, skip_special_tokens=True)
     assert sampled.response == sampled.prompt[:3], "what the model itself said"
-    assert (
-        tokens_of(tokenizer, chat.coder(PROBLEMS[0]))
-        == tokenizer(prompt_text(tokenizer, chat.coder(PROBLEMS[0])))["input_ids"]
-    ), "TRL reads the text that it is given as we do"
+
+
+def test_trl_goes_on_where_the_coders_answer_was_begun(base: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    asked = [find_prompts("evalplus").for_coder(problem) for problem in PROBLEMS[:2]]
+    trainer = types.SimpleNamespace(processing_class=tokenizer)
+    prompts, images, others = SeatTrainer._tokenize_prompts(trainer, asked)
+    assert (prompts, images, others) == ([tokens_of(tokenizer, each) for each in asked], None, {})
+    begins = tokenizer(begun(asked[0]).answer, add_special_tokens=False)["input_ids"]
+    assert all(prompt[-len(begins) :] == begins for prompt in prompts), "and nothing is closed behind it"
 
 
 def test_supervised_rows_begin_where_the_prompt_stops(base: Path) -> None:

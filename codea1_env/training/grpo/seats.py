@@ -14,7 +14,6 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.players.chat import prompt_text
 from codea1_env.players.templates import Messages, begun
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.algorithm import is_own
@@ -44,23 +43,15 @@ def coder_trainer(run: SeatRun, hooks: SeatHooks, score: Score, asked: Sequence[
     """The coder's trainer. `asked`: the problems of all rounds in order, `questions` a round."""
     by_id = {problem.problem_id: problem for problem in asked}
     clock, chat = RoundClock(), chat_of(run.preset)
-    prompts: list[Any] = [chat.coder(problem) for problem in asked]
+    prompts = [chat.coder(problem) for problem in asked]
     begins = {problem.problem_id: begun(messages) for problem, messages in zip(asked, prompts, strict=True)}
-    if any(begin.answer for begin in begins.values()):  # TRL would close such a message: it gets the text
-        tokenizer = AutoTokenizer.from_pretrained(run.base)
-        texts = [prompt_text(tokenizer, messages) for messages in prompts]
-        if [tokenizer(text)["input_ids"] for text in texts] != [tokens_of(tokenizer, each) for each in prompts]:
-            raise ConfigurationError(
-                "prompts.coder.response must be empty for a model whose tokenizer adds tokens to a text, got "
-                f"{begins[asked[0].problem_id].answer!r}"
-            )
-        prompts = texts
     rows: dict[str, list[Any]] = {"prompt": prompts, "problem_id": [problem.problem_id for problem in asked]}
 
     def duel(completions: Any, problem_id: list[str], trainer_state: Any, **_: Any) -> Rewards:
         clock.hand_over()
-        said = [each if isinstance(each, str) else each[0]["content"] for each in completions]
-        responses = [begins[name].whole(text) for name, text in zip(problem_id, said, strict=True)]
+        responses = [
+            begins[name].whole(messages[0]["content"]) for name, messages in zip(problem_id, completions, strict=True)
+        ]
         round_index = trainer_state.global_step // run.preset.round.updates
         rows = gathered(list(zip(problem_id, responses, strict=True)))
         problems, texts = [by_id[name] for name, _ in rows], [text for _, text in rows]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
+from codea1_env.players.templates import begun
 from codea1_env.training.advantages import Estimator, estimator_of, without_signal
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.config.options import TURNS
@@ -21,6 +22,7 @@ from codea1_env.training.credit import token_advantages, token_offsets
 from codea1_env.training.grpo.past_opponents import SnapshotCallback
 from codea1_env.training.grpo.vllm_colocated import after_building, before_building
 from codea1_env.training.losses import Loss, LossBatch, own_loss
+from codea1_env.training.models.chat import tokens_of
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import SeatCallback, SeatRun
 from codea1_env.training.run.ranks import gathered
@@ -87,6 +89,12 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         self._loss: Loss | None = own_loss(algorithm)
         self._label_of = label_of
         self._gathered_rewards = torch.zeros(0)
+
+    def _tokenize_prompts(self, prompts: list[Any]) -> Any:
+        """TRL would close an answer that the prompt begins, and open another one."""
+        if begun(prompts[0]).answer:
+            return [tokens_of(self.processing_class, messages) for messages in prompts], None, {}
+        return super()._tokenize_prompts(prompts)
 
     def _calculate_rewards(self, *args: Any, **options: Any) -> Any:
         rewards = super()._calculate_rewards(*args, **options)  # (rows of all ranks, 1)

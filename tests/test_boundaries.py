@@ -21,6 +21,7 @@ LAYERS = [
     "judging",
     "mistake_book",
     "arena",
+    "language_models",
     "players",
     "records",
     "evaluation",

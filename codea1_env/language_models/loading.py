@@ -1,0 +1,78 @@
+"""A model of the Qwen2 or Llama family, ready to be sampled and learnt from: weights, tokenizer, what ends an answer.
+
+Reads whatever transformers reads of these families, and a .gguf file by transformers' own reader (package `gguf`). The
+weights of transformers' model are let go of once they are packed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
+from codea1_env.language_models.base import Base
+from codea1_env.language_models.directories import require_model
+
+with extra("train", "language models on CPUs need"):
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+CONTEXT = 32_768
+"""Positions at most: more than a CPU has time for."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModel:
+    """One base with all that is needed to ask it."""
+
+    base: Base
+    tokenizer: Any
+    ends: frozenset[int]
+    """Tokens that end an answer."""
+    source: str
+    digest: str
+    """Of weights and chat template; in hexadecimal. The same for the same weights, as loaded, from another file."""
+
+
+def load(source: Path, *, dtype: str = "bfloat16", what: str = "the model") -> LanguageModel:
+    """`source`: a directory in Hugging Face format or a .gguf file. `what`: how the user gave it, for errors.
+
+    Raises ConfigurationError for one that is not there, of another architecture, or without a chat template.
+    """
+    require_model(source, what)
+    place: dict[str, Any] = {"pretrained_model_name_or_path": source}
+    if source.is_file():
+        if importlib.util.find_spec("gguf") is None:
+            raise ConfigurationError(f"{what} needs the package gguf to be read, got none: pip install gguf")
+        place = {"pretrained_model_name_or_path": source.parent, "gguf_file": source.name}
+    tokenizer = AutoTokenizer.from_pretrained(**place)
+    model = AutoModelForCausalLM.from_pretrained(**place, dtype=getattr(torch, dtype))
+    return ready(model, tokenizer, source=str(source), dtype=dtype)
+
+
+def ready(model: Any, tokenizer: Any, *, source: str, dtype: str = "bfloat16") -> LanguageModel:
+    """From a model of transformers, which is not changed."""
+    ends = model.generation_config.eos_token_id
+    known = {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
+    context = min(CONTEXT, model.config.max_position_embeddings)
+    base = Base(model, getattr(torch, dtype), context)
+    return LanguageModel(base, tokenizer, frozenset(known), source, weights_digest(model, tokenizer))
+
+
+def weights_digest(model: Any, tokenizer: Any) -> str:
+    """Reads every weight: about a second a gigabyte."""
+    digest = hashlib.blake2b(f"{tokenizer.chat_template}".encode(), digest_size=8)
+    for name, weights in sorted(model.state_dict().items()):
+        digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
+        digest.update(weights.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def takes_kept_logits(model: Any) -> bool:
+    """Whether a model of transformers can be asked for the last logits alone."""
+    return "logits_to_keep" in inspect.signature(model.forward).parameters

@@ -17,5 +17,5 @@ def extra(name: str, what: str, hint: str = "") -> Iterator[None]:
         yield
     except ImportError as error:
         raise ImportError(
-            f"{what} the extra `{name}`: pip install 'codea1-env[{name}]'{hint and f'; {hint}'} (got: {error})"
+            f"{what} the extra `{name}`: pip install '.[{name}]' in the clone{hint and f'; {hint}'} (got: {error})"
         ) from error

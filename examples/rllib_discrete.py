@@ -1,6 +1,6 @@
 """RLlib: PPO learns both seats of the discrete game at once, under RLlib's own masking of actions.
 
-python examples/rllib_discrete.py    # extra `rllib`: pip install 'codea1-env[rllib]'
+python examples/rllib_discrete.py    # extra `rllib`: pip install '.[rllib]'
 """
 
 from ray.rllib.algorithms.ppo import PPOConfig

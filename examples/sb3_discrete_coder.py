@@ -1,6 +1,6 @@
 """SuperSuit and Stable-Baselines3: PPO learns the coder's seat of the discrete game against a fixed, attacking tester.
 
-python examples/sb3_discrete_coder.py    # extra `sb3`: pip install 'codea1-env[sb3]'
+python examples/sb3_discrete_coder.py    # extra `sb3`: pip install '.[sb3]'
 """
 
 import gymnasium

@@ -1,4 +1,4 @@
-"""TorchRL: both seats of the discrete game learn by REINFORCE. Extra `torchrl`: pip install 'codea1-env[torchrl]'."""
+"""TorchRL: both seats of the discrete game learn by REINFORCE. Extra `torchrl`: pip install '.[torchrl]'."""
 
 import torch
 from tensordict.nn import TensorDictModule, TensorDictSequential

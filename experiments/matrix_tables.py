@@ -109,7 +109,7 @@ def figures(record: dict[str, Any], folder: Path) -> None:
     try:
         import matplotlib.figure
     except ImportError as error:
-        raise ImportError("the pictures need the extra `train`: pip install 'codea1-env[train]'") from error
+        raise ImportError("the pictures need the extra `train`: pip install '.[train]'") from error
 
     def drawn(name: str, draw: Any) -> None:
         figure = matplotlib.figure.Figure(figsize=(6.4, 3.4), layout="constrained")

@@ -16,7 +16,7 @@ from codea1_env.evaluation.estimates import mean_by_base
 try:
     import matplotlib.figure
 except ImportError as error:
-    raise ImportError("the study needs the extra `train`: pip install 'codea1-env[train]'") from error
+    raise ImportError("the study needs the extra `train`: pip install '.[train]'") from error
 
 Arms = Mapping[str, Runs]
 """Of one preset: arm, place, measure."""

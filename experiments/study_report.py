@@ -67,7 +67,7 @@ def scores_of(cells: Sequence[Mapping[str, Any]]) -> Scores:
 
 
 def estimates(scores: Scores) -> Any:
-    """For results.json: per preset and arm, every measure; `code_a1` less the arm in the primary one."""
+    """For results.json: per preset and arm, every measure; `code_a1` minus the arm in the primary one."""
     found = {
         "arms": {
             preset: {
@@ -110,7 +110,7 @@ def by_base(values: Mapping[Place, float]) -> list[list[float]]:
 
 
 def against_main(arms: Mapping[str, Runs], arm: str) -> dict[str, Any]:
-    """`code_a1` less the arm, on the bases and seeds that both have, in the primary measure."""
+    """`code_a1` minus the arm, on the bases and seeds that both have, in the primary measure."""
     main, other = column(arms[MAIN], PRIMARY), column(arms[arm], PRIMARY)
     places = sorted(main.keys() & other.keys())
     if not places:
@@ -177,7 +177,7 @@ def _difference_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[st
         return []
     paired = "base and seed" if _bases(arms) > 1 else "seed"
     lines = [
-        f"`code_a1` less the arm, coder's hidden pass rate, paired by {paired}; P: how likely a run of `code_a1` is "
+        f"`code_a1` minus the arm, coder's hidden pass rate, paired by {paired}; P: how likely a run of `code_a1` is "
         "better.",
         "",
         "| arm | difference | P [bootstrap] |",

@@ -20,5 +20,5 @@ def test_a_missing_library_is_named_with_what_to_install(module: str, library: s
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
     said = done.stderr.strip().splitlines()[-1]
-    assert f"needs the extra `{extra}`: pip install 'codea1-env[{extra}]'" in said
+    assert f"needs the extra `{extra}`: pip install '.[{extra}]'" in said
     assert re.search(rf"\(got: .*{library}", said)

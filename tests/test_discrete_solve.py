@@ -226,4 +226,4 @@ def test_without_scipy_the_error_names_the_extra_and_the_rest_works() -> None:
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert "pip install 'codea1-env[solve]'" in done.stdout
+    assert "pip install '.[solve]'" in done.stdout

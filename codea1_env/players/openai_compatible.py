@@ -229,7 +229,7 @@ class OpenAIPlayer:
         return max(longest * self._jitter.uniform(0.5, 1.0), asked_s)
 
     def _rejection(self, answer: Answer) -> tuple[PlayerError, float | None]:
-        """An answer that is none, as an error, and how long the server wants not to be asked. Raises PlayerRefused."""
+        """An invalid answer, as an error, and how long the server wants not to be asked. Raises PlayerRefused."""
         text = answer.body[:2000].decode("utf-8", "replace")
         told = self._told(f"must answer with status 200, got {answer.status}: {text}")
         is_spent = answer.status == 429 and "insufficient_quota" in text

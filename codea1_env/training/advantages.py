@@ -30,7 +30,7 @@ try:
     import torch
     from torch import Tensor
 except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
+    raise ImportError("training needs the extra `train`: pip install '.[train]'") from error
 
 EPSILON = 1e-4
 """Added to what advantages are divided by. TRL's."""

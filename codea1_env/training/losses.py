@@ -19,7 +19,7 @@ from codea1_env.training.config.own_code import load
 try:
     from torch import Tensor
 except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
+    raise ImportError("training needs the extra `train`: pip install '.[train]'") from error
 
 
 @dataclass(frozen=True, slots=True)

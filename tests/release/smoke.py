@@ -157,7 +157,7 @@ def missing_extras() -> None:
     try:
         solve.zero_sum([[0.0, 1.0], [1.0, 0.0]])
     except ImportError as error:
-        need("codea1-env[solve]" in str(error), f"the extra `solve` in the message, got {error}")
+        need(".[solve]" in str(error), f"the extra `solve` in the message, got {error}")
     else:
         fail("zero_sum without scipy")
     for arguments, extra in (
@@ -167,7 +167,7 @@ def missing_extras() -> None:
         (("score", "recorded.jsonl", "-o", "y.jsonl", "--sandbox", "docker"), "docker"),
     ):
         done = subprocess.run([CODEA1, *arguments], capture_output=True, text=True, check=False)
-        told = f"codea1-env[{extra}]" in done.stderr and "Traceback" not in done.stderr
+        told = f".[{extra}]" in done.stderr and "Traceback" not in done.stderr
         need(bool(done.returncode) and told, f"codea1 {arguments[0]} to name the extra `{extra}`, got {done.stderr}")
 
 

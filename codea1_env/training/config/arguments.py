@@ -259,7 +259,7 @@ def _check_engine(engine: str, ray_address: str | None, preset: Preset) -> None:
         raise ConfigurationError(f"--engine must be one of {', '.join(ENGINES)}, got {engine}")
     if engine == "ray":
         if importlib.util.find_spec("ray") is None:
-            raise ConfigurationError("--engine ray needs the extra `ray`, got none: pip install 'codea1-env[ray]'")
+            raise ConfigurationError("--engine ray needs the extra `ray`, got none: pip install '.[ray]'")
         if ray_address and "://" in ray_address:
             raise ConfigurationError(
                 f"--ray-address must be HOST:PORT or auto, of a cluster that this machine is part of, got {ray_address}"

@@ -149,5 +149,5 @@ def _names_of_trl() -> set[str]:
     try:
         from trl import GRPOConfig
     except ImportError as error:
-        raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
+        raise ImportError("training needs the extra `train`: pip install '.[train]'") from error
     return {name for name, each in GRPOConfig.__dataclass_fields__.items() if each.init}

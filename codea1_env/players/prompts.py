@@ -40,9 +40,10 @@ DEFAULT = "codea1"
 DESIGNS = Path(__file__).parent / "designs"
 
 
-def design_names() -> list[str]:
+@functools.cache
+def design_names() -> tuple[str, ...]:
     """Every design that `find_prompts` knows by name."""
-    return sorted(file.stem for file in DESIGNS.glob("*.yaml"))
+    return tuple(sorted(file.stem for file in DESIGNS.glob("*.yaml")))
 
 
 def find_prompts(source: str) -> Prompts:

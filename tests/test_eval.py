@@ -262,6 +262,27 @@ def test_a_hugging_face_directory_is_measured_in_both_seats(tmp_path: Path, prob
         assert json.loads(first)["sets"]["mine"]["truncated"] > 0
 
 
+def test_unquantised_weights_in_bfloat16_answer_to_the_fields_prompt_greedily(tmp_path: Path, problems: Path) -> None:
+    """As the original weights of a published model lie in their directory: safetensors, sharded, bfloat16."""
+    pytest.importorskip("transformers", reason="the extra `train` is not installed")
+    import tiny_chat_model
+    import torch
+
+    directory, out = tmp_path / "original", tmp_path / "out"
+    tiny_chat_model.tiny_model().to(torch.bfloat16).save_pretrained(directory, max_shard_size="20KB")
+    tiny_chat_model.tiny_tokenizer().save_pretrained(directory)
+    assert len(list(directory.glob("*.safetensors"))) > 1
+    command = ("--player", f"hf:{directory}", "--problems", problems, "--prompts", "evalplus", "--n", 1)
+    with tiny_chat_model.one_thread():
+        assert run(*command, "--temperature", 0, "--max-tokens", 4, "-o", out) == 0
+    report = json.loads((out / "results.json").read_text())
+    assert report["prompts"] == "evalplus"
+    lines = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
+    texts = [text for line in lines if line["kind"] == "answers" for text in line["texts"]]
+    assert all("passes corresponding tests:\n```python\n" in text for text in texts), "the beginning is read, too"
+    assert len(texts) == report["sets"]["mine"]["problems"] == 2
+
+
 @pytest.mark.slow
 def test_a_model_of_the_demo_is_asked_in_its_own_words(tmp_path: Path, base: Path) -> None:
     import tiny_chat_model

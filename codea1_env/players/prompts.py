@@ -17,22 +17,33 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.players.templates import ROLES, Access, Example, Messages, Prompts, Template, fenced
+from codea1_env.players.templates import (
+    ROLES,
+    Access,
+    Example,
+    Messages,
+    Prompts,
+    Template,
+    fenced,
+    test_form,
+    wanted,
+)
 from codea1_env.problems.problem import Problem
 from codea1_env.yaml_files import read_yaml
 
 __all__ = [
     "DEFAULT", "Access", "Messages", "Prompts", "design_names", "fenced", "find_prompts", "for_coder", "for_tester",
-    "for_unit_tests", "prompts_from", "text_digest",
+    "for_unit_tests", "prompts_from", "test_form", "text_digest", "wanted",
 ]  # fmt: skip
 
 DEFAULT = "codea1"
 DESIGNS = Path(__file__).parent / "designs"
 
 
-def design_names() -> list[str]:
+@functools.cache
+def design_names() -> tuple[str, ...]:
     """Every design that `find_prompts` knows by name."""
-    return sorted(file.stem for file in DESIGNS.glob("*.yaml"))
+    return tuple(sorted(file.stem for file in DESIGNS.glob("*.yaml")))
 
 
 def find_prompts(source: str) -> Prompts:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codea1_env.extras import extra
-from codea1_env.training.round.metrics import UNREADABLE
 from codea1_env.training.run.results import Measured
 from codea1_env.training.run.run_dir import Run
 
@@ -16,6 +15,8 @@ with extra("train", "training needs"):
     from tqdm import tqdm
 
 ROUND_LABELS = {"coder_reward": "R_C", "valid_tests": "valid", "killing_tests": "kill"}
+UNREADABLE = "unreadable"
+"""The share of suites without a test that can be read; `unreadable_REASON`, of those that it is for a reason."""
 MOSTLY = 0.5
 """Share of a round's suites above which the run says that they cannot be read."""
 EVALUATION_LABELS = {"coder": ("hidden_pass_rate", "hidden"), "tester": ("kill_rate", "held-out kill")}

@@ -14,9 +14,6 @@ from codea1_env.arena.match import MatchScore
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
 
-UNREADABLE = "unreadable"
-"""Of the metric; its reasons are `unreadable_REASON`."""
-
 
 def round_metrics(scores: Sequence[MatchScore], booked: int, selected: Sequence[float | None]) -> dict[str, float]:
     """What the log shows. `booked`: tests in the Mistake Book. `selected`: rewards of the suites learnt from."""
@@ -64,11 +61,11 @@ def _unreadable_shares(scores: Sequence[MatchScore]) -> dict[str, float]:
     """Share of the suites in which no test could be read; and by reason, of those that hold what it names."""
     suites = [suite for score in scores for row in score.suites for suite in row if suite.terms is not None]
     if not suites:
-        return {UNREADABLE: float("nan")}
+        return {"unreadable": float("nan")}
     unreadable = [suite.duel.unreadable for suite in suites if suite.duel.unreadable]
     counts = Counter(reason for reasons in unreadable for reason in reasons)
-    named = {f"{UNREADABLE}_{reason}": count / len(suites) for reason, count in sorted(counts.items())}
-    return {UNREADABLE: len(unreadable) / len(suites)} | named
+    named = {f"unreadable_{reason}": count / len(suites) for reason, count in sorted(counts.items())}
+    return {"unreadable": len(unreadable) / len(suites)} | named
 
 
 def _replay_shares(terms: Sequence[SuiteTerms]) -> dict[str, float]:

@@ -16,6 +16,7 @@ with extra("train", "training needs"):
 
 ROUND_LABELS = {"coder_reward": "R_C", "valid_tests": "valid", "killing_tests": "kill"}
 UNREADABLE = "unreadable"
+"""The share of suites without a test that can be read; `unreadable_REASON`, of those that it is for a reason."""
 MOSTLY = 0.5
 """Share of a round's suites above which the run says that they cannot be read."""
 EVALUATION_LABELS = {"coder": ("hidden_pass_rate", "hidden"), "tester": ("kill_rate", "held-out kill")}

@@ -25,15 +25,13 @@ from codea1_env.players.templates import (
     Prompts,
     Template,
     fenced,
-    test_form,
-    wanted,
 )
 from codea1_env.problems.problem import Problem
 from codea1_env.yaml_files import read_yaml
 
 __all__ = [
     "DEFAULT", "Access", "Messages", "Prompts", "design_names", "fenced", "find_prompts", "for_coder", "for_tester",
-    "for_unit_tests", "prompts_from", "test_form", "text_digest", "wanted",
+    "for_unit_tests", "prompts_from", "text_digest",
 ]  # fmt: skip
 
 DEFAULT = "codea1"

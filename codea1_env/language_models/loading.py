@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,14 +44,23 @@ def load(source: Path, *, dtype: str = "bfloat16", what: str = "the model") -> L
     Raises ConfigurationError for one that is not there, of another architecture, or without a chat template.
     """
     require_model(source, what)
-    place: dict[str, Any] = {"pretrained_model_name_or_path": source}
-    if source.is_file():
-        if importlib.util.find_spec("gguf") is None:
-            raise ConfigurationError(f"{what} needs the package gguf to be read, got none: pip install gguf")
-        place = {"pretrained_model_name_or_path": source.parent, "gguf_file": source.name}
-    tokenizer = AutoTokenizer.from_pretrained(**place)
-    model = AutoModelForCausalLM.from_pretrained(**place, dtype=getattr(torch, dtype))
+    tokenizer = load_tokenizer(source)
+    model = AutoModelForCausalLM.from_pretrained(**_place(source), dtype=getattr(torch, dtype))
     return ready(model, tokenizer, source=str(source), dtype=dtype)
+
+
+def load_tokenizer(source: Path) -> Any:
+    """Of a directory or a .gguf file."""
+    return AutoTokenizer.from_pretrained(**_place(source))
+
+
+def _place(source: Path) -> dict[str, Any]:
+    """How transformers is told of it."""
+    if not source.is_file():
+        return {"pretrained_model_name_or_path": source}
+    if importlib.util.find_spec("gguf") is None:
+        raise ConfigurationError(f"{source} needs the package gguf to be read, got none: pip install gguf")
+    return {"pretrained_model_name_or_path": source.parent, "gguf_file": source.name}
 
 
 def ready(model: Any, tokenizer: Any, *, source: str, dtype: str = "bfloat16") -> LanguageModel:
@@ -71,8 +79,3 @@ def weights_digest(model: Any, tokenizer: Any) -> str:
         digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
         digest.update(weights.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def takes_kept_logits(model: Any) -> bool:
-    """Whether a model of transformers can be asked for the last logits alone."""
-    return "logits_to_keep" in inspect.signature(model.forward).parameters

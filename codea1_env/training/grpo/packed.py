@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
-from codea1_env.language_models.learner import PACK_TOKENS, Learner
+from codea1_env.language_models.learner import Learner
+from codea1_env.language_models.loading import require_digest
 from codea1_env.language_models.lora import Adapter
 from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
 from codea1_env.training.advantages import Estimator, groups_of, sample_deviation, without_signal
@@ -27,7 +28,7 @@ from codea1_env.training.grpo.packed_loss import Clipped, Own, PackedRow, StepSh
 from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.losses import own_loss
 from codea1_env.training.models.chat import tokens_of
-from codea1_env.training.models.shared_base import SeatModel, require_base, save_adapter, shared_base
+from codea1_env.training.models.shared_base import SeatModel, save_adapter, shared_base
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import SeatRun
 
@@ -82,7 +83,7 @@ class PackedTrainer:
         self._callbacks, self._dataset = callbacks, train_dataset
         self._rewards, self._rollout = reward_funcs, rollout_func
         self._own_loss = own_loss(run.preset.algorithm)
-        self._learner = Learner(shared.model.base, adapter, PACK_TOKENS)
+        self._learner = Learner(shared.model.base, adapter)
         self._optimizer = torch.optim.AdamW(
             adapter.parameters, args.learning_rate, (args.adam_beta1, args.adam_beta2), args.adam_epsilon,
             args.weight_decay,
@@ -273,7 +274,7 @@ class PackedTrainer:
 
     def _resume(self, checkpoint: Path) -> None:
         shared = self.model.shared
-        require_base(shared, checkpoint)
+        require_digest(shared.model, checkpoint)
         saved = Adapter.load(checkpoint, shared.model.base.shape)
         with torch.no_grad():
             for own, other in zip(self.model.parameters(), saved.parameters, strict=True):

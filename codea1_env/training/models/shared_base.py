@@ -12,14 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.continuous import ContinuousEngine
-from codea1_env.language_models.loading import LanguageModel, load
+from codea1_env.language_models.loading import BASE, LanguageModel, load, require_digest
 from codea1_env.language_models.lora import CONFIG, Adapter
 from codea1_env.training.config.presets import Preset
-
-BASE = "base.json"
-"""Beside an adapter: which base it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +59,12 @@ def seat_model(directory: Path, preset: Preset) -> SeatModel:
         return SeatModel(shared_base(directory, preset), "")
     record = json.loads((directory / BASE).read_text(encoding="utf-8"))
     shared = shared_base(Path(record["base"]), preset)
-    require_base(shared, directory)
+    require_digest(shared.model, directory)
     if not (directory / CONFIG).is_file():
         return SeatModel(shared, "")
     name = str(directory.resolve())
     shared.adapters[name] = Adapter.load(directory, shared.model.base.shape)
     return SeatModel(shared, name)
-
-
-def require_base(shared: SharedBase, directory: Path) -> None:
-    """Raise ConfigurationError where the adapter in `directory` was trained beside another base."""
-    record = json.loads((directory / BASE).read_text(encoding="utf-8"))
-    if record["digest"] != shared.model.digest:
-        raise ConfigurationError(
-            f"the base of {directory} must have the digest {record['digest']}, got {shared.model.digest} in "
-            f"{shared.model.source}"
-        )
 
 
 def save_adapter(model: SeatModel, directory: Path) -> None:

@@ -259,7 +259,7 @@ class _Batch:
         row.log_probs.append(log_prob)
         if token in self._engine.model.ends:
             row.finish = "end"
-        elif self._sampling.stop_at_fence and row.fences.read(self._engine.piece(token)):
+        elif (self._sampling.stop_at_fence or row.request.in_fence) and row.fences.read(self._engine.piece(token)):
             row.finish = "stop"
         elif len(row.tokens) == self._sampling.max_tokens:
             row.finish = "length"

@@ -22,8 +22,8 @@ with extra("train", "language models on CPUs need"):
     import torch.nn.functional as F
     from torch import Tensor
 
-PACK_TOKENS = 2048
-"""Tokens of one pass: about 2 GB of a model of half a thousand million weights. A longer group takes several."""
+PACK_TOKENS = 1024
+"""Tokens of one pass: about 2 GB of a model of half a thousand million weights. A longer group takes several passes."""
 CHUNK = 128
 """Tokens whose logits are held at a time."""
 

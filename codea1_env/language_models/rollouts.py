@@ -34,7 +34,7 @@ class RolloutRequest:
     adapter: str = ""
     """Name of the adapter that answers; empty: the base alone."""
     in_fence: bool = False
-    """The prompt ends within a fenced block: the next fence closes it."""
+    """The prompt ends within a fenced block: the next fence closes it, and the answer ends there."""
 
     def __post_init__(self) -> None:
         if not self.prompt or self.samples < 1:

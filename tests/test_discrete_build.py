@@ -218,3 +218,18 @@ class TestCommand:
         assert main(["pools", "from-recorded", str(tmp_path / "IN"), "-o", str(tmp_path / "IN")]) == 2
         assert main(["pools", *paths, "-o", str(tmp_path / "out"), "--tests", "0"]) == 2
         assert not (tmp_path / "out").exists()
+
+
+def test_a_golden_test_that_the_reference_contradicts_is_in_its_pool_once(sandbox: LocalSandbox) -> None:
+    problem = Problem(
+        problem_id="p",
+        question="Q",
+        entry_point="f",
+        reference_solution="def f(x):\n    return [x]\n",
+        golden_tests=(TestCase("f(1)", "1"), TestCase("f(2)", "[2]")),
+        mutants=("def f(x):\n    return x\n",),
+    )
+    (built,) = pools_of_problems([problem], sandbox)
+    assert built.pool is not None
+    assert len(set(built.pool.tests)) == len(built.pool.tests)
+    assert "assert f(1) == 1" in built.pool.tests

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from codea1_env.problems import Problem, TestCase, problems_of_every_kind
 from codea1_env.problems.checkers import BUNDLED
 from codea1_env.problems.kinds import KINDS, MOST_LISTED, NODES, node_shapes
 from codea1_env.reading.responses import read_program, read_suite
+from codea1_env.records.recording import Recorder
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import LocalSandbox
 
@@ -62,6 +64,15 @@ async def total(xs):
 def sandbox() -> Iterator[LocalSandbox]:
     with LocalSandbox() as sandbox:
         yield sandbox
+
+
+BRANCHING = Problem(
+    "p",
+    "Q",
+    "run",
+    "def main():\n    if int(input()):\n        print(1)\n    else:\n        print(0)\n\n\nmain()\n",
+    kind="program",
+)
 
 
 def problem(kind: str, entry_point: str, reference: str, *tests: tuple[str, str], **fields: Any) -> Problem:
@@ -237,8 +248,9 @@ def test_of_several_blocks_that_with_the_class_is_the_program() -> None:
 
 
 def test_lines_that_a_method_runs_are_measured(sandbox: LocalSandbox) -> None:
-    (found,) = covered(sandbox, [(EVERY[0], [b"[[1],[]]"])])
-    assert found.lines_run([0]) == 1
+    method, script = covered(sandbox, [(EVERY[0], [b"[[1],[]]"]), (BRANCHING, [b'[["1"],[]]', b'[["0"],[]]'])])
+    assert method.lines_run([0]) == 1
+    assert [script.branches_taken(calls) for calls in ([0], [1], [0, 1])] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("one", problems_of_every_kind(), ids=lambda one: one.problem_id)
@@ -285,3 +297,18 @@ def test_an_ordinary_problem_is_run_as_it_was() -> None:
 
     assert (calls_job(one, "x = 1", ()).source, calls_job(one, "x = 1", ()).entry_point) == ("x = 1", "f")
     assert not {"kind", "checker"} & set(one.to_json().split('"'))
+
+
+def test_games_of_every_kind_are_recorded_played_again_and_shown(
+    tmp_path: Path, sandbox: LocalSandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    games, page = tmp_path / "games.jsonl", tmp_path / "page.html"
+    suites = {one: "\n".join(map(str, one.golden_tests)) for one in problems_of_every_kind()}
+    matches = [Match(one, one.mutants[:1], ((suite,),)) for one, suite in suites.items()]
+    with Recorder(games) as recorder:
+        arena = Arena(sandbox, on_score=recorder.write)
+        arena.play(matches)
+    assert main(["replay", str(games)]) == 0
+    assert f"{len(matches)} matches played again, 0 with other rewards" in "".join(capsys.readouterr())
+    assert main(["view", str(games), "-o", str(page)]) == 0
+    assert f"{len(matches)} duels" in "".join(capsys.readouterr())

@@ -301,10 +301,10 @@ def test_what_an_evaluation_set_holds_is_found_out(question: str, code: str, sha
 def test_contaminated_rows_are_left_out_and_reported(tmp_path: Path) -> None:
     evaluation = tmp_path / "evaluation.jsonl"
     evaluation.write_text(draft("mbpp", MBPP_ROW).problem.to_json() + "\n")
-    rows = [MBPP_ROW, MBPP_ROW | {"task_id": 602, "text": "Write another function."}]
+    rows = [MBPP_ROW, MBPP_ROW | {"task_id": 609, "text": "Write another function."}]
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert main(["data", "import", "mbpp", str(source), "-o", str(output), "--against", str(evaluation)]) == 0
-    assert [problem.problem_id for problem in read_problems(output)] == ["Mbpp/602"]
+    assert [problem.problem_id for problem in read_problems(output)] == ["Mbpp/609"]
     report = (tmp_path / "out.jsonl.report.jsonl").read_text()
     assert "shares a run of 13 words with the evaluation problem Mbpp/601" in report

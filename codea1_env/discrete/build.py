@@ -275,5 +275,5 @@ def _chosen(pool: Pool, golden: set[str], count: int, generator: random.Random) 
     first = [place for place in places if pool.tests[place] in golden]
     ranked = dict.fromkeys([*first, *news, *(place for place in right if place not in news)])
     room = max(count - len(wrong) - len(raising), 1)
-    chosen = [*list(ranked)[:room], *wrong, *raising][:count]
+    chosen = list(dict.fromkeys([*list(ranked)[:room], *wrong, *raising]))[:count]
     return generator.sample(chosen, len(chosen))

@@ -33,7 +33,8 @@ from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, OutcomeKind, Sandbox
 
 _NOTES, _ENTRY = "_codea1_notes", "_codea1_measured"
-_PROLOGUE = f"{_NOTES} = set()"
+_PROLOGUE = f"{_NOTES} = __import__('builtins').__dict__.setdefault({_NOTES!r}, set())"
+"""One set for a script, which is a module of its own, and for what calls it."""
 _EPILOGUE = """
 def {entry}(*_positional, **_named):
     {notes}.clear()
@@ -137,7 +138,10 @@ def probed(problem: Problem) -> Probed:
         head += 1
     body.insert(head, parse(_PROLOGUE).body[0])
     epilogue = _EPILOGUE.format(entry=_ENTRY, notes=_NOTES, function=called_name(problem))
-    source = f"{adapted(problem, ast.unparse(ast.fix_missing_locations(module)))}\n{epilogue}"
+    source = adapted(problem, ast.unparse(ast.fix_missing_locations(module)))
+    if problem.kind == "program":
+        source = f"{_PROLOGUE}\n{source}"
+    source = f"{source}\n{epilogue}"
     is_line = tuple(probes.is_line)
     return Probed(source, sum(is_line), len(is_line) - sum(is_line), is_line)
 

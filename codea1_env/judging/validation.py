@@ -71,11 +71,6 @@ class ReadSuite:
         return Asked(self.problem, calls, stated, tuple(test.relation for test in tests))
 
     @property
-    def related(self) -> tuple[bytes, ...]:
-        """The calls of its relational tests."""
-        return tuple(test.arguments for test in self.usable if test.relation is not None)
-
-    @property
     def usable(self) -> list[StatedTest]:
         """The tests that can be asked, in order."""
         return [test for test in self.stated if test is not None and not test.failure]
@@ -106,13 +101,18 @@ def validate(
     rows: dict[tuple[int, tuple[ReferenceValue, ...]], tuple[ValidatedTest, ...]] = {}
     validated = []
     answers = answer([suite.asked for suite in suites])
-    mutants = MutantValues(judge, [(suite.problem, suite.related) for suite in suites])
+    mutants = MutantValues(judge, _related_calls(suites) if config.fidelity == "wide" else ())
     for read, values in zip(suites, answers, strict=True):
         key = (id(read), tuple(values))  # one suite may stand against many programs
         if key not in rows:
             rows[key] = _validated_suite(judge, read, values, mutants, config)
         validated.append(rows[key])
     return validated
+
+
+def _related_calls(suites: Sequence[ReadSuite]) -> list[tuple[Problem, list[bytes]]]:
+    """The calls of relational tests."""
+    return [(each.problem, [test.arguments for test in each.usable if test.relation]) for each in suites]
 
 
 def _validated_suite(

@@ -67,8 +67,8 @@ class ReadSuite:
     def asked(self) -> Asked:
         """All that can be asked, whatever the tests state."""
         tests = self.usable
-        calls, stated = tuple(test.arguments for test in tests), tuple(test.value for test in tests)
-        return Asked(self.problem, calls, stated, tuple(test.relation for test in tests))
+        calls, stated = [test.arguments for test in tests], [test.value for test in tests]
+        return Asked(self.problem, tuple(calls), tuple(stated), tuple([test.relation for test in tests]))
 
     @property
     def usable(self) -> list[StatedTest]:

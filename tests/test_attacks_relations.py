@@ -88,6 +88,14 @@ def test_a_loop_of_a_million_rows_is_its_first_k_tests(arena: Arena) -> None:
     assert dict(score.duel.ignored) == {"rows": 1}
 
 
+def test_values_that_nest_deeply_are_related_in_seconds(arena: Arena) -> None:
+    deep = "[" * 40 + "1" + "]" * 40
+    began = time.monotonic()
+    (score,) = play(arena, f"assert sorted(solve([{deep}, {deep}])) != [1]", RAISES)
+    assert [test.status for test in score.duel.tests] == [Status.VACUOUS]
+    assert time.monotonic() - began < 60
+
+
 def test_the_corpus_is_broad() -> None:
     tables = (ALWAYS_TRUE, BUT_ONE, LONG, SHADOWED, UNREAD)
     assert sum(map(len, tables)) == len({hostile for rows in tables for hostile in rows}) >= 80

@@ -228,8 +228,8 @@ CANDIDATES = {
 
 @pytest.mark.parametrize(
     "config",
-    [RewardConfig(), RewardConfig(fidelity="paper"), RewardConfig(coder_tests="union")],
-    ids=["strict", "paper", "union"],
+    [RewardConfig(), *(RewardConfig(fidelity=each) for each in ("wide", "paper")), RewardConfig(coder_tests="union")],
+    ids=["strict", "wide", "paper", "union"],
 )
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_what_is_run_does_not_depend_on_what_is_right(name: str, config: RewardConfig) -> None:

@@ -42,7 +42,7 @@ PROBLEM = Problem("p", "?", "solve", imports="import math", reference_solution="
 
 
 @settings(deadline=None)
-@given(SUITES, st.sampled_from(["strict", "paper"]), st.booleans())
+@given(SUITES, st.sampled_from(["strict", "wide", "paper"]), st.booleans())
 def test_an_accepted_test_is_one_call_of_the_entry_point_and_pure_expressions(
     response: str, fidelity: str, is_fenced: bool
 ) -> None:

@@ -213,6 +213,16 @@ def test_work_is_bounded_before_anything_is_evaluated() -> None:
     assert not holds(test.relation, test.value, large, 0.0)
 
 
+def test_a_right_value_that_is_written_longer_than_the_references_is_no_less_right() -> None:
+    test = read("sum(f(1)) > 1")
+    assert test.relation is not None
+    assert test.value is not None
+    value, longer = wire([1] * 26_000), wire([1.0] * 26_000)
+    assert fits(test.relation, test.value, value)
+    assert not fits(test.relation, test.value, longer)
+    assert holds(test.relation, test.value, longer, 0.0)
+
+
 def test_a_relation_has_a_bounded_number_of_terms() -> None:
     alternatives = [f"f(1) > {place}" for place in range(MAX_TERMS // 3 + 1)]
     assert read(" or ".join(alternatives)).reason == Reason.TOO_LARGE

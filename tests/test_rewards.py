@@ -317,7 +317,7 @@ any_config = st.builds(
     RewardConfig,
     alpha=st.floats(0, 1),
     suite_size=st.integers(1, 10),
-    fidelity=st.sampled_from(["strict", "paper"]),
+    fidelity=st.sampled_from(["strict", "wide", "paper"]),
     correct_outputs=st.booleans(),
 )
 

@@ -69,13 +69,8 @@ class ReadSuite:
     def asked(self) -> Asked:
         """All that can be asked, whatever the tests state."""
         tests = self.usable
-        calls, stated = tuple(test.arguments for test in tests), tuple(test.value for test in tests)
-        return Asked(self.problem, calls, stated, tuple(test.relation for test in tests))
-
-    @property
-    def related(self) -> tuple[bytes, ...]:
-        """The calls of its relational tests."""
-        return tuple(test.arguments for test in self.usable if test.relation is not None)
+        calls, stated = [test.arguments for test in tests], [test.value for test in tests]
+        return Asked(self.problem, tuple(calls), tuple(stated), tuple([test.relation for test in tests]))
 
     @property
     def usable(self) -> list[StatedTest]:
@@ -108,13 +103,18 @@ def validate(
     rows: dict[tuple[int, tuple[ReferenceValue, ...]], tuple[ValidatedTest, ...]] = {}
     validated = []
     answers = answer([suite.asked for suite in suites])
-    mutants = MutantValues(judge, [(suite.problem, suite.related) for suite in suites])
+    mutants = MutantValues(judge, _related_calls(suites) if config.fidelity == "wide" else ())
     for read, values in zip(suites, answers, strict=True):
         key = (id(read), tuple(values))  # one suite may stand against many programs
         if key not in rows:
             rows[key] = _validated_suite(judge, read, values, mutants, config)
         validated.append(rows[key])
     return validated
+
+
+def _related_calls(suites: Sequence[ReadSuite]) -> list[tuple[Problem, list[bytes]]]:
+    """The calls of relational tests."""
+    return [(each.problem, [test.arguments for test in each.usable if test.relation]) for each in suites]
 
 
 def _validated_suite(

@@ -23,25 +23,31 @@ from codea1_env.reading.literals import Tree
 from codea1_env.reading.relation import Relation
 
 MAX_WORK = 1 << 18
-"""Terms of a relation times bytes of its constants and of the returned value."""
+"""Terms of a relation times bytes of its constants and of the right value: a larger test is rejected."""
+_SLACK = 4
+"""How much more a returned value may take: one that is equal to the right one may be written longer."""
 
 
 def fits(relation: Relation, constants: bytes, returned: bytes) -> bool:
-    """Whether the relation is evaluated on this value at all: it is small enough."""
-    return sum(1 for _ in relation.walk()) * (len(constants) + len(returned)) <= MAX_WORK
+    """Whether the relation is small enough for this right value."""
+    return _work(relation, constants, returned) <= MAX_WORK
 
 
 def holds(relation: Relation, constants: bytes, returned: bytes, tolerance: float) -> bool:
     """Whether the relation is true. `constants`: an encoded tuple, of the test's own; `returned`: untrusted.
 
-    False where it is undefined, where the value is not plain data, and where they are too large (`fits`).
+    False where it is undefined, where the value is not plain data, and where they are far too large (`fits`).
     """
-    if is_opaque(returned) or not fits(relation, constants, returned):
+    if is_opaque(returned) or _work(relation, constants, returned) > _SLACK * MAX_WORK:
         return False
     try:
         return holds_of(relation, json.loads(constants)["t"], json.loads(returned), tolerance)
     except FAILURES:
         return False
+
+
+def _work(relation: Relation, constants: bytes, returned: bytes) -> int:
+    return sum(1 for _ in relation.walk()) * (len(constants) + len(returned))
 
 
 def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: float) -> bool:

@@ -114,8 +114,22 @@ def _other_character(character: str) -> str:
 
 
 def _other_item(item: Any) -> Tree:
-    """The first other value of an element, None's aside."""
-    return next(iter(others(item)), 0)
+    """Another value in an element's place: of containers an empty one, so that nothing is gone through below it."""
+    if item is None:
+        return 0
+    if type(item) is bool:
+        return not item
+    number = number_in(item)
+    if number is not None:
+        return _numbers(number)[0]
+    if type(item) is str:
+        return "" if item else "x"
+    if type(item) is list:
+        return [] if item else [0]
+    ((tag, body),) = item.items()
+    if tag == "b":
+        return {"b": "" if body else "00"}
+    return {tag: [] if body else [[0, 0]] if tag == "d" else [0]}
 
 
 def _sets(members: list[Any]) -> list[list[Any]]:

@@ -9,7 +9,7 @@ ADAPTERS := rllib openenv verifiers
 # Those of them that need torch.
 WITH_TORCH := rllib
 
-.PHONY: demo test test-slow test-all test-browser test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check release-check docs format clean
+.PHONY: demo test test-slow test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check release-check docs format clean
 
 demo: .venv/installed
 	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
@@ -25,6 +25,10 @@ test-all: test test-slow test-browser test-adapters
 # Viewer, report, site and terminal, in the system's Chromium (CODEA1_CHROMIUM names another); skipped, saying why, without one.
 test-browser: .venv-browser/installed docs
 	.venv-browser/bin/python -m pytest -m browser tests/test_viewer_browser.py tests/test_report_browser.py tests/test_site_browser.py tests/test_terminal.py
+
+# A round of a real model, minutes: make test-real MODEL=DIR; skipped, saying so, without a model.
+test-real: .venv/installed
+	CODEA1_REAL_MODEL='$(MODEL)' $(BIN)/python -m pytest -m real tests/test_real_model.py
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 

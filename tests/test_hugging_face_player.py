@@ -16,6 +16,7 @@ import tiny_chat_model
 import torch
 
 from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.language_models.rollouts import Completion
 from codea1_env.players import CoderRequest, Player, Request, Sampling, TesterRequest
 from codea1_env.players.chat import chat_messages
 from codea1_env.players.hugging_face import HuggingFacePlayer
@@ -163,7 +164,10 @@ def test_a_saved_model_answers_as_it_did_and_another_has_another_version(tmp_pat
     loaded = HuggingFacePlayer.load(
         tiny_chat_model.save(tmp_path), device="cpu", name="tiny", prompt=brief, keeps_tokens=True
     )
-    assert loaded.respond(REQUESTS[:2], 2, SHORT) == player().respond(REQUESTS[:2], 2, SHORT)
+    greedy = Sampling(temperature=0, max_tokens=12)
+    for one, other in zip(loaded.respond(REQUESTS, 2, greedy), player().respond(REQUESTS, 2, greedy), strict=True):
+        assert [answer.token_ids for answer in one] == [answer.token_ids for answer in other]
+        assert one[0].log_probs == pytest.approx(other[0].log_probs, abs=1e-4)
     assert loaded.version == player().version
     other = player(tiny_chat_model.tiny_model(seed=1))
     assert other.version != player().version
@@ -275,3 +279,50 @@ def test_a_beginning_without_a_fence_is_given_back_and_stops_nothing() -> None:
         REQUESTS[:1], sampling=Sampling(temperature=0, max_tokens=len(BLOCK))
     )
     assert answer.text == "f(" + BLOCK
+
+
+def test_what_is_loaded_on_a_cpu_says_what_the_models_own_forward_pass_says(tmp_path: Path) -> None:
+    loaded = HuggingFacePlayer.load(
+        tiny_chat_model.save(tmp_path), device="cpu", name="tiny", prompt=brief, keeps_tokens=True
+    )
+    sampling = Sampling(temperature=0.8, max_tokens=12)
+    found = loaded.respond(REQUESTS, 3, sampling, seed=4)
+    assert found == loaded.respond(REQUESTS, 3, sampling, seed=4)
+    alone = loaded.respond(REQUESTS[1:2], 3, sampling, seed=4)
+    assert [answer.token_ids for answer in found[1]] == [answer.token_ids for answer in alone[0]]
+    assert found != loaded.respond(REQUESTS, 3, sampling, seed=5)
+    assert loaded.version == player().version
+    for request, responses in zip(REQUESTS, found, strict=True):
+        for response in responses:
+            assert response.token_ids is not None
+            told = (scored(request, response.token_ids, sampling) / 0.8).log_softmax(dim=1)
+            chosen = told.gather(1, torch.tensor(response.token_ids)[:, None])[:, 0]
+            assert response.log_probs == pytest.approx(chosen.tolist(), abs=1e-4)
+
+
+class SaysBlocks:
+    """An engine for CPUs that says one text, and remembers how it was asked."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[list[bool], bool]] = []
+
+    def sample(self, requests: Any, sampling: Any) -> list[list[Completion]]:
+        self.seen.append(([request.in_fence for request in requests], sampling.stop_at_fence))
+        tokens = tuple(TOKENIZER(BLOCK)["input_ids"])
+        return [[Completion(tokens, (0.0,) * len(tokens), "stop")] * request.samples for request in requests]
+
+
+def test_the_engine_for_cpus_is_told_where_an_answer_was_begun_inside_a_block() -> None:
+    def mixed(request: Request) -> list[dict[str, str]]:
+        return begun_with("```python\nassert f(")(request) if isinstance(request, TesterRequest) else brief(request)
+
+    seat, engine = player(prompt=mixed), SaysBlocks()
+    seat._engine = engine  # type: ignore[assignment]
+    answers = seat.respond(REQUESTS, n=2, sampling=SHORT)
+    assert engine.seen == [([False] * 4, False), ([True], True)]
+    assert [len(group) for group in answers] == [2] * 5
+    assert answers[3][0].text == "```python\nassert f(3) == 9\nassert f(4) == 16\n```"
+    assert not answers[3][0].truncated
+    assert answers[0][0].text == BLOCK, "nothing was begun, and nothing is cut"
+    seat.respond(REQUESTS, sampling=dataclasses.replace(SHORT, stop_at_fence=True))
+    assert engine.seen[2:] == [([False, False, False, True, False], True)]

@@ -14,7 +14,7 @@ def listed() -> dict[str, str]:
     """Path -> what its line says."""
     lines = {}
     for folder, body in re.findall(r"^## `([\w./]+)/`\n(.*?)(?=^## |\Z)", LAYOUT, re.DOTALL | re.MULTILINE):
-        for name, clause in re.findall(r"^\| `([\w.]+)` \| (.*) \|$", body, re.MULTILINE):
+        for name, clause in re.findall(r"^\| `([\w.-]+)` \| (.*) \|$", body, re.MULTILINE):
             assert f"{folder}/{name}" not in lines, f"{folder}/{name} has two lines"
             lines[f"{folder}/{name}"] = clause
     return lines

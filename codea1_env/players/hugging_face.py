@@ -4,6 +4,10 @@ Needs the extra `train`. An answer depends on its request, its number among the 
 what else is asked: each has noise of its own, and the padding is masked. The model's numbers are the same in another
 batch up to rounding only, which can turn a draw that hangs on the last digits; `rows_at_once=1` rules that out.
 
+What `load` loads of the Qwen2 and Llama families on a CPU answers through the engine of `language_models/`, and so does
+an adapter that the trainer packed left. It draws otherwise than transformers' model does, and prompts that begin alike
+share their numbers, so that there rounding stays also with one row at a time.
+
 What a program says is part of a tester's prompt: one that spells the template's control tokens is read as if they were
 the template's.
 
@@ -13,8 +17,8 @@ generation defaults (repetition penalty, top-k and the like): what `Sampling` sa
 
 from __future__ import annotations
 
-import hashlib
 import inspect
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +26,10 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
+from codea1_env.language_models import loading, lora
+from codea1_env.language_models.continuous import SLOTS, ContinuousEngine
+from codea1_env.language_models.directories import FAMILIES, require_model
+from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
 from codea1_env.players.templates import begun, end_of_block
@@ -78,6 +86,9 @@ class HuggingFacePlayer:
         self._rows_at_once = rows_at_once
         self._keeps_tokens = keeps_tokens
         ends = model.generation_config.eos_token_id
+        self._engine: ContinuousEngine | None = None
+        self._adapter = ""
+        self._positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         self._ends = {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
         parameters = inspect.signature(model.forward).parameters
         # Without it the logits of whole prompts are kept: gigabytes for a large vocabulary.
@@ -93,24 +104,46 @@ class HuggingFacePlayer:
         revision: str = "main",
         name: str = "",
         prompt: Prompt = chat_messages,
-        rows_at_once: int = 16,
+        rows_at_once: int | None = None,
         keeps_tokens: bool = False,
     ) -> HuggingFacePlayer:
-        """From a directory or a repository of the hub. `device`: "" is the GPU where there is one, else the CPU.
+        """From a directory, a repository of the hub, a .gguf file or an adapter that the trainer packed left.
 
-        Code that comes with a model is not run. Raises OSError where there is no such model.
+        `device`: "" is the GPU where there is one, else the CPU. `rows_at_once`: None is 64 with the engine for CPUs,
+        else 16. Code that comes with a model is not run. Raises OSError where there is no such model.
         """
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, revision=revision)
-        model = transformers.AutoModelForCausalLM.from_pretrained(source, revision=revision, dtype=dtype)
-        model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        return cls(
-            model,
+        place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        base = _base_of(Path(source)) if place == "cpu" else None
+        told: dict[str, Any] = {"pretrained_model_name_or_path": base or source, "revision": revision}
+        if Path(base or source).suffix == ".gguf":
+            require_model(Path(base or source))
+            told = loading.place(Path(base or source))
+        tokenizer = transformers.AutoTokenizer.from_pretrained(**told)
+        model = transformers.AutoModelForCausalLM.from_pretrained(**told, dtype=dtype)
+        is_fast = place == "cpu" and model.config.model_type in FAMILIES
+        player = cls(
+            model.to(place),
             tokenizer,
             name=name or str(source),
             prompt=prompt,
-            rows_at_once=rows_at_once,
+            rows_at_once=rows_at_once or (SLOTS if is_fast else 16),
             keeps_tokens=keeps_tokens,
         )
+        if is_fast:
+            player._use_engine(Path(source) if base else None)
+        return player
+
+    def _use_engine(self, adapter: Path | None) -> None:
+        """Answer by the engine for CPUs from now on, and let go of transformers' model."""
+        dtype = "bfloat16" if self._model.dtype is torch.bfloat16 else "float32"
+        ready = loading.ready(self._model, self._tokenizer, source=self.name, dtype=dtype)
+        adapters = {}
+        if adapter is not None:
+            loading.require_digest(ready, adapter)
+            adapters = {"seat": lora.Adapter.load(adapter, ready.base.shape)}
+            self._adapter, self.version = "seat", f"{loading.file_digest(adapter / lora.WEIGHTS)}+{self.version}"
+        self._engine = ContinuousEngine(ready, adapters, self._rows_at_once)
+        self._model = None
 
     def respond(
         self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
@@ -122,6 +155,8 @@ class HuggingFacePlayer:
         """
         if n < 1:
             raise ConfigurationError(f"n must be at least 1, got {n}")
+        if self._engine is not None:
+            return self._answers(self._engine, requests, n, sampling, seed)
         rows: list[_Row] = []
         for request in requests:
             asked = begun(self._prompt(request))
@@ -140,6 +175,32 @@ class HuggingFacePlayer:
         responses = [self._response(row) for row in rows]
         return [responses[start : start + n] for start in range(0, len(responses), n)]
 
+    def _answers(
+        self, engine: ContinuousEngine, requests: Sequence[Request], n: int, sampling: Sampling, seed: int
+    ) -> list[list[Response]]:
+        begins = [begun(self._prompt(request)) for request in requests]
+        stops = [begin.is_in_fence or sampling.stop_at_fence for begin in begins]
+        found: list[list[Response]] = [[] for _ in requests]
+        for stop in sorted(set(stops)):  # the engine is told once for all requests of a call
+            places = [place for place, each in enumerate(stops) if each == stop]
+            asked = [
+                RolloutRequest(
+                    tuple(self._prompt_ids(requests[place], sampling)),
+                    n,
+                    (generator_for(seed, requests[place], 0).getrandbits(63),),
+                    self._adapter,
+                    begins[place].is_in_fence,
+                )
+                for place in places
+            ]
+            drawn = RolloutSampling(sampling.temperature, sampling.top_p, sampling.max_tokens, stop)
+            for place, answers in zip(places, engine.sample(asked, drawn), strict=True):
+                for answer in answers:
+                    text = begins[place].answer + self._decoded(answer.tokens)
+                    is_ended = answer.finish != "length"
+                    found[place].append(self._as_response(text, stop, answer.tokens, answer.log_probs, is_ended))
+        return found
+
     def _prompt_ids(self, request: Request, sampling: Sampling) -> list[int]:
         problem_id = request.problem.problem_id
         try:
@@ -150,7 +211,7 @@ class HuggingFacePlayer:
             ) from error
         text = text.encode("utf-8", "replace").decode()  # a program may hold lone surrogates; tokenizers take none
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        room = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        room = self._positions
         if not ids:
             raise ConfigurationError(f"the prompt for {problem_id!r} must have a token, got none")
         if room is not None and len(ids) + sampling.max_tokens > room:
@@ -202,19 +263,33 @@ class HuggingFacePlayer:
         return end_of_block(self._text(row)) is not None
 
     def _text(self, row: _Row) -> str:
-        said: str = self._tokenizer.decode(row.tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return row.begun + said
+        return row.begun + self._decoded(row.tokens)
+
+    def _decoded(self, tokens: Sequence[int]) -> str:
+        said: str = self._tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return said
 
     def _response(self, row: _Row) -> Response:
-        text = self._text(row)
+        return self._as_response(self._text(row), row.stops_at_fence, row.tokens, row.log_probs, row.is_ended)
+
+    def _as_response(
+        self, text: str, stops_at_fence: bool, tokens: Sequence[int], log_probs: Sequence[float], is_ended: bool
+    ) -> Response:
         return Response(
-            text[: end_of_block(text)] if row.stops_at_fence else text,
-            not row.is_ended,
+            text[: end_of_block(text)] if stops_at_fence else text,
+            not is_ended,
             self.name,
             self.version,
-            tuple(row.tokens) if self._keeps_tokens else None,
-            tuple(row.log_probs) if self._keeps_tokens else None,
+            tuple(tokens) if self._keeps_tokens else None,
+            tuple(log_probs) if self._keeps_tokens else None,
         )
+
+
+def _base_of(source: Path) -> str | None:
+    """Where the base of an adapter is; None where `source` is no adapter beside a base."""
+    if not (source / lora.CONFIG).is_file() or (source / "config.json").is_file():
+        return None
+    return str(json.loads((source / lora.CONFIG).read_text(encoding="utf-8"))["base_model_name_or_path"])
 
 
 def _log_probs(logits: torch.Tensor, sampling: Sampling) -> torch.Tensor:
@@ -241,11 +316,8 @@ def _draw(log_probs: torch.Tensor, rows: Sequence[_Row]) -> torch.Tensor:
 
 def _version(model: Any, tokenizer: Any) -> str:
     """Changes with the weights, the template and the libraries; reads every weight, about a second a gigabyte."""
-    digest = hashlib.blake2b(f"{tokenizer.chat_template}".encode(), digest_size=8)
-    for name, weights in sorted(model.state_dict().items()):
-        digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
-        digest.update(weights.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return f"{digest.hexdigest()}/transformers-{transformers.__version__}/torch-{torch.__version__}"
+    digest = loading.weights_digest(model, tokenizer)
+    return f"{digest}/transformers-{transformers.__version__}/torch-{torch.__version__}"
 
 
 __all__ = ["HuggingFacePlayer"]

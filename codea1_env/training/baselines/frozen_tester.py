@@ -2,24 +2,21 @@
 
 To engine and exchange it is a seat like any other: it meets the coder once a round and leaves checkpoints, which say
 how far it got. What it samples depends on the run's seed and the round alone, so a resumed run goes on as it would
-have. Does not promise to generate with any other engine than transformers' `generate`.
+have. Does not promise to generate with vLLM.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from codea1_env.extras import extra
 from codea1_env.players.player import TesterRequest
 from codea1_env.training.models.chat import chat_of, tokens_of
-from codea1_env.training.models.sampling import Sampler
+from codea1_env.training.models.sampling import Sampler, load_model
+from codea1_env.training.models.shared_base import SeatModel, save_adapter
 from codea1_env.training.round.exchange import Exchange
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.run.callbacks import RoundClock, SeatHooks, SeatRun
 from codea1_env.training.run.checkpoints import forget_old, mark_complete, rounds_of
-
-with extra("train", "training needs"):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
 ROUNDS = 1_000_000
 """More than any run has: the seeds of two runs' rounds never meet."""
@@ -30,8 +27,8 @@ class FrozenTester:
 
     def __init__(self, run: SeatRun, hooks: SeatHooks, exchange: Exchange, tester: Path) -> None:
         """`tester`: the model that writes the suites, in Hugging Face format."""
-        self.model = AutoModelForCausalLM.from_pretrained(tester)
-        self.processing_class = AutoTokenizer.from_pretrained(tester)
+        self._loaded = load_model(tester, run.preset)
+        self.model, self.processing_class = self._loaded.model, self._loaded.tokenizer
         self._run = run
         self._chat = chat_of(run.preset)
         self._hooks = hooks
@@ -51,7 +48,10 @@ class FrozenTester:
 
     def save_model(self, directory: str) -> None:
         """The model as it came, with its tokenizer."""
-        self.model.save_pretrained(directory)
+        if isinstance(self.model, SeatModel):
+            save_adapter(self.model, Path(directory))
+        else:
+            self.model.save_pretrained(directory)
         self.processing_class.save_pretrained(directory)
 
     def _attack(self, round_index: int) -> None:
@@ -78,10 +78,9 @@ class FrozenTester:
         return not longest or len(tokens_of(self.processing_class, messages)) <= longest
 
     def _sampler(self, round_index: int) -> Sampler:
-        return Sampler(
-            self.model,
-            self.processing_class,
-            self._chat,
+        return self._loaded.sampler(
+            self._run.preset,
+            chat=self._chat,
             tokens=self._run.preset.grpo.tokens("tester"),
             temperature=self._run.preset.grpo.of("tester")["temperature"],
             seed=self._run.seed * ROUNDS + round_index,

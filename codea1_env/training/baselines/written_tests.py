@@ -11,12 +11,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.errors import SandboxError
-from codea1_env.extras import extra
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.problem import Problem
@@ -25,12 +23,9 @@ from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import ROUNDING, Duel
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.models.chat import chat_of
-from codea1_env.training.models.sampling import Sampler
+from codea1_env.training.models.sampling import Sampler, load_model
 from codea1_env.training.round.rounds import attacks_of
 from codea1_env.training.run.callbacks import SeatRun
-
-with extra("train", "training needs"):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
 GOLDEN = "golden_tests.jsonl"
 """The problems with the tests that a tester wrote, in the seat's directory."""
@@ -113,13 +108,12 @@ class _Writer:
     """A loaded model that is sampled from with one seed after another."""
 
     def __init__(self, directory: Path, seat: str, preset: Preset) -> None:
-        self._model: Any = AutoModelForCausalLM.from_pretrained(directory)
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(directory)
+        self._loaded, self._preset = load_model(directory, preset), preset
         self._tokens = preset.grpo.tokens(seat)
         self._temperature = preset.grpo.of(seat)["temperature"]
         self._chat = chat_of(preset)
 
     def sampler(self, seed: int) -> Sampler:
-        return Sampler(
-            self._model, self._tokenizer, self._chat, tokens=self._tokens, temperature=self._temperature, seed=seed
+        return self._loaded.sampler(
+            self._preset, chat=self._chat, tokens=self._tokens, temperature=self._temperature, seed=seed
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
+from codea1_env.language_models.directories import require_model
 from codea1_env.starting import interrupts_as_usual
 from codea1_env.training.config.own_code import located
 from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.plan import plan_of
-from codea1_env.training.config.presets import PRESETS, Preset, load_preset, preset_from_dict, preset_names
+from codea1_env.training.config.presets import (
+    PRESETS,
+    Preset,
+    PretrainedModel,
+    ProblemFiles,
+    load_preset,
+    preset_from_dict,
+    preset_names,
+)
 from codea1_env.training.config.problem_sets import require_files
 from codea1_env.training.config.sections import TRACKERS, check_trackers
 from codea1_env.yaml_files import read_yaml
@@ -69,7 +79,10 @@ def parse_arguments(
         if given.dry_run:
             print(plan_of(_planned(given)))
             parser.exit(0)
-        return _resumed(given) if given.resume else _fresh(given, recipe)
+        found = _resumed(given) if given.resume else _fresh(given, recipe)
+        if found.preset.trainer == "packed":
+            os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait do not spin
+        return found
     except ConfigurationError as error:
         parser.error(str(error))
 
@@ -115,6 +128,18 @@ def _parser(description: str) -> argparse.ArgumentParser:
         type=Path,
         help="directory of the run, new or empty. Default: the first free one of runs/PRESET-seedN, "
         "runs/PRESET-seedN-2, ...",
+    )
+    add(
+        "--model",
+        metavar="MODEL",
+        help="the model of both seats: a directory in Hugging Face format, a repository of the hub or, with trainer: "
+        "packed, a .gguf file. Default: the preset's",
+    )
+    add(
+        "--problems",
+        metavar="FILE",
+        help="JSON lines of `codea1 data import`: what the run trains on; unless the preset names another file for it, "
+        "the last ones are what it is measured on. Default: the preset's",
     )
     add("--seed", metavar="N", help="seed of problems, sampling and order, 0 to 2^31 - 1. Default: 0")
     add("--rounds", metavar="N", help="rounds of the duel, 1 to 1000000. Default: the preset's (paper: 111)")
@@ -170,6 +195,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
 def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     preset = _with_rounds(load_preset(given.preset, given.config), given)
     folders = [given.config.parent] if given.config else []
+    preset = _with_files(preset, given)
     preset = dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))
     require_files(preset)
     _check_installed(preset)
@@ -187,11 +213,11 @@ def _planned(given: argparse.Namespace) -> Preset:
     """What would run, wherever it would: a plan may be of another machine, and of files that are not there yet."""
     if given.resume:
         return _with_rounds(read_configuration(given.resume / CONFIG_FILE)[0], given)
-    return _with_rounds(load_preset(given.preset, given.config), given)
+    return _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
 
 
 def _resumed(given: argparse.Namespace) -> Arguments:
-    for name in ("preset", "config", "output", "seed", "tester"):
+    for name in ("preset", "config", "output", "seed", "tester", "model", "problems"):
         if getattr(given, name) is not None:
             raise ConfigurationError(f"--resume must come without --{name} (the run's own counts), got both")
     file = given.resume / CONFIG_FILE
@@ -224,11 +250,39 @@ def read_configuration(file: Path) -> tuple[Preset, int]:
 def _model_of(directory: Path) -> Path:
     """The tester's model in a run's directory, or the model that the directory is."""
     for model in (directory / "tester" / "final", directory):
-        if (model / "config.json").is_file():
+        if (model / "config.json").is_file() or (model / "base.json").is_file():
             return model.resolve()
     raise ConfigurationError(
         f"--tester must be a run's directory with tester/final, or a model's with config.json, got {directory}"
     )
+
+
+def _with_files(preset: Preset, given: argparse.Namespace) -> Preset:
+    """With the model and the problems that the command line names."""
+    if given.model is not None:
+        if not isinstance(preset.model, PretrainedModel):
+            raise ConfigurationError(f"--model must come with a preset of a pretrained model, got {preset.name}")
+        model = dataclasses.replace(preset.model, pretrained=given.model, revision="")
+        preset = dataclasses.replace(preset, model=model)
+    if given.problems is not None:
+        if not isinstance(preset.problems, ProblemFiles):
+            raise ConfigurationError(f"--problems must come with a preset that reads files, got {preset.name}")
+        preset = dataclasses.replace(preset, problems=dataclasses.replace(preset.problems, file=given.problems))
+    _check_model(preset)
+    return preset
+
+
+def _check_model(preset: Preset) -> None:
+    """What can be told of a model from its files, before anything is loaded. A repository's come later."""
+    if not isinstance(preset.model, PretrainedModel):
+        return
+    name = preset.model.pretrained
+    place = Path(name)
+    if place.exists() or name.endswith(".gguf") or name.startswith((".", "/", "~")):
+        if preset.trainer == "packed":
+            require_model(place, "--model")
+        elif not (place / "config.json").is_file():
+            raise ConfigurationError(f"--model must be a directory with a config.json with trainer: trl, got {name}")
 
 
 def _with_rounds(preset: Preset, given: argparse.Namespace) -> Preset:
@@ -255,6 +309,8 @@ def _check_engine(engine: str, ray_address: str | None, preset: Preset) -> None:
     if engine not in ENGINES:
         raise ConfigurationError(f"--engine must be one of {', '.join(ENGINES)}, got {engine}")
     if engine == "ray":
+        if preset.trainer == "packed":
+            raise ConfigurationError("--engine must be local with trainer: packed, whose seats share a base, got ray")
         if importlib.util.find_spec("ray") is None:
             raise ConfigurationError("--engine ray needs the extra `ray`, got none: pip install 'codea1-env[ray]'")
         if ray_address and "://" in ray_address:

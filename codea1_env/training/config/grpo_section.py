@@ -3,7 +3,8 @@
     grpo: {learning_rate: 1.0e-6, beta: 0.001, tester: {learning_rate: 2.0e-6}}
 
 Every argument that the run does not set itself may stand here, so that what is new in TRL needs no code. What a name
-means is TRL's documentation. Does not check values that are not in `CHECKED`: GRPOConfig does, when a seat is built.
+means is TRL's documentation; the trainer packed takes those in `PACKED_TAKES`. Does not check values that are not in
+`CHECKED`: GRPOConfig does, when a seat is built.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.training.config.algorithm import is_own
 from codea1_env.training.config.sections import requirement
 
 SEATS = ("coder", "tester")
@@ -141,3 +143,45 @@ def _names_of_trl() -> set[str]:
     except ImportError as error:
         raise ImportError("training needs the extra `train`: pip install 'codea1-env[train]'") from error
     return {name for name, each in GRPOConfig.__dataclass_fields__.items() if each.init}
+
+
+PACKED_LOSSES = ("dapo", "bnpo", "grpo", "dr_grpo")
+PACKED_TAKES = {
+    "learning_rate", "lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps", "weight_decay", "max_grad_norm",
+    "adam_beta1", "adam_beta2", "adam_epsilon", "beta", "use_bias_correction_kl", "epsilon", "epsilon_high", "delta",
+    "temperature", "top_p", "top_k", "max_completion_length", "mask_truncated_completions",
+}  # fmt: skip
+"""Arguments of the section `grpo` that mean something to it."""
+PACKED_FIXED = {"beta": 0.0, "top_p": 1.0, "top_k": 0}
+"""Those that must have a value."""
+
+
+def require_packed(preset: Any) -> None:
+    """Raise ConfigurationError where a preset with `trainer: packed` asks for what that cannot do."""
+    for seat in ("coder", "tester"):
+        _require_packed_arguments(preset.grpo.of(seat), seat)
+        if not preset.placement.of(seat).is_one_process_on_cpu:
+            _refuse(f"placement.{seat}", "one rank on the CPU without vLLM", preset.placement.of(seat))
+    lora, algorithm = preset.lora, preset.algorithm
+    if not lora.rank:
+        _refuse("lora.rank", "at least 1 (adapters only)", lora.rank)
+    if lora.dropout or lora.target != "all-linear":
+        _refuse("lora", "without dropout and target all-linear", f"{lora.dropout} and {lora.target}")
+    if algorithm.loss_type not in PACKED_LOSSES and not is_own(algorithm.loss_type):
+        _refuse("algorithm.loss_type", f"one of {', '.join(PACKED_LOSSES)} or module:Name", algorithm.loss_type)
+    if algorithm.credit != "suite":
+        _refuse("algorithm.credit", "suite", algorithm.credit)
+    if preset.options.opponents != "latest":
+        _refuse("options.opponents", "latest", preset.options.opponents)
+
+
+def _require_packed_arguments(given: Mapping[str, Any], seat: str) -> None:
+    for name in sorted(given.keys() - PACKED_TAKES):
+        _refuse(f"grpo.{name}", f"left out ({seat})", given[name])
+    for name, value in PACKED_FIXED.items():
+        if given.get(name, value) != value:
+            _refuse(f"grpo.{name}", f"{value:g} ({seat})", given[name])
+
+
+def _refuse(name: str, must: str, got: object) -> None:
+    raise ConfigurationError(f"{name} must be {must} with trainer: packed, got {got}; or set trainer: trl")

@@ -19,7 +19,7 @@ from codea1_env.players.prompts import DEFAULT, find_prompts, prompts_from
 from codea1_env.players.templates import Prompts
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.training.config.algorithm import Algorithm
-from codea1_env.training.config.grpo_section import GrpoPreset
+from codea1_env.training.config.grpo_section import GrpoPreset, require_packed
 from codea1_env.training.config.model_sections import LoraPreset, ModelPreset, PretrainedModel, WarmStartPreset
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.placement import SEATS, Placement
@@ -30,7 +30,7 @@ from codea1_env.training.config.run_sections import (
     ProblemsPreset,
     RoundPreset,
 )
-from codea1_env.training.config.sections import Section, changed, check_trackers, text, whole
+from codea1_env.training.config.sections import Section, changed, check_trackers, choice, switch, text, whole
 from codea1_env.yaml_files import read_yaml
 
 __all__ = [
@@ -130,6 +130,13 @@ class Preset(Section):
     """Where each seat lives, under the Ray engine."""
     options: Options = field(default_factory=Options)
     """What the paper does not do, or does one way."""
+    trainer: str = choice("trl", ("trl", "packed"))
+    """What samples and learns. trl: TRL's trainer, wherever a seat lives. packed: the engine of language_models/, for
+    small models on CPUs: one base for all seats, adapters only (docs/real-models.md)."""
+    threads: int = whole(1, 1, 64)
+    """Threads of torch that a seat computes with, under the engine local. A run is repeated to the bit with as many."""
+    stop_at_fence: bool = switch(False)
+    """An answer ends where its first fenced block does. Of the trainer packed; measured likewise."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
@@ -143,6 +150,10 @@ class Preset(Section):
             raise ConfigurationError(f"attacked must be at most programs ({shape.programs}), got {shape.attacked}")
         strategies = {seat: self.placement.of(seat).strategy for seat in SEATS}
         self.options.check(shape.programs, shape.attacked, self.reward, strategies)
+        if self.trainer == "packed":
+            require_packed(self)
+        elif self.stop_at_fence:
+            raise ConfigurationError("stop_at_fence must be false with trainer: trl, got true")
         _ = self.book.rule  # a policy of one's own that cannot be loaded is known before any model is
         for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
             if rows % shape.updates:

@@ -54,6 +54,8 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
             draw("held_out", chosen.held_out, chosen.held_out_seed),
         )
     need = "golden tests" if golden_tests else ORACLE_NEEDS.get(preset.reward.oracle, ANYTHING)
+    if not chosen.held_out_file:
+        return _split(chosen, need, at_least=preset.round.questions)
     train = _usable(chosen.file, "file", need, chosen.limit, at_least=preset.round.questions)
     held_out = _usable(chosen.held_out_file, "held_out_file", "hidden tests", chosen.held_out_limit, at_least=1)
     return ProblemSets(train, held_out)
@@ -64,11 +66,25 @@ def require_files(preset: Preset) -> None:
     if isinstance(preset.problems, ProblemFiles):
         for name in ("file", "held_out_file"):
             path = Path(getattr(preset.problems, name))
-            if not path.is_file():
+            is_split = name == "held_out_file" and not preset.problems.held_out_file
+            if not is_split and not path.is_file():
                 raise ConfigurationError(
                     f"problems.{name} must be a problem file, got {path}, which is not there; `codea1 data import` "
                     "makes one"
                 )
+
+
+def _split(chosen: ProblemFiles, need: str, at_least: int) -> ProblemSets:
+    """One file for both: what is measured on comes from its end."""
+    kept = chosen.held_out_limit
+    found = _usable(chosen.file, "file", need, chosen.limit and chosen.limit + kept, at_least + kept)
+    held_out = [
+        dataclasses.replace(problem, hidden_tests=problem.hidden_tests or problem.golden_tests)
+        for problem in found[-kept:]
+    ]
+    if not all(problem.hidden_tests for problem in held_out):
+        raise ConfigurationError(f"the last {kept} problems of {chosen.file} must have tests, got some without")
+    return ProblemSets(found[:-kept], tuple(held_out))
 
 
 def _usable(path: str, name: str, need: str, limit: int, at_least: int) -> tuple[Problem, ...]:

@@ -47,12 +47,18 @@ class ProblemFiles(Section):
 
     file: str = text()
     """JSON lines: what the run trains on. Paper: 9,688 hard questions of KodCode-V1."""
-    held_out_file: str = text()
-    """JSON lines with hidden tests: what both seats are measured on. Paper: HumanEval+, MBPP+, BigCodeBench."""
+    held_out_file: str = text("")
+    """JSON lines with hidden tests: what both seats are measured on. Paper: HumanEval+, MBPP+, BigCodeBench. Empty: the
+    last `held_out_limit` problems of `file`, which are then not trained on; golden tests count as hidden ones there."""
     limit: int = whole(0, 0, 100_000_000)
     """Problems of `file` that are used, the first of those that can be; 0: all."""
     held_out_limit: int = whole(0, 0, 1_000_000)
     """Problems of `held_out_file` that are used; 0: all."""
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        if not self.held_out_file and not self.held_out_limit:
+            raise ConfigurationError("held_out_file must be a file, or held_out_limit at least 1, got neither")
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ def run_threads(
     seats: Mapping[str, Callable[[], None]],
     on_failure: Callable[[str, BaseException], None],
     on_interrupt: Callable[[], None],
+    torch_threads: int = 1,
 ) -> SeatFailure | None:
     """Run each seat in a thread of its own; return when all have ended, with the first failure, if any.
 
@@ -124,7 +125,7 @@ def run_threads(
 
     def run(seat: str, work: Callable[[], None]) -> None:
         try:
-            torch.set_num_threads(1)
+            torch.set_num_threads(torch_threads)
             work()
         except BaseException as error:  # carried to the caller, which raises it
             failures.append(SeatFailure(seat, error))

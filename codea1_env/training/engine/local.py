@@ -37,9 +37,9 @@ Build = Callable[[SeatRun, SeatHooks], Any]
 """Makes a seat's trainer; called in the seat's own thread, which holds the baton."""
 
 
-def prepare_process() -> None:
-    """Global settings of a training process, for recipes: one torch thread, and no bars or notices but ours."""
-    torch.set_num_threads(1)  # the seats alternate; more threads only wait for each other
+def prepare_process(threads: int = 1) -> None:
+    """Global settings of a training process, for recipes: torch's threads, and no bars or notices but ours."""
+    torch.set_num_threads(threads)  # the seats alternate; for tiny models more threads only wait for each other
     os.environ.update(THIRD_PARTY_SILENCE)
     transformers.utils.logging.disable_progress_bar()
 
@@ -91,6 +91,7 @@ class LocalEngine:
             {seat: self._seat_work(seat, build) for seat, build in seats.items()},
             on_failure=lambda seat, error: meeting.close(error) if meeting else None,
             on_interrupt=self._ask_to_stop,
+            torch_threads=self._run.preset.threads,
         )
         self._journal.close()
         if failure:

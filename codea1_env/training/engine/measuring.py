@@ -13,7 +13,7 @@ from typing import Any
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.models.chat import chat_of
-from codea1_env.training.models.sampling import Sampler
+from codea1_env.training.models.sampling import LoadedModel, Sampler, load_model
 from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester
 from codea1_env.training.run.hidden_tests import HiddenRecord
 
@@ -35,14 +35,14 @@ class Gauge:
     def saved(self, seat: str, directory: Path) -> Any:
         """A CoderResult or a TesterResult: the model in `directory`, on all held-out problems."""
         device = "cuda" if self.preset.placement.of(seat).gpus_per_node else "cpu"
-        sampler = Sampler.load(directory, device=device, **self._sampling(seat))
-        return self._measure(seat, sampler, self.held_out)
+        loaded = load_model(directory, self.preset, device)
+        return self._measure(seat, loaded.sampler(self.preset, **self._sampling(seat)), self.held_out)
 
     def summary(
         self, seat: str, model: Any, tokenizer: Any, rounds_done: int, record: HiddenRecord
     ) -> dict[str, float]:
         """A model in training, on the first of the held-out problems. `record`: the run's, of what the coder passed."""
-        sampler = Sampler(model, tokenizer, **self._sampling(seat))
+        sampler = LoadedModel(model, tokenizer).sampler(self.preset, **self._sampling(seat))
         found = self._measure(seat, sampler, self.held_out[: self.preset.evaluation.problems])
         summary: dict[str, float] = found.summary()
         return summary | (record.note(rounds_done, found) if seat == "coder" else {})

@@ -93,7 +93,7 @@ def recipe(
 
     `golden_tests`: training problems must have some.
     """
-    prepare_process()
+    prepare_process(arguments.preset.threads)
     preset, seconds = arguments.preset, dict[str, float]()
     estimator_of(preset.algorithm), own_loss(preset.algorithm)  # code of one's own must load before the warm start
     run = Run(arguments, seats=trains)

@@ -1,9 +1,11 @@
-"""The two seats of the duel, each a `trl.GRPOTrainer` of its own (`trainer.py`).
+"""The two seats of the duel, each with a trainer of its own: a `trl.GRPOTrainer` (`trainer.py`).
+
+The trainer is TRL's, or, for small models on CPUs, that of `packed.py`, which has the same face.
 
 The coder has a plain reward function that hands its programs over and waits for their rewards. The tester has a rollout
 function that takes the programs, samples suites and returns the selected ones. Neither knows the other.
 
-Does not promise to work with any TRL but the pinned one: `sample_with` calls a private method, there and nowhere else.
+Does not promise to work with any TRL but the pinned one.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
+from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.players.templates import Messages, begun
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.algorithm import is_own
 from codea1_env.training.config.batches import SeatRows, seat_rows
 from codea1_env.training.config.placement import trainer_arguments
 from codea1_env.training.grpo.past_opponents import PastOpponents
+from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.grpo.trainer import open_trainer
 from codea1_env.training.models.chat import Chat, chat_of, tokens_of
 from codea1_env.training.models.lora import adapter_config, merged
@@ -32,7 +36,6 @@ from codea1_env.training.run.ranks import from_first, gathered, own_share
 
 with extra("train", "training needs"):
     from datasets import Dataset
-    from transformers import AutoTokenizer
     from trl import GRPOConfig
 
 Score = Callable[[int, Sequence[Problem], Sequence[str]], Rewards]
@@ -161,9 +164,11 @@ def sample_texts(
     for messages in conversations:
         prompt = tokens_of(tokenizer, messages)
         prompts += [prompt if not longest or len(prompt) <= longest else []] * samples
-    responses = sample_with(trainer, [prompt or [tokenizer.eos_token_id] for prompt in prompts], samples)
-    texts = tokenizer.batch_decode([response.tokens for response in responses], skip_special_tokens=True)
     begins = [begin for begin in map(begun, conversations) for _ in range(samples)]
+    responses: list[SampledResponse] = trainer.sample(
+        [prompt or [tokenizer.eos_token_id] for prompt in prompts], samples, [begin.is_in_fence for begin in begins]
+    )
+    texts = tokenizer.batch_decode([response.tokens for response in responses], skip_special_tokens=True)
     rows = [
         SampledSuite(
             prompt or [tokenizer.eos_token_id],
@@ -179,24 +184,6 @@ def sample_texts(
 def texts_of(sampled: Sequence[Sequence[SampledSuite]]) -> list[list[str | None]]:
     """What the arena is given: one row a program."""
     return [[suite.text for suite in group] for group in sampled]
-
-
-@dataclass(frozen=True, slots=True)
-class SampledResponse:
-    """One response, as tokens."""
-
-    tokens: list[int]
-    logprobs: list[float] | None
-    """Of the tokens, by the engine that drew them: vLLM tells, and TRL then wants them; `generate` does not: None."""
-
-
-def sample_with(trainer: Any, prompts: list[list[int]], group: int) -> list[SampledResponse]:
-    """One response per prompt by whatever engine the trainer generates with. The one private call into TRL.
-
-    The prompts come in groups of `group` equal ones.
-    """
-    tokens, logprobs = trainer._generate_single_turn(prompts, None, {}, group)
-    return [SampledResponse(list(row), logprobs[i] if logprobs else None) for i, row in enumerate(tokens)]
 
 
 def logprobs_of(rows: Sequence[SampledSuite]) -> list[list[float]] | None:
@@ -235,10 +222,13 @@ def suite_label(row: Mapping[str, Any]) -> RowLabel:
 
 
 def train(trainer: Any, run: SeatRun) -> None:
-    """All rounds, or those after the checkpoint; leaves the final model and tokenizer in `output/final`."""
+    """All rounds, or those after the checkpoint; leaves the final model and tokenizer in `output/final`.
+
+    The trainer packed leaves an adapter there, and which base it lies beside.
+    """
     trainer.train(resume_from_checkpoint=str(run.resume_from) if run.resume_from else None)
     final = run.output / "final"
-    if run.preset.lora.rank:
+    if run.preset.lora.rank and run.preset.trainer == "trl":
         merged(trainer.model).save_pretrained(final)
         trainer.processing_class.save_pretrained(final)
     else:
@@ -296,7 +286,7 @@ def trainer_parts(
         "model": str(run.base),
         "args": arguments,
         "train_dataset": Dataset.from_dict(rows),
-        "processing_class": AutoTokenizer.from_pretrained(run.base),
+        "processing_class": load_tokenizer(run.base),
         "reward_funcs": reward,
         "rollout_func": rollout,
         "peft_config": adapter_config(run.preset.lora),

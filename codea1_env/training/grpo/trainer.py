@@ -3,7 +3,7 @@
 Generation, optimizer, logging and checkpoints are TRL's, and so is the loss unless `algorithm.loss_type` names another
 one. The estimator of `training/advantages.py` always runs, for every seat and configuration; TRL's own advantages are
 computed and thrown away. Does not promise to work with any TRL but the pinned one: private methods of it are wrapped or
-called here, and in `seats.sample_with`.
+called here, and nowhere else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from codea1_env.training.advantages import Estimator, estimator_of, without_sign
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.config.options import TURNS
 from codea1_env.training.credit import token_advantages, token_offsets
+from codea1_env.training.grpo.packed import PackedTrainer
 from codea1_env.training.grpo.past_opponents import SnapshotCallback
+from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.grpo.vllm_colocated import after_building, before_building
 from codea1_env.training.losses import Loss, LossBatch, own_loss
 from codea1_env.training.models.chat import tokens_of
@@ -65,6 +67,10 @@ def open_trainer(
 
     keeps = [lambda checkpoint: save_state(estimator, checkpoint), *([keep] if keep is not None else [])]
     callbacks: list[Any] = [TurnCallback(learns), KeepCallback(keeps)]
+    opened: Any
+    if run.preset.trainer == "packed":
+        opened = PackedTrainer(run, seat, estimator, label_of, [*callbacks, callback], **trainer)
+        return opened
     if options.opponents != "latest":
         callbacks.append(SnapshotCallback(run))
     opened = SeatTrainer(
@@ -95,6 +101,14 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         if begun(prompts[0]).answer:
             return [tokens_of(self.processing_class, messages) for messages in prompts], None, {}
         return super()._tokenize_prompts(prompts)
+
+    def sample(self, prompts: list[list[int]], group: int, in_fence: Sequence[bool] = ()) -> list[SampledResponse]:
+        """One response to each prompt by whatever engine TRL generates with. They come in groups of equal ones.
+
+        `in_fence`: as for `PackedTrainer`; TRL's engines go on behind a block.
+        """
+        tokens, logprobs = self._generate_single_turn(prompts, None, {}, group)
+        return [SampledResponse(list(row), logprobs[i] if logprobs else None) for i, row in enumerate(tokens)]
 
     def _calculate_rewards(self, *args: Any, **options: Any) -> Any:
         rewards = super()._calculate_rewards(*args, **options)  # (rows of all ranks, 1)

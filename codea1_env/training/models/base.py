@@ -9,6 +9,7 @@ from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
+from codea1_env.language_models.directories import require_model
 from codea1_env.training.config.presets import Preset, PretrainedModel
 from codea1_env.training.models import warm_start
 
@@ -27,13 +28,19 @@ def base_model(preset: Preset, cache: Path) -> Path:
     if not isinstance(preset.model, PretrainedModel):
         return warm_start.base_model(preset, cache)
     name, revision = preset.model.pretrained, preset.model.revision or None
+    if preset.trainer == "packed" and (Path(name).is_dir() or name.endswith(".gguf")):
+        require_model(Path(name), "model.pretrained")
+        return Path(name)
     if Path(name).is_dir():
         if not (Path(name) / "config.json").is_file():
             raise ConfigurationError(f"model.pretrained must hold a model with its config.json, got {name}")
         return Path(name)
     try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=MODEL_FILES))
+        found = Path(snapshot_download(name, revision=revision, allow_patterns=MODEL_FILES))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise ConfigurationError(
             f"model.pretrained must be a directory or a model within reach on the hub, got {name!r}: {error}"
         ) from None
+    if preset.trainer == "packed":
+        require_model(found, "model.pretrained")
+    return found

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.extras import extra
+from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.players.chat import prompt_text
 from codea1_env.players.prompts import DEFAULT, find_prompts
 from codea1_env.players.templates import Access, Messages, Prompts
@@ -23,9 +23,6 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.config.presets import Preset, PretrainedModel
 from codea1_env.training.models import tiny
 from codea1_env.training.round.rounds import schedule
-
-with extra("train", "training needs"):
-    from transformers import AutoTokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +68,7 @@ def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Pro
     limit = preset.round.coder_prompt_tokens
     if not limit:
         return list(problems)
-    chat, tokenizer = chat_of(preset), AutoTokenizer.from_pretrained(base)
+    chat, tokenizer = chat_of(preset), load_tokenizer(base)
     found = [problem for problem in problems if len(tokens_of(tokenizer, chat.coder(problem))) <= limit]
     if len(found) < len(problems):
         left_out = len(problems) - len(found)

@@ -1,19 +1,25 @@
-"""Sampling responses from a model with transformers' `generate`, reproducibly and without touching the global streams.
+"""Sampling responses from a model, reproducibly and without touching the global streams: for evaluation and play.
 
-For evaluation and play. Does not promise equal samples for other batch sizes or other versions of torch.
+With transformers' `generate`; from a base with an adapter, with the engine that its trainer samples with. Does not
+promise equal samples for other batch sizes or other versions of torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
+from codea1_env.language_models.loading import load_tokenizer
+from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
 from codea1_env.players.chat import prompt_text
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.players.templates import Messages, begun
-from codea1_env.training.models.chat import Chat
+from codea1_env.training.config.presets import Preset
+from codea1_env.training.models.chat import Chat, tokens_of
+from codea1_env.training.models.shared_base import SeatModel, seat_model
 
 with extra("train", "training needs"):
     import torch
@@ -98,3 +104,57 @@ class Sampler:
             [asked.whole(answer) for answer in answers[place * samples : (place + 1) * samples]]
             for place, asked in enumerate(map(begun, conversations))
         ]
+
+
+class PackedSampler(Sampler):
+    """A base with an adapter as a source of responses. They do not depend on what else is asked."""
+
+    def __init__(self, model: SeatModel, tokenizer: Any, chat: Chat, *, stop_at_fence: bool, **sampling: Any) -> None:
+        """`sampling`: as `Sampler`."""
+        super().__init__(model, tokenizer, chat, **sampling)
+        self._stop_at_fence = stop_at_fence
+
+    def responses(self, conversations: Sequence[Messages], samples: int) -> list[list[str]]:
+        sampling = RolloutSampling(self._temperature, self._top_p, self._tokens, self._stop_at_fence)
+        begins = [begun(messages) for messages in conversations]
+        requests = [
+            RolloutRequest(
+                tuple(tokens_of(self._tokenizer, messages)),
+                samples,
+                (self._seed, place),
+                self._model.adapter,
+                begin.is_in_fence,
+            )
+            for place, (messages, begin) in enumerate(zip(conversations, begins, strict=True))
+        ]
+        found = self._model.shared.engine.sample(requests, sampling)
+        return [
+            [
+                begin.whole(text)
+                for text in self._tokenizer.batch_decode([one.tokens for one in answers], skip_special_tokens=True)
+            ]
+            for begin, answers in zip(begins, found, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A seat's model as the preset's trainer leaves it, to be sampled with one seed after another."""
+
+    model: Any
+    """A model of transformers, or a `SeatModel`."""
+    tokenizer: Any
+
+    def sampler(self, preset: Preset, **sampling: Any) -> Sampler:
+        """`sampling`: `chat`, `tokens`, `temperature`, `top_p` and `seed`."""
+        if isinstance(self.model, SeatModel):
+            return PackedSampler(self.model, self.tokenizer, stop_at_fence=preset.stop_at_fence, **sampling)
+        return Sampler(self.model, self.tokenizer, **sampling)
+
+
+def load_model(directory: Path, preset: Preset, device: str = "cpu") -> LoadedModel:
+    """A base, or what a seat's trainer left."""
+    if preset.trainer == "packed":
+        model = seat_model(directory, preset)
+        return LoadedModel(model, model.shared.model.tokenizer)
+    return LoadedModel(AutoModelForCausalLM.from_pretrained(directory).to(device), load_tokenizer(directory))

@@ -32,9 +32,14 @@ LOGGED = {
     "truncated": "completions/clipped_ratio",
     "accuracy": "mean_token_accuracy",
     "sampling_gap": "sampling/sampling_logp_difference/mean",
+    "tokens": "tokens",
+    "prompt_tokens": "prompt_tokens",
+    "learnt_tokens": "learnt_tokens",
+    "tokens_per_second": "tokens_per_second",
 }
 """What is logged of a seat's round, by its name with us: the name that TRL logs it under. `sampling_gap`: how far the
-log-probabilities of samples by vLLM are from the trained model's; with stale weights it is large."""
+log-probabilities of samples by vLLM or the trainer packed are from the trained model's; with stale weights it is large.
+The last four are the trainer packed's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ class Journal:
                 self._shown["book"] = f"{values['book']:.0f}"
             self._bar.set_postfix(self._shown, refresh=False)
             self._bar.update(rounds_done - self._bar.n)
+        elif kind == "seat" and "tokens_per_second" in values:
+            self._shown[f"{seat} tokens/s"] = f"{values['tokens_per_second']:.0f}"
         elif kind == "evaluation":
             name, label = EVALUATION_LABELS[seat]
             if name in values:

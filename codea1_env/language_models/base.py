@@ -1,0 +1,212 @@
+"""The frozen weights of a Qwen2 or Llama model, and the one forward pass that sampling and learning share.
+
+    hidden = base.blocks(embedded, cos, sin, project, attend)
+
+`project(layer, part, x, add)` applies a linear layer with whatever adapter lies beside it; `attend(layer, q, k, v)`
+knows what each token may look at. Rows of `x` are tokens; there is no batch dimension.
+
+The weights are packed for oneDNN once. In float32 the numbers are those of transformers' own model up to rounding; on
+processors without bfloat16 arithmetic float32 is also the faster one, by two times and more. Does not promise the same
+bits for other numbers of rows or threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from codea1_env.extras import extra
+
+with extra("train", "language models on CPUs need"):
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "o": ("self_attn.o_proj",),
+    "gate_up": ("mlp.gate_proj", "mlp.up_proj"),
+    "down": ("mlp.down_proj",),
+}
+"""The linear layers of a block, as they are computed, and the names of what each of them consists of."""
+PACKED_FOR_ROWS = 64
+"""Rows that weights are packed for; others are computed, too."""
+
+Project = Callable[[int, str, Tensor, Tensor | None], Tensor]
+"""(layer, part, (tokens, inputs), added (tokens, outputs) or None) to (tokens, outputs)."""
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""(layer, q, k, v), each (tokens, its heads, size of a head), to (tokens, heads * size of a head)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes of a model."""
+
+    layers: int
+    hidden: int
+    heads: int
+    key_heads: int
+    """Heads of keys and of values."""
+    head: int
+    """Size of a head."""
+    feed_forward: int
+    vocabulary: int
+    epsilon: float
+    """Of the norms."""
+
+    def widths(self, part: str) -> tuple[int, ...]:
+        """Outputs of what a part consists of."""
+        attended, keys = self.heads * self.head, self.key_heads * self.head
+        return {
+            "qkv": (attended, keys, keys),
+            "o": (self.hidden,),
+            "gate_up": (self.feed_forward, self.feed_forward),
+            "down": (self.hidden,),
+        }[part]
+
+    def inputs(self, part: str) -> int:
+        return {"o": self.heads * self.head, "down": self.feed_forward}.get(part, self.hidden)
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor computes in bfloat16. Others emulate it."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+class Linear:
+    """A frozen linear layer without a gradient of its own: `layer(x)` or `layer(x, add)`."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        """`weight`: (outputs, inputs)."""
+        self.is_packed = torch._C._has_mkldnn and weight.dtype in (torch.bfloat16, torch.float32)
+        weight = weight.detach().contiguous()
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_FOR_ROWS) if self.is_packed else weight
+        self._bias = None if bias is None else bias.detach().clone()
+
+    def __call__(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        if not self.is_packed:
+            plain = F.linear(x, self._weight, self._bias)
+            return plain if add is None else plain + add
+        apply = torch.ops.mkldnn._linear_pointwise
+        found: Tensor
+        if add is None:
+            found = apply(x, self._weight, self._bias, "none", [], "")
+        else:
+            found = apply.binary(x, add, self._weight, self._bias, "add")
+        return found
+
+    @cached_property
+    def transposed(self) -> Linear:
+        """What takes gradients back; made when it is first asked for."""
+        weight = self._weight.to_dense() if self.is_packed else self._weight
+        return Linear(weight.t())
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One block."""
+
+    parts: Mapping[str, Linear]
+    before_attention: Tensor
+    """Weights of a norm."""
+    before_feed_forward: Tensor
+
+
+class Base:
+    """The weights of one model, shared by everyone who samples or learns."""
+
+    def __init__(self, model: Any, dtype: torch.dtype, context: int) -> None:
+        """From a model of transformers. `context`: longest text, in tokens."""
+        config, dtype_ = model.config, dtype
+        head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self.shape = Shape(
+            config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.num_key_value_heads,
+            head, config.intermediate_size, config.vocab_size, config.rms_norm_eps,
+        )  # fmt: skip
+        self.dtype, self.context = dtype, context
+        inner = model.model
+        self.embedding = inner.embed_tokens.weight.detach().to(dtype_)
+        self.head = Linear(model.lm_head.weight.to(dtype_))
+        self.norm = inner.norm.weight.detach().to(dtype_)
+        self.layers = [self._layer(block, dtype_) for block in inner.layers]
+        with torch.no_grad():
+            angles = inner.rotary_emb(torch.zeros(1, 1, dtype=torch.float32), torch.arange(context)[None])
+        cos, sin = (table[0].to(dtype_)[:, None] for table in angles)  # (positions, 1, head)
+        half = head // 2
+        self.cos, self.sin = cos, torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
+
+    @staticmethod
+    def _layer(block: Any, dtype: torch.dtype) -> Layer:
+        def fused(names: tuple[str, ...]) -> Linear:
+            layers = [block.get_submodule(name) for name in names]
+            bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers]).to(dtype)
+            return Linear(torch.cat([layer.weight for layer in layers]).to(dtype), bias)
+
+        return Layer(
+            {part: fused(names) for part, names in PARTS.items()},
+            block.input_layernorm.weight.detach().to(dtype),
+            block.post_attention_layernorm.weight.detach().to(dtype),
+        )
+
+    def blocks(self, x: Tensor, cos: Tensor, sin: Tensor, project: Project, attend: Attend) -> Tensor:
+        """(tokens, hidden) from the embedding to the last norm. `cos`, `sin`: of each token's position."""
+        shape = self.shape
+        turned = (shape.heads + shape.key_heads) * shape.head
+        for i, layer in enumerate(self.layers):
+            qkv = turn(project(i, "qkv", self._normed(x, layer.before_attention), None), cos, sin, turned)
+            q, k, v = (
+                part.view(len(part), -1, shape.head) for part in torch.split_with_sizes(qkv, shape.widths("qkv"), dim=1)
+            )  # (tokens, heads, head)
+            x = project(i, "o", attend(i, q, k, v), x)
+            gated = gate(project(i, "gate_up", self._normed(x, layer.before_feed_forward), None))
+            x = project(i, "down", gated, x)
+        return self._normed(x, self.norm)
+
+    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
+        return F.rms_norm(x, (self.shape.hidden,), weight, self.shape.epsilon)
+
+
+class Turn(torch.autograd.Function):
+    """Rotary positions of the first `turned` columns, queries and keys. The signs of a half turn are in `sin`."""
+
+    @staticmethod
+    def forward(ctx: Any, qkv: Tensor, cos: Tensor, sin: Tensor, turned: int) -> Tensor:
+        ctx.save_for_backward(cos, sin)
+        ctx.turned = turned
+        return _turned(qkv, cos, sin, turned)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        cos, sin = ctx.saved_tensors
+        return _turned(gradient.contiguous(), cos, -sin, ctx.turned), None, None, None
+
+
+def _turned(qkv: Tensor, cos: Tensor, sin: Tensor, turned: int) -> Tensor:
+    heads = qkv[:, :turned].view(len(qkv), -1, cos.shape[-1])
+    found = torch.addcmul(heads * cos, heads.roll(cos.shape[-1] // 2, -1), sin)
+    return torch.cat([found.view(len(qkv), turned), qkv[:, turned:]], dim=1)
+
+
+class Gate(torch.autograd.Function):
+    """silu(gate) * up, of both in one tensor; keeps nothing else for the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, gate_up: Tensor) -> Tensor:
+        ctx.save_for_backward(gate_up)
+        gate, up = gate_up.chunk(2, dim=1)
+        return F.silu(gate).mul_(up)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (gate_up,) = ctx.saved_tensors
+        gate, up = gate_up.chunk(2, dim=1)
+        found = torch.empty_like(gate_up)
+        torch.mul(gradient, F.silu(gate), out=found[:, gate.shape[1] :])
+        found[:, : gate.shape[1]] = torch.ops.aten.silu_backward(gradient * up, gate)
+        return found
+
+
+turn: Callable[..., Tensor] = Turn.apply
+gate: Callable[[Tensor], Tensor] = Gate.apply

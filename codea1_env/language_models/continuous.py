@@ -1,0 +1,291 @@
+"""A rollout engine for CPUs: every prompt is read once, and as many answers grow at a time as there are slots.
+
+Answers to the same prompt start from copies of its keys and values, and a prompt that begins like the one before it is
+read from where they part. An answer that ends gives its slot to the next one, so that the batch stays full; when none
+is left, the last row moves into the gap and the batch shrinks.
+
+A step takes as long for 64 rows as for 20: ask for much at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.extras import extra
+from codea1_env.language_models.drawing import draw
+from codea1_env.language_models.loading import LanguageModel
+from codea1_env.language_models.lora import Adapter, Beside
+from codea1_env.language_models.rollouts import (
+    Completion,
+    Fences,
+    Finish,
+    RolloutRequest,
+    RolloutSampling,
+    Uniforms,
+)
+
+with extra("train", "language models on CPUs need"):
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor
+
+SLOTS = 64
+TILE = 16
+"""Rows that matrix units take at a time: a batch is filled up to a multiple of it."""
+SHARED_AT_LEAST = 16
+"""Tokens that a prompt must share with the one before, to be read from there."""
+
+
+@dataclass(slots=True)
+class _Row:
+    """One answer while it grows."""
+
+    request: RolloutRequest
+    uniforms: Uniforms
+    fences: Fences
+    tokens: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    finish: Finish | None = None
+
+    @property
+    def length(self) -> int:
+        """Tokens whose keys and values are known once the last token is read."""
+        return len(self.request.prompt) + len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A prompt that was read."""
+
+    prompt: tuple[int, ...]
+    adapter: str
+    cache: Tensor
+    """(layers, 2, heads of keys, tokens, head)."""
+    logits: Tensor
+    """(vocabulary,), of what follows."""
+
+
+class ContinuousEngine:
+    """Samples from a base and adapters beside it."""
+
+    def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter] | None = None, slots: int = SLOTS) -> None:
+        """`adapters`: by name; what they are when `sample` is called counts."""
+        self.model = model
+        self.prompt_tokens = self.read_tokens = 0
+        """Tokens of the prompts of the last call, each prompt once, and those that had to be read."""
+        self._adapters = {} if adapters is None else adapters
+        self._slots = slots
+        self._cache: Tensor | None = None  # (layers, 2, slots, heads of keys, positions, head)
+        self._pieces: dict[int, str] = {}
+
+    def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
+        """As `RolloutEngine`. Raises ConfigurationError for a prompt that leaves no room, PlayerError for a model whose
+        numbers are no numbers."""
+        self._require_room(requests, sampling)
+        rows = [
+            [_Row(request, Uniforms(request.key, k), Fences(is_open=request.in_fence)) for k in range(request.samples)]
+            for request in requests
+        ]
+        names = sorted({request.adapter for request in requests} - {""})
+        dtype = self.model.base.dtype
+        beside = Beside(self.model.base, [self._adapters[name].ready(dtype) for name in names])
+        order = sorted(range(len(requests)), key=lambda i: (requests[i].adapter, requests[i].prompt))
+        waiting = deque(row for i in order for row in rows[i])
+        places = {name: place for place, name in enumerate(names)} | {"": -1}
+        with torch.no_grad():
+            _Batch(self, beside, places, sampling, waiting).run()
+        return [[_completion(row) for row in group] for group in rows]
+
+    def _require_room(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> None:
+        for request in requests:
+            if request.adapter and request.adapter not in self._adapters:
+                raise ConfigurationError(f"an adapter must be one of {sorted(self._adapters)}, got {request.adapter!r}")
+            if len(request.prompt) + sampling.max_tokens > self.model.base.context:
+                raise ConfigurationError(
+                    f"prompt and max_tokens must fit into the {self.model.base.context} positions of "
+                    f"{self.model.source}, got {len(request.prompt)} + {sampling.max_tokens}; lower max_tokens"
+                )
+
+    def cache(self, slots: int, positions: int) -> Tensor:
+        """Room for keys and values, used again from call to call."""
+        shape = self.model.base.shape
+        held = self._cache
+        if held is None or held.shape[2] < slots or held.shape[4] < positions:
+            self._cache = None  # before the new one is made
+            positions = -(-positions // 64) * 64
+            size = (shape.layers, 2, slots, shape.key_heads, positions, shape.head)
+            self._cache = held = torch.zeros(size, dtype=self.model.base.dtype)
+        return held
+
+    def piece(self, token: int) -> str:
+        """What a token adds to the text, as far as fences are concerned."""
+        if token not in self._pieces:
+            self._pieces[token] = self.model.tokenizer.decode([token], skip_special_tokens=True)
+        return self._pieces[token]
+
+    @property
+    def slots(self) -> int:
+        return self._slots
+
+
+class _Batch:
+    """The rows of one call on their way through the slots."""
+
+    def __init__(
+        self,
+        engine: ContinuousEngine,
+        beside: Beside,
+        places: Mapping[str, int],
+        sampling: RolloutSampling,
+        waiting: deque[_Row],
+    ) -> None:
+        """`places`: of the adapters in `beside`, by name."""
+        self._engine, self._base, self._beside = engine, engine.model.base, beside
+        self._places, self._sampling, self._waiting = places, sampling, waiting
+        longest = max((len(row.request.prompt) for row in waiting), default=0) + sampling.max_tokens
+        slots = -(-min(engine.slots, len(waiting)) // TILE) * TILE
+        self._cache = engine.cache(slots, longest)
+        self._slots = min(engine.slots, len(waiting))
+        self._rows: list[_Row] = []
+        self._last: _Read | None = None
+        engine.prompt_tokens = engine.read_tokens = 0
+
+    def run(self) -> None:
+        while self._waiting or self._rows:
+            self._fill()
+            if self._rows:
+                self._step()
+
+    def _fill(self) -> None:
+        """Give free slots to rows that wait. The first token of an answer comes from its prompt's logits."""
+        while self._waiting and len(self._rows) < self._slots:
+            row = self._waiting.popleft()
+            read = self._read(row.request)
+            uniform = torch.tensor([row.uniforms.next()], dtype=torch.float64)
+            drawn = draw(read.logits[None], uniform, self._sampling.temperature, self._sampling.top_p)
+            self._append(row, int(drawn.tokens[0]), float(drawn.log_probs[0]))
+            if row.finish is None:
+                self._cache[:, :, len(self._rows), :, : len(read.prompt)] = read.cache
+                self._rows.append(row)
+
+    def _read(self, request: RolloutRequest) -> _Read:
+        """Rows of a prompt come one after the other: the last one read is all that must be kept."""
+        last = self._last
+        if last is not None and last.adapter == request.adapter and last.prompt == request.prompt:
+            return last
+        shared = 0
+        if last is not None and last.adapter == request.adapter:
+            shared = _shared(last.prompt, request.prompt)
+        past = last.cache[:, :, :, :shared] if last is not None and shared else None
+        hidden, cache = self._extend(request.prompt[shared:], past, self._places[request.adapter])
+        self._engine.prompt_tokens += len(request.prompt)
+        self._engine.read_tokens += len(request.prompt) - shared
+        self._last = _Read(request.prompt, request.adapter, cache, self._base.head(hidden[None])[0])
+        return self._last
+
+    def _extend(self, tokens: Sequence[int], past: Tensor | None, place: int) -> tuple[Tensor, Tensor]:
+        """The last hidden state and the whole cache, after `tokens` that follow `past`."""
+        shape, base = self._base.shape, self._base
+        known, count = 0 if past is None else past.shape[3], len(tokens)
+        cache = torch.empty(shape.layers, 2, shape.key_heads, known + count, shape.head, dtype=base.dtype)
+        if past is not None:
+            cache[:, :, :, :known] = past
+        mask = torch.ones(count, known + count, dtype=torch.bool).tril_(known) if known else None
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            cache[layer, 0, :, known:] = k.transpose(0, 1)
+            cache[layer, 1, :, known:] = v.transpose(0, 1)
+            keys, values = (_repeated(part, shape.heads) for part in cache[layer])
+            found = F.scaled_dot_product_attention(
+                q.transpose(0, 1)[None], keys, values, attn_mask=mask, is_causal=mask is None
+            )
+            return found[0].transpose(0, 1).reshape(count, -1)
+
+        self._beside.use([place] * count)
+        x = F.embedding(torch.tensor(tokens), base.embedding)
+        cos, sin = base.cos[known : known + count], base.sin[known : known + count]
+        return base.blocks(x, cos, sin, self._beside, attend)[-1], cache
+
+    def _step(self) -> None:
+        """One token more for every row."""
+        rows, count = self._rows, len(self._rows)
+        filled = -(-count // TILE) * TILE
+        spare = [0] * (filled - count)
+        tokens = torch.tensor([row.tokens[-1] for row in rows] + spare)
+        positions = torch.tensor([row.length - 1 for row in rows] + spare)
+        self._beside.use(
+            [self._places[row.request.adapter] for row in rows] + [self._places[rows[0].request.adapter]] * len(spare)
+        )
+        logits = self._base.head(self._decode(tokens, positions))[:count]
+        uniforms = torch.tensor([row.uniforms.next() for row in rows], dtype=torch.float64)
+        drawn = draw(logits, uniforms, self._sampling.temperature, self._sampling.top_p)
+        for row, token, log_prob in zip(rows, drawn.tokens.tolist(), drawn.log_probs.tolist(), strict=True):
+            self._append(row, token, log_prob)
+        for slot in reversed(range(count)):
+            if rows[slot].finish is not None:
+                self._leave(slot)
+
+    def _decode(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        shape, base = self._base.shape, self._base
+        rows, longest, group = len(tokens), int(positions.max()) + 1, shape.heads // shape.key_heads
+        every = torch.arange(rows)
+        hidden_from = torch.arange(longest) > positions[:, None]
+        bias = torch.zeros(rows, longest, dtype=base.dtype).masked_fill_(hidden_from, float("-inf"))
+        bias = bias[:, None, None].expand(rows, 1, group, longest)
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            keys, values = self._cache[layer, 0, :rows], self._cache[layer, 1, :rows]
+            keys[every, :, positions] = k
+            values[every, :, positions] = v
+            # The heads that share keys stand in the place of a sequence.
+            found = F.scaled_dot_product_attention(
+                q.reshape(rows, shape.key_heads, group, shape.head),
+                keys[:, :, :longest],
+                values[:, :, :longest],
+                attn_mask=bias,
+            )
+            return found.reshape(rows, -1)
+
+        x = F.embedding(tokens, base.embedding)
+        return base.blocks(x, base.cos[positions], base.sin[positions], self._beside, attend)
+
+    def _append(self, row: _Row, token: int, log_prob: float) -> None:
+        if log_prob != log_prob:
+            raise PlayerError(f"the model {self._engine.model.source} must give numbers, got NaN")
+        row.tokens.append(token)
+        row.log_probs.append(log_prob)
+        if token in self._engine.model.ends:
+            row.finish = "end"
+        elif self._sampling.stop_at_fence and row.fences.read(self._engine.piece(token)):
+            row.finish = "stop"
+        elif len(row.tokens) == self._sampling.max_tokens:
+            row.finish = "length"
+
+    def _leave(self, slot: int) -> None:
+        """The last row takes the slot; the next `_fill` appends behind it."""
+        moved = self._rows.pop()
+        if slot < len(self._rows):
+            known = moved.length - 1
+            self._cache[:, :, slot, :, :known] = self._cache[:, :, len(self._rows), :, :known]
+            self._rows[slot] = moved
+
+
+def _repeated(keys: Tensor, heads: int) -> Tensor:
+    """(heads of keys, tokens, head) to (1, heads, tokens, head), not copied where it need not be."""
+    shared = heads // keys.shape[0]
+    return keys[:, None].expand(-1, shared, -1, -1).reshape(1, heads, *keys.shape[1:])
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """Tokens that both begin with; one of the other stays to be read. 0 where they are too few to pay."""
+    pairs: Iterable[tuple[int, int]] = zip(one, other[:-1], strict=False)
+    count = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other) - 1))
+    return count if count >= SHARED_AT_LEAST else 0
+
+
+def _completion(row: _Row) -> Completion:
+    assert row.finish is not None
+    return Completion(tuple(row.tokens), tuple(row.log_probs), row.finish)

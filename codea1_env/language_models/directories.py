@@ -1,0 +1,97 @@
+"""Whether a model can be taken at all, told from its files before anything heavy is imported.
+
+A directory in Hugging Face format, or a .gguf file, of the Qwen2 or the Llama family, with a chat template. Does not
+promise that the weights are whole: loading finds that out.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import ConfigurationError
+
+FAMILIES = ("qwen2", "llama")
+"""Architectures, as `model_type` of config.json and `general.architecture` of a .gguf file name them."""
+ROTARY = ("default", "linear", "llama3", "yarn")
+"""Kinds of rotary positions whose angles do not depend on the length of the text."""
+GGUF_HEAD_BYTES = 32 << 20
+"""Of a .gguf file, where the names and the template stand: before the weights."""
+
+
+def require_model(source: Path, what: str = "the model") -> None:
+    """Raise ConfigurationError, in one line, for what `load` could not take. `what`: how the user gave it."""
+    if source.is_file():
+        _require_gguf(source, what)
+        return
+    if not source.is_dir():
+        raise ConfigurationError(f"{what} must be a directory or a .gguf file, got {source}: there is none")
+    if not (source / "config.json").is_file():
+        raise ConfigurationError(f"{what} must hold a config.json, got none in {source}")
+    _require_config(_read(source / "config.json", what), what)
+    if not _has_template(source, what):
+        raise ConfigurationError(
+            f"{what} must have a chat template (take an instruct model), got none in {source / 'tokenizer_config.json'}"
+        )
+
+
+def _require_config(config: Mapping[str, Any], what: str) -> None:
+    family = config.get("model_type")
+    if family not in FAMILIES:
+        raise ConfigurationError(f"{what} must be of the families {' or '.join(FAMILIES)}, got {family!r}")
+    rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    kind = rotary.get("rope_type", rotary.get("type", "default"))
+    unfit = {
+        "use_sliding_window": bool(config.get("use_sliding_window")),
+        "quantization_config": config.get("quantization_config") is not None,
+        "mlp_bias": bool(config.get("mlp_bias")),
+    }
+    for name, is_there in unfit.items():
+        if is_there:
+            raise ConfigurationError(f"{what} must have no {name}, got {config[name]!r}")
+    if kind not in ROTARY:
+        raise ConfigurationError(f"{what} must have rotary positions of a kind in {ROTARY}, got {kind!r}")
+    if config.get("hidden_act", "silu") != "silu":
+        raise ConfigurationError(f"{what} must have hidden_act silu, got {config['hidden_act']!r}")
+
+
+def _has_template(source: Path, what: str) -> bool:
+    if (source / "chat_template.jinja").is_file() or (source / "chat_template.json").is_file():
+        return True
+    file = source / "tokenizer_config.json"
+    return file.is_file() and bool(_read(file, what).get("chat_template"))
+
+
+def _read(file: Path, what: str) -> Mapping[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{what} must have a readable {file.name}, got {file}: {error}") from None
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{what} must have a mapping in {file.name}, got {content!r:.80}")
+    return content
+
+
+def _require_gguf(source: Path, what: str) -> None:
+    with source.open("rb") as file:
+        head = file.read(GGUF_HEAD_BYTES)
+    if not head.startswith(b"GGUF"):
+        raise ConfigurationError(f"{what} must be a directory or a .gguf file, got {source}, which is neither")
+    family = _gguf_text(head, b"general.architecture")
+    if family not in FAMILIES:
+        raise ConfigurationError(f"{what} must be of the families {' or '.join(FAMILIES)}, got {family!r} in {source}")
+    if b"tokenizer.chat_template" not in head:
+        raise ConfigurationError(f"{what} must have a chat template (take an instruct model), got none in {source}")
+
+
+def _gguf_text(head: bytes, key: bytes) -> str | None:
+    """The text that a .gguf file keeps under a key; None where there is none."""
+    place = head.find(key)
+    start = place + len(key) + 12  # a kind of 4 bytes, a length of 8
+    if place < 0 or len(head) < start:
+        return None
+    kind, length = struct.unpack("<IQ", head[start - 12 : start])
+    return head[start : start + min(length, 256)].decode("utf-8", "replace") if kind == 8 else None

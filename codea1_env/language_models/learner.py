@@ -1,0 +1,243 @@
+"""Gradients of an adapter beside a frozen base, from one prompt and all its responses at a time.
+
+The prompt is computed once; every response sees it and itself. Only the hidden states of the responses go through the
+model's head, some tokens at a time, and no logits are kept: the way back computes them again where an objective needs
+the whole pack. In float32 the gradients are those of transformers' and PEFT's own forward pass, up to rounding.
+
+Does not hold an optimizer, and does not know what an advantage is: see `Objective`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from codea1_env.extras import extra
+from codea1_env.language_models.base import Base, Linear
+from codea1_env.language_models.lora import Adapter, Beside
+
+with extra("train", "language models on CPUs need"):
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor
+
+PACK_TOKENS = 1024
+"""Tokens of one pass: about 2 GB of a model of half a thousand million weights. A longer group takes several passes."""
+CHUNK = 128
+"""Tokens whose logits are held at a time."""
+
+
+class Objective(Protocol):
+    """What is made small."""
+
+    by_token: bool
+    """Each token has a loss of its own, whatever the others are: saves a pass through the model's head."""
+
+    def __call__(self, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
+        """A scalar with a gradient. `rows`: the responses of the pack, in order, by their place in the group.
+        `log_probs`: (tokens,), of the pack's tokens from `start` on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What a group's pass found, response by response."""
+
+    log_probs: tuple[Tensor, ...]
+    entropies: tuple[Tensor, ...]
+
+
+class Learner:
+    """Adds gradients to an adapter's parameters."""
+
+    def __init__(self, base: Base, adapter: Adapter, pack_tokens: int = PACK_TOKENS) -> None:
+        self._base, self._adapter, self._pack_tokens = base, adapter, pack_tokens
+
+    def learn(
+        self, prompt: Sequence[int], responses: Sequence[Sequence[int]], objective: Objective, temperature: float = 1.0
+    ) -> Learnt:
+        """Of the responses that are given: leave out those without an advantage."""
+        found = [
+            self._pass(prompt, [responses[row] for row in rows], rows, objective, temperature)
+            for rows in self._packs(len(prompt), responses)
+        ]
+        return _joined(found)
+
+    def log_probs(self, prompt: Sequence[int], responses: Sequence[Sequence[int]], temperature: float = 1.0) -> Learnt:
+        """Without gradients."""
+        found = []
+        for rows in self._packs(len(prompt), responses):
+            pack = _Pack(prompt, [responses[row] for row in rows])
+            with torch.no_grad():
+                found.append(_Head(self._base, self._hidden(pack, learns=False), pack, temperature).read())
+        return _joined(found)
+
+    def _packs(self, prompt: int, responses: Sequence[Sequence[int]]) -> list[list[int]]:
+        packs: list[list[int]] = []
+        room = 0
+        for row, response in enumerate(responses):
+            if not packs or len(response) > room:
+                packs.append([])
+                room = self._pack_tokens - prompt
+            packs[-1].append(row)
+            room -= len(response)
+        return packs
+
+    def _pass(
+        self,
+        prompt: Sequence[int],
+        responses: Sequence[Sequence[int]],
+        rows: Sequence[int],
+        objective: Objective,
+        temperature: float,
+    ) -> Learnt:
+        pack = _Pack(prompt, responses)
+        hidden = self._hidden(pack, learns=True)
+        head = _Head(self._base, hidden.detach(), pack, temperature)
+        found = head.descend(objective, rows)
+        torch.autograd.backward(hidden, head.gradient.to(hidden.dtype))
+        return found
+
+    def _hidden(self, pack: _Pack, *, learns: bool) -> Tensor:
+        base, adapter = self._base, self._adapter
+        x = F.embedding(pack.tokens, base.embedding)
+        if not learns:
+            beside = Beside(base, [adapter.ready(base.dtype)])
+            beside.use([0])
+            return base.blocks(x, base.cos[pack.positions], base.sin[pack.positions], beside, pack.attend)
+
+        def project(layer: int, part: str, x: Tensor, add: Tensor | None) -> Tensor:
+            a, b = adapter.pairs[layer][part]
+            linear = base.layers[layer].parts[part]
+            return beside_linear(x, a, b, add, linear, adapter.scale, adapter.blocks[part])
+
+        return base.blocks(x, base.cos[pack.positions], base.sin[pack.positions], project, pack.attend)
+
+
+class _Pack:
+    """A prompt and responses as one sequence: the last token of a response has nothing to predict and is left out."""
+
+    def __init__(self, prompt: Sequence[int], responses: Sequence[Sequence[int]]) -> None:
+        self.lengths = [len(response) for response in responses]
+        self.sizes = [len(prompt), *(length - 1 for length in self.lengths)]
+        self.tokens = torch.tensor([*prompt, *(token for response in responses for token in response[:-1])])
+        self.positions = torch.cat(
+            [torch.arange(len(prompt)), *(len(prompt) + torch.arange(length - 1) for length in self.lengths)]
+        )
+        self.targets = torch.tensor([token for response in responses for token in response])
+        places, start = [], len(prompt)
+        for length in self.lengths:
+            places += [len(prompt) - 1, *range(start, start + length - 1)]
+            start += length - 1
+        self.places = torch.tensor(places)
+        """Where each response token is predicted."""
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        heads = q.shape[1]
+        parts = [[part.transpose(0, 1)[None] for part in tensor.split_with_sizes(self.sizes)] for tensor in (q, k, v)]
+        found = []
+        for place, (own_q, own_k, own_v) in enumerate(zip(*parts, strict=True)):
+            if not own_q.shape[2]:
+                continue
+            mask = None
+            if place:
+                own_k, own_v = torch.cat([parts[1][0], own_k], dim=2), torch.cat([parts[2][0], own_v], dim=2)
+                mask = torch.ones(own_q.shape[2], own_k.shape[2], dtype=torch.bool).tril_(self.sizes[0])
+            shared = heads // own_k.shape[1]
+            keys, values = own_k.repeat_interleave(shared, dim=1), own_v.repeat_interleave(shared, dim=1)
+            found.append(F.scaled_dot_product_attention(own_q, keys, values, attn_mask=mask, is_causal=mask is None))
+        return torch.cat([one[0].transpose(0, 1).reshape(one.shape[2], -1) for one in found])
+
+    def by_response(self, values: Tensor) -> tuple[Tensor, ...]:
+        return values.split_with_sizes(self.lengths)
+
+
+class _Head:
+    """Hidden states to log-probabilities of the responses' tokens, and the gradient back to the hidden states."""
+
+    def __init__(self, base: Base, hidden: Tensor, pack: _Pack, temperature: float) -> None:
+        self._head: Linear = base.head
+        self._hidden, self._pack, self._temperature = hidden, pack, temperature
+        self.gradient = torch.zeros(0)
+        """Of the loss by the hidden states, in float32."""
+
+    def read(self) -> Learnt:
+        found = [self._chunk(start) for start in range(0, len(self._pack.targets), CHUNK)]
+        log_probs, entropies = (torch.cat(values) for values in zip(*(chunk[:2] for chunk in found), strict=True))
+        return Learnt(self._pack.by_response(log_probs), self._pack.by_response(entropies))
+
+    def descend(self, objective: Objective, rows: Sequence[int]) -> Learnt:
+        """Fill in `gradient`."""
+        self.gradient = torch.zeros(self._hidden.shape, dtype=torch.float32)
+        whole = None if objective.by_token else self.read()
+        slopes = None
+        if whole is not None:
+            slopes = _slope(objective, rows, torch.cat(whole.log_probs), 0)
+        found = []
+        with torch.no_grad():
+            for start in range(0, len(self._pack.targets), CHUNK):
+                log_probs, entropies, probabilities = self._chunk(start)
+                places, targets = (part[start : start + CHUNK] for part in (self._pack.places, self._pack.targets))
+                own = _slope(objective, rows, log_probs, start) if slopes is None else slopes[start : start + CHUNK]
+                # d log p(t) / d logits = onehot(t) - p, over the temperature
+                logits = probabilities.mul_(-own[:, None] / self._temperature)
+                logits.scatter_add_(1, targets[:, None], own[:, None] / self._temperature)
+                back = self._head.transposed(logits.to(self._hidden.dtype)).float()
+                self.gradient.index_add_(0, places, back)
+                found.append((log_probs, entropies))
+        log_probs, entropies = (torch.cat(values) for values in zip(*found, strict=True))
+        return Learnt(self._pack.by_response(log_probs), self._pack.by_response(entropies))
+
+    @torch.no_grad()
+    def _chunk(self, start: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probabilities and entropies, (tokens,), and probabilities, (tokens, vocabulary)."""
+        places, targets = (part[start : start + CHUNK] for part in (self._pack.places, self._pack.targets))
+        scores = self._head(self._hidden[places]).float()
+        if self._temperature != 1:
+            scores /= self._temperature
+        total = scores.logsumexp(dim=1)
+        log_probs = scores.gather(1, targets[:, None])[:, 0] - total
+        probabilities = (scores - total[:, None]).exp_()
+        entropies = total - (probabilities * scores).sum(dim=1)
+        return log_probs, entropies, probabilities
+
+
+def _slope(objective: Objective, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
+    """Of the objective by the log-probabilities."""
+    with torch.enable_grad():
+        leaf = log_probs.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(objective(rows, leaf, start), leaf)
+    return slope
+
+
+class BesideLinear(torch.autograd.Function):
+    """A frozen linear layer with an adapter beside it, and optionally a sum: x W' + b + s (x A') B' + add."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, a: Tensor, b: Tensor, add: Tensor | None, linear: Linear, scale: float, blocks: Tensor
+    ) -> Tensor:
+        a, b = a.to(x.dtype), (b * scale).to(x.dtype)
+        low = F.linear(x, a)
+        ctx.save_for_backward(x, low, a, b)
+        ctx.rest = linear, scale, blocks, add is not None
+        return linear(x, F.linear(low, b) if add is None else torch.addmm(add, low, b.t()))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, low, a, b = ctx.saved_tensors
+        linear, scale, blocks, adds = ctx.rest
+        gradient = gradient.contiguous()
+        back = gradient @ b
+        of_x = linear.transposed(gradient, back @ a) if ctx.needs_input_grad[0] else None
+        of_a, of_b = (back.t() @ x).float(), (gradient.t() @ low).float().mul_(blocks).mul_(scale)
+        return of_x, of_a, of_b, gradient if adds else None, None, None, None
+
+
+beside_linear: Callable[..., Tensor] = BesideLinear.apply
+
+
+def _joined(found: Sequence[Learnt]) -> Learnt:
+    return Learnt(
+        tuple(one for each in found for one in each.log_probs), tuple(one for each in found for one in each.entropies)
+    )

@@ -1,0 +1,103 @@
+"""A model of the Qwen2 or Llama family, ready to be sampled and learnt from: weights, tokenizer, what ends an answer.
+
+Reads whatever transformers reads of these families, and a .gguf file by transformers' own reader (package `gguf`). The
+weights of transformers' model are let go of once they are packed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
+from codea1_env.language_models.base import Base, has_bfloat16
+from codea1_env.language_models.directories import require_model
+
+with extra("train", "language models on CPUs need"):
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+BASE = "base.json"
+"""Beside an adapter: where its base is, and the base's digest."""
+CONTEXT = 32_768
+"""Positions at most: more than a CPU has time for."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModel:
+    """One base with all that is needed to ask it."""
+
+    base: Base
+    tokenizer: Any
+    ends: frozenset[int]
+    """Tokens that end an answer."""
+    source: str
+    digest: str
+    """Of weights and chat template; in hexadecimal. The same for the same weights in another file."""
+
+
+def load(source: Path, *, dtype: str = "bfloat16", what: str = "the model") -> LanguageModel:
+    """`source`: a directory in Hugging Face format or a .gguf file. `what`: how the user gave it, for errors.
+    `dtype`: to compute in; `bfloat16` is float32 on processors that do not have it.
+
+    Raises ConfigurationError for one that is not there, of another architecture, or without a chat template.
+    """
+    require_model(source, what)
+    tokenizer = load_tokenizer(source)
+    model = AutoModelForCausalLM.from_pretrained(**place(source), dtype="auto")
+    return ready(model, tokenizer, source=str(source), dtype=dtype)
+
+
+def load_tokenizer(source: Path) -> Any:
+    """Of a directory or a .gguf file."""
+    return AutoTokenizer.from_pretrained(**place(source))
+
+
+def place(source: Path) -> dict[str, Any]:
+    """How transformers is told of it."""
+    if not source.is_file():
+        return {"pretrained_model_name_or_path": source}
+    if importlib.util.find_spec("gguf") is None:
+        raise ConfigurationError(f"{source} needs the package gguf to be read, got none: pip install gguf")
+    return {"pretrained_model_name_or_path": source.parent, "gguf_file": source.name}
+
+
+def ready(model: Any, tokenizer: Any, *, source: str, dtype: str = "bfloat16") -> LanguageModel:
+    """From a model of transformers, which is not changed."""
+    ends = model.generation_config.eos_token_id
+    known = {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
+    if dtype == "bfloat16" and not has_bfloat16():
+        dtype = "float32"
+    context = min(CONTEXT, model.config.max_position_embeddings)
+    base = Base(model, getattr(torch, dtype), context)
+    return LanguageModel(base, tokenizer, frozenset(known), source, weights_digest(model, tokenizer))
+
+
+def weights_digest(model: Any, tokenizer: Any) -> str:
+    """Reads every weight: about a second a gigabyte."""
+    digest = hashlib.blake2b(f"{tokenizer.chat_template}".encode(), digest_size=8)
+    for name, weights in sorted(model.state_dict().items()):
+        digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
+        digest.update(weights.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def require_digest(model: LanguageModel, adapter: Path) -> None:
+    """Raise ConfigurationError where the adapter in that directory was trained beside another base."""
+    if not (adapter / BASE).is_file():
+        return  # of another trainer, which does not say
+    record = json.loads((adapter / BASE).read_text(encoding="utf-8"))
+    if record["digest"] != model.digest:
+        raise ConfigurationError(
+            f"the base of {adapter} must have the digest {record['digest']}, got {model.digest} in {model.source}"
+        )
+
+
+def file_digest(file: Path) -> str:
+    """In hexadecimal."""
+    return hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()

@@ -1,0 +1,117 @@
+"""What a rollout engine is: prompts in, samples with their log-probabilities out. An object that a reader can replace.
+
+`continuous.ContinuousEngine` is the fast one on CPUs, `generate.GenerateEngine` the one to compare it with. A sample
+depends on its prompt, its adapter, its key and its number, not on what else is asked: each draws from a stream of
+uniforms of its own. The model's numbers are the same in another batch up to rounding only, which can turn a draw that
+hangs on the last digits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from codea1_env.errors import ConfigurationError
+
+Key = tuple[int | str, ...]
+Finish = Literal["end", "stop", "length"]
+"""end: the model ended its answer; stop: its fenced block was closed; length: it was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRequest:
+    """One prompt and how often it is to be answered."""
+
+    prompt: tuple[int, ...]
+    """Tokens, up to where the answer begins."""
+    samples: int
+    key: Key
+    """Names the streams of the samples. Equal keys draw equal uniforms."""
+    adapter: str = ""
+    """Name of the adapter that answers; empty: the base alone."""
+    in_fence: bool = False
+    """The prompt ends within a fenced block: the next fence closes it."""
+
+    def __post_init__(self) -> None:
+        if not self.prompt or self.samples < 1:
+            raise ConfigurationError(
+                f"a request must have a token and a sample, got {len(self.prompt)} and {self.samples}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSampling:
+    """How answers are drawn."""
+
+    temperature: float = 1.0
+    """0 is greedy."""
+    top_p: float = 1.0
+    max_tokens: int = 512
+    """Of an answer."""
+    stop_at_fence: bool = False
+    """Stop where the answer's first fenced block closes."""
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.max_tokens < 1:
+            raise ConfigurationError(
+                "temperature must be at least 0, top_p in (0, 1] and max_tokens at least 1, "
+                f"got {self.temperature}, {self.top_p} and {self.max_tokens}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One sample."""
+
+    tokens: tuple[int, ...]
+    """The one that ends the answer included."""
+    log_probs: tuple[float, ...]
+    """Of the tokens, under the distribution that they were drawn from: after temperature and top_p; for temperature 0
+    under the model's own."""
+    finish: Finish
+
+
+class RolloutEngine(Protocol):
+    """Samples from a model."""
+
+    def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
+        """`samples` completions of each request, in order."""
+
+
+class Uniforms:
+    """One stream of uniforms in [0, 1), in order of the answer's positions."""
+
+    def __init__(self, key: Key, sample: int) -> None:
+        digest = hashlib.blake2b(repr((*key, sample)).encode(), digest_size=16).digest()
+        self._stream = np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
+
+    def next(self) -> float:
+        return float(self._stream.random())
+
+
+class Fences:
+    """Reads an answer as it grows and says when its first fenced block is closed."""
+
+    def __init__(self, *, is_open: bool = False) -> None:
+        self.is_closed = False
+        self._is_open = is_open
+        self._line = ""
+
+    def read(self, text: str) -> bool:
+        """What a token adds; whether the block is closed."""
+        *ended, self._line = (self._line + text).split("\n")
+        for line in ended:
+            self._see(line, ended=True)
+        self._see(self._line, ended=False)
+        return self.is_closed
+
+    def _see(self, line: str, *, ended: bool) -> None:
+        mark = line.strip()
+        if self._is_open and mark == "```":
+            self.is_closed = True
+        elif ended and not self._is_open and mark.startswith("```") and "`" not in mark.lstrip("`"):
+            self._is_open = True

@@ -1,0 +1,296 @@
+"""A seat's trainer for small models on CPUs, in the place of TRL's: one frozen base for all seats, an adapter for each.
+
+Samples with `language_models/continuous.py` and learns with `language_models/learner.py`; advantages, losses, schedule,
+callbacks and checkpoints have the meaning and the names that they have under TRL. A group in which no row has an
+advantage is not computed: with `grpo.beta` 0 its gradient is zero. What is sampled depends on the run's seed, the seat,
+the round and the row, so that a resumed run goes on to the same bits on the same processor and number of threads.
+
+What it cannot do is refused by `require_packed` in `config/grpo_section.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.extras import extra
+from codea1_env.language_models.learner import Learner
+from codea1_env.language_models.loading import require_digest
+from codea1_env.language_models.lora import Adapter
+from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
+from codea1_env.players.templates import begun
+from codea1_env.training.advantages import Estimator, groups_of, sample_deviation, without_signal
+from codea1_env.training.config.batches import seat_rows
+from codea1_env.training.grpo.packed_loss import Clipped, Own, PackedRow, StepShape
+from codea1_env.training.grpo.sampled import SampledResponse
+from codea1_env.training.losses import own_loss
+from codea1_env.training.models.chat import tokens_of
+from codea1_env.training.models.shared_base import SeatModel, save_adapter, shared_base
+from codea1_env.training.row_labels import RowLabel
+from codea1_env.training.run.callbacks import SeatRun
+
+with extra("train", "training needs"):
+    import torch
+    from transformers import TrainerControl, TrainerState, get_scheduler
+
+STATE = "trainer.pt"
+"""Optimizer and schedule, in every checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One response of the round with all that is known of it."""
+
+    prompt: tuple[int, ...]
+    tokens: tuple[int, ...]
+    old: tuple[float, ...]
+    label: RowLabel
+    reward: float
+    """Not a number: no score."""
+    counts: bool
+    """In the loss."""
+
+
+class PackedTrainer:
+    """Has what recipes, seats and callbacks use of a trainer of TRL."""
+
+    def __init__(
+        self,
+        run: SeatRun,
+        seat: str,
+        estimator: Estimator,
+        label_of: Callable[[Mapping[str, Any]], RowLabel],
+        callbacks: Sequence[Any],
+        *,
+        args: Any,
+        train_dataset: Any,
+        processing_class: Any,
+        reward_funcs: Callable[..., Sequence[float | None]],
+        rollout_func: Callable[[Sequence[Any], Any], dict[str, list[Any]]] | None,
+        **_: Any,
+    ) -> None:
+        """The last ones are GRPOTrainer's arguments."""
+        shared = shared_base(run.base, run.preset)
+        lora = run.preset.lora
+        adapter = Adapter(shared.model.base.shape, lora.rank, lora.alpha, run.seed)
+        shared.adapters[str(run.output)] = adapter
+        self.model, self.processing_class, self.args = SeatModel(shared, str(run.output)), processing_class, args
+        self.state, self.teaches = TrainerState(), True
+        self._run, self._seat, self._estimator, self._label_of = run, seat, estimator, label_of
+        self._callbacks, self._dataset = callbacks, train_dataset
+        self._rewards, self._rollout = reward_funcs, rollout_func
+        self._own_loss = own_loss(run.preset.algorithm)
+        self._learner = Learner(shared.model.base, adapter)
+        self._optimizer = torch.optim.AdamW(
+            adapter.parameters, args.learning_rate, (args.adam_beta1, args.adam_beta2), args.adam_epsilon,
+            args.weight_decay,
+        )  # fmt: skip
+        self._schedule = get_scheduler(
+            args.lr_scheduler_type, self._optimizer, args.get_warmup_steps(args.max_steps), args.max_steps,
+            args.lr_scheduler_kwargs,
+        )  # fmt: skip
+        self._asked = 0  # calls of `sample` in this round
+        self._logs: dict[str, float] = {}
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], group: int, in_fence: Sequence[bool] = ()
+    ) -> list[SampledResponse]:
+        """One response to each prompt; they come in groups of `group` equal ones. `in_fence`: which prompts begin the
+        answer inside a block; empty: none."""
+        stream = (self._run.seed, self._seat, self.state.global_step, self._asked)
+        self._asked += 1
+        open_ones = in_fence or [False] * len(prompts)
+        requests = [
+            RolloutRequest(tuple(prompt), group, (*stream, place), self.model.adapter, is_open)
+            for place, (prompt, is_open) in enumerate(zip(prompts[::group], open_ones[::group], strict=True))
+        ]
+        sampling = RolloutSampling(
+            self.args.temperature, 1.0, self.args.max_completion_length, self._run.preset.stop_at_fence
+        )
+        engine = self.model.shared.engine
+        started = time.perf_counter()
+        found = [completion for answers in engine.sample(requests, sampling) for completion in answers]
+        self._count(tokens=sum(len(one.tokens) for one in found), prompt_tokens=engine.prompt_tokens)
+        self._count(sampling_seconds=time.perf_counter() - started)
+        return [SampledResponse(list(one.tokens), list(one.log_probs)) for one in found]
+
+    def train(self, resume_from_checkpoint: str | None = None) -> None:
+        """All rounds, or those after the checkpoint."""
+        if resume_from_checkpoint:
+            self._resume(Path(resume_from_checkpoint))
+        control, updates = TrainerControl(), self._run.preset.round.updates
+        while self.state.global_step < self.args.max_steps and not control.should_training_stop:
+            self._tell("on_step_begin", control)
+            self._logs, self._asked = {}, 0
+            groups, step = self._advantages(self._round())
+            for update in range(updates):
+                if update:
+                    self._tell("on_step_begin", control)
+                self._update(groups[update::updates], step, control)
+                self.state.global_step += 1
+                self._tell("on_step_end", control)
+            self._log(control)
+            due = self.state.global_step % self.args.save_steps == 0 or self.state.global_step == self.args.max_steps
+            if due or control.should_save:
+                self._save()
+                self._tell("on_save", control)
+                control.should_save = False
+
+    def save_model(self, directory: str) -> None:
+        """The adapter, the name and the digest of its base, and the tokenizer."""
+        save_adapter(self.model, Path(directory))
+        self.processing_class.save_pretrained(directory)
+
+    def _round(self) -> list[_Row]:
+        round_index = self.state.global_step // self._run.preset.round.updates
+        if self._rollout is None:
+            return self._answers(round_index)
+        learnt = seat_rows(self._run.preset, self._seat).learnt
+        batch = self._rollout([""] * learnt, self)
+        masks = batch.get("env_mask") or [[1]] * learnt
+        columns = {key: batch[key] for key in ("arena_reward", "label")}
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        rewards = self._rewards(completions=None, arena_reward=columns["arena_reward"])
+        return [
+            _Row(tuple(prompt), tuple(tokens), tuple(old), self._label_of(row), _number(reward), bool(mask[0]))
+            for prompt, tokens, old, row, reward, mask in zip(
+                batch["prompt_ids"], batch["completion_ids"], batch["logprobs"], rows, rewards, masks, strict=True
+            )
+        ]
+
+    def _answers(self, round_index: int) -> list[_Row]:
+        """N responses to each question of the round, and what they are paid."""
+        questions, group = self._run.preset.round.questions, self.args.num_generations
+        rows = self._dataset[round_index * questions : (round_index + 1) * questions]
+        prompts = [tokens_of(self.processing_class, messages) for messages in rows["prompt"]]
+        repeated = [prompt for prompt in prompts for _ in range(group)]
+        in_fence = [begun(messages).is_in_fence for messages in rows["prompt"] for _ in range(group)]
+        sampled = self.sample(repeated, group, in_fence)
+        texts = self.processing_class.batch_decode([one.tokens for one in sampled], skip_special_tokens=True)
+        columns = {key: [value for value in values for _ in range(group)] for key, values in rows.items()}
+        told = {key: values for key, values in columns.items() if key != "prompt"}
+        rewards = self._rewards(
+            completions=[[{"role": "assistant", "content": text}] for text in texts], trainer_state=self.state, **told
+        )
+        labels = [self._label_of({key: values[i] for key, values in told.items()}) for i in range(len(texts))]
+        return [
+            _Row(tuple(prompt), tuple(one.tokens), tuple(one.logprobs or ()), label, _number(reward), counts=True)
+            for prompt, one, label, reward in zip(repeated, sampled, labels, rewards, strict=True)
+        ]
+
+    def _advantages(self, rows: Sequence[_Row]) -> tuple[list[tuple[tuple[int, ...], list[PackedRow]]], StepShape]:
+        """The groups that are learnt from, with their prompts, and what losses are divided by."""
+        algorithm = self._run.preset.algorithm
+        labels, rewards = [row.label for row in rows], torch.tensor([row.reward for row in rows])
+        found = self._estimator.advantages(rewards, labels).nan_to_num(nan=0.0)
+        silent = without_signal(found.abs(), labels)
+        counts = torch.tensor([row.counts and not self._is_masked(row) for row in rows])
+        if algorithm.zero_variance == "drop":
+            counts &= ~(silent | rewards.isnan())
+            self.teaches = bool(counts.any())
+        groups: dict[str, tuple[tuple[int, ...], list[PackedRow]]] = {}
+        # A loss of one's own may have a gradient where there is no advantage.
+        is_learnt = counts & (~silent & (found != 0) if self._own_loss is None else torch.ones_like(silent))
+        for row, advantage, is_in in zip(rows, found.tolist(), is_learnt.tolist(), strict=True):
+            if is_in:
+                _, members = groups.setdefault(row.label.group, (row.prompt, []))
+                members.append(PackedRow(row.tokens, row.old, advantage))
+        self._describe(rows, rewards, silent)
+        tokens = sum(len(row.tokens) for row, is_in in zip(rows, counts.tolist(), strict=True) if is_in)
+        updates = self._run.preset.round.updates
+        step = StepShape(
+            rows=len(rows) // updates,
+            tokens=max(tokens, 1) / updates,
+            longest=self.args.max_completion_length,
+            passes=max(1, len(groups) // updates),
+        )
+        return list(groups.values()), step
+
+    def _is_masked(self, row: _Row) -> bool:
+        return bool(self.args.mask_truncated_completions and self._is_cut_off(row))
+
+    def _is_cut_off(self, row: _Row) -> bool:
+        is_long = len(row.tokens) >= self.args.max_completion_length
+        return is_long and row.tokens[-1] not in self.model.shared.model.ends
+
+    def _describe(self, rows: Sequence[_Row], rewards: Any, silent: Any) -> None:
+        lengths = [len(row.tokens) for row in rows]
+        deviations = [sample_deviation(rewards[members]) for members in groups_of([row.label.group for row in rows])]
+        self._logs |= {
+            "reward": float(rewards.nanmean()),
+            "reward_std": float(torch.cat(deviations).nanmean()),
+            "frac_reward_zero_std": float(silent.float().mean()),
+            "completions/mean_length": sum(lengths) / len(lengths),
+            "completions/clipped_ratio": sum(map(self._is_cut_off, rows)) / len(rows),
+            "kl": 0.0,
+        }
+
+    def _update(self, groups: Sequence[tuple[tuple[int, ...], list[PackedRow]]], step: StepShape, control: Any) -> None:
+        """One optimizer step."""
+        loss, gaps, entropies = 0.0, [torch.zeros(0)], [torch.zeros(0)]
+        for prompt, group in groups:
+            objective: Clipped | Own
+            if self._own_loss is None:
+                objective = Clipped(group, self._run.preset.algorithm.loss_type, step, self.args)
+            else:
+                objective = Own(group, self._own_loss, step, self.args)
+            learnt = self._learner.learn(prompt, [row.tokens for row in group], objective, self.args.temperature)
+            loss += objective.total
+            entropies += learnt.entropies
+            gaps += [(now - torch.tensor(row.old)).abs() for now, row in zip(learnt.log_probs, group, strict=True)]
+        parameters = list(self.model.parameters())
+        for parameter in parameters:  # what is not learnt from has a gradient of zero, and not none
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self.args.max_grad_norm)
+        self._tell("on_pre_optimizer_step", control)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        self._schedule.step()
+        self._logs |= {"loss": loss, "grad_norm": float(norm), "learning_rate": self._schedule.get_last_lr()[0]}
+        if groups:
+            self._logs["entropy"] = float(torch.cat(entropies).mean())
+            self._logs["sampling/sampling_logp_difference/mean"] = float(torch.cat(gaps).mean())
+            self._count(learnt_tokens=sum(map(len, gaps)))
+
+    def _count(self, **values: float) -> None:
+        for name, value in values.items():
+            self._logs[name] = self._logs.get(name, 0.0) + value
+
+    def _log(self, control: Any) -> None:
+        seconds = self._logs.pop("sampling_seconds", 0.0)
+        if seconds:
+            self._logs["tokens_per_second"] = self._logs["tokens"] / seconds
+        self._tell("on_log", control, logs=self._logs)
+
+    def _tell(self, event: str, control: Any, **values: Any) -> None:
+        for callback in self._callbacks:
+            tell = getattr(callback, event)
+            tell(self.args, self.state, control, model=self.model, processing_class=self.processing_class, **values)
+
+    def _save(self) -> None:
+        checkpoint = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+        save_adapter(self.model, checkpoint)
+        held = {"optimizer": self._optimizer.state_dict(), "schedule": self._schedule.state_dict()}
+        torch.save(held, checkpoint / STATE)
+        self.state.save_to_json(str(checkpoint / "trainer_state.json"))
+
+    def _resume(self, checkpoint: Path) -> None:
+        shared = self.model.shared
+        require_digest(shared.model, checkpoint)
+        saved = Adapter.load(checkpoint, shared.model.base.shape)
+        with torch.no_grad():
+            for own, other in zip(self.model.parameters(), saved.parameters, strict=True):
+                own.copy_(other)
+        held = torch.load(checkpoint / STATE, weights_only=True)
+        self._optimizer.load_state_dict(held["optimizer"])
+        self._schedule.load_state_dict(held["schedule"])
+        record = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+        self.state.global_step = int(record["global_step"])
+
+
+def _number(reward: float | None) -> float:
+    return float("nan") if reward is None else float(reward)

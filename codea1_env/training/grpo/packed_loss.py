@@ -1,0 +1,115 @@
+"""What a step of the packed trainer makes small: TRL's clipped losses token by token, or a loss of one's own by groups.
+
+The old log-probabilities are the sampler's. There is no divergence term: `grpo.beta` is 0 with this trainer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from codea1_env.extras import extra
+from codea1_env.training.losses import Loss, LossBatch
+
+with extra("train", "training needs"):
+    import torch
+    from torch import Tensor
+    from torch.nn.utils.rnn import pad_sequence
+
+BUILT_IN = ("dapo", "bnpo", "grpo", "dr_grpo")
+"""TRL's names of the losses that are here, too: they differ in what a token's loss is divided by."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRow:
+    """One response with its advantage."""
+
+    tokens: Sequence[int]
+    old: Sequence[float]
+    """Log-probabilities, by the sampler."""
+    advantage: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepShape:
+    """Of one optimizer step, what losses are divided by."""
+
+    rows: int
+    tokens: float
+    """That count."""
+    longest: int
+    """Tokens that a response may have."""
+    passes: int
+    """Groups that are learnt from."""
+
+
+def divisor(loss_type: str, row: PackedRow, step: StepShape) -> float:
+    """Of the loss of one of the row's tokens."""
+    if loss_type == "grpo":
+        return len(row.tokens) * step.rows
+    if loss_type == "dr_grpo":
+        return step.rows * step.longest
+    return step.tokens  # dapo, bnpo: the mean over tokens
+
+
+class Clipped:
+    """Of one group: the clipped surrogate, summed over tokens."""
+
+    by_token = True
+
+    def __init__(self, group: Sequence[PackedRow], loss_type: str, step: StepShape, arguments: Any) -> None:
+        """`arguments`: epsilon, epsilon_high and delta of a GRPOConfig."""
+        self.total = 0.0
+        """Of the calls so far."""
+        self._group = group
+        self._weights = [1.0 / divisor(loss_type, row, step) for row in group]
+        self._low = arguments.epsilon
+        self._high = arguments.epsilon if arguments.epsilon_high is None else arguments.epsilon_high
+        self._delta = arguments.delta
+
+    def __call__(self, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
+        here = slice(start, start + len(log_probs))
+        old = torch.tensor([value for row in rows for value in self._group[row].old])[here]
+        advantages = self._spread(rows, [row.advantage for row in self._group])[here]
+        ratio = (log_probs - old).exp()
+        clipped = ratio.clamp(1 - self._low, 1 + self._high)
+        if self._delta is not None:
+            ratio = ratio.clamp(max=self._delta)
+        losses = -torch.min(ratio * advantages, clipped * advantages)
+        loss = (losses * self._spread(rows, self._weights)[here]).sum()
+        self.total += loss.detach().item()
+        return loss
+
+    def _spread(self, rows: Sequence[int], values: Sequence[float]) -> Tensor:
+        """One value a row to one a token."""
+        return torch.tensor([values[row] for row in rows for _ in self._group[row].tokens])
+
+
+class Own:
+    """Of one group: a loss that the configuration names. Sees all rows of the group at once."""
+
+    by_token = False
+
+    def __init__(self, group: Sequence[PackedRow], loss: Loss, step: StepShape, arguments: Any) -> None:
+        self.total = 0.0
+        self._group, self._loss, self._step, self._arguments = group, loss, step, arguments
+
+    def __call__(self, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
+        chosen = [self._group[row] for row in rows]
+        parts = log_probs.split_with_sizes([len(row.tokens) for row in chosen])
+        found = self._loss(
+            LossBatch(
+                logps=pad_sequence(list(parts), batch_first=True),
+                old_logps=pad_sequence([torch.tensor(row.old) for row in chosen], batch_first=True),
+                ref_logps=None,
+                advantages=torch.tensor([[row.advantage] for row in chosen]),
+                mask=pad_sequence([torch.ones(len(row.tokens)) for row in chosen], batch_first=True),
+                sampling_ratio=None,
+                tokens=torch.tensor(self._step.tokens / self._step.passes),
+                arguments=self._arguments,
+            )
+        )
+        loss: Tensor = found / self._step.passes
+        self.total += loss.detach().item()
+        return loss

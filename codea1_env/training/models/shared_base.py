@@ -1,0 +1,77 @@
+"""The one frozen base of a process, which all seats sample from and learn beside, each with an adapter of its own.
+
+A base is loaded when it is first asked for and stays. The seats take turns (`engine/baton.py`): no lock is needed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from codea1_env.language_models.continuous import ContinuousEngine
+from codea1_env.language_models.loading import BASE, LanguageModel, load, require_digest
+from codea1_env.language_models.lora import CONFIG, Adapter
+from codea1_env.training.config.presets import Preset
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBase:
+    """A base with everything that is beside it at present."""
+
+    model: LanguageModel
+    engine: ContinuousEngine
+    adapters: dict[str, Adapter] = field(default_factory=dict)
+    """By name; a seat's is the name of its directory. The engine samples with these."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeatModel:
+    """A base with one adapter: what a seat's trainer has in the place of a model of transformers."""
+
+    shared: SharedBase
+    adapter: str
+    """Empty: the base alone."""
+
+    def parameters(self) -> Iterator[Any]:
+        """What is trained."""
+        yield from self.shared.adapters[self.adapter].parameters
+
+
+def shared_base(source: Path, preset: Preset) -> SharedBase:
+    """The base in `source`, in the numbers that the preset computes in."""
+    return _shared(source.resolve(), "bfloat16" if preset.memory.bfloat16 else "float32")
+
+
+@lru_cache(maxsize=1)
+def _shared(source: Path, dtype: str) -> SharedBase:
+    model = load(source, dtype=dtype, what="model.pretrained")
+    adapters: dict[str, Adapter] = {}
+    return SharedBase(model, ContinuousEngine(model, adapters), adapters)
+
+
+def seat_model(directory: Path, preset: Preset) -> SeatModel:
+    """A base's directory, or what `save_adapter` left. Raises ConfigurationError for an adapter of another base."""
+    if not (directory / BASE).is_file():
+        return SeatModel(shared_base(directory, preset), "")
+    record = json.loads((directory / BASE).read_text(encoding="utf-8"))
+    shared = shared_base(Path(record["base"]), preset)
+    require_digest(shared.model, directory)
+    if not (directory / CONFIG).is_file():
+        return SeatModel(shared, "")
+    name = str(directory.resolve())
+    shared.adapters[name] = Adapter.load(directory, shared.model.base.shape)
+    return SeatModel(shared, name)
+
+
+def save_adapter(model: SeatModel, directory: Path) -> None:
+    """The adapter, if there is one, and which base it lies beside."""
+    found = model.shared.model
+    directory.mkdir(parents=True, exist_ok=True)
+    if model.adapter:
+        model.shared.adapters[model.adapter].save(directory, found.source)
+    record = {"base": str(Path(found.source).resolve()), "digest": found.digest}
+    (directory / BASE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

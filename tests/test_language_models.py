@@ -1,0 +1,367 @@
+"""The engine for small language models: its numbers are transformers' and PEFT's, and samples do not feel the batch."""
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import peft
+import tiny_chat_model
+import torch
+from tiny_language_models import SHAPES, random_model
+
+from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.language_models.continuous import ContinuousEngine
+from codea1_env.language_models.drawing import draw
+from codea1_env.language_models.generate import GenerateEngine
+from codea1_env.language_models.learner import Learner
+from codea1_env.language_models.loading import LanguageModel, load, ready
+from codea1_env.language_models.lora import Adapter
+from codea1_env.language_models.rollouts import Completion, Fences, RolloutRequest, RolloutSampling
+
+TOKENIZER = tiny_chat_model.tiny_tokenizer()
+SHORT = RolloutSampling(max_tokens=20)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    with tiny_chat_model.one_thread():
+        yield
+
+
+def tiny(shape: str = "qwen2") -> tuple[Any, LanguageModel]:
+    model = random_model(shape)
+    return model, ready(model, TOKENIZER, source=shape, dtype="float32")
+
+
+def random_adapter(model: LanguageModel, seed: int = 1) -> Adapter:
+    """One that changes something."""
+    adapter = Adapter(model.base.shape, rank=4, alpha=8.0, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, tensor in adapter.named():
+            if "lora_B" in name:
+                tensor.copy_(0.3 * torch.randn(tensor.shape, generator=generator))
+    return adapter
+
+
+def with_peft(model: Any, adapter: Adapter, directory: Path) -> Any:
+    """PEFT's model with the adapter as it was saved."""
+    adapter.save(directory, "tiny")
+    return peft.PeftModel.from_pretrained(model, directory).eval()
+
+
+def text(words: str) -> tuple[int, ...]:
+    return tuple(TOKENIZER(words, add_special_tokens=False)["input_ids"])
+
+
+REQUESTS = [
+    RolloutRequest(text("a prompt that many begin with, and goes on"), 3, (0, 0)),
+    RolloutRequest(text("short"), 5, (0, 1)),
+    RolloutRequest(text("a prompt that many begin with, or so"), 2, (0, "two")),
+    RolloutRequest(text("short"), 1, (0, 3)),
+]
+
+
+def flat(found: list[list[Completion]]) -> list[Completion]:
+    return [completion for group in found for completion in group]
+
+
+def read_again(model: Any, prompt: tuple[int, ...], completion: Completion) -> torch.Tensor:
+    """What transformers' forward pass says of the tokens: their log-probabilities."""
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([[*prompt, *completion.tokens]])).logits[0]
+    scores = logits[len(prompt) - 1 : -1].log_softmax(dim=1)
+    return scores.gather(1, torch.tensor(completion.tokens)[:, None])[:, 0]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_both_engines_sample_the_same_and_tell_the_models_log_probabilities(shape: str) -> None:
+    model, packed = tiny(shape)
+    fast = ContinuousEngine(packed, slots=4).sample(REQUESTS, SHORT)
+    slow = GenerateEngine(model, TOKENIZER, rows_at_once=3).sample(REQUESTS, SHORT)
+    assert [[one.tokens for one in group] for group in fast] == [[one.tokens for one in group] for group in slow]
+    assert [one.finish for one in flat(fast)] == [one.finish for one in flat(slow)]
+    for request, group, other in zip(REQUESTS, fast, slow, strict=True):
+        for one, same in zip(group, other, strict=True):
+            assert one.log_probs == pytest.approx(same.log_probs, abs=1e-4)
+            assert one.log_probs == pytest.approx(read_again(model, request.prompt, one).tolist(), abs=1e-4)
+    assert len({one.tokens for one in flat(fast)}) > 5
+
+
+def test_a_sample_does_not_depend_on_what_else_is_asked_or_on_the_slots() -> None:
+    _, packed = tiny()
+    together = ContinuousEngine(packed, slots=3).sample(REQUESTS, SHORT)
+    for request, group in zip(REQUESTS, together, strict=True):
+        (alone,) = ContinuousEngine(packed).sample([request], SHORT)
+        assert [one.tokens for one in alone] == [one.tokens for one in group]
+    (fewer,) = ContinuousEngine(packed).sample([replace(REQUESTS[1], samples=2)], SHORT)
+    assert [one.tokens for one in fewer] == [one.tokens for one in together[1][:2]]
+    (other,) = ContinuousEngine(packed).sample([replace(REQUESTS[1], key=(1, 1))], SHORT)
+    assert [one.tokens for one in other] != [one.tokens for one in together[1]]
+
+
+def test_a_prompt_is_read_once_and_what_two_share_is_not_read_again() -> None:
+    _, packed = tiny()
+    engine = ContinuousEngine(packed, slots=2)
+    engine.sample(REQUESTS, SHORT)
+    shared = len("a prompt that many begin with, ")
+    assert engine.prompt_tokens == sum(len(request.prompt) for request in REQUESTS[:3])
+    assert engine.read_tokens == engine.prompt_tokens - shared
+
+
+def test_adapters_are_those_of_peft_and_may_share_a_batch(tmp_path: Path) -> None:
+    model, packed = tiny()
+    adapters = {"one": random_adapter(packed, 1), "two": random_adapter(packed, 2)}
+    asked = [replace(request, adapter=name) for request, name in zip(REQUESTS, ("one", "two", "", "one"), strict=True)]
+    found = ContinuousEngine(packed, adapters).sample(asked, SHORT)
+    for name, adapter in adapters.items():
+        beside = with_peft(random_model("qwen2"), adapter, tmp_path / name)
+        for request, group in zip(asked, found, strict=True):
+            if request.adapter == name:
+                for one in group:
+                    told = read_again(beside, request.prompt, one).tolist()
+                    assert one.log_probs == pytest.approx(told, abs=1e-4)
+    for one in found[2]:
+        assert one.log_probs == pytest.approx(read_again(model, asked[2].prompt, one).tolist(), abs=1e-4)
+
+
+def test_an_adapter_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
+    _, packed = tiny("llama grouped tied")
+    adapter = random_adapter(packed)
+    adapter.save(tmp_path, "tiny")
+    again = Adapter.load(tmp_path, packed.base.shape)
+    assert all(torch.equal(a, b) for a, b in zip(adapter.parameters, again.parameters, strict=True))
+    assert again.scale == adapter.scale
+    _, other = tiny("qwen2")
+    with pytest.raises(ConfigurationError, match="must have rank 4 on all linear layers of its base"):
+        Adapter.load(tmp_path, other.base.shape)
+
+
+@pytest.mark.parametrize("sampling", [
+    RolloutSampling(temperature=0.7, max_tokens=12),
+    RolloutSampling(temperature=1.3, top_p=0.6, max_tokens=12),
+    RolloutSampling(temperature=0, max_tokens=12),
+])  # fmt: skip
+def test_temperature_and_top_p_are_those_of_transformers(sampling: RolloutSampling) -> None:
+    from transformers import TemperatureLogitsWarper, TopPLogitsWarper
+
+    model, packed = tiny()
+    (group,) = ContinuousEngine(packed).sample([REQUESTS[0]], sampling)
+    for one in group:
+        prompt = REQUESTS[0].prompt
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([[*prompt, *one.tokens]])).logits[0][len(prompt) - 1 : -1]
+        if sampling.temperature:
+            logits = TemperatureLogitsWarper(sampling.temperature)(None, logits)
+            logits = TopPLogitsWarper(sampling.top_p)(None, logits)
+        else:
+            assert list(one.tokens) == logits.argmax(dim=1).tolist()
+        told = logits.log_softmax(dim=1).gather(1, torch.tensor(one.tokens)[:, None])[:, 0]
+        assert one.log_probs == pytest.approx(told.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.8])
+def test_uniforms_spread_over_tokens_as_the_distribution_says(top_p: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 2 * torch.randn(300, generator=generator)
+    count = 20_000
+    uniforms = (torch.arange(count, dtype=torch.float64) + 0.5) / count
+    drawn = draw(logits.expand(count, -1), uniforms, 1.0, top_p)
+    shares = torch.bincount(drawn.tokens, minlength=300) / count
+    probabilities = logits.softmax(dim=0)
+    order = probabilities.argsort(descending=True)
+    before = probabilities[order].cumsum(0) - probabilities[order]
+    kept = torch.zeros_like(probabilities)
+    kept[order[before < top_p]] = probabilities[order[before < top_p]]
+    assert torch.allclose(shares, kept / kept.sum(), atol=2 / count)
+
+
+def test_a_fence_closes_only_what_was_opened() -> None:
+    def closes(*pieces: str, is_open: bool = False) -> int | None:
+        fences = Fences(is_open=is_open)
+        return next((i for i, piece in enumerate(pieces) if fences.read(piece)), None)
+
+    assert closes("Here:\n", "```", "python\nx", " = 1\n", "``", "`", "\n", "more") == 5
+    assert closes("x = 1\n", "```", "\n", is_open=True) == 1
+    assert closes("``", "`\n", "x\n", "```\n") == 3
+    assert closes("a ``` b\n", "x = '```'\n", "no fence `here`\n") is None
+    assert closes("```x``` is no fence\n", "```\n") is None
+    assert closes("```python\n", "s = '''```'''\n", "t\n") is None
+
+
+def test_an_answer_stops_at_its_closing_fence() -> None:
+    _, packed = tiny()
+    fenced = Fenced(packed, "so\n```\nab\n```\nand more")
+    sampling = RolloutSampling(temperature=0, max_tokens=40, stop_at_fence=True)
+    request = RolloutRequest(text("x"), 1, (0,))
+    ((one,),) = fenced.sample([request], sampling)
+    assert (TOKENIZER.decode(one.tokens), one.finish) == ("so\n```\nab\n```", "stop")
+    ((cut,),) = fenced.sample([request], replace(sampling, max_tokens=5))
+    assert (TOKENIZER.decode(cut.tokens), cut.finish) == ("so\n``", "length")
+    ((whole,),) = fenced.sample([request], replace(sampling, stop_at_fence=False))
+    assert TOKENIZER.decode(whole.tokens, skip_special_tokens=True) == "so\n```\nab\n```\nand more"
+    assert whole.finish == "end"
+    assert whole.tokens[-1] in packed.ends
+    ((inside,),) = fenced.sample([replace(request, in_fence=True)], sampling)
+    assert TOKENIZER.decode(inside.tokens) == "so\n```"
+
+
+class Fenced(ContinuousEngine):
+    """Says one thing, whatever the model thinks."""
+
+    def __init__(self, model: LanguageModel, answer: str) -> None:
+        base = model.base
+        self._script = [*text(answer), next(iter(model.ends))]
+
+        def head(hidden: torch.Tensor, add: Any = None) -> torch.Tensor:
+            self._said += 1
+            logits = torch.zeros(len(hidden), base.shape.vocabulary)
+            logits[:, self._script[self._said - 1]] = 50.0
+            return logits
+
+        super().__init__(model)
+        base.head = head  # type: ignore[assignment]  # a script in the place of the model's head
+
+    def sample(self, requests: Any, sampling: Any) -> Any:
+        self._said = 0
+        return super().sample(requests, sampling)
+
+
+def test_numbers_that_are_none_and_prompts_without_room_are_refused() -> None:
+    model, packed = tiny()
+    engine = ContinuousEngine(packed)
+    with pytest.raises(ConfigurationError, match="must fit into the 512 positions of qwen2, got 5 \\+ 508"):
+        engine.sample([REQUESTS[1]], RolloutSampling(max_tokens=508))
+    with pytest.raises(ConfigurationError, match=r"must be one of \[\], got 'coder'"):
+        engine.sample([replace(REQUESTS[1], adapter="coder")], SHORT)
+    with torch.no_grad():
+        model.model.norm.weight.fill_(float("nan"))
+    with pytest.raises(PlayerError, match="must give numbers, got NaN"):
+        ContinuousEngine(ready(model, TOKENIZER, source="broken", dtype="float32")).sample([REQUESTS[1]], SHORT)
+
+
+class Weighted:
+    """Token by token, or with the whole pack in view: the same loss."""
+
+    def __init__(self, weights: list[float], *, by_token: bool) -> None:
+        self.by_token, self._weights = by_token, weights
+        self.lengths: list[int] = []
+
+    def __call__(self, rows: Any, log_probs: torch.Tensor, start: int) -> torch.Tensor:
+        weights = torch.cat([torch.full((self.lengths[row],), self._weights[row]) for row in rows])
+        return -(weights[start : start + len(log_probs)] * log_probs.exp()).sum()
+
+
+@pytest.mark.parametrize("by_token", [True, False])
+@pytest.mark.parametrize("pack_tokens", [2048, 48])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gradients_are_those_of_the_plain_forward_pass(
+    shape: str, pack_tokens: int, by_token: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codea1_env.language_models.learner.CHUNK", 7)
+    model, packed = tiny(shape)
+    adapter = random_adapter(packed)
+    beside = with_peft(model, adapter, tmp_path)
+    prompt, temperature = text("what is asked"), 0.8
+    responses = [text("one"), text("another, longer"), text("x"), text("the last one of them")]
+    objective = Weighted([1.0, -0.5, 2.0, 0.25], by_token=by_token)
+    objective.lengths = [len(response) for response in responses]
+    found = Learner(packed.base, adapter, pack_tokens).learn(prompt, responses, objective, temperature)
+
+    for name, parameter in beside.named_parameters():
+        parameter.requires_grad_("lora" in name)
+    loss = torch.zeros(())
+    for row, response in enumerate(responses):
+        logits = beside(input_ids=torch.tensor([[*prompt, *response]])).logits[0][len(prompt) - 1 : -1] / temperature
+        scores = logits.log_softmax(dim=1)
+        told = scores.gather(1, torch.tensor(response)[:, None])[:, 0]
+        assert torch.allclose(found.log_probs[row], told.detach(), atol=1e-4)
+        assert torch.allclose(found.entropies[row], -(scores.exp() * scores).sum(dim=1).detach(), atol=1e-3)
+        loss = loss - (objective._weights[row] * told.exp()).sum()
+    loss.backward()
+    expected = {
+        name.replace(".default", ""): parameter.grad
+        for name, parameter in beside.named_parameters()
+        if parameter.requires_grad
+    }
+    with torch.no_grad():
+        for pairs in adapter.pairs:
+            for a, b in pairs.values():
+                a.copy_(a.grad), b.copy_(b.grad)
+    ours = dict(adapter.named())
+    assert expected.keys() == ours.keys()
+    largest = max(float(gradient.abs().max()) for gradient in expected.values())
+    for name, gradient in expected.items():
+        assert torch.allclose(ours[name], gradient, atol=2e-4 * largest), name
+
+
+def test_sampler_and_learner_agree_in_bfloat16(tmp_path: Path) -> None:
+    packed = ready(random_model("qwen2"), TOKENIZER, source="tiny", dtype="bfloat16")
+    adapter = random_adapter(packed)
+    asked = [replace(request, adapter="seat") for request in REQUESTS]
+    found = ContinuousEngine(packed, {"seat": adapter}).sample(asked, SHORT)
+    for request, group in zip(asked, found, strict=True):
+        told = Learner(packed.base, adapter).log_probs(request.prompt, [one.tokens for one in group]).log_probs
+        for one, values in zip(group, told, strict=True):
+            # Random weights as large as these round coarsely.
+            assert float((values - torch.tensor(one.log_probs)).abs().mean()) < 0.2
+
+
+def changed(directory: Path, name: str, **values: Any) -> Path:
+    file = directory / name
+    file.write_text(json.dumps({**json.loads(file.read_text()), **values}))
+    return directory
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    return tiny_chat_model.save(tmp_path / "model")
+
+
+def test_a_directory_is_loaded_with_what_ends_its_answers(saved: Path) -> None:
+    model = load(saved, dtype="float32")
+    assert model.ends == {1}
+    assert model.digest == load(saved, dtype="float32").digest
+    assert model.base.shape.layers == 2
+
+
+def test_what_cannot_be_taken_is_refused_in_one_line(saved: Path, tmp_path: Path) -> None:
+    def refused(source: Path, message: str) -> None:
+        with pytest.raises(ConfigurationError, match=message) as error:
+            load(source)
+        assert "\n" not in str(error.value)
+
+    refused(tmp_path / "none", "must be a directory or a .gguf file, got .*none: there is none")
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", "must hold a config.json, got none")
+    (tmp_path / "text.gguf").write_text("no model")
+    refused(tmp_path / "text.gguf", "must be a directory or a .gguf file, got .* which is neither")
+    refused(gguf(tmp_path / "a.gguf", "mamba", template=True), "must be of the families qwen2 or llama, got 'mamba'")
+    refused(gguf(tmp_path / "b.gguf", "qwen2", template=False), "must have a chat template")
+    (saved / "chat_template.jinja").rename(tmp_path / "aside")
+    refused(saved, "must have a chat template")
+    (tmp_path / "aside").rename(saved / "chat_template.jinja")
+    refused(changed(saved, "config.json", use_sliding_window=True), "must have no use_sliding_window, got True")
+    refused(changed(saved, "config.json", model_type="gpt2"), "must be of the families qwen2 or llama, got 'gpt2'")
+    (saved / "config.json").write_text("{")
+    refused(saved, "must have a readable config.json")
+
+
+def gguf(file: Path, family: str, *, template: bool) -> Path:
+    """The beginning of such a file."""
+
+    def text(words: str) -> bytes:
+        return struct.pack("<Q", len(words)) + words.encode()
+
+    keys = [("general.architecture", family)] + ([("tokenizer.chat_template", "{{ x }}")] if template else [])
+    body = b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in keys)
+    file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + body)
+    return file

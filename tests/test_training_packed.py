@@ -1,0 +1,191 @@
+"""The trainer for small models on CPUs: a duel of tiny models, resumed to the bit, and held against TRL's own step."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
+import torch
+from safetensors.torch import load_file
+from training_runs import SEATS, TINY, last_checkpoint, play_alone, play_duel, records, tiny_base, without_seconds
+
+from codea1_env.errors import ConfigurationError
+from codea1_env.problems.miniature import miniature_problems
+from codea1_env.training.config.model_sections import LoraPreset
+from codea1_env.training.config.placement import Placement, SeatPlacement
+from codea1_env.training.config.presets import Preset, load_preset
+from codea1_env.training.grpo.packed_loss import Clipped, PackedRow, StepShape
+from codea1_env.training.models.chat import chat_of
+from codea1_env.training.models.sampling import load_model
+from codea1_env.training.run.run_dir import BOOK
+
+PACKED = dataclasses.replace(
+    TINY,
+    trainer="packed",
+    lora=LoraPreset(rank=4, alpha=8.0),
+    grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2}),
+)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_base(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three rounds in one go."""
+    directory = tmp_path_factory.mktemp("runs") / "whole"
+    play_duel(directory, base, rounds=3, preset=PACKED)
+    return directory
+
+
+def adapter(directory: Path) -> dict[str, torch.Tensor]:
+    return load_file(directory / "adapter_model.safetensors")
+
+
+def untimed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in record.items() if k != "tokens_per_second"} for record in without_seconds(found)]
+
+
+def test_both_seats_learn_beside_one_base(whole: Path, base: Path) -> None:
+    for seat in SEATS:
+        final = adapter(whole / seat / "final")
+        assert any(float(tensor.abs().max()) > 0 for name, tensor in final.items() if "lora_B" in name)
+        record = json.loads((whole / seat / "final" / "base.json").read_text())
+        assert Path(record["base"]) == base.resolve()
+        assert not (whole / seat / "final" / "model.safetensors").exists()
+        for line in records(whole, "seat", seat):
+            assert line["tokens"] > 0
+            assert math.isfinite(line["loss"])
+            assert line["frac_reward_zero_std"] == 1 or line["sampling_gap"] < 1e-3
+        assert any("sampling_gap" in line for line in records(whole, "seat", seat)), "no round had a gradient"
+
+
+def test_a_resumed_run_comes_to_the_same_bits(whole: Path, base: Path, tmp_path: Path) -> None:
+    play_duel(tmp_path, base, rounds=2, preset=PACKED)
+    play_duel(tmp_path, base, rounds=3, preset=PACKED, resume=True)
+    for seat in SEATS:
+        one, other = adapter(whole / seat / "final"), adapter(tmp_path / seat / "final")
+        assert all(torch.equal(one[name], other[name]) for name in one)
+        mine, others = last_checkpoint(whole / seat), last_checkpoint(tmp_path / seat)
+        assert (mine / "trainer.pt").read_bytes() == (others / "trainer.pt").read_bytes()
+        assert untimed(records(whole, "seat", seat)) == untimed(records(tmp_path, "seat", seat))
+    assert without_seconds(records(whole, "round")) == without_seconds(records(tmp_path, "round"))
+    assert (whole / BOOK).read_bytes() == (tmp_path / BOOK).read_bytes()
+
+
+def test_self_play_learns_with_one_adapter(base: Path, tmp_path: Path) -> None:
+    play_alone(tmp_path, base, rounds=2, preset=PACKED)
+    assert len(records(tmp_path, "seat", "player")) == 2
+    assert (tmp_path / "player" / "final" / "base.json").is_file()
+
+
+def test_what_a_seat_left_is_sampled_with_its_adapter(whole: Path, base: Path) -> None:
+    sampling = {"chat": chat_of(PACKED), "tokens": 20, "temperature": 1.0, "seed": 3}
+    asked = [SimpleNamespace(problem=problem, program="") for problem in miniature_problems("held_out", 3, 0)]
+    trained: Any = load_model(whole / "coder" / "final", PACKED).sampler(PACKED, **sampling)
+    plain: Any = load_model(base, PACKED).sampler(PACKED, **sampling)
+    assert trained.coder(asked, 4) == trained.coder(asked, 4)
+    assert trained.coder(asked, 4)[1:] == trained.coder(asked, 4)[1:]
+    assert trained.coder(asked, 4) != plain.coder(asked, 4)
+
+
+def test_an_adapter_of_another_base_is_refused(whole: Path, base: Path, tmp_path: Path) -> None:
+    final = tmp_path / "final"
+    final.mkdir()
+    for file in (whole / "coder" / "final").iterdir():
+        (final / file.name).write_bytes(file.read_bytes())
+    record = json.loads((final / "base.json").read_text())
+    (final / "base.json").write_text(json.dumps({**record, "digest": "0" * 16}))
+    with pytest.raises(ConfigurationError, match="must have the digest 0000000000000000, got"):
+        load_model(final, PACKED)
+
+
+@pytest.mark.parametrize("loss_type", ["dapo", "bnpo", "grpo", "dr_grpo"])
+def test_the_losses_are_trls(loss_type: str) -> None:
+    """TRL's own `_compute_loss` on the same rows, with a model that says what it is told."""
+    from trl import GRPOConfig, GRPOTrainer
+
+    arguments = GRPOConfig(
+        output_dir="unused", loss_type=loss_type, beta=0.0, epsilon=0.2, epsilon_high=0.28, delta=1.5,
+        max_completion_length=9, use_cpu=True, bf16=False,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(0)
+    lengths, advantages = [5, 2, 7], [1.0, -0.5, -0.7]
+    now = [torch.randn(length, generator=generator) - 2 for length in lengths]
+    old = [values + 0.4 * torch.randn(len(values), generator=generator) for values in now]
+    tokens = [list(range(length)) for length in lengths]
+
+    padded = torch.nn.utils.rnn.pad_sequence(now, batch_first=True).requires_grad_()
+    mask = torch.nn.utils.rnn.pad_sequence([torch.ones(n) for n in lengths], batch_first=True)
+    stand_in: Any = SimpleNamespace(
+        args=arguments, beta=0.0, epsilon_low=0.2, epsilon_high=0.28, loss_type=loss_type,
+        importance_sampling_level="token", max_completion_length=9, top_entropy_quantile=1.0, use_vllm=False,
+        off_policy_mask_threshold=None, use_bias_correction_kl=False, current_gradient_accumulation_steps=1,
+        model=SimpleNamespace(training=True), vllm_importance_sampling_correction=False, aux_loss_enabled=False,
+        _entropy_bonus_enabled=False,
+        accelerator=SimpleNamespace(num_processes=1, gather=unchanged, reduce=unchanged), tools=None,
+        _metrics={"train": __import__("collections").defaultdict(list)},
+        _get_per_token_logps_and_entropies=lambda *_, **__: (padded, torch.zeros_like(padded), None),
+    )  # fmt: skip
+    inputs = {
+        "prompt_ids": torch.zeros(3, 1, dtype=torch.long), "prompt_mask": torch.ones(3, 1, dtype=torch.long),
+        "completion_ids": torch.zeros(3, 7, dtype=torch.long), "completion_mask": mask.long(),
+        "advantages": torch.tensor(advantages), "num_items_in_batch": mask.sum(),
+        "old_per_token_logps": torch.nn.utils.rnn.pad_sequence(old, batch_first=True),
+    }  # fmt: skip
+    theirs = GRPOTrainer._compute_loss(stand_in, None, inputs)
+    (gradient,) = torch.autograd.grad(theirs, padded)
+
+    group = [
+        PackedRow(own, before.tolist(), advantage)
+        for own, before, advantage in zip(tokens, old, advantages, strict=True)
+    ]
+    objective = Clipped(group, loss_type, StepShape(rows=3, tokens=sum(lengths), longest=9, passes=1), arguments)
+    flat = torch.cat(now).requires_grad_()
+    parts = [objective(range(3), flat[start : start + 4], start) for start in range(0, len(flat), 4)]
+    ours = torch.stack(parts).sum()
+    assert ours.detach().item() == pytest.approx(theirs.detach().item(), rel=1e-5)
+    (own_gradient,) = torch.autograd.grad(ours, flat)
+    assert torch.allclose(own_gradient, gradient[mask.bool()], atol=1e-6)
+
+
+def unchanged(values: Any, *_: Any) -> Any:
+    return values
+
+
+def changed(**sections: Any) -> Preset:
+    return dataclasses.replace(PACKED, **sections)
+
+
+def test_what_the_trainer_cannot_do_is_refused() -> None:
+    for sections, message in (
+        ({"grpo": PACKED.grpo.changed({"beta": 0.1})}, r"grpo.beta must be 0 \(coder\) with trainer: packed, got 0.1"),
+        ({"grpo": PACKED.grpo.changed({"top_p": 0.9})}, "grpo.top_p must be 1"),
+        ({"lora": LoraPreset()}, r"lora.rank must be at least 1 \(adapters only\)"),
+        ({"lora": LoraPreset(rank=4, target="q_proj")}, "lora must be without dropout and target all-linear"),
+        ({"algorithm": dataclasses.replace(PACKED.algorithm, loss_type="cispo")}, "algorithm.loss_type must be one of"),
+        ({"algorithm": dataclasses.replace(PACKED.algorithm, credit="test")}, "algorithm.credit must be suite"),
+        ({"options": dataclasses.replace(PACKED.options, opponents="uniform")}, "options.opponents must be latest"),
+        (
+            {"placement": Placement(coder=SeatPlacement(ranks=2))},
+            "placement.coder must be one rank on the CPU without vLLM",
+        ),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            changed(**sections)
+    with pytest.raises(ConfigurationError, match="stop_at_fence must be false with trainer: trl"):
+        dataclasses.replace(TINY, stop_at_fence=True)
+
+
+@pytest.mark.parametrize("name", ["0.5b", "0.5b-smoke"])
+def test_the_presets_of_real_models_ask_for_what_the_trainer_can_do(name: str) -> None:
+    preset = load_preset(name)
+    assert (preset.trainer, preset.stop_at_fence, preset.name) == ("packed", True, name)

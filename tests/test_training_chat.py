@@ -16,6 +16,7 @@ from codea1_env.players import prompts
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.presets import MINI, SMOKE, PretrainedModel
+from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.grpo.seats import sample_suites
 from codea1_env.training.models.chat import chat_of, fitting, questions_asked, tokens_of
 from codea1_env.training.models.warm_start import base_model
@@ -81,9 +82,9 @@ class Echo:
         self.processing_class = tokenizer
         self.seen: list[list[int]] = []
 
-    def _generate_single_turn(self, prompts: list[list[int]], *_: Any) -> tuple[list[list[int]], None]:
+    def sample(self, prompts: list[list[int]], group: int) -> list[SampledResponse]:
         self.seen = prompts
-        return [prompt[:3] for prompt in prompts], None
+        return [SampledResponse(prompt[:3], None) for prompt in prompts]
 
 
 def test_a_program_with_too_long_a_prompt_keeps_its_place_and_is_not_attacked(base: Path) -> None:

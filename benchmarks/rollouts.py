@@ -1,4 +1,4 @@
-"""What rollouts and learning of a small model cost on a CPU, beside transformers' `generate` and a step of TRL's kind.
+"""What rollouts and learning of a small model cost on a CPU, beside transformers' `generate` and a step like TRL's.
 
     python benchmarks/rollouts.py --model DIRECTORY
     python benchmarks/rollouts.py --model DIRECTORY --samples 8 --tokens 160 --repeats 3
@@ -109,12 +109,8 @@ def main() -> None:
     found = sides(model, other, options)
     rows = options.prompts * options.samples
     print(f"{rows} rows, prompts of {options.prompt_tokens} tokens, {model.base.dtype}; tokens a CPU-second:")
-    for name, count in (
-        ("rollouts", rows),
-        ("generate", rows),
-        ("learner", options.samples),
-        ("step", options.samples),
-    ):
+    for name in ("rollouts", "generate", "learner", "step"):
+        count = rows if name in ("rollouts", "generate") else options.samples
         print(f"  {name:9} {count * options.tokens / found[name]:8.1f}   ({found[name]:.1f} CPU-seconds)")
     print(f"rollouts beside generate {found['generate'] / found['rollouts']:.2f}x, goal 4")
     print(f"learner beside the step  {found['step'] / found['learner']:.2f}x, goal 3")

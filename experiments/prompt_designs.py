@@ -4,8 +4,8 @@
 
 Every design is put to the same first questions. As tester the model sees the question and a program with a bug: one
 mutant of the reference, drawn by the seed, the same for all designs. As coder it sees the question. Answers go to
-OUT/answers.jsonl, design by design; what is there already is not sampled again. The table, OUT/table.md, is made of
-that file, so that it can be made anew without a model. docs/real-models.md says what came out.
+OUT/answers.jsonl, some questions at a time; what is there already is not sampled again. The table, OUT/table.md, is
+made of that file, so that it can be made anew without a model. docs/real-models.md says what came out.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig, Verdict
-from codea1_env.players import CoderRequest, MutantCoder, Player, Request, Sampling, TesterRequest
+from codea1_env.players import CoderRequest, MutantCoder, Request, Sampling, TesterRequest
 from codea1_env.players.chat import chat_messages
 from codea1_env.players.hugging_face import HuggingFacePlayer
 from codea1_env.players.prompts import find_prompts
+from codea1_env.players.templates import Messages, Prompts
 from codea1_env.problems import read_problems
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.duel import Status
 
 SUITE_SIZE = 8
 """Paper: K."""
+AT_A_TIME = 16
+"""Questions: what is lost at most when a run is killed."""
 
 
 def main() -> None:
@@ -37,12 +40,11 @@ def main() -> None:
     problems = read_problems(options.problems)[: options.questions]
     options.output.mkdir(parents=True, exist_ok=True)
     path = options.output / "answers.jsonl"
-    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     wanted = [(seat, design) for seat in options.seats.split(",") for design in options.designs.split(",")]
-    missing = [pair for pair in wanted if pair not in {(row["seat"], row["design"]) for row in done}]
-    if missing:
-        done += sampled(options, problems, missing, path)
-    table = as_table(options, problems, [row for row in done if (row["seat"], row["design"]) in wanted])
+    done = sampled(options, problems, wanted, path)
+    asked = {problem.problem_id for problem in problems}
+    rows = [row for row in done if (row["seat"], row["design"]) in wanted and row["problem_id"] in asked]
+    table = as_table(options, problems, rows)
     (options.output / "table.md").write_text(table + "\n")
     print(table)
 
@@ -64,40 +66,48 @@ def arguments() -> argparse.Namespace:
 def sampled(
     options: argparse.Namespace, problems: Sequence[Problem], pairs: Sequence[tuple[str, str]], path: Path
 ) -> list[dict[str, Any]]:
-    """One line for each answer of each (seat, design), a design's lines at a time. The model is loaded once."""
-    mutants = [
-        answers[0].text for answers in MutantCoder().respond([CoderRequest(p) for p in problems], seed=options.seed)
-    ]
-    programs = [read_program(text, p.entry_point).source for p, text in zip(problems, mutants, strict=True)]
-    design = {"now": find_prompts("codea1")}
-    player: Player = HuggingFacePlayer.load(
-        options.model,
-        prompt=lambda request: chat_messages(request, SUITE_SIZE, design["now"]),
-        keeps_tokens=True,
-    )
-    sampling = Sampling(options.temperature, max_tokens=options.max_tokens, stop_at_fence=True)
-    rows: list[dict[str, Any]] = []
-    for seat, name in pairs:
-        design["now"] = find_prompts(name)
-        requests: list[Request] = [
-            TesterRequest(problem, program) if seat == "tester" else CoderRequest(problem)
-            for problem, program in zip(problems, programs, strict=True)
+    """One line for each answer that is not in `path`; some questions at a time, all designs of them together."""
+    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    known = {(row["seat"], row["design"], row["problem_id"]) for row in done}
+    waiting = [problem for problem in problems if any((*pair, problem.problem_id) not in known for pair in pairs)]
+    if not waiting:
+        return done
+    asked_in: dict[int, Prompts] = {}
+
+    def prompt(request: Request) -> Messages:
+        return chat_messages(request, SUITE_SIZE, asked_in[id(request)])
+
+    player = HuggingFacePlayer.load(options.model, prompt=prompt, keeps_tokens=True)
+    for start in range(0, len(waiting), AT_A_TIME):
+        chunk = waiting[start : start + AT_A_TIME]
+        mutants = MutantCoder().respond([CoderRequest(problem) for problem in chunk], seed=options.seed)
+        programs = [read_program(said[0].text, p.entry_point).source for p, said in zip(chunk, mutants, strict=True)]
+        rows = [
+            {"seat": seat, "design": design, "problem_id": problem.problem_id, "program": program}
+            for seat, design in pairs
+            for problem, program in zip(chunk, programs, strict=True)
+            if (seat, design, problem.problem_id) not in known
         ]
+        by_id = {problem.problem_id: problem for problem in chunk}
+        requests: list[Request] = [
+            TesterRequest(by_id[row["problem_id"]], row["program"])
+            if row["seat"] == "tester"
+            else CoderRequest(by_id[row["problem_id"]])
+            for row in rows
+        ]
+        asked_in.update({id(request): find_prompts(row["design"]) for request, row in zip(requests, rows, strict=True)})
         started = time.process_time()
+        sampling = Sampling(options.temperature, max_tokens=options.max_tokens, stop_at_fence=True)
         answers = player.respond(requests, 1, sampling, options.seed)
         spent_s = time.process_time() - started
-        new = [
-            {
-                "seat": seat, "design": name, "problem_id": problem.problem_id, "program": program, "text": answer.text,
-                "truncated": answer.truncated, "tokens": len(answer.token_ids or ()), "cpu_s": spent_s / len(problems),
-            }
-            for problem, program, (answer,) in zip(problems, programs, answers, strict=True)
-        ]  # fmt: skip
+        for row, (answer,) in zip(rows, answers, strict=True):
+            row |= {"text": answer.text, "truncated": answer.truncated, "tokens": len(answer.token_ids or ())}
+            row["cpu_s"] = spent_s / len(rows)
         with path.open("a") as file:
-            file.writelines(json.dumps(row) + "\n" for row in new)
-        print(f"{seat}, {name}: {spent_s:.0f} CPU-seconds", file=sys.stderr, flush=True)
-        rows += new
-    return rows
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+        print(f"{len(rows)} answers to {len(chunk)} questions: {spent_s:.0f} CPU-s", file=sys.stderr, flush=True)
+        done += rows
+    return done
 
 
 def as_table(options: argparse.Namespace, problems: Sequence[Problem], rows: Sequence[dict[str, Any]]) -> str:
@@ -106,8 +116,8 @@ def as_table(options: argparse.Namespace, problems: Sequence[Problem], rows: Seq
              f"{options.max_tokens} tokens, seed {options.seed}"]  # fmt: skip
     titles = {
         "tester": "| tester's design | readable suites | tests of 8 that are read | of these right "
-        "| right tests a suite | suites that break the mutant | cut off | tokens | CPU-s |",
-        "coder": "| coder's design | programs that load | right | cut off | tokens | CPU-s |",
+        "| right tests a suite | suites that break the mutant | cut off | tokens |",
+        "coder": "| coder's design | programs that load | right | cut off | tokens |",
     }
     with Arena(LocalSandbox(), RewardConfig(suite_size=SUITE_SIZE, correct_outputs=False)) as arena:
         for seat, measured in (("tester", partial(of_suites, arena)), ("coder", partial(of_programs, arena))):
@@ -119,7 +129,7 @@ def as_table(options: argparse.Namespace, problems: Sequence[Problem], rows: Seq
                 cut = sum(row["truncated"] for row in mine) / len(mine)
                 tokens = sum(row["tokens"] for row in mine) / len(mine)
                 found = measured([(by_id[row["problem_id"]], row) for row in mine])
-                cells = [design, *found, f"{100 * cut:.0f} %", f"{tokens:.0f}", f"{sum(r['cpu_s'] for r in mine):.0f}"]
+                cells = [design, *found, f"{100 * cut:.0f} %", f"{tokens:.0f}"]
                 lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

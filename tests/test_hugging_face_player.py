@@ -16,6 +16,7 @@ import tiny_chat_model
 import torch
 
 from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.language_models.rollouts import Completion
 from codea1_env.players import CoderRequest, Player, Request, Sampling, TesterRequest
 from codea1_env.players.chat import chat_messages
 from codea1_env.players.hugging_face import HuggingFacePlayer
@@ -297,3 +298,31 @@ def test_what_is_loaded_on_a_cpu_says_what_the_models_own_forward_pass_says(tmp_
             told = (scored(request, response.token_ids, sampling) / 0.8).log_softmax(dim=1)
             chosen = told.gather(1, torch.tensor(response.token_ids)[:, None])[:, 0]
             assert response.log_probs == pytest.approx(chosen.tolist(), abs=1e-4)
+
+
+class SaysBlocks:
+    """An engine for CPUs that says one text, and remembers how it was asked."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[list[bool], bool]] = []
+
+    def sample(self, requests: Any, sampling: Any) -> list[list[Completion]]:
+        self.seen.append(([request.in_fence for request in requests], sampling.stop_at_fence))
+        tokens = tuple(TOKENIZER(BLOCK)["input_ids"])
+        return [[Completion(tokens, (0.0,) * len(tokens), "stop")] * request.samples for request in requests]
+
+
+def test_the_engine_for_cpus_is_told_where_an_answer_was_begun_inside_a_block() -> None:
+    def mixed(request: Request) -> list[dict[str, str]]:
+        return begun_with("```python\nassert f(")(request) if isinstance(request, TesterRequest) else brief(request)
+
+    seat, engine = player(prompt=mixed), SaysBlocks()
+    seat._engine = engine  # type: ignore[assignment]
+    answers = seat.respond(REQUESTS, n=2, sampling=SHORT)
+    assert engine.seen == [([False] * 4, False), ([True], True)]
+    assert [len(group) for group in answers] == [2] * 5
+    assert answers[3][0].text == "```python\nassert f(3) == 9\nassert f(4) == 16\n```"
+    assert not answers[3][0].truncated
+    assert answers[0][0].text == BLOCK, "nothing was begun, and nothing is cut"
+    seat.respond(REQUESTS, sampling=dataclasses.replace(SHORT, stop_at_fence=True))
+    assert engine.seen[2:] == [([False, False, False, True, False], True)]

@@ -22,6 +22,7 @@ from codea1_env.training.baselines.sft import IGNORED, _tokens
 from codea1_env.training.baselines.written_tests import WrittenSuite
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.presets import MINI, SMOKE, PretrainedModel, load_preset, preset_from_dict
+from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.grpo.seats import sample_suites
 from codea1_env.training.grpo.trainer import SeatTrainer
 from codea1_env.training.models.chat import chat_of, fitting, questions_asked, tokens_of
@@ -152,9 +153,9 @@ class Echo:
         self.processing_class = tokenizer
         self.seen: list[list[int]] = []
 
-    def _generate_single_turn(self, prompts: list[list[int]], *_: Any) -> tuple[list[list[int]], None]:
+    def sample(self, prompts: list[list[int]], *_: Any) -> list[SampledResponse]:
         self.seen = prompts
-        return [prompt[:3] for prompt in prompts], None
+        return [SampledResponse(prompt[:3], None) for prompt in prompts]
 
 
 def test_a_program_with_too_long_a_prompt_keeps_its_place_and_is_not_attacked(base: Path) -> None:

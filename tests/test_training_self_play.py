@@ -18,6 +18,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.advantages import estimator_of
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.config.options import Options
+from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.grpo.seats import SampledSuite, sample_suites
 from codea1_env.training.grpo.self_play import _batch, _rows
 from codea1_env.training.grpo.trainer import STATE
@@ -127,9 +128,9 @@ class Recording:
         self.processing_class = AutoTokenizer.from_pretrained(base)
         self.asked: list[list[int]] = []
 
-    def _generate_single_turn(self, prompts: list[list[int]], *_: Any) -> Any:
+    def sample(self, prompts: list[list[int]], *_: Any) -> list[SampledResponse]:
         self.asked += prompts
-        return [[5]] * len(prompts), None
+        return [SampledResponse([5], None) for _ in prompts]
 
 
 @pytest.mark.parametrize("is_white_box", [True, False])

@@ -81,7 +81,7 @@ def _header(preset: Preset) -> list[str]:
     model, problems = preset.model, preset.problems
     named = model.pretrained if isinstance(model, PretrainedModel) else "built from nothing"
     asked = (
-        f"{problems.file}, measured on {problems.held_out_file}"
+        f"{problems.file}, measured on {problems.held_out_file or 'its last ones'}"
         if isinstance(problems, ProblemFiles)
         else f"{problems.train} of the family {problems.family}, measured on {problems.held_out}"
     )

@@ -96,14 +96,17 @@ class PackedTrainer:
         self._asked = 0  # calls of `sample` in this round
         self._logs: dict[str, float] = {}
 
-    def sample(self, prompts: Sequence[Sequence[int]], group: int, *, in_fence: bool = False) -> list[SampledResponse]:
-        """One response to each prompt; they come in groups of `group` equal ones. `in_fence`: the prompts end within a
-        fenced block, and a response ends with it."""
+    def sample(
+        self, prompts: Sequence[Sequence[int]], group: int, in_fence: Sequence[bool] = ()
+    ) -> list[SampledResponse]:
+        """One response to each prompt; they come in groups of `group` equal ones. `in_fence`: which prompts begin the
+        answer inside a block; empty: none."""
         stream = (self._run.seed, self._seat, self.state.global_step, self._asked)
         self._asked += 1
+        open_ones = in_fence or [False] * len(prompts)
         requests = [
-            RolloutRequest(tuple(prompt), group, (*stream, place), self.model.adapter, in_fence)
-            for place, prompt in enumerate(prompts[::group])
+            RolloutRequest(tuple(prompt), group, (*stream, place), self.model.adapter, is_open)
+            for place, (prompt, is_open) in enumerate(zip(prompts[::group], open_ones[::group], strict=True))
         ]
         sampling = RolloutSampling(
             self.args.temperature, 1.0, self.args.max_completion_length, self._run.preset.stop_at_fence
@@ -165,7 +168,8 @@ class PackedTrainer:
         rows = self._dataset[round_index * questions : (round_index + 1) * questions]
         prompts = [tokens_of(self.processing_class, messages) for messages in rows["prompt"]]
         repeated = [prompt for prompt in prompts for _ in range(group)]
-        sampled = self.sample(repeated, group, in_fence=any(begun(one).is_in_fence for one in rows["prompt"]))
+        in_fence = [begun(messages).is_in_fence for messages in rows["prompt"] for _ in range(group)]
+        sampled = self.sample(repeated, group, in_fence)
         texts = self.processing_class.batch_decode([one.tokens for one in sampled], skip_special_tokens=True)
         columns = {key: [value for value in values for _ in range(group)] for key, values in rows.items()}
         told = {key: values for key, values in columns.items() if key != "prompt"}

@@ -165,9 +165,9 @@ def sample_texts(
         prompt = tokens_of(tokenizer, messages)
         prompts += [prompt if not longest or len(prompt) <= longest else []] * samples
     begins = [begin for begin in map(begun, conversations) for _ in range(samples)]
-    in_fence = any(begin.is_in_fence for begin in begins)
-    asked = [prompt or [tokenizer.eos_token_id] for prompt in prompts]
-    responses: list[SampledResponse] = trainer.sample(asked, samples, in_fence=in_fence)
+    responses: list[SampledResponse] = trainer.sample(
+        [prompt or [tokenizer.eos_token_id] for prompt in prompts], samples, [begin.is_in_fence for begin in begins]
+    )
     texts = tokenizer.batch_decode([response.tokens for response in responses], skip_special_tokens=True)
     rows = [
         SampledSuite(

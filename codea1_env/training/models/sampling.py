@@ -116,20 +116,24 @@ class PackedSampler(Sampler):
 
     def responses(self, conversations: Sequence[Messages], samples: int) -> list[list[str]]:
         sampling = RolloutSampling(self._temperature, self._top_p, self._tokens, self._stop_at_fence)
+        begins = [begun(messages) for messages in conversations]
         requests = [
             RolloutRequest(
                 tuple(tokens_of(self._tokenizer, messages)),
                 samples,
                 (self._seed, place),
                 self._model.adapter,
-                begun(messages).is_in_fence,
+                begin.is_in_fence,
             )
-            for place, messages in enumerate(conversations)
+            for place, (messages, begin) in enumerate(zip(conversations, begins, strict=True))
         ]
         found = self._model.shared.engine.sample(requests, sampling)
         return [
-            [begin.whole(self._tokenizer.decode(answer.tokens, skip_special_tokens=True)) for answer in answers]
-            for begin, answers in zip(map(begun, conversations), found, strict=True)
+            [
+                begin.whole(text)
+                for text in self._tokenizer.batch_decode([one.tokens for one in answers], skip_special_tokens=True)
+            ]
+            for begin, answers in zip(begins, found, strict=True)
         ]
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -132,7 +133,7 @@ def test_the_losses_are_trls(loss_type: str) -> None:
         model=SimpleNamespace(training=True), vllm_importance_sampling_correction=False, aux_loss_enabled=False,
         _entropy_bonus_enabled=False,
         accelerator=SimpleNamespace(num_processes=1, gather=unchanged, reduce=unchanged), tools=None,
-        _metrics={"train": __import__("collections").defaultdict(list)},
+        _metrics={"train": defaultdict(list)},
         _get_per_token_logps_and_entropies=lambda *_, **__: (padded, torch.zeros_like(padded), None),
     )  # fmt: skip
     inputs = {
@@ -157,7 +158,7 @@ def test_the_losses_are_trls(loss_type: str) -> None:
     assert torch.allclose(own_gradient, gradient[mask.bool()], atol=1e-6)
 
 
-def unchanged(values: Any, *_: Any) -> Any:
+def unchanged(values: Any, *_: Any, **__: Any) -> Any:
     return values
 
 

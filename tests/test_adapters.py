@@ -15,13 +15,13 @@ from codea1_env.errors import ConfigurationError
 def test_rllib_is_named_with_its_extra_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.rllib.env.multi_agent_env", None)  # as if it were not installed
     monkeypatch.delitem(sys.modules, "codea1_env.adapters.rllib", raising=False)
-    with pytest.raises(ImportError, match=r"RLlib needs .*pip install 'codea1-env\[rllib\]' \(got: "):
+    with pytest.raises(ImportError, match=r"RLlib needs .*pip install '\.\[rllib\]' in the clone \(got: "):
         importlib.import_module("codea1_env.adapters.rllib")
 
 
 def test_torchrl_is_named_with_its_extra_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torchrl.envs", None)
-    with pytest.raises(ImportError, match=r"TorchRL needs .*pip install 'codea1-env\[torchrl\]' \(got: "):
+    with pytest.raises(ImportError, match=r"TorchRL needs .*pip install '\.\[torchrl\]' in the clone \(got: "):
         torchrl_env(discrete.parallel_env())
 
 

@@ -86,7 +86,7 @@ def test_every_command_exists_with_the_options_it_names(page: str, command: str)
         assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
     elif program == "pip":
         assert words[0] == "install"
-        for extras in re.findall(r"^codea1-env\[(.*)\]$", words[-1]):
+        for extras in re.findall(r"^'?\.\[(.*)\]'?$", words[-1]):
             assert set(extras.split(",")) <= EXTRAS
     elif program == "codea1":
         check_codea1(words)

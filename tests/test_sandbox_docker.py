@@ -388,7 +388,7 @@ def test_a_package_that_the_image_lacks_is_refused_and_one_that_it_was_built_wit
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "docker", None)
-    with pytest.raises(ImportError, match=r"codea1-env\[docker\]"):
+    with pytest.raises(ImportError, match=r"'\.\[docker\]'"):
         open_sandbox("docker")
 
 

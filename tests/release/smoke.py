@@ -25,7 +25,14 @@ from pathlib import Path
 import codea1_env
 
 CODEA1 = str(Path(sysconfig.get_path("scripts")) / "codea1")
-_OF_EXTRAS = ("training", "adapters", "evaluation.estimates", "players.hugging_face", "players.vllm_offline")
+_OF_EXTRAS = (
+    "language_models",
+    "training",
+    "adapters",
+    "evaluation.estimates",
+    "players.hugging_face",
+    "players.vllm_offline",
+)
 NEEDING_EXTRAS = tuple(f"codea1_env.{name}" for name in _OF_EXTRAS)
 BY_PATH = "codea1_env.sandbox.inside"
 """Runs in a sandbox process, not from here."""

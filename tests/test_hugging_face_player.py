@@ -319,10 +319,10 @@ def test_the_engine_for_cpus_is_told_where_an_answer_was_begun_inside_a_block() 
     seat, engine = player(prompt=mixed), SaysBlocks()
     seat._engine = engine  # type: ignore[assignment]
     answers = seat.respond(REQUESTS, n=2, sampling=SHORT)
-    assert engine.seen == [([False] * 4, False), ([True], True)]
+    assert engine.seen == [([False, False, False, True, False], False)]
     assert [len(group) for group in answers] == [2] * 5
     assert answers[3][0].text == "```python\nassert f(3) == 9\nassert f(4) == 16\n```"
     assert not answers[3][0].truncated
     assert answers[0][0].text == BLOCK, "nothing was begun, and nothing is cut"
     seat.respond(REQUESTS, sampling=dataclasses.replace(SHORT, stop_at_fence=True))
-    assert engine.seen[2:] == [([False, False, False, True, False], True)]
+    assert engine.seen[1:] == [([False, False, False, True, False], True)]

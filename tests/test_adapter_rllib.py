@@ -142,7 +142,7 @@ def test_the_text_games_options_and_wrong_values_are_refused() -> None:
     game = DiscreteMultiAgentEnv({"pools": POOLS, "rewards": TWO, "render_mode": "ansi"})
     game.reset()
     for wrong in ({TESTER: 0}, {}, {CODER: "0"}, {CODER: 10**30}):
-        with pytest.raises(ConfigurationError, match=r"must hold a pick of coder_0|an action must be"):
+        with pytest.raises(ConfigurationError, match=r"must hold the action of coder_0|an action must be"):
             game.step(wrong)
     assert "turn: coder_0" in game.render()
     for picks in ({CODER: 0}, {TESTER: 0}, {TESTER: 0}):

@@ -422,12 +422,12 @@ def test_every_reference_of_the_real_humanevalplus_passes_every_test_that_was_ex
     report = [json.loads(line) for line in (tmp_path / "out.jsonl.report.jsonl").read_text().splitlines()]
     assert not any(line["failed"] for line in report)
     short = {line["problem_id"]: (line["status"], line["left_out"]) for line in report if line["status"] != "all"}
-    # Texts and lists of more than 1 MiB. On a slow machine the time limit ends some of them first.
-    reasons = {"the script's reference: no plain data, or too much of it", "the script's reference: timeout"}
+    # Texts and lists of more than 1 MiB. On a busy machine the time limit ends some of them, and a few others, first.
+    by_time = {"the script's reference: timeout", "the script's reference: flaky"}
+    reasons = {"the script's reference: no plain data, or too much of it", *by_time}
     assert all(left_out.keys() <= reasons for _, left_out in short.values())
-    assert {name: (status, sum(left_out.values())) for name, (status, left_out) in short.items()} == {
-        "HumanEval/15": ("some", 21),
-        "HumanEval/100": ("some", 1),
-        "HumanEval/130": ("some", 10),
-    }
-    assert sum(line["hidden_tests"] for line in report) == 123_949
+    counts = {name: sum(left_out.values()) for name, (_, left_out) in short.items()}
+    assert [counts.pop(f"HumanEval/{number}") for number in (15, 100, 130)] == [21, 1, 10]
+    assert all(short[name][1].keys() <= by_time for name in counts)
+    assert sum(counts.values()) <= 5
+    assert sum(line["hidden_tests"] for line in report) == 123_949 - sum(counts.values())

@@ -43,7 +43,7 @@ def tiny(shape: str = "qwen2") -> tuple[Any, LanguageModel]:
 
 def random_adapter(model: LanguageModel, seed: int = 1) -> Adapter:
     """One that changes something."""
-    adapter = Adapter(model.base.shape, rank=4, alpha=8.0, seed=seed)
+    adapter = Adapter(model.base.shape, rank=4, alpha=8.0, seed=seed, device=model.base.device)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, tensor in adapter.named():
@@ -266,7 +266,7 @@ class Weighted:
 def test_gradients_are_those_of_the_plain_forward_pass(
     shape: str, pack_tokens: int, by_token: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codea1_env.language_models.learner.CHUNK", 7)
+    monkeypatch.setattr("codea1_env.language_models.learner.CHUNK", {"cpu": 7})
     model, packed = tiny(shape)
     adapter = random_adapter(packed)
     beside = with_peft(model, adapter, tmp_path)
@@ -365,3 +365,29 @@ def gguf(file: Path, family: str, *, template: bool) -> Path:
     body = b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in keys)
     file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + body)
     return file
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("by_token", [True, False])
+def test_a_gpu_samples_and_learns_as_a_processor_does(by_token: bool) -> None:
+    # Prompts that begin alike, rows that leave, a batch with several adapters: what a recorded step could get wrong.
+    model, responses = random_model("qwen2"), [text("one"), text("another, longer"), text("x")]
+    adapted = [replace(request, adapter="one") for request in REQUESTS]
+    drawn, told, gradients = [], [], []
+    for device in ("cpu", "cuda"):
+        packed = ready(model, TOKENIZER, source="tiny", dtype="float32", device=device)
+        adapter = random_adapter(packed)
+        engine = ContinuousEngine(packed, {"one": adapter}, slots=3)
+        drawn.append(
+            [one for asked in (REQUESTS, adapted, REQUESTS + adapted) for one in flat(engine.sample(asked, SHORT))]
+        )
+        objective = Weighted([1.0, -0.5, 2.0], by_token=by_token)
+        objective.lengths = [len(response) for response in responses]
+        told.append(Learner(packed.base, adapter).learn(text("a question"), responses, objective, 0.8).log_probs)
+        gradients.append([parameter.grad.cpu() for parameter in adapter.parameters])
+    for one, other in zip(*drawn, strict=True):
+        assert one.tokens == other.tokens
+        assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+    torch.testing.assert_close(told[0], told[1], atol=1e-4, rtol=1e-4)
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-4 * float(one.abs().max() + 1e-3), rtol=1e-3)

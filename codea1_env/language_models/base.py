@@ -5,9 +5,9 @@
 `project(layer, part, x, add)` applies a linear layer with whatever adapter lies beside it; `attend(layer, q, k, v)`
 knows what each token may look at. Rows of `x` are tokens; there is no batch dimension.
 
-The weights are packed for oneDNN once. In float32 the numbers are those of transformers' own model up to rounding; on
-processors without bfloat16 arithmetic float32 is also the faster one, by two times and more. Does not promise the same
-bits for other numbers of rows or threads.
+On a CPU the weights are packed for oneDNN once. In float32 the numbers are those of transformers' own model up to
+rounding; on processors without bfloat16 arithmetic float32 is also the faster one, by two times and more. Does not
+promise the same bits for other numbers of rows or threads, or on another device.
 """
 
 from __future__ import annotations
@@ -70,8 +70,10 @@ class Shape:
         return {"o": self.heads * self.head, "down": self.feed_forward}.get(part, self.hidden)
 
 
-def has_bfloat16() -> bool:
-    """Whether this processor computes in bfloat16. Others emulate it."""
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether this GPU or this processor computes in bfloat16. Others emulate it."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
@@ -80,9 +82,12 @@ class Linear:
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         """`weight`: (outputs, inputs)."""
-        self.is_packed = torch._C._has_mkldnn and weight.dtype in (torch.bfloat16, torch.float32)
-        weight = weight.detach().contiguous()
-        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_FOR_ROWS) if self.is_packed else weight
+        known = weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float32)
+        self.is_packed = torch._C._has_mkldnn and known
+        weight = weight.detach()
+        if self.is_packed:
+            weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), PACKED_FOR_ROWS)
+        self._weight = weight
         self._bias = None if bias is None else bias.detach().clone()
 
     def __call__(self, x: Tensor, add: Tensor | None = None) -> Tensor:
@@ -117,37 +122,39 @@ class Layer:
 class Base:
     """The weights of one model, shared by everyone who samples or learns."""
 
-    def __init__(self, model: Any, dtype: torch.dtype, context: int) -> None:
+    def __init__(self, model: Any, dtype: torch.dtype, context: int, device: torch.device) -> None:
         """From a model of transformers. `context`: longest text, in tokens."""
-        config, dtype_ = model.config, dtype
+        config = model.config
         head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self.shape = Shape(
             config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.num_key_value_heads,
             head, config.intermediate_size, config.vocab_size, config.rms_norm_eps,
         )  # fmt: skip
-        self.dtype, self.context = dtype, context
+        self.dtype, self.context, self.device = dtype, context, device
+        to = {"device": device, "dtype": dtype}
         inner = model.model
-        self.embedding = inner.embed_tokens.weight.detach().to(dtype_)
-        self.head = Linear(model.lm_head.weight.to(dtype_))
-        self.norm = inner.norm.weight.detach().to(dtype_)
-        self.layers = [self._layer(block, dtype_) for block in inner.layers]
+        self.embedding = inner.embed_tokens.weight.detach().to(**to)
+        self.head = Linear(model.lm_head.weight.to(**to))
+        self.norm = inner.norm.weight.detach().to(**to)
+        self.layers = [self._layer(block, to) for block in inner.layers]
         with torch.no_grad():
-            angles = inner.rotary_emb(torch.zeros(1, 1, dtype=torch.float32), torch.arange(context)[None])
-        cos, sin = (table[0].to(dtype_)[:, None] for table in angles)  # (positions, 1, head)
+            places = torch.arange(context, device=model.device)[None]
+            angles = inner.rotary_emb(torch.zeros(1, 1, dtype=torch.float32, device=model.device), places)
+        cos, sin = (table[0].to(**to)[:, None] for table in angles)  # (positions, 1, head)
         half = head // 2
         self.cos, self.sin = cos, torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
 
     @staticmethod
-    def _layer(block: Any, dtype: torch.dtype) -> Layer:
+    def _layer(block: Any, to: Mapping[str, Any]) -> Layer:
         def fused(names: tuple[str, ...]) -> Linear:
             layers = [block.get_submodule(name) for name in names]
-            bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers]).to(dtype)
-            return Linear(torch.cat([layer.weight for layer in layers]).to(dtype), bias)
+            bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers]).to(**to)
+            return Linear(torch.cat([layer.weight for layer in layers]).to(**to), bias)
 
         return Layer(
             {part: fused(names) for part, names in PARTS.items()},
-            block.input_layernorm.weight.detach().to(dtype),
-            block.post_attention_layernorm.weight.detach().to(dtype),
+            block.input_layernorm.weight.detach().to(**to),
+            block.post_attention_layernorm.weight.detach().to(**to),
         )
 
     def blocks(self, x: Tensor, cos: Tensor, sin: Tensor, project: Project, attend: Attend) -> Tensor:

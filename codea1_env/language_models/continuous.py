@@ -1,16 +1,16 @@
-"""A rollout engine for CPUs: every prompt is read once, and as many answers grow at a time as there are slots.
+"""A rollout engine for small models: every prompt is read once, and as many answers grow at a time as there are slots.
 
 Answers to the same prompt start from copies of its keys and values, and a prompt that begins like the one before it is
 read from where they part. An answer that ends gives its slot to the next one, so that the batch stays full; when none
 is left, the last row moves into the gap and the batch shrinks.
 
-A step takes as long for 64 rows as for 20: ask for much at a time.
+A step takes as long for 64 rows as for 20, on a GPU for 256: ask for much at a time.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.errors import ConfigurationError, PlayerError
@@ -18,6 +18,7 @@ from codea1_env.extras import extra
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.loading import LanguageModel
 from codea1_env.language_models.lora import Adapter, Beside
+from codea1_env.language_models.replayed import Replayed
 from codea1_env.language_models.rollouts import (
     Completion,
     Fences,
@@ -32,9 +33,13 @@ with extra("train", "language models on CPUs need"):
     import torch.nn.functional as F
     from torch import Tensor
 
-SLOTS = 64
-TILE = 16
-"""Rows that matrix units take at a time: a batch is filled up to a multiple of it."""
+SLOTS = {"cpu": 64, "cuda": 256}
+"""Rows at a time, by device."""
+TILE = {"cpu": 16, "cuda": 64}
+"""Rows that a batch is filled up to a multiple of: what matrix units take at a time; on a GPU also so that few forms
+of a step are recorded."""
+SEEN = {"cpu": 1, "cuda": 128}
+"""Positions that a step looks at are filled up to a multiple of it."""
 SHARED_AT_LEAST = 16
 """Tokens that a prompt must share with the one before, to be read from there."""
 
@@ -71,13 +76,13 @@ class _Read:
 class ContinuousEngine:
     """Samples from a base and adapters beside it."""
 
-    def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter] | None = None, slots: int = SLOTS) -> None:
-        """`adapters`: by name; what they are when `sample` is called counts."""
+    def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter] | None = None, slots: int = 0) -> None:
+        """`adapters`: by name; what they are when `sample` is called counts. `slots`: 0 is `SLOTS` of the device."""
         self.model = model
         self.prompt_tokens = self.read_tokens = 0
         """Tokens of the prompts of the last call, each prompt once, and those that had to be read."""
         self._adapters = {} if adapters is None else adapters
-        self._slots = slots
+        self._slots = slots or SLOTS[model.base.device.type]
         self._cache: Tensor | None = None  # (layers, 2, slots, heads of keys, positions, head)
         self._pieces: dict[int, str] = {}
 
@@ -115,9 +120,9 @@ class ContinuousEngine:
         held = self._cache
         if held is None or held.shape[2] < slots or held.shape[4] < positions:
             self._cache = None  # before the new one is made
-            positions = -(-positions // 64) * 64
+            positions = _up(positions, 64)
             size = (shape.layers, 2, slots, shape.key_heads, positions, shape.head)
-            self._cache = held = torch.zeros(size, dtype=self.model.base.dtype)
+            self._cache = held = torch.zeros(size, dtype=self.model.base.dtype, device=self.model.base.device)
         return held
 
     def piece(self, token: int) -> str:
@@ -146,8 +151,11 @@ class _Batch:
         self._engine, self._base, self._beside = engine, engine.model.base, beside
         self._places, self._sampling, self._waiting = places, sampling, waiting
         longest = max((len(row.request.prompt) for row in waiting), default=0) + sampling.max_tokens
-        slots = -(-min(engine.slots, len(waiting)) // TILE) * TILE
-        self._cache = engine.cache(slots, longest)
+        kind = self._base.device.type
+        self._tile, self._seen = TILE[kind], SEEN[kind]
+        slots = _up(min(engine.slots, len(waiting)), self._tile)
+        self._cache = engine.cache(slots, _up(longest, self._seen))
+        self._next: Callable[..., Tensor] = Replayed(self._decode) if kind == "cuda" else self._decode
         self._slots = min(engine.slots, len(waiting))
         self._rows: list[_Row] = []
         self._last: _Read | None = None
@@ -190,10 +198,13 @@ class _Batch:
         """The last hidden state and the whole cache, after `tokens` that follow `past`."""
         shape, base = self._base.shape, self._base
         known, count = 0 if past is None else past.shape[3], len(tokens)
-        cache = torch.empty(shape.layers, 2, shape.key_heads, known + count, shape.head, dtype=base.dtype)
+        size = (shape.layers, 2, shape.key_heads, known + count, shape.head)
+        cache = torch.empty(size, dtype=base.dtype, device=base.device)
         if past is not None:
             cache[:, :, :, :known] = past
-        mask = torch.ones(count, known + count, dtype=torch.bool).tril_(known) if known else None
+        mask = None
+        if known:
+            mask = torch.ones(count, known + count, dtype=torch.bool, device=base.device).tril_(known)
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             cache[layer, 0, :, known:] = k.transpose(0, 1)
@@ -205,21 +216,22 @@ class _Batch:
             return found[0].transpose(0, 1).reshape(count, -1)
 
         self._beside.use([place] * count)
-        x = F.embedding(torch.tensor(tokens), base.embedding)
+        x = F.embedding(torch.tensor(tokens, device=base.device), base.embedding)
         cos, sin = base.cos[known : known + count], base.sin[known : known + count]
         return base.blocks(x, cos, sin, self._beside, attend)[-1], cache
 
     def _step(self) -> None:
         """One token more for every row."""
         rows, count = self._rows, len(self._rows)
-        filled = -(-count // TILE) * TILE
+        filled = _up(count, self._tile)
         spare = [0] * (filled - count)
-        tokens = torch.tensor([row.tokens[-1] for row in rows] + spare)
-        positions = torch.tensor([row.length - 1 for row in rows] + spare)
+        tokens = [row.tokens[-1] for row in rows] + spare
+        positions = [row.length - 1 for row in rows] + spare
         self._beside.use(
             [self._places[row.request.adapter] for row in rows] + [self._places[rows[0].request.adapter]] * len(spare)
         )
-        logits = self._base.head(self._decode(tokens, positions))[:count]
+        step = self._decode if self._beside.is_mixed else self._next
+        logits = step(*self._read_next(tokens, positions))[:count]
         uniforms = torch.tensor([row.uniforms.next() for row in rows], dtype=torch.float64)
         drawn = draw(logits, uniforms, self._sampling.temperature, self._sampling.top_p)
         for row, token, log_prob in zip(rows, drawn.tokens.tolist(), drawn.log_probs.tolist(), strict=True):
@@ -228,13 +240,21 @@ class _Batch:
             if rows[slot].finish is not None:
                 self._leave(slot)
 
-    def _decode(self, tokens: Tensor, positions: Tensor) -> Tensor:
+    def _read_next(self, last: Sequence[int], places: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens to be read, their positions, and what is added to the attention's scores: (rows, positions seen).
+        `last`: of each row the token; `places`: its position."""
+        base, seen = self._base, _up(max(places) + 1, self._seen)
+        tokens, positions = torch.tensor([last, places], device=base.device)
+        bias = torch.zeros(len(last), seen, dtype=base.dtype, device=base.device)
+        bias.masked_fill_(torch.arange(seen, device=base.device) > positions[:, None], float("-inf"))
+        return tokens, positions, bias
+
+    def _decode(self, tokens: Tensor, positions: Tensor, bias: Tensor) -> Tensor:
+        """The logits of what follows, (rows, vocabulary)."""
         shape, base = self._base.shape, self._base
-        rows, longest, group = len(tokens), int(positions.max()) + 1, shape.heads // shape.key_heads
-        every = torch.arange(rows)
-        hidden_from = torch.arange(longest) > positions[:, None]
-        bias = torch.zeros(rows, longest, dtype=base.dtype).masked_fill_(hidden_from, float("-inf"))
-        bias = bias[:, None, None].expand(rows, 1, group, longest)
+        (rows, seen), group = bias.shape, shape.heads // shape.key_heads
+        every = torch.arange(rows, device=base.device)
+        bias = bias[:, None, None].expand(rows, 1, group, seen)
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             keys, values = self._cache[layer, 0, :rows], self._cache[layer, 1, :rows]
@@ -243,14 +263,14 @@ class _Batch:
             # The heads that share keys stand in the place of a sequence.
             found = F.scaled_dot_product_attention(
                 q.reshape(rows, shape.key_heads, group, shape.head),
-                keys[:, :, :longest],
-                values[:, :, :longest],
+                keys[:, :, :seen],
+                values[:, :, :seen],
                 attn_mask=bias,
             )
             return found.reshape(rows, -1)
 
         x = F.embedding(tokens, base.embedding)
-        return base.blocks(x, base.cos[positions], base.sin[positions], self._beside, attend)
+        return base.head(base.blocks(x, base.cos[positions], base.sin[positions], self._beside, attend))
 
     def _append(self, row: _Row, token: int, log_prob: float) -> None:
         if log_prob != log_prob:
@@ -271,6 +291,11 @@ class _Batch:
             known = moved.length - 1
             self._cache[:, :, slot, :, :known] = self._cache[:, :, len(self._rows), :, :known]
             self._rows[slot] = moved
+
+
+def _up(count: int, to: int) -> int:
+    """The next multiple of `to`."""
+    return -(-count // to) * to
 
 
 def _repeated(keys: Tensor, heads: int) -> Tensor:

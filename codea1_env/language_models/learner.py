@@ -22,10 +22,11 @@ with extra("train", "language models on CPUs need"):
     import torch.nn.functional as F
     from torch import Tensor
 
-PACK_TOKENS = 1024
-"""Tokens of one pass: about 2 GB of a model of half a thousand million weights. A longer group takes several passes."""
-CHUNK = 128
-"""Tokens whose logits are held at a time."""
+PACK_TOKENS = {"cpu": 1024, "cuda": 4096}
+"""Tokens of one pass, by device: 1,024 take about 2 GB beside a model of half a thousand million weights. A longer
+group takes several passes."""
+CHUNK = {"cpu": 128, "cuda": 1024}
+"""Tokens whose logits are held at a time, by device."""
 
 
 class Objective(Protocol):
@@ -36,12 +37,12 @@ class Objective(Protocol):
 
     def __call__(self, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
         """A scalar with a gradient. `rows`: the responses of the pack, in order, by their place in the group.
-        `log_probs`: (tokens,), of the pack's tokens from `start` on."""
+        `log_probs`: (tokens,), on the CPU, of the pack's tokens from `start` on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What a group's pass found, response by response."""
+    """What a group's pass found, response by response. On the CPU."""
 
     log_probs: tuple[Tensor, ...]
     entropies: tuple[Tensor, ...]
@@ -50,8 +51,10 @@ class Learnt:
 class Learner:
     """Adds gradients to an adapter's parameters."""
 
-    def __init__(self, base: Base, adapter: Adapter, pack_tokens: int = PACK_TOKENS) -> None:
-        self._base, self._adapter, self._pack_tokens = base, adapter, pack_tokens
+    def __init__(self, base: Base, adapter: Adapter, pack_tokens: int = 0) -> None:
+        """`pack_tokens`: 0 is `PACK_TOKENS` of the base's device."""
+        self._base, self._adapter = base, adapter
+        self._pack_tokens = pack_tokens or PACK_TOKENS[base.device.type]
 
     def learn(
         self, prompt: Sequence[int], responses: Sequence[Sequence[int]], objective: Objective, temperature: float = 1.0
@@ -67,7 +70,7 @@ class Learner:
         """Without gradients."""
         found = []
         for rows in self._packs(len(prompt), responses):
-            pack = _Pack(prompt, [responses[row] for row in rows])
+            pack = _Pack(prompt, [responses[row] for row in rows], self._base.device)
             with torch.no_grad():
                 found.append(_Head(self._base, self._hidden(pack, learns=False), pack, temperature).read())
         return _joined(found)
@@ -91,7 +94,7 @@ class Learner:
         objective: Objective,
         temperature: float,
     ) -> Learnt:
-        pack = _Pack(prompt, responses)
+        pack = _Pack(prompt, responses, self._base.device)
         hidden = self._hidden(pack, learns=True)
         head = _Head(self._base, hidden.detach(), pack, temperature)
         found = head.descend(objective, rows)
@@ -117,24 +120,36 @@ class Learner:
 class _Pack:
     """A prompt and responses as one sequence: the last token of a response has nothing to predict and is left out."""
 
-    def __init__(self, prompt: Sequence[int], responses: Sequence[Sequence[int]]) -> None:
+    def __init__(self, prompt: Sequence[int], responses: Sequence[Sequence[int]], device: torch.device) -> None:
         self.lengths = [len(response) for response in responses]
         self.sizes = [len(prompt), *(length - 1 for length in self.lengths)]
-        self.tokens = torch.tensor([*prompt, *(token for response in responses for token in response[:-1])])
+        read = [*prompt, *(token for response in responses for token in response[:-1])]
+        self.tokens = torch.tensor(read, device=device)
         self.positions = torch.cat(
             [torch.arange(len(prompt)), *(len(prompt) + torch.arange(length - 1) for length in self.lengths)]
-        )
-        self.targets = torch.tensor([token for response in responses for token in response])
+        ).to(device)
+        self.targets = torch.tensor([token for response in responses for token in response], device=device)
         places, start = [], len(prompt)
         for length in self.lengths:
             places += [len(prompt) - 1, *range(start, start + length - 1)]
             start += length - 1
-        self.places = torch.tensor(places)
+        self.places = torch.tensor(places, device=device)
         """Where each response token is predicted."""
+        self._mask = None if device.type == "cpu" else self._who_sees_whom(device)
+
+    def _who_sees_whom(self, device: torch.device) -> Tensor:
+        """(tokens, tokens): the prompt and one's own response, up to oneself."""
+        owner = torch.repeat_interleave(torch.arange(len(self.sizes)), torch.tensor(self.sizes)).to(device)
+        return ((owner == owner[:, None]) | (owner == 0)).tril_()
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        heads = q.shape[1]
-        parts = [[part.transpose(0, 1)[None] for part in tensor.split_with_sizes(self.sizes)] for tensor in (q, k, v)]
+        """Response by response, which computes nothing that is masked; on a GPU at once, which launches less."""
+        shared = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)
+        q, k, v = (part.transpose(0, 1)[None] for part in (q, k, v))  # (1, heads, tokens, head)
+        if self._mask is not None:
+            return _rows(F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask))
+        parts = [tensor.split_with_sizes(self.sizes, dim=2) for tensor in (q, k, v)]
         found = []
         for place, (own_q, own_k, own_v) in enumerate(zip(*parts, strict=True)):
             if not own_q.shape[2]:
@@ -143,13 +158,11 @@ class _Pack:
             if place:
                 own_k, own_v = torch.cat([parts[1][0], own_k], dim=2), torch.cat([parts[2][0], own_v], dim=2)
                 mask = torch.ones(own_q.shape[2], own_k.shape[2], dtype=torch.bool).tril_(self.sizes[0])
-            shared = heads // own_k.shape[1]
-            keys, values = own_k.repeat_interleave(shared, dim=1), own_v.repeat_interleave(shared, dim=1)
-            found.append(F.scaled_dot_product_attention(own_q, keys, values, attn_mask=mask, is_causal=mask is None))
-        return torch.cat([one[0].transpose(0, 1).reshape(one.shape[2], -1) for one in found])
+            found.append(F.scaled_dot_product_attention(own_q, own_k, own_v, attn_mask=mask, is_causal=mask is None))
+        return torch.cat([_rows(one) for one in found])
 
     def by_response(self, values: Tensor) -> tuple[Tensor, ...]:
-        return values.split_with_sizes(self.lengths)
+        return values.cpu().split_with_sizes(self.lengths)
 
 
 class _Head:
@@ -158,27 +171,32 @@ class _Head:
     def __init__(self, base: Base, hidden: Tensor, pack: _Pack, temperature: float) -> None:
         self._head: Linear = base.head
         self._hidden, self._pack, self._temperature = hidden, pack, temperature
+        self._at_once = CHUNK[hidden.device.type]
         self.gradient = torch.zeros(0)
         """Of the loss by the hidden states, in float32."""
 
     def read(self) -> Learnt:
-        found = [self._chunk(start) for start in range(0, len(self._pack.targets), CHUNK)]
+        found = [self._chunk(start) for start in range(0, len(self._pack.targets), self._at_once)]
         log_probs, entropies = (torch.cat(values) for values in zip(*(chunk[:2] for chunk in found), strict=True))
         return Learnt(self._pack.by_response(log_probs), self._pack.by_response(entropies))
 
     def descend(self, objective: Objective, rows: Sequence[int]) -> Learnt:
         """Fill in `gradient`."""
-        self.gradient = torch.zeros(self._hidden.shape, dtype=torch.float32)
+        self.gradient = torch.zeros_like(self._hidden, dtype=torch.float32)
         whole = None if objective.by_token else self.read()
         slopes = None
         if whole is not None:
-            slopes = _slope(objective, rows, torch.cat(whole.log_probs), 0)
+            slopes = _slope(objective, rows, torch.cat(whole.log_probs), 0).to(self._hidden.device)
         found = []
         with torch.no_grad():
-            for start in range(0, len(self._pack.targets), CHUNK):
+            for start in range(0, len(self._pack.targets), self._at_once):
                 log_probs, entropies, probabilities = self._chunk(start)
-                places, targets = (part[start : start + CHUNK] for part in (self._pack.places, self._pack.targets))
-                own = _slope(objective, rows, log_probs, start) if slopes is None else slopes[start : start + CHUNK]
+                places, targets = (
+                    part[start : start + self._at_once] for part in (self._pack.places, self._pack.targets)
+                )
+                own = slopes[start : start + self._at_once] if slopes is not None else None
+                if own is None:
+                    own = _slope(objective, rows, log_probs, start)
                 # d log p(t) / d logits = onehot(t) - p, over the temperature
                 logits = probabilities.mul_(-own[:, None] / self._temperature)
                 logits.scatter_add_(1, targets[:, None], own[:, None] / self._temperature)
@@ -191,7 +209,7 @@ class _Head:
     @torch.no_grad()
     def _chunk(self, start: int) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities and entropies, (tokens,), and probabilities, (tokens, vocabulary)."""
-        places, targets = (part[start : start + CHUNK] for part in (self._pack.places, self._pack.targets))
+        places, targets = (part[start : start + self._at_once] for part in (self._pack.places, self._pack.targets))
         scores = self._head(self._hidden[places]).float()
         if self._temperature != 1:
             scores /= self._temperature
@@ -205,9 +223,9 @@ class _Head:
 def _slope(objective: Objective, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
     """Of the objective by the log-probabilities."""
     with torch.enable_grad():
-        leaf = log_probs.detach().requires_grad_()
+        leaf = log_probs.detach().cpu().requires_grad_()
         (slope,) = torch.autograd.grad(objective(rows, leaf, start), leaf)
-    return slope
+    return slope.to(log_probs.device)
 
 
 class BesideLinear(torch.autograd.Function):
@@ -235,6 +253,11 @@ class BesideLinear(torch.autograd.Function):
 
 
 beside_linear: Callable[..., Tensor] = BesideLinear.apply
+
+
+def _rows(found: Tensor) -> Tensor:
+    """(1, heads, tokens, head) to (tokens, heads * head)."""
+    return found[0].transpose(0, 1).reshape(found.shape[2], -1)
 
 
 def _joined(found: Sequence[Learnt]) -> Learnt:

@@ -41,16 +41,16 @@ class LanguageModel:
     """Of weights and chat template; in hexadecimal. The same for the same weights in another file."""
 
 
-def load(source: Path, *, dtype: str = "bfloat16", what: str = "the model") -> LanguageModel:
+def load(source: Path, *, dtype: str = "bfloat16", device: str = "cpu", what: str = "the model") -> LanguageModel:
     """`source`: a directory in Hugging Face format or a .gguf file. `what`: how the user gave it, for errors.
-    `dtype`: to compute in; `bfloat16` is float32 on processors that do not have it.
+    `dtype`: to compute in; `bfloat16` is float32 on devices that do not have it. `device`: cpu or cuda.
 
     Raises ConfigurationError for one that is not there, of another architecture, or without a chat template.
     """
     require_model(source, what)
     tokenizer = load_tokenizer(source)
     model = AutoModelForCausalLM.from_pretrained(**place(source), dtype="auto")
-    return ready(model, tokenizer, source=str(source), dtype=dtype)
+    return ready(model, tokenizer, source=str(source), dtype=dtype, device=device)
 
 
 def load_tokenizer(source: Path) -> Any:
@@ -67,14 +67,15 @@ def place(source: Path) -> dict[str, Any]:
     return {"pretrained_model_name_or_path": source.parent, "gguf_file": source.name}
 
 
-def ready(model: Any, tokenizer: Any, *, source: str, dtype: str = "bfloat16") -> LanguageModel:
+def ready(model: Any, tokenizer: Any, *, source: str, dtype: str = "bfloat16", device: str = "cpu") -> LanguageModel:
     """From a model of transformers, which is not changed."""
     ends = model.generation_config.eos_token_id
     known = {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
-    if dtype == "bfloat16" and not has_bfloat16():
+    place = torch.device(device)
+    if dtype == "bfloat16" and not has_bfloat16(place):
         dtype = "float32"
     context = min(CONTEXT, model.config.max_position_embeddings)
-    base = Base(model, getattr(torch, dtype), context)
+    base = Base(model, getattr(torch, dtype), context, place)
     return LanguageModel(base, tokenizer, frozenset(known), source, weights_digest(model, tokenizer))
 
 

@@ -29,19 +29,21 @@ Pair = tuple[Tensor, Tensor]
 class Adapter:
     """Of all linear layers, in float32. Scaled by alpha / rank. A new one changes nothing: its B is zero."""
 
-    def __init__(self, shape: Shape, rank: int, alpha: float, seed: int = 0) -> None:
+    def __init__(
+        self, shape: Shape, rank: int, alpha: float, seed: int = 0, device: torch.device | str = "cpu"
+    ) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.shape, self.rank, self.alpha = shape, rank, alpha
         self.pairs: list[dict[str, Pair]] = []
         """By layer and part: what is trained."""
-        self.blocks = {part: _blocks(shape.widths(part), rank) for part in PARTS}
+        self.blocks = {part: _blocks(shape.widths(part), rank).to(device) for part in PARTS}
         """1 where B may be other than zero."""
         for _ in range(shape.layers):
             pairs = {}
             for part in PARTS:
                 inputs, rows = shape.inputs(part), rank * len(PARTS[part])
                 a = (torch.rand(rows, inputs, generator=generator) * 2 - 1) / inputs**0.5  # as PEFT's
-                pairs[part] = a.requires_grad_(), torch.zeros_like(self.blocks[part]).requires_grad_()
+                pairs[part] = a.to(device).requires_grad_(), torch.zeros_like(self.blocks[part]).requires_grad_()
             self.pairs.append(pairs)
 
     @property
@@ -84,14 +86,14 @@ class Adapter:
         (directory / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, directory: Path, shape: Shape) -> Adapter:
+    def load(cls, directory: Path, shape: Shape, device: torch.device | str = "cpu") -> Adapter:
         """Raises ConfigurationError for one that is not of all linear layers of such a model."""
         try:
             config: dict[str, Any] = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
             saved = load_file(directory / WEIGHTS)
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"an adapter must hold {CONFIG} and {WEIGHTS}, got {directory}: {error}") from None
-        found = cls(shape, int(config["r"]), float(config["lora_alpha"]))
+        found = cls(shape, int(config["r"]), float(config["lora_alpha"]), device=device)
         found._take(saved, directory)
         return found
 
@@ -122,15 +124,21 @@ class Beside:
         ]
         self._masks: dict[str, Tensor] = {}
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the rows to come have different adapters."""
+        return bool(self._masks)
+
     def use(self, rows: Sequence[int]) -> None:
         """Which adapter each of the rows to come has."""
         self._masks = {}
         if set(rows) == {0} and len(self._ranks) == 1:
             return  # all of them the only one
-        chosen = torch.tensor(rows)
+        device = self._base.device
+        chosen = torch.tensor(rows, device=device)
         for part in PARTS if self._ranks else ():
             owners = [k for k, rank in enumerate(self._ranks) for _ in range(rank * len(PARTS[part]))]
-            self._masks[part] = (chosen[:, None] == torch.tensor(owners)).to(self._base.dtype)
+            self._masks[part] = (chosen[:, None] == torch.tensor(owners, device=device)).to(self._base.dtype)
 
     def __call__(self, layer: int, part: str, x: Tensor, add: Tensor | None) -> Tensor:
         linear = self._base.layers[layer].parts[part]

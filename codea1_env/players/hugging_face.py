@@ -4,8 +4,8 @@ Needs the extra `train`. An answer depends on its request, its number among the 
 what else is asked: each has noise of its own, and the padding is masked. The model's numbers are the same in another
 batch up to rounding only, which can turn a draw that hangs on the last digits; `rows_at_once=1` rules that out.
 
-What `load` loads of the Qwen2 and Llama families on a CPU answers through the engine of `language_models/`, and so does
-an adapter that the trainer packed left. It draws otherwise than transformers' model does, and prompts that begin alike
+What `load` loads of the Qwen2 and Llama families answers through the engine of `language_models/`, and so does an
+adapter that the trainer packed left. It draws otherwise than transformers' model does, and prompts that begin alike
 share their numbers, so that there rounding stays also with one row at a time.
 
 What a program says is part of a tester's prompt: one that spells the template's control tokens is read as if they were
@@ -109,24 +109,25 @@ class HuggingFacePlayer:
     ) -> HuggingFacePlayer:
         """From a directory, a repository of the hub, a .gguf file or an adapter that the trainer packed left.
 
-        `device`: "" is the GPU where there is one, else the CPU. `rows_at_once`: None is 64 with the engine for CPUs,
-        else 16. Code that comes with a model is not run. Raises OSError where there is no such model.
+        `device`: "" is the GPU where there is one, else the CPU. `rows_at_once`: None is 64 with the engine on a CPU,
+        256 on a GPU, 16 without the engine. Code that comes with a model is not run. Raises OSError where there is no
+        such model.
         """
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        base = _base_of(Path(source)) if place == "cpu" else None
+        base = _base_of(Path(source))
         told: dict[str, Any] = {"pretrained_model_name_or_path": base or source, "revision": revision}
         if Path(base or source).suffix == ".gguf":
             require_model(Path(base or source))
             told = loading.place(Path(base or source))
         tokenizer = transformers.AutoTokenizer.from_pretrained(**told)
         model = transformers.AutoModelForCausalLM.from_pretrained(**told, dtype=dtype)
-        is_fast = place == "cpu" and model.config.model_type in FAMILIES
+        is_fast = model.config.model_type in FAMILIES
         player = cls(
             model.to(place),
             tokenizer,
             name=name or str(source),
             prompt=prompt,
-            rows_at_once=rows_at_once or (SLOTS if is_fast else 16),
+            rows_at_once=rows_at_once or (SLOTS[torch.device(place).type] if is_fast else 16),
             keeps_tokens=keeps_tokens,
         )
         if is_fast:
@@ -134,13 +135,14 @@ class HuggingFacePlayer:
         return player
 
     def _use_engine(self, adapter: Path | None) -> None:
-        """Answer by the engine for CPUs from now on, and let go of transformers' model."""
+        """Answer by the engine from now on, and let go of transformers' model."""
         dtype = "bfloat16" if self._model.dtype is torch.bfloat16 else "float32"
-        ready = loading.ready(self._model, self._tokenizer, source=self.name, dtype=dtype)
+        device = str(self._model.device)
+        ready = loading.ready(self._model, self._tokenizer, source=self.name, dtype=dtype, device=device)
         adapters = {}
         if adapter is not None:
             loading.require_digest(ready, adapter)
-            adapters = {"seat": lora.Adapter.load(adapter, ready.base.shape)}
+            adapters = {"seat": lora.Adapter.load(adapter, ready.base.shape, device)}
             self._adapter, self.version = "seat", f"{loading.file_digest(adapter / lora.WEIGHTS)}+{self.version}"
         self._engine = ContinuousEngine(ready, adapters, self._rows_at_once)
         self._model = None

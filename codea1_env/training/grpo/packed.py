@@ -1,9 +1,11 @@
-"""A seat's trainer for small models on CPUs, in the place of TRL's: one frozen base for all seats, an adapter for each.
+"""A seat's trainer for small models on two cores or one GPU, in the place of TRL's: a frozen base for all seats, an
+adapter for each.
 
 Samples with `language_models/continuous.py` and learns with `language_models/learner.py`; advantages, losses, schedule,
 callbacks and checkpoints have the meaning and the names that they have under TRL. A group in which no row has an
 advantage is not computed: with `grpo.beta` 0 its gradient is zero. What is sampled depends on the run's seed, the seat,
-the round and the row, so that a resumed run goes on to the same bits on the same processor and number of threads.
+the round and the row, so that a resumed run goes on to the same bits on the same processor and number of threads; on a
+GPU that is not promised.
 
 What it cannot do is refused by `require_packed` in `config/grpo_section.py`.
 """
@@ -76,7 +78,7 @@ class PackedTrainer:
         """The last ones are GRPOTrainer's arguments."""
         shared = shared_base(run.base, run.preset)
         lora = run.preset.lora
-        adapter = Adapter(shared.model.base.shape, lora.rank, lora.alpha, run.seed)
+        adapter = Adapter(shared.model.base.shape, lora.rank, lora.alpha, run.seed, shared.model.base.device)
         shared.adapters[str(run.output)] = adapter
         self.model, self.processing_class, self.args = SeatModel(shared, str(run.output)), processing_class, args
         self.state, self.teaches = TrainerState(), True
@@ -285,7 +287,7 @@ class PackedTrainer:
         with torch.no_grad():
             for own, other in zip(self.model.parameters(), saved.parameters, strict=True):
                 own.copy_(other)
-        held = torch.load(checkpoint / STATE, weights_only=True)
+        held = torch.load(checkpoint / STATE, map_location="cpu", weights_only=True)
         self._optimizer.load_state_dict(held["optimizer"])
         self._schedule.load_state_dict(held["schedule"])
         record = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))

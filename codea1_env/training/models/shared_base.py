@@ -1,6 +1,7 @@
 """The one frozen base of a process, which all seats sample from and learn beside, each with an adapter of its own.
 
-A base is loaded when it is first asked for and stays. The seats take turns (`engine/baton.py`): no lock is needed.
+A base is loaded when it is first asked for and stays, on the GPU where there is one. The seats take turns
+(`engine/baton.py`): no lock is needed.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from codea1_env.extras import extra
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.loading import BASE, LanguageModel, load, require_digest
 from codea1_env.language_models.lora import CONFIG, Adapter
 from codea1_env.training.config.presets import Preset
+
+with extra("train", "training needs"):
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ def shared_base(source: Path, preset: Preset) -> SharedBase:
 
 @lru_cache(maxsize=1)
 def _shared(source: Path, dtype: str) -> SharedBase:
-    model = load(source, dtype=dtype, what="model.pretrained")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = load(source, dtype=dtype, device=device, what="model.pretrained")
     adapters: dict[str, Adapter] = {}
     return SharedBase(model, ContinuousEngine(model, adapters), adapters)
 
@@ -63,7 +69,7 @@ def seat_model(directory: Path, preset: Preset) -> SeatModel:
     if not (directory / CONFIG).is_file():
         return SeatModel(shared, "")
     name = str(directory.resolve())
-    shared.adapters[name] = Adapter.load(directory, shared.model.base.shape)
+    shared.adapters[name] = Adapter.load(directory, shared.model.base.shape, shared.model.base.device)
     return SeatModel(shared, name)
 
 

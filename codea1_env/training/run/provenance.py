@@ -74,6 +74,7 @@ def processor(environment: Mapping[str, str]) -> dict[str, Any]:
         "instructions": next((name for name in INSTRUCTIONS if name in flags), "not known"),
         "torch": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
+        **({"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
         **({"told": told} if told else {}),
     }
 

@@ -40,14 +40,27 @@ SEATS = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One arm with one seed."""
+    """One arm with one seed: ARM:SEED, or ARM:SEED:ROUNDS for another number of rounds than the others have."""
 
     arm: str
     seed: int
+    rounds: int | None
+
+    @classmethod
+    def read(cls, told: str) -> Cell:
+        arm, seed, *rounds = told.split(":")
+        if arm not in RECIPES:
+            raise SystemExit(f"arms must be among {', '.join(RECIPES)}, got {arm}")
+        return cls(arm, int(seed), int(rounds[0]) if rounds else None)
+
+    @property
+    def run(self) -> str:
+        """Name of its directory."""
+        return f"{self.arm}-seed{self.seed}"
 
     @property
     def name(self) -> str:
-        return f"{self.arm}-seed{self.seed}"
+        return self.run + (f"-{self.rounds}" if self.rounds else "")
 
 
 def main() -> None:
@@ -72,34 +85,29 @@ def arguments() -> argparse.Namespace:
     for action in (train, measure):
         action.add_argument("--model", type=Path, required=True, help="the base, a directory in Hugging Face format")
         action.add_argument("--problems", type=Path, required=True, help="problems for coders")
-        action.add_argument("--cells", default="code-a1:0,golden:0,code-a1:1,golden:1,frozen:0,self-play:0",
-                            help="arms with their seeds, divided by commas (default: %(default)s)")  # fmt: skip
+        action.add_argument(
+            "--cells",
+            default="code-a1:0,golden:0,code-a1:1,golden:1,frozen:0,self-play:0",
+            help="ARM:SEED, divided by commas, or ARM:SEED:ROUNDS for other rounds (default: %(default)s)",
+        )
         action.add_argument("--at-once", type=int, default=1, help="programs at a time (default: 1)")
         action.add_argument("-o", "--output", type=Path, required=True, help="a directory")
     return parser.parse_args()
-
-
-def cells(told: str) -> list[Cell]:
-    found = [Cell(arm, int(seed)) for arm, _, seed in (cell.partition(":") for cell in told.split(","))]
-    unknown = sorted({cell.arm for cell in found} - RECIPES.keys())
-    if unknown:
-        raise SystemExit(f"arms must be among {', '.join(RECIPES)}, got {', '.join(unknown)}")
-    return found
 
 
 def trainings(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """A run for each cell; one that stands there is resumed."""
     configuration = options.output / "arms.yaml"
     configuration.write_text(yaml.safe_dump(configured(options), sort_keys=False))
-    for cell in cells(options.cells):
-        directory = options.output / cell.name
+    for cell in map(Cell.read, options.cells.split(",")):
+        directory, rounds = options.output / cell.run, cell.rounds or options.rounds
         argv = [sys.executable, str(HERE.parent / RECIPES[cell.arm])]
         if (directory / "config.yaml").is_file():
             yield cell.name, [*argv, "--resume", str(directory)]
             continue
         argv += ["--config", str(configuration), "--model", str(options.model), "--problems", str(options.problems)]
         argv += ["--seed", str(cell.seed), "--output", str(directory), "--report-to", "none"]
-        yield cell.name, argv + (["--rounds", str(options.rounds)] if options.rounds else [])
+        yield cell.name, argv + (["--rounds", str(rounds)] if rounds else [])
 
 
 def configured(options: argparse.Namespace) -> dict[str, object]:
@@ -119,8 +127,8 @@ def configured(options: argparse.Namespace) -> dict[str, object]:
 def measurements(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """An evaluation for base and each cell, in the seats that it has."""
     players = [("base", {"coder": options.model, "tester": options.model})]
-    for cell in cells(options.cells):
-        places = {seat: last(options.output / cell.name / who) for seat, who in SEATS[cell.arm].items()}
+    for cell in map(Cell.read, options.cells.split(",")):
+        places = {seat: model_of(options.output / cell.run / who, cell.rounds) for seat, who in SEATS[cell.arm].items()}
         players.append((cell.name, {seat: place for seat, place in places.items() if place is not None}))
     for name, seats in players:
         for seat, place in seats.items():
@@ -136,12 +144,13 @@ def measurements(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]
                 # fmt: on
 
 
-def last(seat: Path) -> Path | None:
-    """The trained model, or the newest checkpoint of a run that was cut off."""
-    if (seat / "final").is_dir():
+def model_of(seat: Path, rounds: int | None) -> Path | None:
+    """The checkpoint after so many rounds; without, the trained model or the newest checkpoint of a run cut off."""
+    if rounds is None and (seat / "final").is_dir():
         return seat / "final"
-    found = [place for place in seat.glob("checkpoint-*") if (place / "complete.json").is_file()]
-    return max(found, key=lambda place: int(place.name.rpartition("-")[2]), default=None)
+    saved = [place for place in seat.glob("checkpoint-*") if (place / "complete.json").is_file()]
+    by_rounds = {int(place.name.rpartition("-")[2]): place for place in saved}
+    return by_rounds.get(rounds if rounds is not None else max(by_rounds, default=0))
 
 
 def run_all(commands: Iterable[tuple[str, list[str]]], logs: Path, at_once: int) -> None:

@@ -138,7 +138,7 @@ def measurements(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]
                 yield f"eval-{seat}-{name}", [
                     sys.executable, "-c", "import sys; from codea1_env.cli import main; sys.exit(main())", "eval",
                     "--player", f"hf:{place}", "--seat", seat, "--problems", str(problems), "--n", str(options.n),
-                    "--prompts", "begun", "--stop-at-fence", "--max-tokens", "512", "--batch", str(options.batch),
+                    "--prompts", "example", "--stop-at-fence", "--max-tokens", "512", "--batch", str(options.batch),
                     "--workers", "2", "-o", str(options.output / f"eval-{seat}-{name}"),
                 ]
                 # fmt: on

@@ -35,6 +35,8 @@ with extra("train", "language models on CPUs need"):
 
 SLOTS = {"cpu": 64, "cuda": 256}
 """Rows at a time, by device."""
+CACHED = 400_000
+"""Tokens whose keys and values are kept at most: where prompts are very long, fewer rows grow at a time."""
 TILE = {"cpu": 16, "cuda": 64}
 """Rows that a batch is filled up to a multiple of: what matrix units take at a time; on a GPU also so that few forms
 of a step are recorded."""
@@ -153,10 +155,9 @@ class _Batch:
         longest = max((len(row.request.prompt) for row in waiting), default=0) + sampling.max_tokens
         kind = self._base.device.type
         self._tile, self._seen = TILE[kind], SEEN[kind]
-        slots = _up(min(engine.slots, len(waiting)), self._tile)
-        self._cache = engine.cache(slots, _up(longest, self._seen))
+        self._slots = min(engine.slots, len(waiting), max(self._tile, CACHED // max(longest, 1)))
+        self._cache = engine.cache(_up(self._slots, self._tile), _up(longest, self._seen))
         self._next: Callable[..., Tensor] = Replayed(self._decode) if kind == "cuda" else self._decode
-        self._slots = min(engine.slots, len(waiting))
         self._rows: list[_Row] = []
         self._last: _Read | None = None
         engine.prompt_tokens = engine.read_tokens = 0

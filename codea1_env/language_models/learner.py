@@ -21,8 +21,9 @@ with extra("train", "language models on CPUs need"):
     import torch
     import torch.nn.functional as F
     from torch import Tensor
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 
-PACK_TOKENS = {"cpu": 1024, "cuda": 4096}
+PACK_TOKENS = {"cpu": 1024, "cuda": 2048}
 """Tokens of one pass, by device: 1,024 take about 2 GB beside a model of half a thousand million weights. A longer
 group takes several passes."""
 CHUNK = {"cpu": 128, "cuda": 1024}
@@ -148,7 +149,8 @@ class _Pack:
         k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)
         q, k, v = (part.transpose(0, 1)[None] for part in (q, k, v))  # (1, heads, tokens, head)
         if self._mask is not None:
-            return _rows(F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask))
+            with sdpa_kernel(SDPBackend.MATH):
+                return _rows(F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask))
         parts = [tensor.split_with_sizes(self.sizes, dim=2) for tensor in (q, k, v)]
         found = []
         for place, (own_q, own_k, own_v) in enumerate(zip(*parts, strict=True)):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.errors import PlayerError
 from codea1_env.extras import extra
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import require_digest
@@ -248,6 +249,10 @@ class PackedTrainer:
         for parameter in parameters:  # what is not learnt from has a gradient of zero, and not none
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         norm = torch.nn.utils.clip_grad_norm_(parameters, self.args.max_grad_norm)
+        if not norm.isfinite():  # a step would make the adapter useless, and a checkpoint would keep it
+            raise PlayerError(
+                f"the gradient of {self._seat} must be finite, got a norm of {float(norm)}; resume the run"
+            )
         self._tell("on_pre_optimizer_step", control)
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)

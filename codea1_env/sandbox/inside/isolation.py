@@ -26,6 +26,7 @@ _SIGKILL = 9
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_fork = ctypes.PyDLL(None, use_errno=True).fork  # keeps the interpreter's lock
 
 
 def _checked(result: int, what: str) -> int:
@@ -43,6 +44,12 @@ def _syscall(what: str, number: int, *arguments: object) -> int:
 def _prctl(what: str, option: int, value: int) -> None:
     zero = ctypes.c_ulong(0)
     _checked(_libc.prctl(ctypes.c_int(option), ctypes.c_ulong(value), zero, zero, zero), what)
+
+
+def fork() -> int:
+    """As `os.fork`, but for a process with one thread and no handlers to run: what the interpreter does anew in a child,
+    locks and the accounts of threads, is as the child needs it, and would be copied for it page by page."""
+    return _checked(_fork(), "fork")
 
 
 def die_with_parent() -> None:

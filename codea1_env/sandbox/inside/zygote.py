@@ -236,7 +236,7 @@ def serve(
         memory = isolation.ceiling(resource.RLIMIT_AS, memory_mb + spared_mb << 20)
         cpu = isolation.ceiling(resource.RLIMIT_CPU, cpu_s)  # a backstop of the parent's own clock
         try:
-            pid = os.fork()
+            pid = isolation.fork()
         except OSError as error:
             os.write(control, b"F" + str(error).encode("ascii", "replace")[:63])
             continue

@@ -26,7 +26,6 @@ _SIGKILL = 9
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
-_fork = ctypes.PyDLL(None, use_errno=True).fork  # keeps the interpreter's lock
 
 
 def _checked(result: int, what: str) -> int:
@@ -44,12 +43,6 @@ def _syscall(what: str, number: int, *arguments: object) -> int:
 def _prctl(what: str, option: int, value: int) -> None:
     zero = ctypes.c_ulong(0)
     _checked(_libc.prctl(ctypes.c_int(option), ctypes.c_ulong(value), zero, zero, zero), what)
-
-
-def fork() -> int:
-    """As `os.fork`, but for a process with one thread and no handlers to run: what the interpreter does anew in a child,
-    locks and the accounts of threads, is as the child needs it, and would be copied for it page by page."""
-    return _checked(_fork(), "fork")
 
 
 def die_with_parent() -> None:
@@ -96,38 +89,6 @@ def map_shared(handle: int, size: int) -> memoryview:
     if address in (None, ctypes.c_void_p(-1).value):
         raise OSError(ctypes.get_errno(), "mmap of the records")
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
-
-
-class Notice:
-    """What the kernel says of a candidate, on its way to the parent; nothing of it stays in this process.
-
-    The bytes are a kind, an exit status and four 64-bit words: D (ended) with the seconds and microseconds of user and
-    of system time, T (running) with the seconds and nanoseconds of its CPU clock.
-    """
-
-    BYTES = 40
-
-    def __init__(self, control: int) -> None:
-        self._control = control
-        self._buffer = ctypes.create_string_buffer(8 + 144)  # struct rusage has 144 bytes
-        self._address = ctypes.addressof(self._buffer)
-
-    def reap(self, pid: int) -> None:
-        """Wait for the candidate, which has ended."""
-        status, usage = ctypes.c_void_p(self._address + 4), ctypes.c_void_p(self._address + 8)
-        while _libc.wait4(pid, status, 0, usage) < 0 and ctypes.get_errno() == errno.EINTR:
-            pass
-        self._buffer[0] = b"D"
-
-    def read_clock(self, pid: int) -> None:
-        """Of the running candidate; zeros where it has ended just now."""
-        _libc.clock_gettime(ctypes.c_int((~pid << 3) | 2), ctypes.c_void_p(self._address + 8))
-        self._buffer[0] = b"T"
-
-    def send(self) -> None:
-        """Hand it to the parent and forget it."""
-        _libc.write(self._control, ctypes.c_void_p(self._address), ctypes.c_size_t(self.BYTES))
-        ctypes.memset(self._address, 0, len(self._buffer))
 
 
 def enter_namespaces() -> None:

@@ -46,14 +46,14 @@ class Forking:
         clone, flags = syscalls.MACHINES[machine]["clone"], signal.SIGCHLD | _PARENT_SETTID
         number, status, usage, byte = (ctypes.byref(self._buffer, at) for at in (0, 4, 8, _ASKED))
         self._steps: list[_Step] = [
-            _always("read", control, byte, 1),
+            *_always("read", control, byte, 1),
             iter(partial(getitem, asked, 0), b"\0"),  # the other end was closed
-            _always("syscall", clone, flags, None, number, None, None),
+            *_always("syscall", clone, flags, None, number, None, None),
             iter(partial(getitem, self._flag, 0), b"\0"),  # this is the child
-            _always("wait4", -1, status, 0, usage),
+            *_always("wait4", -1, status, 0, usage),
             *([] if after_each is None else [iter(after_each, self)]),
-            _always("write", control, number, NOTICE_BYTES),
-            _always("memset", number, 0, _BUFFER_BYTES),
+            *_always("write", control, number, NOTICE_BYTES),
+            *_always("memset", number, 0, _BUFFER_BYTES),
         ]
 
     def run(self) -> None:
@@ -63,11 +63,15 @@ class Forking:
             os._exit(0)
 
 
-def _always(name: str, *arguments: Any) -> _Step:
-    """A step that calls a function of libc, forgets what it returns and is followed by the next one.
+def _always(name: str, *arguments: Any) -> list[_Step]:
+    """Calls a function of libc, forgets what it returns and is followed by the next step.
 
-    The arguments are small numbers, None and what `byref` makes: for others ctypes would make an object at every call.
+    The arguments are small numbers, None and what `byref` makes: for others ctypes would make objects at every call.
+    The few that it makes in any case it gives back in another order, which turns the list of free memory round; so the
+    same is done once more, with a function that does nothing, which turns it back.
     """
-    function = _c[name]
-    function.restype = None
-    return iter(partial(function, *arguments), object())
+    steps: list[_Step] = []
+    for function in (_c[name], _c["abs"]):
+        function.restype = None
+        steps.append(iter(partial(function, *arguments), object()))
+    return steps

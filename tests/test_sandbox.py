@@ -36,6 +36,7 @@ from codea1_env.sandbox import (
     open_sandbox,
     zygotes,
 )
+from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.zygotes import JOB_BYTES, REGION_BYTES, hidden_directories
 
 sys.path.insert(0, os.path.dirname(zygotes.__file__) + "/inside")
@@ -774,6 +775,20 @@ def test_no_candidate_can_tell_how_many_processes_earlier_ones_took(sandbox: Loc
         found += sandbox.run([CallsJob(reader, "f", (call(),), SHORT)])[0].outcomes
     assert len(set(found)) == 1
     assert found[0].kind is OutcomeKind.VALUE
+
+
+def test_time_ends_where_the_kernel_does_not_tell_which_process_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All waiting counts as sleep there, and a process can only be ended with the one that it was forked from."""
+
+    def refuse(guard: int) -> list[int]:
+        raise FileNotFoundError(guard)
+
+    monkeypatch.setattr(zygotes, "candidates_below", refuse)
+    monkeypatch.setattr(zygotes, "scheduling_below", lambda guard: Scheduling(True, None))
+    with LocalSandbox() as sandbox:
+        (result,) = sandbox.run([CallsJob(_BURN, "f", (call(0), call(60), call(0)), SHORT)])
+        kinds = [outcome.kind for outcome in result.outcomes]
+        assert kinds == [OutcomeKind.VALUE, OutcomeKind.TIMEOUT, OutcomeKind.VALUE]
 
 
 def _kill_zygotes(before: Sequence[psutil.Process], most: int, over: threading.Event) -> None:

@@ -36,6 +36,7 @@ from codea1_env.sandbox import (
     open_sandbox,
     zygotes,
 )
+from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.zygotes import JOB_BYTES, REGION_BYTES, hidden_directories
 
 sys.path.insert(0, os.path.dirname(zygotes.__file__) + "/inside")
@@ -421,7 +422,8 @@ def test_nothing_can_be_written_anywhere(sandbox: LocalSandbox) -> None:
     source = (
         "def f(path):\n    with open(path, 'w') as file:\n        file.write('x')\n        file.flush()\n    return 0\n"
     )
-    paths = ["/x", "/tmp/x", "/dev/shm/x", "/dev/x", "/usr/lib/x", f"{sysconfig.get_path('stdlib')}/x", "x"]
+    folders = ["/", "/tmp/", "/dev/shm/", "/dev/", "/usr/lib/", f"{sysconfig.get_path('stdlib')}/", ""]
+    paths = [f"{folder}written-by-a-candidate" for folder in folders]
     assert set(answers(sandbox, source, paths)) == {OutcomeKind.ERROR}
     assert not any(os.path.exists(path) for path in paths)
 
@@ -699,6 +701,95 @@ def test_a_job_whose_zygote_is_killed_runs_again(without: tuple[str, ...]) -> No
         assert found == [1, 1]
         assert processes[1] not in descendants()
     assert descendants() == before
+
+
+_ENDINGS = (
+    "def f():\n    return 1\n",
+    "def f():\n    return len(bytearray(64 << 20))\n" + "# long\n" * 40_000,
+    "import ctypes\ndef f():\n    ctypes.string_at(0)\n",
+    "import os\ndef f():\n    os._exit(9)\n",
+    "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 20,) * 2)\ndef f():\n    return 'a' * 10**7\n",
+    "import time\ndef f():\n    time.sleep(0.3)\n",
+    "import time\ndef f():\n    time.sleep(60)\n",
+    "def f():\n    while True:\n        pass\n",
+    "a syntax error\n",
+    "def f():\n    return 2\n",
+)
+
+
+def _memory(pid: int) -> dict[int, bytes]:
+    """All that a process could have changed, by its address."""
+    found = {}
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory, open(f"/proc/{pid}/maps") as maps:
+        for place, kind, *_ in map(str.split, maps):
+            start, end = (int(text, 16) for text in place.split("-"))
+            if "w" in kind and "p" in kind:
+                memory.seek(start)
+                found[start] = memory.read(end - start)
+    return found
+
+
+def _changed_words(before: dict[int, bytes], after: dict[int, bytes]) -> list[str]:
+    """But for where the kernel notes which core a process runs on: twice, in two halves of a word."""
+    assert before.keys() == after.keys()
+    changed = []
+    for start, old in before.items():
+        if old != after[start]:
+            for at in range(0, len(old), 8):
+                words = [memory[at : at + 8] for memory in (old, after[start])]
+                if words[0] != words[1] and not all(word[:4] == word[4:] < b"\xff\1\0\0" for word in words):
+                    changed.append(f"{start + at:x}: {words[0].hex()} {words[1].hex()}")
+    return changed
+
+
+@pytest.mark.parametrize("packages", [(), ("numpy",)], ids=["plain", "numpy"])
+@pytest.mark.parametrize("without", MODES, ids=["namespaces", "no_namespaces"])
+def test_no_byte_of_what_candidates_are_copies_of_changes(without: tuple[str, ...], packages: tuple[str, ...]) -> None:
+    """Whatever a candidate did, how long it took, how it ended and how many there were: the next one cannot tell."""
+    before = descendants()
+    with LocalSandbox(without=without) as sandbox:
+
+        def try_all() -> None:
+            for source in _ENDINGS:
+                sandbox.run([CallsJob(source, "f", (call(), call()), SHORT, packages=packages)])
+
+        if packages:
+            pytest.importorskip("numpy")
+        sandbox.run([CallsJob(_ENDINGS[0], "f", (call(),), SHORT, packages=packages)])
+        _, zygote = _zygotes(before)
+        try:
+            first = _memory(zygote.pid)
+        except PermissionError:
+            pytest.skip("the memory of a process that hides it is root's to read")
+        try_all()
+        assert _zygotes(before)[1] == zygote
+        assert _changed_words(first, _memory(zygote.pid)) == []
+
+
+def test_no_candidate_can_tell_how_many_processes_earlier_ones_took(sandbox: LocalSandbox) -> None:
+    """Three crashes end a turn of eight calls, and every change of a dictionary, in whatever process, was counted."""
+    writer = "import os\ndef f(x):\n    if x:\n        os._exit(1)\n"
+    reader = "import ctypes\nn = ctypes.c_uint64.from_address(id({1: 1}) + 24).value\ndef f():\n    return n\n"
+    found = []
+    for crashes in (0, 1, 1, 0, 1):
+        sandbox.run([CallsJob(writer, "f", tuple(call(crashes) for _ in range(8)), SHORT)])
+        found += sandbox.run([CallsJob(reader, "f", (call(),), SHORT)])[0].outcomes
+    assert len(set(found)) == 1
+    assert found[0].kind is OutcomeKind.VALUE
+
+
+def test_time_ends_where_the_kernel_does_not_tell_which_process_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All waiting counts as sleep there, and a process can only be ended with the one that it was forked from."""
+
+    def refuse(guard: int) -> list[int]:
+        raise FileNotFoundError(guard)
+
+    monkeypatch.setattr(zygotes, "candidates_below", refuse)
+    monkeypatch.setattr(zygotes, "scheduling_below", lambda guard: Scheduling(True, None))
+    with LocalSandbox() as sandbox:
+        (result,) = sandbox.run([CallsJob(_BURN, "f", (call(0), call(60), call(0)), SHORT)])
+        kinds = [outcome.kind for outcome in result.outcomes]
+        assert kinds == [OutcomeKind.VALUE, OutcomeKind.TIMEOUT, OutcomeKind.VALUE]
 
 
 def _kill_zygotes(before: Sequence[psutil.Process], most: int, over: threading.Event) -> None:

@@ -20,7 +20,7 @@ from codea1_env.judging.validation import ValidatedTest
 from codea1_env.reading.responses import nonprintable_share
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import Group, RewardConfig
-from codea1_env.rewards.duel import Duel, JudgedReplay, Verdict
+from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Verdict
 from codea1_env.rewards.tester_rewards import best_solution, own_reward, suite_reward, union_reward
 
 Found = TypeVar("Found")
@@ -118,8 +118,9 @@ def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> 
     """The score of the match from the results of its `trials`, in their order."""
     tried = [_take(bout, row, results, config) for row in bout.rows]
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
+    judged: _Judged = {}
     duels = [
-        _duels(bout, place, outcome, start if config.runs_union else 0, config)
+        _duels(bout, place, outcome, start if config.runs_union else 0, config, judged)
         for place, (outcome, start) in enumerate(zip(tried, starts, strict=False))
     ]
     groups = iter(_groups(bout, tried, config)) if config.runs_union else None
@@ -171,7 +172,11 @@ def _take(
     )
 
 
-def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConfig) -> list[Duel]:
+_Judged = dict[tuple[int, Verdict | None, str], JudgedTest]
+"""Tests with what came of them, by the test's `id`: programs that meet one suite mostly come to the same."""
+
+
+def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConfig, judged: _Judged) -> list[Duel]:
     """One program against the M suites that were written against it; its verdicts on them begin at `start`."""
     row = bout.rows[place]
     duels = []
@@ -180,7 +185,7 @@ def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConf
         row, bout.match.suites[place], bout.ignored[place], tried.suites[own], tried.returned[own], strict=True
     ):
         tests = tuple(
-            dataclasses.replace(test.test, verdict=verdict, returned=text or "")
+            _judged(test.test, verdict, text or "", judged)
             for test, verdict, text in zip(suite, _placed(suite, found), _placed(suite, returned), strict=True)
         )
         share = nonprintable_share(response, config.fidelity)
@@ -189,6 +194,13 @@ def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConf
             Duel(problem_id, bout.sources[place], tried.executes, share, tests, tried.replays, ignored=ignored)
         )
     return duels
+
+
+def _judged(test: JudgedTest, verdict: Verdict | None, returned: str, known: _Judged) -> JudgedTest:
+    key = id(test), verdict, returned
+    if key not in known:
+        known[key] = dataclasses.replace(test, verdict=verdict, returned=returned)
+    return known[key]
 
 
 def _groups(bout: Bout, tried: Sequence[_Tried], config: RewardConfig) -> list[Group]:

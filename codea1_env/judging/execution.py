@@ -54,6 +54,8 @@ class _Program:
     """What calls came to that were tried."""
     charged: dict[bytes, Outcome] = field(default_factory=dict)
     """What the sandbox charged to calls of a run in which it tried none."""
+    gone_through: dict[int, list[Outcome]] = field(default_factory=dict)
+    """What its turns have come to, as they were last gone through."""
     places: dict[bytes, _Place] = field(default_factory=dict)
     """Of all its calls, in the order in which they are tried."""
     hangs: int = 0
@@ -68,7 +70,7 @@ class Execution:
     def __init__(self, sandbox: Sandbox, cache_bytes: int) -> None:
         """`cache_bytes` bounds what is remembered from one `run` to the next; 0: nothing is."""
         self._sandbox = sandbox
-        self._remembered: BoundedCache[_Key, JobResult] = BoundedCache(cache_bytes)
+        self._remembered: BoundedCache[_Key, JobResult | Outcome] = BoundedCache(cache_bytes)
         self._remembers = cache_bytes > 0
 
     def run(self, turns: Sequence[CallsJob]) -> list[JobResult]:
@@ -96,8 +98,7 @@ class Execution:
             assert program.load is not None
             for place in program.turns:
                 loads = program.load.loaded
-                outcomes = tuple(_gone_through(program, turns[place].calls).outcomes) if loads else ()
-                results[place] = JobResult(True, None, outcomes) if loads else program.load
+                results[place] = JobResult(True, None, tuple(program.gone_through[place])) if loads else program.load
         return [results[place] for place in range(len(turns))]
 
     def _key_of(self, job: CallsJob) -> bytes:
@@ -109,27 +110,31 @@ class Execution:
         """What is remembered of the program and of the calls that are asked for."""
         if not self._remembers:
             return
-        program.load = self._remembered.get((program.key, b""))
+        load = self._remembered.get((program.key, b""))
+        program.load = load if isinstance(load, JobResult) else None
         for call in program.places:
             found = self._remembered.get((program.key, call))
-            if found is not None:
+            if isinstance(found, Outcome):
                 program.load = JobResult(True, None, ())
-                program.seen[call] = found.outcomes[0]
+                program.seen[call] = found
 
     def _remember(self, program: _Program, calls: Sequence[bytes], result: JobResult) -> None:
         if not self._remembers or (result.load_failure is not None and result.load_failure.kind not in _REMEMBERED):
             return
-        self._put((program.key, b""), JobResult(result.loaded, result.load_failure, ()))
+        key, failure = program.key, result.load_failure
+        self._remembered.put(
+            (key, b""), JobResult(result.loaded, failure, ()), len(key) + (0 if failure is None else _size(failure))
+        )
         for call, outcome in zip(calls, result.outcomes, strict=False):
             if outcome.kind in _STRIKES:
                 break
             if outcome.kind in _REMEMBERED:
-                self._put((program.key, call), JobResult(True, None, (outcome,)))
+                self._remembered.put((key, call), outcome, len(key) + len(call) + _size(outcome))
 
-    def _put(self, key: _Key, result: JobResult) -> None:
-        outcomes = result.outcomes if result.load_failure is None else (result.load_failure,)
-        size = sum([_OUTCOME_BYTES + len(outcome.value) + len(outcome.error) for outcome in outcomes])
-        self._remembered.put(key, result, len(key[0]) + len(key[1]) + size)
+
+def _size(outcome: Outcome) -> int:
+    """Bytes that are counted for it."""
+    return _OUTCOME_BYTES + len(outcome.value) + len(outcome.error)
 
 
 def _run(program: _Program, calls: tuple[bytes, ...]) -> CallsJob:
@@ -157,7 +162,11 @@ def _wanted(program: _Program, turns: Sequence[CallsJob]) -> tuple[bytes, ...]:
     """The calls that some turn needs and that were not tried, as far as is known now."""
     if program.load is not None and not program.load.loaded:
         return ()
-    wanted = {call for place in program.turns for call in _gone_through(program, turns[place].calls).untried}
+    wanted: set[bytes] = set()
+    for place in program.turns:
+        turn = _gone_through(program, turns[place].calls)
+        program.gone_through[place] = turn.outcomes
+        wanted.update(turn.untried)
     return tuple(sorted(wanted, key=program.places.__getitem__))
 
 
@@ -175,7 +184,10 @@ def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
     """The rule of strikes and budget, over the calls of a turn in their order. What is untried is passed over as though
     it would come to a value at once."""
     limits, turn = program.job.limits, _GoneThrough()
-    strikes, spent_ns = 0, 0
+    if not program.seen and not program.charged and program.end is None:
+        turn.untried += calls
+        return turn
+    strikes, spent_ns, budget_ns = 0, 0, limits.budget_s * 1e9
     for call in calls:
         outcome = program.seen.get(call) or program.charged.get(call)
         if program.end is not None and program.places[call] > program.end:
@@ -184,7 +196,7 @@ def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
             turn.untried.append(call)
             continue
         spent_ns += outcome.cpu_ns
-        is_spent = spent_ns > limits.budget_s * 1e9
+        is_spent = spent_ns > budget_ns
         strikes += is_spent or outcome.kind in _STRIKES
         turn.outcomes.append(Outcome(OutcomeKind.TIMEOUT, tried=False) if is_spent else outcome)
         if is_spent or strikes >= limits.strikes:

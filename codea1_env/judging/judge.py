@@ -210,7 +210,8 @@ class Judge:
 
     def _judged(self, one: Tried, seen: Sequence[Outcome]) -> TrialResult:
         trial, result = one.trial, one.result
-        verdicts = [self._verdict(trial, *pair) for pair in zip(trial.expectations, seen, strict=True)]
+        tolerance = self.tolerance(trial.problem)
+        verdicts = [self._verdict(trial, *pair, tolerance) for pair in zip(trial.expectations, seen, strict=True)]
         return TrialResult(result.loaded, _loads(result), tuple(verdicts), tuple(map(_returned, verdicts, seen)))
 
     def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
@@ -231,16 +232,16 @@ class Judge:
             looked[place] = outcome
         return looked
 
-    def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome) -> Verdict:
+    def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome, tolerance: float) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
-        tolerance = self.tolerance(trial.problem)
+        problem, arguments, value = trial.problem, expectation.arguments, expectation.value
         if expectation.relation is not None:
-            is_true = holds(expectation.relation, expectation.value, outcome.value, tolerance)
-            return Verdict.PASS if is_true else Verdict.FAIL
-        values = [expectation.value, expectation.or_value] if expectation.or_value else [expectation.value]
-        problem, arguments = trial.problem, expectation.arguments
-        is_right = any(self.is_right(problem, arguments, outcome.value, value, tolerance) for value in values)
+            is_right = holds(expectation.relation, value, outcome.value, tolerance)
+        else:
+            is_right = self.is_right(problem, arguments, outcome.value, value, tolerance)
+            if not is_right and expectation.or_value:
+                is_right = self.is_right(problem, arguments, outcome.value, expectation.or_value, tolerance)
         return Verdict.PASS if is_right else Verdict.FAIL
 
 

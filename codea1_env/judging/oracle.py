@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env.bounded_cache import BoundedCache
@@ -34,14 +34,13 @@ class ReferenceValue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """One call of one reference, with all that its value depends on."""
+class _Reference:
+    """One reference, with all that its values depend on but the call."""
 
     source: str
     entry_point: str
     limits: Limits
     packages: tuple[str, ...]
-    call: bytes
 
 
 class Oracle:
@@ -50,64 +49,72 @@ class Oracle:
     def __init__(self, sandbox: Sandbox, cache_bytes: int) -> None:
         """`cache_bytes` bounds the values that are remembered; 0: none are."""
         self._sandbox = sandbox
-        self._remembered: BoundedCache[bytes, ReferenceValue] = BoundedCache(cache_bytes)
+        self._remembered: BoundedCache[tuple[bytes, bytes], ReferenceValue] = BoundedCache(cache_bytes)
 
     def values(self, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[list[ReferenceValue]]:
         """The reference's value for every encoded call.
 
         Raises UnusableReference where a problem has no reference or its reference does not load.
         """
-        questions = [[_question(problem, call) for call in calls] for problem, calls in asked]
-        problems = {question: problem for (problem, _), row in zip(asked, questions, strict=True) for question in row}
-        found = {question: self._remembered.get(_key(question)) for question in problems}
-        known = {question: value for question, value in found.items() if value is not None}
-        asked_now = self._ask({question: problem for question, problem in problems.items() if question not in known})
-        for question, value in asked_now.items():
-            self._remembered.put(_key(question), value, len(value.value) + len(value.failure))
-        known |= asked_now
-        return [[known[question] for question in row] for row in questions]
+        rows = [(_reference(problem), problem, calls) for problem, calls in asked if calls]
+        problems = {reference: problem for reference, problem, _ in rows}
+        digests = {reference: _digest(reference) for reference in problems}
+        known: dict[_Reference, dict[bytes, ReferenceValue]] = {reference: {} for reference in problems}
+        new: dict[_Reference, dict[bytes, None]] = {}
+        for reference, _, calls in rows:
+            for call in calls:
+                value = self._remembered.get((digests[reference], call))
+                if value is None:
+                    new.setdefault(reference, {})[call] = None
+                else:
+                    known[reference][call] = value
+        for reference, values in self._ask({one: tuple(calls) for one, calls in new.items()}, problems).items():
+            for call, value in values.items():
+                size = len(call) + len(value.value) + len(value.failure)
+                self._remembered.put((digests[reference], call), value, size)
+            known[reference] |= values
+        found = iter([[known[reference][call] for call in calls] for reference, _, calls in rows])
+        return [next(found) if calls else [] for _, calls in asked]
 
-    def _ask(self, new: dict[_Question, Problem]) -> dict[_Question, ReferenceValue]:
+    def _ask(
+        self, new: Mapping[_Reference, tuple[bytes, ...]], problems: Mapping[_Reference, Problem]
+    ) -> dict[_Reference, dict[bytes, ReferenceValue]]:
         """One run under every hash seed, whatever the others come to."""
-        groups: dict[_Question, list[_Question]] = {}
-        for question in new:
-            groups.setdefault(replace(question, call=b""), []).append(question)
-        jobs = [_reference_job(group, members, seed) for seed in HASH_SEEDS for group, members in groups.items()]
-        results = iter(self._sandbox.run(jobs) if jobs else [])
-        runs: list[dict[_Question, Outcome]] = []
-        for _ in HASH_SEEDS:
-            outcomes: dict[_Question, Outcome] = {}
-            for members in groups.values():
-                result = next(results)
-                if not result.loaded:
-                    raise _unusable(new[members[0]], result)
-                outcomes.update(zip(members, result.outcomes, strict=True))
-            runs.append(outcomes)
-        return {question: _agreed(*(outcomes[question] for outcomes in runs)) for question in new}
+        jobs = [_reference_job(reference, calls, seed) for seed in HASH_SEEDS for reference, calls in new.items()]
+        results = self._sandbox.run(jobs) if jobs else []
+        for result, reference in zip(results, [*new] * len(HASH_SEEDS), strict=True):
+            if not result.loaded:
+                raise _unusable(problems[reference], result)
+        return {
+            reference: dict(zip(calls, map(_agreed, one.outcomes, other.outcomes), strict=True))
+            for (reference, calls), one, other in zip(
+                new.items(), results[: len(new)], results[len(new) :], strict=True
+            )
+        }
 
 
-def _reference_job(group: _Question, members: Sequence[_Question], hash_seed: int) -> CallsJob:
+def _reference_job(reference: _Reference, calls: tuple[bytes, ...], hash_seed: int) -> CallsJob:
     """Every call has its whole time limit, whatever the others take: one that hangs is one suite's fault, and other
     suites' tests are in the same job."""
-    room = len(members) + 10
-    limits = replace(group.limits, strikes=room, budget_s=min(2 * room * group.limits.time_limit_s, MAX_BUDGET_S))
-    calls = tuple(question.call for question in members)
-    may_share = company(group.source)
-    return CallsJob(group.source, group.entry_point, calls, limits, hash_seed, group.packages, may_share)
+    room = len(calls) + 10
+    budget_s = min(2 * room * reference.limits.time_limit_s, MAX_BUDGET_S)
+    limits = replace(reference.limits, strikes=room, budget_s=budget_s)
+    may_share = company(reference.source)
+    return CallsJob(reference.source, reference.entry_point, calls, limits, hash_seed, reference.packages, may_share)
 
 
-def _question(problem: Problem, call: bytes) -> _Question:
+def _reference(problem: Problem) -> _Reference:
     if problem.reference_solution is None:
         raise UnusableReference(
             f"problem {problem.problem_id!r} must have a reference_solution to validate tests, got none"
         )
     source = as_run(problem, problem.reference_solution)
-    return _Question(source, called_name(problem), limits_of(problem), problem.packages, call)
+    return _Reference(source, called_name(problem), limits_of(problem), problem.packages)
 
 
-def _key(question: _Question) -> bytes:
-    """A digest: the cache holds no program's source once per call."""
-    return hashlib.blake2b(repr(question).encode("utf-8"), digest_size=32).digest()
+def _digest(reference: _Reference) -> bytes:
+    """The cache holds no program's source once per call."""
+    return hashlib.blake2b(repr(reference).encode("utf-8"), digest_size=32).digest()
 
 
 def _unusable(problem: Problem, result: JobResult) -> UnusableReference:

@@ -6,6 +6,7 @@ evaluate or compare what it shows, and does not show a value of more than MOST_B
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
@@ -35,9 +36,14 @@ def returned_text(outcome: Outcome) -> str:
         return f"<{outcome.kind}>"
     if len(outcome.value) > MOST_BYTES:
         return f"<a value of {len(outcome.value)} bytes>"
-    if is_opaque(outcome.value):
+    return _source(outcome.value)
+
+
+@functools.lru_cache(maxsize=2048)  # programs that fail mostly return the same few values
+def _source(value: bytes) -> str:
+    if is_opaque(value):
         return NOT_PLAIN
     try:
-        return tree_source(json.loads(outcome.value))
+        return tree_source(json.loads(value))
     except (ValueError, RecursionError):  # a program may have written it itself
         return NOT_PLAIN

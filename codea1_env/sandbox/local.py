@@ -213,9 +213,11 @@ class LocalSandbox:
             ending = slot.zygote.wait()
             records = slot.zygote.records(most_records(task))
         except ZygoteDied:
+            if killed:  # with its zygote, where nothing told which process it was
+                absorb(task, slot.zygote.records(most_records(task)), 0, Outcome(OutcomeKind.TIMEOUT))
             self._discard(slot)
             task.losses += 1
-            if task.losses >= _MOST_LOSSES:
+            if task.losses >= _MOST_LOSSES and not task.done:
                 give_up(task, Outcome(OutcomeKind.CRASH))
             return
         failure = Outcome(OutcomeKind.TIMEOUT if killed else OutcomeKind.CRASH)

@@ -19,13 +19,21 @@ class Scheduling:
     """How long it wanted a core and got none, since it began, but for a wait that has not ended yet; None: unknown."""
 
 
+def candidates_below(guard: int) -> list[int]:
+    """The candidate that is a child of the zygote, which is a child of the process `guard`, if one runs.
+
+    Raises FileNotFoundError or ProcessLookupError where the guard has ended or the kernel does not tell.
+    """
+    return [pid for zygote in _children(guard) for pid in _children(zygote)]
+
+
 def scheduling_below(guard: int) -> Scheduling:
     """How the candidate fares that is a child of the zygote, which is a child of the process `guard`.
 
     Asleep where the kernel does not tell: all its waiting counts as sleep then.
     """
     try:
-        candidates = [pid for zygote in _children(guard) for pid in _children(zygote)]
+        candidates = candidates_below(guard)
         is_asleep = bool(candidates) and all(_state(pid) in "ST" for pid in candidates)
     except (FileNotFoundError, ProcessLookupError):
         knows = not os.path.exists(f"/proc/{guard}/stat") or os.path.exists(f"/proc/{guard}/task/{guard}/children")

@@ -11,10 +11,13 @@ import json
 import os
 import platform
 import resource
+import select
+import signal
 import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +25,7 @@ from typing import NamedTuple
 
 from codea1_env.errors import SandboxError, SandboxUnsafe
 from codea1_env.sandbox.packages import package_directories
-from codea1_env.sandbox.scheduling import Scheduling, scheduling_below
+from codea1_env.sandbox.scheduling import Scheduling, candidates_below, scheduling_below
 
 REGION_BYTES = 8 << 20
 """Room for the records of one process; a job with more is split over several."""
@@ -34,8 +37,8 @@ RARE_MODULES = (
 )  # fmt: skip
 """Of the standard library: slow to import, and imported so seldom that most candidates need not be forked so large."""
 
-_START = struct.Struct("<cIII")
-_NOTICE = struct.Struct("<c3xi4q")  # `Notice` in inside/isolation.py
+_START = struct.Struct("<III")
+_NOTICE = struct.Struct("<Ii4q")  # see inside/forking.py
 _HEADER = struct.Struct("<IIQ")
 _RECORD = struct.Struct("<IBQ")
 _ZYGOTE = Path(__file__).parent / "inside" / "zygote.py"
@@ -217,48 +220,65 @@ class Zygote:
         os.ftruncate(self._output, REGION_BYTES)
         self._records: list[Record] = []
         self._read = 0  # bytes of the region
-        written = 0
-        while written < len(job):
-            written += os.pwrite(self._input, job[written:], written)
-        self._send(_START.pack(b"J", len(job), memory_mb, cpu_s))
+        handed_over, written = _START.pack(len(job), memory_mb, cpu_s) + job, 0
+        while written < len(handed_over):
+            written += os.pwrite(self._input, handed_over[written:], written)
+        try:
+            self._control.send(b"J")
+        except OSError:
+            raise ZygoteDied from None
 
     def progress(self, most: int) -> Progress:
         """Untrusted: the candidate writes all of it. `most`: as of `records`."""
         return Progress(len(self.records(most)), self._header()[2])
 
     def cpu_ns(self) -> int | None:
-        """CPU time of the running candidate as the kernel counts it; None when it has just ended."""
-        self._send(b"T")
-        reply = self._receive()
-        if reply[:1] == b"T":
-            _, _, seconds, nanoseconds, _, _ = _NOTICE.unpack(reply)
-            return int(seconds * 1_000_000_000 + nanoseconds)
-        self._ended = reply
-        return None
+        """CPU time of the running candidate as the kernel counts it, 0 where nothing tells; None when it has ended."""
+        for pid in self._candidates():
+            with contextlib.suppress(OSError):
+                used_ns = time.clock_gettime_ns((~pid << 3) | 2)
+                if pid in self._candidates():  # as below
+                    return used_ns
+        return None if self._has_ended() else 0
 
     def scheduling(self) -> Scheduling:
         """How the running candidate fares."""
         return scheduling_below(self._process.pid)
 
-    _ended: bytes | None = None
-
     def kill(self) -> None:
         """Kill the running candidate; `wait` then returns at once."""
-        if self._ended is None:
-            self._send(b"K")
+        for pid in self._candidates():
+            with contextlib.suppress(ProcessLookupError), contextlib.ExitStack() as undo:
+                handle = os.pidfd_open(pid)
+                undo.callback(os.close, handle)
+                if pid in self._candidates():  # else the number may be another's by now
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+                return
+        if not self._has_ended():  # nothing tells which process it is
+            self._process.kill()
+
+    def _candidates(self) -> list[int]:
+        try:
+            return candidates_below(self._process.pid)
+        except (FileNotFoundError, ProcessLookupError):
+            return []
+
+    def _has_ended(self) -> bool:
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        return bool(poll.poll(0))
 
     def wait(self) -> Ending:
         """Until the candidate has ended. Raises ZygoteDied."""
-        reply = self._ended or self._receive()
-        self._ended = None
-        while reply[:1] == b"T":  # the answer to a clock request that crossed the end
-            reply = self._receive()
-        if reply[:1] == b"F":
-            raise SandboxError(f"a candidate's process must start, got: {reply[1:].decode()} (see ulimit -u)")
-        if reply[:1] != b"D":
+        try:
+            reply = self._control.recv(_NOTICE.size)
+        except OSError:
+            raise ZygoteDied from None
+        if not reply:
             raise ZygoteDied
-        _, status, *times = _NOTICE.unpack(reply)
-        user_s, user_us, system_s, system_us = times
+        number, status, user_s, user_us, system_s, system_us = _NOTICE.unpack(reply)
+        if not number:
+            raise SandboxError("a candidate's process must start, the kernel refused it (see ulimit -u)")
         cpu_ns = (user_s + system_s) * 1_000_000_000 + (user_us + system_us) * 1000
         return Ending(cpu_ns, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
 
@@ -282,21 +302,6 @@ class Zygote:
 
     def _header(self) -> tuple[int, ...]:
         return _HEADER.unpack(os.pread(self._output, _HEADER.size, 0))
-
-    def _send(self, message: bytes) -> None:
-        try:
-            self._control.send(message)
-        except OSError:
-            raise ZygoteDied from None
-
-    def _receive(self) -> bytes:
-        try:
-            reply = self._control.recv(64)
-        except OSError:
-            raise ZygoteDied from None
-        if not reply:
-            raise ZygoteDied
-        return reply
 
     def close(self) -> None:
         """End it and everything below it. Idempotent."""

@@ -91,38 +91,6 @@ def map_shared(handle: int, size: int) -> memoryview:
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
 
 
-class Notice:
-    """What the kernel says of a candidate, on its way to the parent; nothing of it stays in this process.
-
-    The bytes are a kind, an exit status and four 64-bit words: D (ended) with the seconds and microseconds of user and
-    of system time, T (running) with the seconds and nanoseconds of its CPU clock.
-    """
-
-    BYTES = 40
-
-    def __init__(self, control: int) -> None:
-        self._control = control
-        self._buffer = ctypes.create_string_buffer(8 + 144)  # struct rusage has 144 bytes
-        self._address = ctypes.addressof(self._buffer)
-
-    def reap(self, pid: int) -> None:
-        """Wait for the candidate, which has ended."""
-        status, usage = ctypes.c_void_p(self._address + 4), ctypes.c_void_p(self._address + 8)
-        while _libc.wait4(pid, status, 0, usage) < 0 and ctypes.get_errno() == errno.EINTR:
-            pass
-        self._buffer[0] = b"D"
-
-    def read_clock(self, pid: int) -> None:
-        """Of the running candidate; zeros where it has ended just now."""
-        _libc.clock_gettime(ctypes.c_int((~pid << 3) | 2), ctypes.c_void_p(self._address + 8))
-        self._buffer[0] = b"T"
-
-    def send(self) -> None:
-        """Hand it to the parent and forget it."""
-        _libc.write(self._control, ctypes.c_void_p(self._address), ctypes.c_size_t(self.BYTES))
-        ctypes.memset(self._address, 0, len(self._buffer))
-
-
 def enter_namespaces() -> None:
     """New user, mount, IPC, UTS, network and (for children) PID namespaces; this user becomes 65534 inside.
 

@@ -43,14 +43,15 @@ class Machine(TypedDict):
     audit: int
     allowed: dict[str, int]
     seccomp: int
+    clone: int
     pivot_root: int
     capset: int
 
 
-# Numbers that the zygote itself needs: seccomp, pivot_root, capset; Landlock's are the same everywhere.
+# Numbers that the zygote itself needs: seccomp, clone, pivot_root, capset; Landlock's are the same everywhere.
 MACHINES: dict[str, Machine] = {
-    "x86_64": {"audit": 0xC000003E, "allowed": _X86_64, "seccomp": 317, "pivot_root": 155, "capset": 126},
-    "aarch64": {"audit": 0xC00000B7, "allowed": _ARM64, "seccomp": 277, "pivot_root": 41, "capset": 91},
+    "x86_64": {"audit": 0xC000003E, "allowed": _X86_64, "seccomp": 317, "clone": 56, "pivot_root": 155, "capset": 126},
+    "aarch64": {"audit": 0xC00000B7, "allowed": _ARM64, "seccomp": 277, "clone": 220, "pivot_root": 41, "capset": 91},
 }
 CLONE3 = 435
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446

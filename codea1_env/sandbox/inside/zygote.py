@@ -3,10 +3,10 @@
 Started as `python -P -s -S zygote.py CONTROL INPUT OUTPUT OPTIONS`. CONTROL is a SOCK_SEQPACKET socket to the parent,
 INPUT and OUTPUT are memory files: the parent writes a job into INPUT, the candidate writes records into OUTPUT.
 
-Every candidate is a copy of this process, so nothing of an earlier candidate may be left here. The job's code never
-enters it. How a candidate ended and what it used go from the kernel to the parent through a buffer that is cleared
-(`Notice`), and become no Python object on the way. No candidate holds a file description that this process or another
-candidate holds: the memory files and the control socket are closed, and /dev/null is opened anew.
+Every candidate is a copy of this process, so nothing of an earlier candidate may be left here. Neither the job nor what
+is asked of it ever enters it, and how a candidate ended goes from the kernel to the parent through a buffer that is
+cleared (`forking`). No candidate holds a file description that this process or another one holds: the memory files and
+the control socket are closed, and /dev/null is opened anew.
 
 Does not judge and does not keep time: the parent decides when a candidate is killed.
 """
@@ -42,12 +42,13 @@ os.register_at_fork = _register
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import candidate  # noqa: E402
+import forking  # noqa: E402
 import isolation  # noqa: E402
 import packages  # noqa: E402
 
 sys.path.pop(0)
 
-START = struct.Struct("<cIII")  # b"J", bytes of the job, MiB of memory, CPU seconds
+START = struct.Struct("<III")  # bytes of the job, which follows, MiB of memory, CPU seconds
 _WARM_UP = """
 import math
 from typing import List
@@ -89,7 +90,7 @@ def main() -> None:
     seccomp = isolation.SeccompFilter(options["machine"]) if layers["seccomp"] is True else None
     warm_up(number, seccomp, region)
     os.write(control, b"R" + json.dumps(layers).encode())
-    serve(control, input_fd, region, number, seccomp, spared_mb)
+    serve(control, input_fd, region, number, seccomp, spared_mb, options["machine"])
 
 
 def preload(modules: "list[str]") -> None:
@@ -221,57 +222,24 @@ def serve(
     number: "isolation.OwnNumber",
     seccomp: "isolation.SeccompFilter | None",
     spared_mb: int,
+    machine: str,
 ) -> None:
     """Fork a candidate per job. `spared_mb`: of its address space, what is not its own doing."""
-    own_pid, install, notice = os.getpid(), isolation.SeccompFilter.INSTALL, isolation.Notice(control)
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    while True:
-        message = os.read(control, 64)
-        if not message:
-            os._exit(0)
-        if message[:1] != b"J":  # a kill or a clock request that crossed the end of its job on the way
-            continue
-        _, size, memory_mb, cpu_s = START.unpack(message)
+    own_pid = os.getpid()
+    # A candidate behind the filter leaves no process; one without it may.
+    forking.Forking(control, machine, end_everything if own_pid == 1 and seccomp is None else None).run()
+    try:
+        if own_pid != 1:  # the end of PID 1 ends all processes of its namespace
+            isolation.die_with_parent()
+            if os.getppid() != own_pid:  # it ended before that was in force
+                os._exit(1)
+        size, memory_mb, cpu_s = START.unpack(os.pread(input_fd, START.size, 0))
         memory = isolation.ceiling(resource.RLIMIT_AS, memory_mb + spared_mb << 20)
         cpu = isolation.ceiling(resource.RLIMIT_CPU, cpu_s)  # a backstop of the parent's own clock
-        try:
-            pid = os.fork()
-        except OSError as error:
-            os.write(control, b"F" + str(error).encode("ascii", "replace")[:63])
-            continue
-        if pid == 0:
-            try:
-                if own_pid != 1:  # the end of PID 1 ends all processes of its namespace
-                    isolation.die_with_parent()
-                    if os.getppid() != own_pid:  # it ended before that was in force
-                        os._exit(1)
-                payload = os.pread(input_fd, size, 0)
-                become_candidate((control, input_fd), memory, cpu, number, seccomp, install, payload, region)
-            finally:
-                os._exit(0)
-        watch(control, poll, pid, notice)
-        notice.reap(pid)
-        if own_pid == 1:
-            end_everything()
-        notice.send()
-
-
-def watch(control: int, poll: select.poll, pid: int, notice: "isolation.Notice") -> None:
-    """Until the candidate ends: kill it (K) or tell its CPU nanoseconds (T) when the parent says so."""
-    handle = os.pidfd_open(pid)
-    poll.register(handle, select.POLLIN)
-    while not any(fd == handle for fd, _ in poll.poll()):
-        message = os.read(control, 64)
-        if not message:
-            os._exit(0)
-        if message[:1] == b"K":
-            os.kill(pid, signal.SIGKILL)
-        elif message[:1] == b"T":
-            notice.read_clock(pid)
-            notice.send()
-    poll.unregister(handle)
-    os.close(handle)
+        payload, install = os.pread(input_fd, size, START.size), isolation.SeccompFilter.INSTALL
+        become_candidate((control, input_fd), memory, cpu, number, seccomp, install, payload, region)
+    finally:
+        os._exit(0)
 
 
 def end_everything() -> None:

@@ -9,8 +9,8 @@ Beside top-level asserts it reads those
 
 and names that are bound to literals, to rows or to a call. `assert a and b` is two tests. Each condition is an equality
 or a relation (`relational_tests.py`); the former is exactly what strict reading makes of it. Nothing is executed: a
-statement under `if`, `while` or `try` may never run, so it is not read, and a test that expects an exception is
-rejected by name. The work is bounded by MAX_TESTS and MAX_STATEMENTS, whatever the tables multiply.
+statement under `if`, `while` or `try` may never run, so it is not read. The work is bounded by MAX_TESTS and
+MAX_STATEMENTS, whatever the tables multiply.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.relation import FUNCTIONS
 from codea1_env.reading.suites import Ignored
-from codea1_env.reading.wide.assertion_methods import RAISING, condition_of
+from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
+from codea1_env.reading.wide.exceptions import RAISING, condition_of_exception
 from codea1_env.reading.wide.relational_tests import read_condition
 
 MAX_TESTS = 256
@@ -144,8 +145,8 @@ class WideReader:
             self._names.forget(statement)
             self.unread.append(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT)
 
-    def _condition(self, condition: ast.expr, source: str) -> None:
-        """The tests of one assert: one, or one for each part of an `and`."""
+    def _condition(self, condition: ast.expr, source: str, is_one: bool = False) -> None:
+        """The tests of one assert: one, or one for each part of an `and` unless it `is_one`."""
         if len(source) > MAX_SOURCE:
             self.tests.append(rejected(source, Reason.TOO_LONG))
             return
@@ -154,7 +155,7 @@ class WideReader:
         except Rejected as error:
             self.tests.append(rejected(source, error.reason))
             return
-        is_several = isinstance(known, ast.BoolOp) and isinstance(known.op, ast.And)
+        is_several = isinstance(known, ast.BoolOp) and isinstance(known.op, ast.And) and not is_one
         for part in known.values if is_several else [known]:  # type: ignore[attr-defined]  # a BoolOp
             self.tests.append(read_condition(part, source, self.entry_point))
 
@@ -174,7 +175,7 @@ class WideReader:
             return
         if isinstance(call, ast.Call):
             if _name_of(call.func) in RAISING:
-                self.tests.append(rejected(source.of(statement), Reason.EXPECTS_EXCEPTION))
+                self._exception(call, None, source.of(statement))
                 return
             condition = condition_of(call) if isinstance(call.func, ast.Attribute) else None
             if condition is not None:
@@ -336,10 +337,20 @@ class WideReader:
             self._body(statement.body, source)
             return
         if names & RAISING:
-            self.tests.append(rejected(source.of(statement), Reason.EXPECTS_EXCEPTION))
+            self._exception(opened[0] if len(opened) == 1 else None, statement.body, source.of(statement))
         else:
             self.unread.append(Ignored.BLOCK)
         self._names.forget(statement)
+
+    def _exception(self, expects: ast.expr | None, body: Sequence[ast.stmt] | None, source: str) -> None:
+        try:
+            if not isinstance(expects, ast.Call):
+                raise Rejected(Reason.EXPECTS_EXCEPTION)
+            condition = condition_of_exception(expects, _name_of(expects.func), body)
+        except Rejected as error:
+            self.tests.append(rejected(source, error.reason))
+        else:
+            self._condition(condition, source, is_one=True)
 
     def _import(self, statement: ast.Import | ast.ImportFrom) -> None:
         """`from solution import f as g`: `g` stands for the entry point."""

@@ -78,6 +78,8 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", metavar="N", type=int, help="the first N problems of each set (default: all)")
     parser.add_argument("--suite-size", metavar="K", type=int, default=SUITE_SIZE, help="tests of a suite that count, "
                         f">= 1 (paper and default: {SUITE_SIZE})")  # fmt: skip
+    parser.add_argument("--fidelity", choices=("strict", "wide"), default="strict", help="how a tester's suites are "
+                        "read, see docs/suites.md (default: strict)")  # fmt: skip
     parser.add_argument("--select-by", metavar="PLAYER", help="a tester that chooses one of the n programs of each "
                         "question, as below: pass@1 of its choice stands beside the mean of the same n, a majority by "
                         "outputs and a random one; seat coder, --n >= 2")  # fmt: skip
@@ -98,7 +100,10 @@ def _eval(options: argparse.Namespace) -> int:
             raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
-    plan = EvaluationPlan(options.seat, options.samples, options.suite_size, sampling_of(options), options.seed)
+    sampling = sampling_of(options)
+    plan = EvaluationPlan(
+        options.seat, options.samples, options.suite_size, sampling, options.seed, fidelity=options.fidelity
+    )
     if options.output == Path("-"):
         raise ConfigurationError("--output must be the name of a directory, got -, which is none")
     if options.output.exists() and not options.output.is_dir():
@@ -228,6 +233,7 @@ def as_table(report: Mapping[str, Any]) -> str:
     sampled = report["sampling"]
     chosen = f", chosen by {report['select_by']}" if "select_by" in report else ""
     asked = f", prompts {report['prompts']}" if report["prompts"] != DEFAULT else ""
+    asked += f", suites read {report['fidelity']}" if "fidelity" in report else ""
     lines = [
         f"{report['player']} as {report['seat']}{chosen}: n = {report['samples']}, "
         f"temperature {sampled['temperature']:g}, top-p {sampled['top_p']:g}, "

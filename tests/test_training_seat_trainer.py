@@ -167,9 +167,9 @@ def test_what_an_estimator_of_ones_own_remembers_is_resumed(
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({"advantage": "dapo"}, "advantage must name a subclass of Estimator, got own_"),
-        ({"advantage": "Nothing"}, "advantage must name a subclass of Estimator, got own_"),
-        ({"advantage": "Gone"}, "must have 'Gone' .* got a module without it"),
+        ({"advantage": "dapo"}, "advantage must name a subclass of Estimator, got "),
+        ({"advantage": "Nothing"}, "advantage must name a subclass of Estimator, got "),
+        ({"advantage": "Gone"}, "advantage must name a subclass of Estimator, got 'own_.*:Gone'"),
         ({"loss_type": "Counting.rounds"}, "loss_type must be one of .* or module:Name"),
         ({"loss_type": "__name__"}, "loss_type must name a function or a class of callables"),
     ],
@@ -187,7 +187,7 @@ def test_code_of_ones_own_that_is_no_such_thing_is_refused(
 
 
 def test_a_module_that_is_nowhere_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=rf"module of 'no_such_module:A' must be in one of {tmp_path}, or"):
+    with pytest.raises(ConfigurationError, match=rf"in {tmp_path}\), got 'no_such_module:A'"):
         located(Algorithm(advantage="no_such_module:A"), tmp_path)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from codea1_env.class_paths import is_class_path
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.config.algorithm import is_own
 from codea1_env.training.config.sections import requirement
 
 SEATS = ("coder", "tester")
@@ -177,7 +177,7 @@ def require_packed(preset: Any) -> None:
         _refuse("lora.rank", "at least 1 (adapters only)", lora.rank)
     if lora.dropout or lora.target != "all-linear":
         _refuse("lora", "without dropout and target all-linear", f"{lora.dropout} and {lora.target}")
-    if algorithm.loss_type not in PACKED_LOSSES and not is_own(algorithm.loss_type):
+    if algorithm.loss_type not in PACKED_LOSSES and not is_class_path(algorithm.loss_type):
         _refuse("algorithm.loss_type", f"one of {', '.join(PACKED_LOSSES)} or module:Name", algorithm.loss_type)
     if algorithm.credit != "suite":
         _refuse("algorithm.credit", "suite", algorithm.credit)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codea1_env.cli.common import add_sandbox, require_at_least_one
 from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.evaluate import (
@@ -34,7 +35,7 @@ from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.sources import SOURCES, find_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
-from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.terminal import Progress
 from codea1_env.training.run.lock import RunLock
@@ -86,18 +87,13 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of answers, inputs and intervals (default: 0)")
     parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1: what is lost at "
                         "most when the run is killed (default: 8)")  # fmt: skip
-    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
-    parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print results.json instead of the table")
     add_models(parser, PAPER_SAMPLING)
 
 
 def _eval(options: argparse.Namespace) -> int:
-    for name, flag in (("workers", "workers"), ("batch", "batch"), ("limit", "limit"), ("samples", "n"),
-                       ("suite_size", "suite-size")):  # fmt: skip
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
+    require_at_least_one(options, "workers", "batch", "limit", "suite_size", samples="n")
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
     sampling = sampling_of(options)

@@ -20,7 +20,7 @@ from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.checkers import BUNDLED, is_checker
 from codea1_env.problems.kinds import KINDS, METHOD, RAISES, Kind
 from codea1_env.reading.test_case import TestCase
-from codea1_env.sandbox.protocol import PACKAGES
+from codea1_env.sandbox.protocol import MEMORY_MB, PACKAGES, TIME_LIMIT_S
 
 _require = partial(require, error=ProblemFormatError)
 
@@ -55,9 +55,9 @@ class Problem:
     """Where the problem comes from, e.g. a data set's name and revision."""
     difficulty: str = ""
     license: str = ""
-    time_limit_s: float = 1.0
+    time_limit_s: float = TIME_LIMIT_S
     """Seconds of CPU time for loading a solution and for each call, > 0."""
-    memory_mb: int = 1024
+    memory_mb: int = MEMORY_MB
     """MiB of address space of a solution's process, >= 64, beyond what its packages take."""
     tolerance: float = 0.0
     """Relative and absolute, in [0, 1), at which a float that a solution returns is right; 0 is exact. What a tester

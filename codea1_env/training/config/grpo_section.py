@@ -2,7 +2,8 @@
 
     grpo: {learning_rate: 1.0e-6, beta: 0.001, tester: {learning_rate: 2.0e-6}}
 
-Every argument that the run does not set itself may stand here, so that what is new in TRL needs no code. What a name
+Every argument that the run does not set itself may stand here, so that what is new in TRL needs no code;
+`num_generations` too, which is kept as the round's sizes (`presets.py`): N programs, M suites. What a name
 means is TRL's documentation; the trainer packed takes those in `PACKED_TAKES`. Does not check values that are not in
 `CHECKED`: GRPOConfig does, when a seat is built.
 """

@@ -93,6 +93,14 @@ def test_a_loop_of_a_million_rows_is_its_first_k_tests(arena: Arena) -> None:
     assert dict(score.duel.ignored) == {"rows": 1}
 
 
+def test_of_tables_upon_tables_the_first_k_tests_are_judged(arena: Arena) -> None:
+    """64 ** 9 rows in all."""
+    tables = "\n".join(f"@pytest.mark.parametrize('x{n}', {list(range(64))})" for n in range(9))
+    suite = f"{tables}\ndef test_it({', '.join(f'x{n}' for n in range(9))}):\n    assert solve(x0) == x0\n"
+    (score,) = play(arena, suite, "def solve(x):\n    return x\n")
+    assert [test.status for test in score.duel.tests[:9]] == [Status.KEPT] * 8 + [Status.SURPLUS]
+
+
 def test_values_that_nest_deeply_are_related_in_seconds(arena: Arena) -> None:
     deep = "[" * 40 + "1" + "]" * 40
     began = time.monotonic()

@@ -13,7 +13,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
 
-from codea1_env.training.config.own_code import digests
+from codea1_env.training.config.algorithm import digests
 
 ROOT = Path(__file__).parents[1]
 NAMES = {"advantage": "own_algorithm:Estimator", "loss_type": "own_algorithm:loss"}

@@ -17,9 +17,8 @@ from trl import GRPOConfig, GRPOTrainer
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.training import advantages
-from codea1_env.training.config.algorithm import Algorithm
+from codea1_env.training.config.algorithm import Algorithm, located
 from codea1_env.training.config.options import Options
-from codea1_env.training.config.own_code import located
 from codea1_env.training.config.presets import Preset, load_preset
 from codea1_env.training.credit import token_offsets
 from codea1_env.training.grpo import trainer as seat_trainer

@@ -260,6 +260,14 @@ def test_an_exceptions_type_and_a_text_in_its_message_are_one_test(line: str) ->
     assert claim == "(f(1)['raises'] == 'KeyError' and 'no (a)' in f(1)['message']) == True"
 
 
+def test_of_tables_upon_tables_the_first_rows_are_read() -> None:
+    """64 ** 9 rows in all."""
+    tables = "\n".join(f"@pytest.mark.parametrize('x{n}', {list(range(64))})" for n in range(9))
+    suite = read(f"{tables}\ndef test_it({', '.join(f'x{n}' for n in range(9))}):\n    assert f(x8, x0) == 1\n")
+    assert [str(test.call) for test in suite.tests[:3]] == ["f(0, 0)", "f(0, 1)", "f(0, 2)"]
+    assert (len(suite.tests), dict(suite.unread)) == (256, {Ignored.ROWS: 1})
+
+
 def test_reasons_of_wide_reading_name_themselves() -> None:
     suite = read("def test_a():\n    assert f(1) == f(2)\n    with pytest.raises(a.E):\n        f(1)\n")
     assert [test.reason for test in suite.tests] == [Reason.SEVERAL_CALLS, Reason.EXPECTS_EXCEPTION]

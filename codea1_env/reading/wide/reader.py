@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -31,6 +31,7 @@ from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
 from codea1_env.reading.wide.exceptions import RAISING, condition_of_exception
+from codea1_env.reading.wide.parametrized import name_of, rows_of
 from codea1_env.reading.wide.relational_tests import read_condition
 
 MAX_TESTS = 256
@@ -174,7 +175,7 @@ class WideReader:
         if isinstance(call, ast.Constant):  # a docstring
             return
         if isinstance(call, ast.Call):
-            if _name_of(call.func) in RAISING:
+            if name_of(call.func) in RAISING:
                 self._exception(call, None, source.of(statement))
                 return
             condition = condition_of(call) if isinstance(call.func, ast.Attribute) else None
@@ -223,12 +224,14 @@ class WideReader:
         if not node.name.startswith("test") and not is_check:
             self._helpers.append(known)
             return
-        rows = list(self._parametrised(node.decorator_list))
-        if any(not isinstance(row, dict) for row in rows):
+        known_rows = rows_of(node.decorator_list, self._inlined)
+        if known_rows is None:
             self.unread.append(Ignored.DECORATED)
             return
-        for row in rows:
-            given = dict(row) if isinstance(row, dict) else {}
+        if known_rows.is_cut:
+            self.unread.append(Ignored.ROWS)
+        for row in known_rows.rows:
+            given = dict(row)
             if is_check:
                 given[_CANDIDATE] = ast.Name(self.entry_point, ast.Load())
             if self._left >= 0:
@@ -266,32 +269,6 @@ class WideReader:
                 self.unread.append(Ignored.STATEMENT)
                 return
             self._function(known, parameters, dict(zip(parameters, given, strict=False)))
-
-    def _parametrised(self, decorators: Sequence[ast.expr]) -> Iterator[dict[str, ast.expr] | None]:
-        """Of every row of a parametrised test what its names stand for; None where a decorator says something else."""
-        if not decorators:
-            yield {}
-            return
-        rows = self._rows(decorators[-1])  # the one that is nearest to the function varies slowest
-        for row in rows:
-            for others in self._parametrised(decorators[:-1]):
-                yield None if row is None or others is None else {**others, **row}
-
-    def _rows(self, decorator: ast.expr) -> list[dict[str, ast.expr] | None]:
-        if not isinstance(decorator, ast.Call) or _name_of(decorator.func) != "parametrize" or len(decorator.args) < 2:
-            return [None]
-        try:
-            listed, values = (self._inlined(argument) for argument in decorator.args[:2])
-        except Rejected:
-            return [None]
-        texts = listed.elts if isinstance(listed, ast.Tuple | ast.List) else [listed]
-        names = [part.strip() for text in texts for part in str(getattr(text, "value", "")).split(",") if part.strip()]
-        known = table(values)
-        if known is None or not names:
-            return [None]
-        if known.is_cut:
-            self.unread.append(Ignored.ROWS)
-        return [_row(names, value) for value in known.rows]
 
     def _class(self, node: ast.ClassDef, source: SourceText) -> None:
         """The test methods of a class; what its `setUp` keeps is not known."""
@@ -332,7 +309,7 @@ class WideReader:
 
     def _with(self, statement: ast.With, source: SourceText) -> None:
         opened = [item.context_expr for item in statement.items]
-        names = {_name_of(each.func) for each in opened if isinstance(each, ast.Call)}
+        names = {name_of(each.func) for each in opened if isinstance(each, ast.Call)}
         if names == {"subTest"} and len(opened) == 1:
             self._body(statement.body, source)
             return
@@ -346,7 +323,7 @@ class WideReader:
         try:
             if not isinstance(expects, ast.Call):
                 raise Rejected(Reason.EXPECTS_EXCEPTION)
-            condition = condition_of_exception(expects, _name_of(expects.func), body)
+            condition = condition_of_exception(expects, name_of(expects.func), body)
         except Rejected as error:
             self.tests.append(rejected(source, error.reason))
         else:
@@ -361,26 +338,6 @@ class WideReader:
                 self._names.remember([name], ast.Name(self.entry_point, ast.Load()))
             elif name in _KNOWN - {"approx", "isclose"}:
                 self._names.remember([name], _SHADOWED)
-
-
-def _row(names: Sequence[str], value: ast.expr) -> dict[str, ast.expr] | None:
-    """What the names of one row stand for. None for a row that is marked, to be skipped perhaps."""
-    if isinstance(value, ast.Call) and _name_of(value.func) == "param":
-        if any(keyword.arg != "id" for keyword in value.keywords):
-            return None
-        items: Sequence[ast.expr] = value.args
-    elif len(names) == 1:
-        items = [value]
-    else:
-        items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-    return dict(zip(names, items, strict=True)) if len(items) == len(names) else None
-
-
-def _name_of(function: ast.expr) -> str:
-    """The last name of what is called: `raises` of `pytest.raises`."""
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _is_main(statement: ast.If) -> bool:

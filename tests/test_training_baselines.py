@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
-from training_runs import TINY, same_weights, tiny_base
+from training_runs import TINY, same_weights
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
@@ -25,18 +25,8 @@ from codea1_env.training.baselines.written_tests import WrittenSuite, counting_t
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def base(cache: Path) -> Path:
-    return tiny_base(cache)
-
-
 @pytest.fixture
-def run_recipe(cache: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+def run_recipe(bases: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     """Runs a baseline with the tiny preset; returns its directory. The status must be 0 unless another is named."""
     config = tmp_path / "tiny.yaml"
     config.write_text(yaml.safe_dump(TINY.to_dict()))
@@ -44,7 +34,7 @@ def run_recipe(cache: Path, base: Path, tmp_path: Path, monkeypatch: pytest.Monk
     def run(name: str, directory: str, *argv: str, resume: bool = False, status: int = 0) -> Path:
         output = tmp_path / directory
         start = ["--resume", str(output)] if resume else ["--config", str(config), "--output", str(output)]
-        monkeypatch.setenv("CODEA1_CACHE", str(cache))
+        monkeypatch.setenv("CODEA1_CACHE", str(bases))
         monkeypatch.setattr("sys.argv", [name, *start, *argv])
         with pytest.raises(SystemExit) as ended:
             runpy.run_path(str(ROOT / "baselines" / f"{name}.py"), run_name="__main__")

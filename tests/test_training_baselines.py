@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import runpy
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
-from training_runs import TINY, same_weights
+from training_runs import TINY, run_here, same_weights
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
@@ -22,8 +21,6 @@ from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.baselines.written_tests import WrittenSuite, counting_tests, with_written_tests
 
-ROOT = Path(__file__).parents[1]
-
 
 @pytest.fixture
 def run_recipe(bases: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
@@ -34,12 +31,8 @@ def run_recipe(bases: Path, base: Path, tmp_path: Path, monkeypatch: pytest.Monk
     def run(name: str, directory: str, *argv: str, resume: bool = False, status: int = 0) -> Path:
         output = tmp_path / directory
         start = ["--resume", str(output)] if resume else ["--config", str(config), "--output", str(output)]
-        monkeypatch.setenv("CODEA1_CACHE", str(bases))
-        monkeypatch.setattr("sys.argv", [name, *start, *argv])
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_path(str(ROOT / "baselines" / f"{name}.py"), run_name="__main__")
-        shown = capsys.readouterr()
-        assert ended.value.code == status, shown.err[-2000:]
+        script = f"baselines/{name}.py"
+        run_here(script, *start, *argv, cache=bases, patch=monkeypatch, capsys=capsys, status=status)
         return output
 
     return run

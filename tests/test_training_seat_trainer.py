@@ -193,10 +193,10 @@ def test_a_module_that_is_nowhere_is_refused_before_anything_is_loaded(tmp_path:
 @pytest.mark.parametrize(
     "algorithm",
     [
-        Algorithm(advantage="question", zero_variance="drop"),
         Algorithm(advantage="rae", scale="none", rate=0.05),
         Algorithm(credit="test"),
-        Algorithm(scale="none", loss_type="dr_grpo"),
+        pytest.param(Algorithm(advantage="question", zero_variance="drop"), marks=pytest.mark.slow),
+        pytest.param(Algorithm(scale="none", loss_type="dr_grpo"), marks=pytest.mark.slow),
     ],
     ids=str,
 )

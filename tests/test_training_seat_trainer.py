@@ -58,10 +58,10 @@ def test_advantages_have_the_bits_of_trls_own(
     scale: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stock trainer with TRL's `scale_rewards` and no estimator ends in the same weights."""
-    play_duel(tmp_path / "ours", base, rounds=2, preset=preset(algorithm=Algorithm(scale=scale)))
+    play_duel(tmp_path / "ours", base, rounds=1, preset=preset(algorithm=Algorithm(scale=scale)))
     monkeypatch.setattr(SeatTrainer, "__init__", with_scale_rewards(scale, SeatTrainer.__init__))
     monkeypatch.setattr(SeatTrainer, "_generate_and_score_completions", GRPOTrainer._generate_and_score_completions)
-    play_duel(tmp_path / "stock", base, rounds=2, preset=preset())
+    play_duel(tmp_path / "stock", base, rounds=1, preset=preset())
     for seat in SEATS:
         assert same_weights(tmp_path / "ours" / seat / "final", tmp_path / "stock" / seat / "final")
         assert not same_weights(tmp_path / "ours" / seat / "final", base)
@@ -125,7 +125,7 @@ def own(tmp_path: Path) -> Callable[..., Algorithm]:
     return algorithm
 
 
-@pytest.mark.parametrize("updates", [1, 2])
+@pytest.mark.parametrize("updates", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_loss_of_ones_own_can_be_trls(
     updates: int, own: Callable[..., Algorithm], base: Path, tmp_path: Path
 ) -> None:
@@ -154,13 +154,13 @@ def test_what_an_estimator_of_ones_own_remembers_is_resumed(
     own: Callable[..., Algorithm], base: Path, tmp_path: Path
 ) -> None:
     counting = preset(algorithm=own(advantage="Counting"))
-    play_duel(tmp_path / "whole", base, rounds=3, preset=counting)
+    play_duel(tmp_path / "whole", base, rounds=2, preset=counting)
     play_duel(tmp_path / "resumed", base, rounds=1, preset=counting)
-    play_duel(tmp_path / "resumed", base, rounds=3, preset=counting, resume=True)
+    play_duel(tmp_path / "resumed", base, rounds=2, preset=counting, resume=True)
     for seat in SEATS:
         assert same_weights(tmp_path / "whole" / seat / "final", tmp_path / "resumed" / seat / "final")
-        state = tmp_path / "resumed" / seat / "checkpoint-3" / seat_trainer.STATE
-        assert json.loads(state.read_text()) == {"rounds": 3}
+        state = tmp_path / "resumed" / seat / "checkpoint-2" / seat_trainer.STATE
+        assert json.loads(state.read_text()) == {"rounds": 2}
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_module_that_is_nowhere_is_refused_before_anything_is_loaded(tmp_path:
     "algorithm",
     [
         Algorithm(advantage="rae", scale="none", rate=0.05),
-        Algorithm(credit="test"),
+        pytest.param(Algorithm(credit="test"), marks=pytest.mark.slow),
         pytest.param(Algorithm(advantage="question", zero_variance="drop"), marks=pytest.mark.slow),
         pytest.param(Algorithm(scale="none", loss_type="dr_grpo"), marks=pytest.mark.slow),
     ],
@@ -203,13 +203,13 @@ def test_a_module_that_is_nowhere_is_refused_before_anything_is_loaded(tmp_path:
 def test_a_resumed_run_with_another_algorithm_equals_an_uninterrupted_one(
     algorithm: Algorithm, default: Path, base: Path, tmp_path: Path
 ) -> None:
-    play_duel(tmp_path / "whole", base, rounds=3, preset=preset(algorithm=algorithm))
-    play_duel(tmp_path / "resumed", base, rounds=2, preset=preset(algorithm=algorithm))
-    assert not same_weights(tmp_path / "resumed" / "tester" / "final", default / "tester" / "final"), "no effect"
-    play_duel(tmp_path / "resumed", base, rounds=3, preset=preset(algorithm=algorithm), resume=True)
+    play_duel(tmp_path / "whole", base, rounds=2, preset=preset(algorithm=algorithm))
+    assert not same_weights(tmp_path / "whole" / "tester" / "final", default / "tester" / "final"), "no effect"
+    play_duel(tmp_path / "resumed", base, rounds=1, preset=preset(algorithm=algorithm))
+    play_duel(tmp_path / "resumed", base, rounds=2, preset=preset(algorithm=algorithm), resume=True)
     for seat in SEATS:
         assert same_weights(tmp_path / "whole" / seat / "final", tmp_path / "resumed" / seat / "final")
-        state = Path(seat) / "checkpoint-3" / seat_trainer.STATE
+        state = Path(seat) / "checkpoint-2" / seat_trainer.STATE
         assert (tmp_path / "whole" / state).read_bytes() == (tmp_path / "resumed" / state).read_bytes()
 
 

@@ -1,7 +1,7 @@
-"""`module:Class`: how a configuration names a class of one's own.
+"""`module:Name`: how a configuration names code of one's own: a class, or the function of a loss.
 
-Importing a module runs it. So a class is loaded only where it is used, never because a file that is read or shown names
-one. Does not keep what it loads: Python does.
+Importing a module runs it, in every process that uses it. So it is loaded only where it is used, never because a file
+that is read or shown names it. Does not keep what it loads: Python does.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import inspect
 import os
 import re
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from codea1_env.checks import require
@@ -31,22 +33,37 @@ def is_imported(path: str) -> bool:
     return path.partition(":")[0] in sys.modules
 
 
-def load_class(path: str, base: type[Base], name: str) -> type[Base]:
-    """The class that `path` names; `name` is the option that named it, for errors.
-
-    The module must be importable, or be a file in the working directory, in every process that uses it. Raises
-    ConfigurationError where it is not, and for anything but a subclass of `base` that defines what `base` leaves open.
-    """
-    module_name, _, class_name = path.partition(":")
+def file_of(path: str, name: str, folders: Sequence[str] = ()) -> Path:
+    """The file of the module in `module:Name`; imports nothing but the packages around it. As `load_name`."""
+    module = path.partition(":")[0]
+    _look_in(module, folders)
     try:
-        _look_in_working_directory(module_name)
-        module = importlib.import_module(module_name)
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        raise _not_there(path, name, folders, "no such module")
+    return Path(spec.origin)
+
+
+def load_name(path: str, name: str, folders: Sequence[str] = ()) -> object:
+    """What `path`, `module:Name`, names; None where the module has no such thing. `name`: of the option, for errors.
+
+    The module must be importable, or be a file in one of the folders, in every process that uses it: by default in the
+    working directory. Raises ConfigurationError where it is not.
+    """
+    module_name, _, attribute = path.partition(":")
+    try:
+        _look_in(module_name, folders)
+        return getattr(importlib.import_module(module_name), attribute, None)
     except ImportError as error:
-        raise ConfigurationError(
-            f"{name} must name a module that can be imported (installed, on PYTHONPATH, or in the working directory), "
-            f"got {path!r}: {error}"
-        ) from error
-    found = getattr(module, class_name, None)
+        raise _not_there(path, name, folders, str(error)) from error
+
+
+def load_class(path: str, base: type[Base], name: str, folders: Sequence[str] = ()) -> type[Base]:
+    """Likewise a class. Raises ConfigurationError for anything but a subclass of `base` that defines what `base` leaves
+    open."""
+    found = load_name(path, name, folders)
     is_right = isinstance(found, type) and issubclass(found, base)
     require(is_right, name, f"name a subclass of {base.__name__}", found if found is not None else path)
     open_names = sorted(getattr(found, "__abstractmethods__", ())) if inspect.isabstract(found) else []
@@ -55,8 +72,17 @@ def load_class(path: str, base: type[Base], name: str) -> type[Base]:
     return found
 
 
-def _look_in_working_directory(module_name: str) -> None:
-    """Commands that are started by their path look for modules beside themselves only."""
-    here, first = os.getcwd(), module_name.partition(".")[0]
-    if first not in sys.modules and here not in sys.path and importlib.util.find_spec(first) is None:
-        sys.path.append(here)
+def _look_in(module_name: str, folders: Sequence[str]) -> None:
+    """Commands that are started by their path look for modules beside themselves only. At the end: a file called like a
+    module of Python must not take that one's place."""
+    if module_name.partition(".")[0] not in sys.modules:
+        known = {os.path.realpath(folder) for folder in sys.path}
+        sys.path.extend(each for each in folders or [os.getcwd()] if os.path.realpath(each) not in known)
+        importlib.invalidate_caches()
+
+
+def _not_there(path: str, name: str, folders: Sequence[str], why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{name} must name a module that can be imported (installed, on PYTHONPATH, or in "
+        f"{' or '.join(folders) or 'the working directory'}), got {path!r}: {why}"
+    )

@@ -26,8 +26,8 @@ from study_arms import Arm
 from study_numbers import measures_of
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.training.config.algorithm import digests, located
 from codea1_env.training.config.arguments import CONFIG_FILE
-from codea1_env.training.config.own_code import digests, located
 from codea1_env.training.config.presets import Preset, load_preset, preset_from_dict
 from codea1_env.training.run.checkpoints import write_whole
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -42,11 +43,21 @@ def engine() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where base models are kept: for all processes of a test run and, where pytest keeps a cache, for later ones."""
+    if hasattr(request.config, "cache"):
+        return Path(request.config.cache.mkdir("bases"))
+    return tmp_path_factory.mktemp("bases")
+
+
+@pytest.fixture(scope="session")
+def base(bases: Path) -> Path:
     """A tiny base model that knows enough for rewards to differ; built once for all tests of training."""
     from training_runs import tiny_base
 
-    return tiny_base(tmp_path_factory.mktemp("cache"))
+    with open(bases / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes second takes what the first one built
+        return tiny_base(bases)
 
 
 @pytest.fixture(scope="session")

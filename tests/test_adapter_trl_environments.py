@@ -188,6 +188,7 @@ def _trainer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_trainer")
 def test_grpo_learns_to_hand_in_the_program_that_passes(arena: Arena, tmp_path: Path) -> None:
     import tiny_tool_model

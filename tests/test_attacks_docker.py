@@ -14,6 +14,8 @@ from codea1_env.sandbox.docker.backend import DockerSandbox
 
 __all__ = ["kept"]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def played(engine: Any, kept: Canaries) -> Played:

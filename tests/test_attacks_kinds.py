@@ -1,15 +1,16 @@
-"""Hostile solutions of every kind: whatever they do to the code that calls them, they earn no verdict by it."""
+"""Hostile solutions of every kind: whatever they do to the code that calls them, it earns no verdict on any backend."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from attacks.backends import BACKENDS, opened
 
 from codea1_env.arena.arena import Arena
 from codea1_env.problems import Problem, TestCase, problems_of_every_kind
 from codea1_env.rewards.duel import Verdict
-from codea1_env.sandbox import LocalSandbox
+from codea1_env.sandbox import Sandbox
 
 EVERY = {problem.problem_id.removeprefix("kinds/"): problem for problem in problems_of_every_kind()}
 
@@ -141,15 +142,35 @@ HOSTILE = {
         "class F(float):\n    def __eq__(self, other): return True\n    def __sub__(self, other): return 0.0\n"
         "    def __hash__(self): return 0\ndef cooling(start, room, minutes):\n    return F(1e9)\n",
     ),
+    # Exceptions that are answers.
+    "redeem: an exception whose name is every name": (
+        "redeem",
+        "class Every(str):\n    def __eq__(self, other): return True\n    def __hash__(self): return hash('KeyError')\n"
+        "class Meta(type(Exception)):\n    __name__ = property(lambda cls: Every())\n"
+        "class Any(Exception, metaclass=Meta):\n    pass\ndef redeem(left, code):\n    raise Any\n",
+    ),
+    "redeem: an exception in the place of a value": (
+        "redeem",
+        "def redeem(left, code):\n    return KeyError('a'), ValueError('a')\n",
+    ),
+    "redeem: a message that ends the process": (
+        "redeem",
+        "import os\nclass Quits(Exception):\n    def __str__(self): os._exit(0)\n"
+        "Quits.__name__ = 'ValueErro'\ndef redeem(left, code):\n    raise Quits\n",
+    ),
     "richest: all of them": ("richest-day", "def richest_day(days):\n    return [day for day, _ in days]\n"),
     "richest: opaque on the wire": ("richest-day", "def richest_day(days):\n    return {'o': 'x', 't': [1]}\n"),
 }
 
 
+@pytest.fixture(scope="module", params=BACKENDS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    yield from opened(request.param, request)
+
+
 @pytest.fixture(scope="module")
-def arena() -> Iterator[Arena]:
-    with Arena(LocalSandbox()) as arena:
-        yield arena
+def arena(sandbox: Sandbox) -> Arena:
+    return Arena(sandbox)
 
 
 def telling(problem: Problem) -> tuple[TestCase, ...]:

@@ -11,6 +11,8 @@ from codea1_env.sandbox import LocalSandbox
 
 __all__ = ["kept"]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def played(kept: Canaries) -> Played:

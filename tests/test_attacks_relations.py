@@ -1,4 +1,4 @@
-"""The corpus of hostile suites, read wide, through the arena and the sandbox: nothing crashes, hangs or is paid."""
+"""The corpus of hostile suites, read wide, through the arena and every sandbox: nothing crashes, hangs or is paid."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from attacks.backends import BACKENDS, opened
 from attacks.hostile_relations import ALWAYS_TRUE, BUT_ONE, LONG, MILLION_ROWS, SHADOWED, UNREAD
 
 from codea1_env.arena.arena import Arena
@@ -13,7 +14,7 @@ from codea1_env.arena.match import Match, SuiteScore
 from codea1_env.problems.problem import Problem
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status
-from codea1_env.sandbox import LocalSandbox
+from codea1_env.sandbox import Sandbox
 
 IDENTITY = Problem(
     "identity", "Return x.", "solve", reference_solution="def solve(x):\n    return x\n", time_limit_s=0.3
@@ -24,10 +25,14 @@ HONEST = "assert solve([77]) == [77]"
 INVALID = {Status.REJECTED, Status.VACUOUS, Status.WRONG_RELATION, Status.RAISES}
 
 
+@pytest.fixture(scope="module", params=BACKENDS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    yield from opened(request.param, request)
+
+
 @pytest.fixture(scope="module")
-def arena() -> Iterator[Arena]:
-    with LocalSandbox() as sandbox:
-        yield Arena(sandbox, RewardConfig(fidelity="wide"))
+def arena(sandbox: Sandbox) -> Arena:
+    return Arena(sandbox, RewardConfig(fidelity="wide"))
 
 
 def play(arena: Arena, suite: str, *programs: str) -> list[SuiteScore]:
@@ -86,6 +91,14 @@ def test_a_loop_of_a_million_rows_is_its_first_k_tests(arena: Arena) -> None:
     assert len(statuses) == 64
     assert set(statuses[8:]) == {Status.SURPLUS}
     assert dict(score.duel.ignored) == {"rows": 1}
+
+
+def test_of_tables_upon_tables_the_first_k_tests_are_judged(arena: Arena) -> None:
+    """64 ** 9 rows in all."""
+    tables = "\n".join(f"@pytest.mark.parametrize('x{n}', {list(range(64))})" for n in range(9))
+    suite = f"{tables}\ndef test_it({', '.join(f'x{n}' for n in range(9))}):\n    assert solve(x0) == x0\n"
+    (score,) = play(arena, suite, "def solve(x):\n    return x\n")
+    assert [test.status for test in score.duel.tests[:9]] == [Status.KEPT] * 8 + [Status.SURPLUS]
 
 
 def test_values_that_nest_deeply_are_related_in_seconds(arena: Arena) -> None:

@@ -41,7 +41,11 @@ def play_as_nobody(kept: Canaries, without: tuple[str, ...]) -> Played:
     return Played(**found)
 
 
-@pytest.fixture(scope="module", params=[(), ("namespaces",)], ids=["namespaces", "no_namespaces"])
+@pytest.fixture(
+    scope="module",
+    params=[(), pytest.param(("namespaces",), marks=pytest.mark.slow)],
+    ids=["namespaces", "no_namespaces"],
+)
 def played(request: pytest.FixtureRequest, kept: Canaries) -> Played:
     return play_as_nobody(kept, request.param)
 

@@ -87,7 +87,7 @@ def test_every_rule_of_a_question_matters_and_its_numbers_all_differ() -> None:
 
 def test_a_mutant_differs_where_its_kind_says() -> None:
     rng = random.Random(1)
-    for question in BOTH:
+    for question in BOTH[::6]:
         right = question.table(question.rules)
         mutants = question.mutants(rng)
         assert tuple(mutants) == BUG_KINDS

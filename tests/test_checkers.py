@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from attacks.backends import BACKENDS, opened
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
@@ -17,7 +18,7 @@ from codea1_env.judging.usability import check_problems
 from codea1_env.problems import Problem, TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
-from codea1_env.sandbox import CallsJob, Job, JobResult, LocalSandbox
+from codea1_env.sandbox import CallsJob, Job, JobResult, Sandbox
 from codea1_env.sandbox.tasks import zygote_kind
 
 ANY_PAIR = """def check(arguments, returned, reference):
@@ -26,10 +27,9 @@ ANY_PAIR = """def check(arguments, returned, reference):
 """
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as sandbox:
-        yield sandbox
+@pytest.fixture(scope="module", params=BACKENDS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    yield from opened(request.param, request)
 
 
 def problem(checker: str, reference: str, **fields: Any) -> Problem:
@@ -39,7 +39,7 @@ def problem(checker: str, reference: str, **fields: Any) -> Problem:
 PAIR = problem(ANY_PAIR, "def f(n):\n    return [1, n]\n", golden_tests=(TestCase("f(6)", "[1, 6]"),))
 
 
-def played(one: Problem, code: str, suite: str, sandbox: LocalSandbox) -> MatchScore:
+def played(one: Problem, code: str, suite: str, sandbox: Sandbox) -> MatchScore:
     (score,) = Arena(sandbox).play([Match(one, (code,), ((suite,),))], update_book=False)
     return score
 
@@ -52,14 +52,14 @@ def verdicts(score: MatchScore) -> list[Verdict | None]:
     return [test.verdict for test in score.suites[0][0].duel.tests]
 
 
-def test_a_stated_value_is_valid_exactly_if_the_checker_accepts_it(sandbox: LocalSandbox) -> None:
+def test_a_stated_value_is_valid_exactly_if_the_checker_accepts_it(sandbox: Sandbox) -> None:
     suite = "assert f(6) == [2, 3]\nassert f(8) == [2, 3]\nassert f(10) == [1, 10]\nassert f(5) == 'no'"
     score = played(PAIR, "def f(n):\n    return [n, 1]\n", suite, sandbox)
     assert statuses(score) == [Status.KEPT, Status.WRONG_EXPECTED, Status.KEPT, Status.WRONG_EXPECTED]
 
 
 def test_a_program_is_right_whose_values_the_checker_accepts_whatever_the_reference_returns(
-    sandbox: LocalSandbox,
+    sandbox: Sandbox,
 ) -> None:
     suite = "assert f(6) == [2, 3]\nassert f(8) == [2, 4]"
     assert verdicts(played(PAIR, "def f(n):\n    return [n, 1]\n", suite, sandbox)) == [Verdict.PASS] * 2
@@ -85,7 +85,7 @@ def test_a_program_is_right_whose_values_the_checker_accepts_whatever_the_refere
     ],
 )
 def test_checkers_by_name(
-    checker: str, right: str, accepted: Sequence[str], refused: Sequence[str], sandbox: LocalSandbox
+    checker: str, right: str, accepted: Sequence[str], refused: Sequence[str], sandbox: Sandbox
 ) -> None:
     one = problem(checker, f"def f(x):\n    return {right}\n")
     suite = "\n".join(f"assert f({n}) == {value}" for n, value in enumerate([*accepted, *refused]))
@@ -97,7 +97,7 @@ def test_checkers_by_name(
     "body",
     ["raise KeyError", "return 1", "return 'True'", "return [True]", "import os; os._exit(0)", "while True: pass"],
 )
-def test_only_true_accepts(body: str, sandbox: LocalSandbox) -> None:
+def test_only_true_accepts(body: str, sandbox: Sandbox) -> None:
     checker = f"def check(arguments, returned, reference):\n    {body}\n"
     one = problem(checker, "def f(n):\n    return n\n", time_limit_s=0.1)
     score = played(one, "def f(n):\n    return n\n", "assert f(1) == 1", sandbox)
@@ -105,7 +105,7 @@ def test_only_true_accepts(body: str, sandbox: LocalSandbox) -> None:
     assert verdicts(score) == [Verdict.FAIL]
 
 
-def test_one_value_that_hangs_a_checker_is_refused_alone(sandbox: LocalSandbox) -> None:
+def test_one_value_that_hangs_a_checker_is_refused_alone(sandbox: Sandbox) -> None:
     checker = "def check(arguments, returned, reference):\n    while returned == 7: pass\n    return True\n"
     one = problem(checker, "def f(n):\n    return n\n", time_limit_s=0.2)
     suite = "\n".join(f"assert f({n}) == {n}" for n in (1, 7, 8))
@@ -117,7 +117,7 @@ def test_one_value_that_hangs_a_checker_is_refused_alone(sandbox: LocalSandbox) 
 class Watched:
     """A sandbox that notes what it is asked, run by run."""
 
-    def __init__(self, sandbox: LocalSandbox) -> None:
+    def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self.runs: list[list[Job]] = []
         self.version = sandbox.version
@@ -134,7 +134,7 @@ def is_check(job: Job) -> bool:
     return isinstance(job, CallsJob) and job.is_checker
 
 
-def test_checkers_run_when_all_candidates_have_ended_and_in_zygotes_of_their_own(sandbox: LocalSandbox) -> None:
+def test_checkers_run_when_all_candidates_have_ended_and_in_zygotes_of_their_own(sandbox: Sandbox) -> None:
     watched = Watched(sandbox)
     codes = tuple(f"def f(n):\n    return [{k}, n // {k}]\n" for k in (1, 2, 3))
     suites = tuple((f"assert f({6 * k}) == [2, {3 * k}]",) for k in (1, 2, 3))
@@ -152,7 +152,7 @@ def test_checkers_run_when_all_candidates_have_ended_and_in_zygotes_of_their_own
     assert of_checks.isdisjoint({zygote_kind(job) for job in jobs if not is_check(job)})
 
 
-def test_what_candidates_are_asked_does_not_depend_on_the_checker(sandbox: LocalSandbox) -> None:
+def test_what_candidates_are_asked_does_not_depend_on_the_checker(sandbox: Sandbox) -> None:
     asked = []
     for checker in (ANY_PAIR, "def check(arguments, returned, reference):\n    return False\n", ""):
         watched = Watched(sandbox)
@@ -164,7 +164,7 @@ def test_what_candidates_are_asked_does_not_depend_on_the_checker(sandbox: Local
     assert len(asked[0]) == 1
 
 
-def test_arguments_come_in_the_order_of_the_parameters(sandbox: LocalSandbox) -> None:
+def test_arguments_come_in_the_order_of_the_parameters(sandbox: Sandbox) -> None:
     checker = "def check(arguments, returned, reference):\n    return arguments == [1, 2]\n"
     one = problem(checker, "def f(a, b):\n    return 0\n")
     suite = "assert f(1, 2) == 5\nassert f(b=2, a=1) == 5\nassert f(2, 1) == 5"
@@ -172,7 +172,7 @@ def test_arguments_come_in_the_order_of_the_parameters(sandbox: LocalSandbox) ->
     assert statuses(score) == [Status.KEPT, Status.DUPLICATE, Status.WRONG_EXPECTED]
 
 
-def test_golden_tests_and_replays_are_judged_by_the_checker(sandbox: LocalSandbox) -> None:
+def test_golden_tests_and_replays_are_judged_by_the_checker(sandbox: Sandbox) -> None:
     arena = Arena(sandbox)
     (right, wrong) = arena.grade(
         PAIR, ["def f(n):\n    return [2, 3]\n", "def f(n):\n    return 6\n"], PAIR.golden_tests
@@ -184,7 +184,7 @@ def test_golden_tests_and_replays_are_judged_by_the_checker(sandbox: LocalSandbo
     assert [replay.verdict for replay in score.suites[0][0].duel.replays] == [Verdict.PASS]
 
 
-def test_the_check_of_a_problem_asks_its_checker(sandbox: LocalSandbox) -> None:
+def test_the_check_of_a_problem_asks_its_checker(sandbox: Sandbox) -> None:
     refuses = dataclasses.replace(
         PAIR, checker="def check(a, b, c):\n    return False\n", golden_tests=(TestCase("f(6)", "[2, 3]"),)
     )
@@ -201,7 +201,7 @@ def test_a_checker_is_known_or_a_program(checker: Any) -> None:
         problem(checker, "def f():\n    return 1\n")
 
 
-def test_answers_are_remembered(sandbox: LocalSandbox) -> None:
+def test_answers_are_remembered(sandbox: Sandbox) -> None:
     watched = Watched(sandbox)
     judge = Judge(watched)
     for _ in range(2):
@@ -209,7 +209,7 @@ def test_answers_are_remembered(sandbox: LocalSandbox) -> None:
     assert len(watched.runs) == 1
 
 
-def test_a_relation_is_no_test_where_a_checker_decides(sandbox: LocalSandbox) -> None:
+def test_a_relation_is_no_test_where_a_checker_decides(sandbox: Sandbox) -> None:
     """`f(6)[0] == 1` holds of the reference's value and not of [2, 3], which is as right."""
     suite = "assert f(6)[0] == 1\nassert f(6) == [3, 2]"
     arena = Arena(sandbox, RewardConfig(fidelity="wide"))

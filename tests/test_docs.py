@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))}
 BLOCK = re.compile(r"(?:^<!-- (run|not run: .+?) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^    ((?:python|codea1|make|pip) .*)$", re.MULTILINE)
-SHARED_OPTIONS = (ROOT / "codea1_env" / "training" / "config" / "arguments.py").read_text()
+SHARED_OPTIONS = (ROOT / "codea1_env" / "training" / "config" / "flags.py").read_text()
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 
 

@@ -110,6 +110,26 @@ def test_a_recorded_tester_by_hand(problems: Path, record: Path, tmp_path: Path)
     assert report["sets"]["mine"]["equivalent"] == 1
 
 
+def test_a_testers_suites_are_read_as_the_command_says_and_another_reading_is_another_plan(
+    problems: Path, tmp_path: Path, capsys: Any
+) -> None:
+    suite = "def test_it():\n    self.assertGreater(f(3), 2)"
+    line = {"problem_id": "absolute", "question": ABSOLUTE.question, "entry_point": "f"}
+    line |= {"reference_solution": RIGHT, "codes": [RIGHT], "suites": [[suite]]}
+    record = tmp_path / "one.jsonl"
+    record.write_text(json.dumps(line) + "\n")
+    arguments = ("--seat", "tester", "--player", f"recorded:{record}", "--n", 1, "--limit", 1, "--problems", problems)
+    assert run(*arguments, "-o", tmp_path / "wide", "--fidelity", "wide") == 0
+    report = json.loads((tmp_path / "wide" / "results.json").read_text())
+    assert (report["fidelity"], means(report, "mine")["pass@k"]) == ("wide", pytest.approx(1 / 5))
+    assert run(*arguments, "-o", tmp_path / "strict") == 0
+    report = json.loads((tmp_path / "strict" / "results.json").read_text())
+    assert ("fidelity" in report, means(report, "mine")["pass@k"]) == (False, 0.0)
+    capsys.readouterr()
+    assert run(*arguments, "-o", tmp_path / "wide") == 2
+    assert "fidelity" in capsys.readouterr().err
+
+
 def test_a_problem_whose_reference_does_not_work_is_left_out_by_name(tmp_path: Path, record: Path) -> None:
     path, out = tmp_path / "some.jsonl", tmp_path / "out"
     write_problems(path, [BROKEN, DOUBLE])

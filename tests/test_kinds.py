@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from codea1_env.problems.checkers import BUNDLED
 from codea1_env.problems.kinds import KINDS, MOST_LISTED, NODES, node_shapes
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.records.recording import Recorder
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import LocalSandbox
 
@@ -277,6 +279,7 @@ def test_there_is_a_bundled_problem_of_every_kind_and_with_every_checker() -> No
     assert {one.checker for one in every if one.checker in BUNDLED} == set(BUNDLED)
     assert {name for one in every for name in NODES if f"class {name}" in one.imports} == set(NODES)
     assert any(one.checker and one.checker not in BUNDLED for one in every)
+    assert any(one.raises for one in every)
 
 
 @pytest.mark.parametrize("one", problems_of_every_kind(), ids=lambda one: one.problem_id)
@@ -292,11 +295,73 @@ def test_a_problem_of_every_kind_is_played_in_both_seats_at_the_terminal(
     assert sum(test["status"] == "kept" for test in suite["tests"]) >= 1
 
 
+ROOT = "def root(x):\n    if x < 0:\n        raise ValueError(f'{x} is negative')\n    return x ** 0.5\n"
+ROOTS = Problem(
+    "root", "Q", "root", ROOT, (TestCase("root(-1)", "{'raises': 'ValueError', 'message': '-1 is negative'}"),),
+    raises=("ValueError(message)", "Own"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict"),
+    [
+        (ROOT, Verdict.PASS),
+        (ROOT.replace(" is negative", ""), Verdict.FAIL),
+        (ROOT.replace("ValueError", "KeyError"), Verdict.ERROR),
+        ("class Own(Exception):\n    pass\n" + ROOT.replace("ValueError", "Own"), Verdict.FAIL),
+        ("def root(x):\n    return abs(x) ** 0.5\n", Verdict.FAIL),
+    ],
+)
+def test_an_exception_is_an_answer_where_the_problem_says_so(
+    program: str, verdict: Verdict, sandbox: LocalSandbox
+) -> None:
+    (found,) = check_problems([ROOTS], sandbox)
+    assert (found.serves("reference"), found.serves("golden")) == (True, True)
+    (grade,) = Arena(sandbox).grade(ROOTS, [program], ROOTS.golden_tests)
+    assert grade.verdicts == (verdict,)
+
+
+def test_a_tester_is_paid_for_an_exception_as_it_would_write_it(sandbox: LocalSandbox) -> None:
+    suite = (
+        "def test_root():\n    with pytest.raises(ValueError, match='is negative'):\n        root(-1)\n"
+        "    with pytest.raises(KeyError):\n        root(-2)\n    with pytest.raises(ValueError):\n        root('x')\n"
+    )
+    wrong = "def root(x):\n    return abs(x) ** 0.5\n"
+    for problem, first in (
+        (ROOTS, Status.KEPT),
+        (dataclasses.replace(ROOTS, golden_tests=(), raises=()), Status.RAISES),
+    ):
+        arena = Arena(sandbox, RewardConfig(fidelity="wide"))
+        (score,) = arena.play([Match(problem, (wrong,), ((suite,),))])
+        (tests,) = [row[0].duel.tests for row in score.suites]
+        second = Status.WRONG_RELATION if first is Status.KEPT else Status.RAISES
+        assert [test.status for test in tests] == [first, second, Status.RAISES]
+        if first is Status.KEPT:
+            assert [test.verdict for test in tests[:1]] == [Verdict.FAIL]
+
+
+def test_a_method_and_a_sequence_raise_as_functions_do(sandbox: LocalSandbox) -> None:
+    raised = [('Counter(["Counter", "pop"], [[1], []])', "{'raises': 'IndexError'}")]
+    source = "class Counter:\n    def __init__(self, x):\n        pass\n    def pop(self):\n        return [].pop()\n"
+    one = problem("class", "Counter", source, *raised, raises=("IndexError",))
+    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
+    assert grade.verdicts == (Verdict.PASS,)
+
+
+@pytest.mark.parametrize("raises", [("Value Error",), ("E", "E(message)"), ["E"], (1,), ("E()",)])
+def test_exceptions_that_are_answers_are_names(raises: Any) -> None:
+    with pytest.raises(ProblemFormatError, match="raises must be a tuple of different names"):
+        dataclasses.replace(ROOTS, raises=raises)
+    assert Problem.from_json(ROOTS.to_json()) == ROOTS
+    with pytest.raises(ProblemFormatError, match="raises must be"):
+        Problem("p", "Q", "run", kind="program", raises=("ValueError",))
+
+
 def test_an_ordinary_problem_is_run_as_it_was() -> None:
     one = Problem("p", "Q", "f", "def f():\n    return 1\n")
 
     assert (calls_job(one, "x = 1", ()).source, calls_job(one, "x = 1", ()).entry_point) == ("x = 1", "f")
-    assert not {"kind", "checker"} & set(one.to_json().split('"'))
+    assert not {"kind", "checker", "raises"} & set(one.to_json().split('"'))
 
 
 def test_games_of_every_kind_are_recorded_played_again_and_shown(

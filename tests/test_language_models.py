@@ -15,12 +15,12 @@ pytest.importorskip("transformers")
 import peft
 import tiny_chat_model
 import torch
+from generate_engine import GenerateEngine
 from tiny_language_models import SHAPES, random_model
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.drawing import draw
-from codea1_env.language_models.generate import GenerateEngine
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import LanguageModel, load, ready
 from codea1_env.language_models.lora import Adapter

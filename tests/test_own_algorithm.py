@@ -13,7 +13,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
 
-from codea1_env.training.config.own_code import digests
+from codea1_env.training.config.algorithm import digests
 
 ROOT = Path(__file__).parents[1]
 NAMES = {"advantage": "own_algorithm:Estimator", "loss_type": "own_algorithm:loss"}
@@ -60,13 +60,13 @@ def test_a_module_that_is_not_there_ends_the_recipe_in_one_line_before_anything_
     done = run(folder, str(ROOT / "agents" / "train_grpo.py"), "--config", "own.yaml")
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
-    assert "error: the module of 'own_algorithm:Estimator' must be in one of" in last
+    assert "error: algorithm must name a module that can be imported" in last
     assert str(folder) in last
 
 
 def test_it_is_an_arm_of_the_study_that_changes_with_its_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("scipy", reason="the extra `solve` is not installed")
-    sys.path.insert(0, str(ROOT / "benchmarks"))
+    sys.path.insert(0, str(ROOT / "experiments"))
     from study_arms import chosen_arms
     from study_cells import Cell
 

@@ -71,7 +71,7 @@ def test_a_problem_survives_json_exactly(problem: Problem) -> None:
 @pytest.mark.parametrize("field", FIELDS)
 def test_the_content_hash_covers_every_field(field: str) -> None:
     other = {"entry_point": "g", "time_limit_s": 2.0, "memory_mb": 64, "mutants": ("m",)}
-    other |= {"tolerance": 0.5, "packages": ("numpy",), "kind": "class", "checker": "close"}
+    other |= {"tolerance": 0.5, "packages": ("numpy",), "kind": "class", "checker": "close", "raises": ("E",)}
     other |= dict.fromkeys(("golden_tests", "hidden_tests"), (TestCase("f(1)", "2"),))
     problem = Problem("p", "q", "f")
     assert dataclasses.replace(problem, **{field: other.get(field, "other")}).content_hash != problem.content_hash

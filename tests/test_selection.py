@@ -79,6 +79,12 @@ def test_what_no_grammar_accepts_is_no_vote(sandbox: Any) -> None:
     assert chosen(sandbox, [RIGHT, SAME], suites).votes == (0, 0)
 
 
+def test_a_relation_is_a_vote_in_wide_reading(sandbox: Any) -> None:
+    suite = "def test_f():\n    assert f(-3) > 0\n    assert f(2) > 0"
+    (choice,) = choose(Judge(sandbox), [(ABSOLUTE, [NEGATED, SAME, RIGHT], [suite])], 8, "wide")
+    assert (choice.votes, choice.chosen) == ((1, 1, 2), 2)
+
+
 def test_programs_that_are_the_same_are_attacked_once() -> None:
     texts = [f"```python\n{RIGHT}\n```", RIGHT, SAME, f"Here:\n```python\n{RIGHT}\n```"]
     assert [text.strip() for text in different_programs(ABSOLUTE, texts)] == [RIGHT, SAME]

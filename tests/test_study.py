@@ -250,6 +250,7 @@ def test_the_page_of_results_is_what_the_cells_say() -> None:
     for arm in ("self_play", "black_box", "paper_fidelity"):  # what the text says of them
         found = study_report.against_main(scores["bands"], arm)["paired"]
         assert study_page.count(f"{found['value']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}]") >= 1, arm
+    assert "changes nothing that these seeds" not in study_page, "an interval without 0 is a change"
     replayed = {arm: mean_by_base(study_report.by_base(study_report.column(scores["bands"][arm], "book_hit_rate")))
                 for arm in ("code_a1", "few_questions")}  # fmt: skip
     assert f"({replayed['code_a1'].value:.3f} of the questions have replays" in study_page

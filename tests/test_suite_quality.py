@@ -58,6 +58,23 @@ def test_a_suite_is_worth_what_can_be_counted_by_hand(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("suite", "tests", "correct", "killed"),
+    [
+        ("def test_f():\n    assert abs(f(-1) - 1) < 0.1", 1, 1, 5),
+        ("class T:\n    def test_f(self):\n        self.assertGreater(f(-1), 0); self.assertEqual(f(3), 3)", 2, 2, 6),
+        ("assert f(3) == 3\nassert f(3) >= -100", 2, 1, 0),  # vacuous
+        ("assert f(3) == 3\nassert f(3) > 3", 2, 1, 0),
+    ],
+)
+def test_a_suite_that_is_read_wide_is_worth_what_can_be_counted_by_hand(
+    sandbox: LocalSandbox, suite: str, tests: int, correct: int, killed: int
+) -> None:
+    meter = SuiteMeter(sandbox, suite_size=3, pool_size=32, fidelity="wide")
+    ((found,),) = [each.suites for each in meter.measure([(ABSOLUTE, [suite])])]
+    assert (found.tests, found.correct, found.killed) == (tests, correct, killed)
+
+
 def test_suites_and_problems_do_not_disturb_each_other(sandbox: LocalSandbox) -> None:
     suites = ("assert f(3) == 3", "assert f(3) == 4", "assert f(-1) == 1")
     together = measured(sandbox, *suites)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import runpy
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
-from training_runs import TINY, same_weights, tiny_base
+from training_runs import TINY, run_here, same_weights
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
@@ -22,21 +21,9 @@ from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.baselines.written_tests import WrittenSuite, counting_tests, with_written_tests
 
-ROOT = Path(__file__).parents[1]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def base(cache: Path) -> Path:
-    return tiny_base(cache)
-
 
 @pytest.fixture
-def run_recipe(cache: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+def run_recipe(bases: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     """Runs a baseline with the tiny preset; returns its directory. The status must be 0 unless another is named."""
     config = tmp_path / "tiny.yaml"
     config.write_text(yaml.safe_dump(TINY.to_dict()))
@@ -44,12 +31,8 @@ def run_recipe(cache: Path, base: Path, tmp_path: Path, monkeypatch: pytest.Monk
     def run(name: str, directory: str, *argv: str, resume: bool = False, status: int = 0) -> Path:
         output = tmp_path / directory
         start = ["--resume", str(output)] if resume else ["--config", str(config), "--output", str(output)]
-        monkeypatch.setenv("CODEA1_CACHE", str(cache))
-        monkeypatch.setattr("sys.argv", [name, *start, *argv])
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_path(str(ROOT / "baselines" / f"{name}.py"), run_name="__main__")
-        shown = capsys.readouterr()
-        assert ended.value.code == status, shown.err[-2000:]
+        script = f"baselines/{name}.py"
+        run_here(script, *start, *argv, cache=bases, patch=monkeypatch, capsys=capsys, status=status)
         return output
 
     return run

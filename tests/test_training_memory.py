@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
-from training_runs import TINY, play_duel, same_weights, tiny_base, weights
+from training_runs import TINY, play_duel, same_weights, weights
 from transformers import AutoModelForCausalLM
 
 from codea1_env.training.config.model_sections import LoraPreset
@@ -18,11 +18,6 @@ from codea1_env.training.config.run_sections import MemoryPreset
 from codea1_env.training.models.lora import adapter_config
 
 QUIET = dataclasses.replace(TINY, evaluation=dataclasses.replace(TINY.evaluation, every_rounds=0))
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_base(tmp_path_factory.mktemp("cache"))
 
 
 def test_rows_a_device_takes_at_once_change_an_update_by_rounding_only(base: Path, tmp_path: Path) -> None:

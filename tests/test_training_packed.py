@@ -14,7 +14,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
 from safetensors.torch import load_file
-from training_runs import SEATS, TINY, last_checkpoint, play_alone, play_duel, records, tiny_base, without_seconds
+from training_runs import SEATS, TINY, last_checkpoint, play_alone, play_duel, records, without_seconds
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.miniature import miniature_problems
@@ -32,11 +32,6 @@ PACKED = dataclasses.replace(
     lora=LoraPreset(rank=4, alpha=8.0),
     grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2}),
 )
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_base(tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture(scope="module")

@@ -144,9 +144,10 @@ def test_the_mini_preset_says_how_it_differs_from_the_paper() -> None:
             r"grpo: a key must be .* GRPOConfig \(.*, learning_rate, .*\), got 'learning_rat'",
         ),
         (
-            {"grpo": {"num_generations": 8}},
-            r"grpo: num_generations must be given as round.programs \(N, .*, got it here",
+            {"grpo": {"num_generations": 8}, "round": {"suites": 4}},
+            r"grpo.num_generations of the tester must be round.suites where both are given, got 8 and 4",
         ),
+        ({"grpo": {"num_generations": 1}}, "round: programs must be"),
         ({"grpo": {"scale_rewards": "none"}}, r"grpo: scale_rewards must be given as algorithm.scale, got it here"),
         ({"grpo": {"coder": 1}}, r"grpo: coder must be a mapping of arguments, got 1"),
         ({"learning": {"clip_high": 0.3}}, r"learning.clip_high must be given as grpo.epsilon_high, got the old key"),
@@ -352,6 +353,23 @@ def test_an_argument_for_both_seats_replaces_what_a_single_one_had() -> None:
     assert [both.of(seat)["learning_rate"] for seat in ("coder", "tester")] == [1e-3, 1e-3]
     assert [both.of(seat)["beta"] for seat in ("coder", "tester")] == [0.001, 0.0]
     assert [both.of(seat)["max_completion_length"] for seat in ("coder", "tester", "player")] == [40, 24, 40]
+
+
+@pytest.mark.parametrize(
+    ("grpo", "sizes"),
+    [
+        ({"num_generations": 6}, (6, 6)),
+        ({"tester": {"num_generations": 6}}, (MINI.round.programs, 6)),
+        ({"num_generations": 6, "coder": {"num_generations": 2, "beta": 0.5}}, (2, 6)),
+    ],
+)
+def test_trls_number_of_generations_is_the_size_of_the_rounds_groups(
+    grpo: dict[str, Any], sizes: tuple[int, int]
+) -> None:
+    preset = preset_from_dict({"grpo": grpo, "round": {"questions": 8}}, MINI)
+    assert (preset.round.programs, preset.round.suites) == sizes
+    assert "num_generations" not in preset.grpo.of("coder")
+    assert preset.grpo.of("coder")["beta"] == grpo.get("coder", {}).get("beta", MINI.grpo.of("coder")["beta"])
 
 
 def test_any_other_argument_of_trl_needs_no_code() -> None:

@@ -125,6 +125,7 @@ def test_both_engines_give_the_same_bits(whole: Path, base: Path, tmp_path: Path
     assert_same_runs(whole, tmp_path / "ray")
 
 
+@pytest.mark.slow
 @needs_cluster
 def test_a_killed_seat_ends_the_run_which_is_resumed_to_the_same_bits(whole: Path, base: Path, tmp_path: Path) -> None:
     directory = tmp_path / "killed"

@@ -1,15 +1,19 @@
-"""The recipes and the example, run as a user runs them."""
+"""The recipes and the example: one as a user starts it, the others in this process, with their command lines."""
 
 import dataclasses
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
+
+from training_runs import run_here
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.bundled import bundled_problems
@@ -35,6 +39,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.fixture
+def here(cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    return partial(run_here, cache=cache, patch=monkeypatch, capsys=capsys)
+
+
 @pytest.fixture(scope="module")
 def finished(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     output = tmp_path_factory.mktemp("runs") / "smoke"
@@ -56,33 +65,33 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
     assert all(row["low"] <= row["trained"] - row["base"] + 1e-9 for row in rows)
 
 
-def test_a_finished_run_can_be_carried_further(finished: tuple[Path, str], cache: Path) -> None:
+def test_a_finished_run_can_be_carried_further(finished: tuple[Path, str], here: Callable[..., str]) -> None:
     output, _ = finished
-    run(cache, "agents/train_grpo.py", "--resume", str(output), "--rounds", "3")
+    here("agents/train_grpo.py", "--resume", str(output), "--rounds", "3")
     lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     assert [line["round"] for line in lines if line["kind"] == "round"] == [1, 2, 3]
 
 
-def test_the_golden_baseline_trains_the_coder_alone(cache: Path, tmp_path: Path) -> None:
+def test_the_golden_baseline_trains_the_coder_alone(here: Callable[..., str], tmp_path: Path) -> None:
     output = tmp_path / "golden"
-    printed = run(cache, "baselines/golden_tests.py", "--preset", "smoke", "--output", str(output))
+    printed = here("baselines/golden_tests.py", "--preset", "smoke", "--output", str(output))
     assert "coder: golden pass rate" in printed
     assert "tester" not in printed
     assert (output / "coder" / "final" / "model.safetensors").is_file()
     assert not (output / "tester").exists()
 
 
-def test_self_play_trains_one_model_and_measures_it_as_both_seats(cache: Path, tmp_path: Path) -> None:
+def test_self_play_trains_one_model_and_measures_it_as_both_seats(here: Callable[..., str], tmp_path: Path) -> None:
     output = tmp_path / "self-play"
-    printed = run(cache, "baselines/self_play.py", "--preset", "smoke", "--output", str(output))
+    printed = here("baselines/self_play.py", "--preset", "smoke", "--output", str(output))
     assert "coder: hidden pass rate" in printed
     assert "tester: valid tests" in printed
     assert (output / "player" / "final" / "model.safetensors").is_file()
     assert not (output / "coder").exists()
 
 
-def test_the_example_plays_a_checkpoint(finished: tuple[Path, str], cache: Path) -> None:
-    printed = run(cache, "examples/play_checkpoint.py", str(finished[0]))
+def test_the_example_plays_a_checkpoint(finished: tuple[Path, str], here: Callable[..., str]) -> None:
+    printed = here("examples/play_checkpoint.py", str(finished[0]))
     assert "coder's reward" in printed
     assert "hidden tests passed" in printed
 
@@ -120,11 +129,11 @@ def pretrained_config(directory: Path, model: Path) -> Path:
 
 
 def test_a_pretrained_model_and_problem_files_go_through_the_same_recipes(
-    finished: tuple[Path, str], cache: Path, tmp_path: Path
+    finished: tuple[Path, str], here: Callable[..., str], tmp_path: Path
 ) -> None:
     config = pretrained_config(tmp_path, finished[0] / "coder" / "final")
     output = tmp_path / "run"
-    printed = run(cache, "agents/train_grpo.py", "--config", str(config), "--output", str(output))
+    printed = here("agents/train_grpo.py", "--config", str(config), "--output", str(output))
     assert "coder: hidden pass rate" in printed
     assert "tester: valid tests" not in printed, "there is no mutant to measure a tester on"
     preset, _ = read_configuration(output / "config.yaml")
@@ -140,10 +149,10 @@ def test_a_pretrained_model_and_problem_files_go_through_the_same_recipes(
 
 @pytest.mark.slow
 def test_the_baseline_takes_a_pretrained_model_and_problem_files_too(
-    finished: tuple[Path, str], cache: Path, tmp_path: Path
+    finished: tuple[Path, str], here: Callable[..., str], tmp_path: Path
 ) -> None:
     config = pretrained_config(tmp_path, finished[0] / "coder" / "final")
-    printed = run(cache, "baselines/golden_tests.py", "--config", str(config), "--output", str(tmp_path / "golden"))
+    printed = here("baselines/golden_tests.py", "--config", str(config), "--output", str(tmp_path / "golden"))
     assert "coder: golden pass rate" in printed
 
 

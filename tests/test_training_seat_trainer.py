@@ -17,9 +17,8 @@ from trl import GRPOConfig, GRPOTrainer
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.training import advantages
-from codea1_env.training.config.algorithm import Algorithm
+from codea1_env.training.config.algorithm import Algorithm, located
 from codea1_env.training.config.options import Options
-from codea1_env.training.config.own_code import located
 from codea1_env.training.config.presets import Preset, load_preset
 from codea1_env.training.credit import token_offsets
 from codea1_env.training.grpo import trainer as seat_trainer
@@ -59,10 +58,10 @@ def test_advantages_have_the_bits_of_trls_own(
     scale: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stock trainer with TRL's `scale_rewards` and no estimator ends in the same weights."""
-    play_duel(tmp_path / "ours", base, rounds=2, preset=preset(algorithm=Algorithm(scale=scale)))
+    play_duel(tmp_path / "ours", base, rounds=1, preset=preset(algorithm=Algorithm(scale=scale)))
     monkeypatch.setattr(SeatTrainer, "__init__", with_scale_rewards(scale, SeatTrainer.__init__))
     monkeypatch.setattr(SeatTrainer, "_generate_and_score_completions", GRPOTrainer._generate_and_score_completions)
-    play_duel(tmp_path / "stock", base, rounds=2, preset=preset())
+    play_duel(tmp_path / "stock", base, rounds=1, preset=preset())
     for seat in SEATS:
         assert same_weights(tmp_path / "ours" / seat / "final", tmp_path / "stock" / seat / "final")
         assert not same_weights(tmp_path / "ours" / seat / "final", base)
@@ -126,7 +125,7 @@ def own(tmp_path: Path) -> Callable[..., Algorithm]:
     return algorithm
 
 
-@pytest.mark.parametrize("updates", [1, 2])
+@pytest.mark.parametrize("updates", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_loss_of_ones_own_can_be_trls(
     updates: int, own: Callable[..., Algorithm], base: Path, tmp_path: Path
 ) -> None:
@@ -155,21 +154,21 @@ def test_what_an_estimator_of_ones_own_remembers_is_resumed(
     own: Callable[..., Algorithm], base: Path, tmp_path: Path
 ) -> None:
     counting = preset(algorithm=own(advantage="Counting"))
-    play_duel(tmp_path / "whole", base, rounds=3, preset=counting)
+    play_duel(tmp_path / "whole", base, rounds=2, preset=counting)
     play_duel(tmp_path / "resumed", base, rounds=1, preset=counting)
-    play_duel(tmp_path / "resumed", base, rounds=3, preset=counting, resume=True)
+    play_duel(tmp_path / "resumed", base, rounds=2, preset=counting, resume=True)
     for seat in SEATS:
         assert same_weights(tmp_path / "whole" / seat / "final", tmp_path / "resumed" / seat / "final")
-        state = tmp_path / "resumed" / seat / "checkpoint-3" / seat_trainer.STATE
-        assert json.loads(state.read_text()) == {"rounds": 3}
+        state = tmp_path / "resumed" / seat / "checkpoint-2" / seat_trainer.STATE
+        assert json.loads(state.read_text()) == {"rounds": 2}
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({"advantage": "dapo"}, "advantage must name a subclass of Estimator, got own_"),
-        ({"advantage": "Nothing"}, "advantage must name a subclass of Estimator, got own_"),
-        ({"advantage": "Gone"}, "must have 'Gone' .* got a module without it"),
+        ({"advantage": "dapo"}, "advantage must name a subclass of Estimator, got "),
+        ({"advantage": "Nothing"}, "advantage must name a subclass of Estimator, got "),
+        ({"advantage": "Gone"}, "advantage must name a subclass of Estimator, got 'own_.*:Gone'"),
         ({"loss_type": "Counting.rounds"}, "loss_type must be one of .* or module:Name"),
         ({"loss_type": "__name__"}, "loss_type must name a function or a class of callables"),
     ],
@@ -187,30 +186,30 @@ def test_code_of_ones_own_that_is_no_such_thing_is_refused(
 
 
 def test_a_module_that_is_nowhere_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=rf"module of 'no_such_module:A' must be in one of {tmp_path}, or"):
+    with pytest.raises(ConfigurationError, match=rf"in {tmp_path}\), got 'no_such_module:A'"):
         located(Algorithm(advantage="no_such_module:A"), tmp_path)
 
 
 @pytest.mark.parametrize(
     "algorithm",
     [
-        Algorithm(advantage="question", zero_variance="drop"),
         Algorithm(advantage="rae", scale="none", rate=0.05),
-        Algorithm(credit="test"),
-        Algorithm(scale="none", loss_type="dr_grpo"),
+        pytest.param(Algorithm(credit="test"), marks=pytest.mark.slow),
+        pytest.param(Algorithm(advantage="question", zero_variance="drop"), marks=pytest.mark.slow),
+        pytest.param(Algorithm(scale="none", loss_type="dr_grpo"), marks=pytest.mark.slow),
     ],
     ids=str,
 )
 def test_a_resumed_run_with_another_algorithm_equals_an_uninterrupted_one(
     algorithm: Algorithm, default: Path, base: Path, tmp_path: Path
 ) -> None:
-    play_duel(tmp_path / "whole", base, rounds=3, preset=preset(algorithm=algorithm))
-    play_duel(tmp_path / "resumed", base, rounds=2, preset=preset(algorithm=algorithm))
-    assert not same_weights(tmp_path / "resumed" / "tester" / "final", default / "tester" / "final"), "no effect"
-    play_duel(tmp_path / "resumed", base, rounds=3, preset=preset(algorithm=algorithm), resume=True)
+    play_duel(tmp_path / "whole", base, rounds=2, preset=preset(algorithm=algorithm))
+    assert not same_weights(tmp_path / "whole" / "tester" / "final", default / "tester" / "final"), "no effect"
+    play_duel(tmp_path / "resumed", base, rounds=1, preset=preset(algorithm=algorithm))
+    play_duel(tmp_path / "resumed", base, rounds=2, preset=preset(algorithm=algorithm), resume=True)
     for seat in SEATS:
         assert same_weights(tmp_path / "whole" / seat / "final", tmp_path / "resumed" / seat / "final")
-        state = Path(seat) / "checkpoint-3" / seat_trainer.STATE
+        state = Path(seat) / "checkpoint-2" / seat_trainer.STATE
         assert (tmp_path / "whole" / state).read_bytes() == (tmp_path / "resumed" / state).read_bytes()
 
 

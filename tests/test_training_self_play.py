@@ -153,6 +153,7 @@ def test_without_a_reference_the_programs_vote_and_the_oracles_error_is_logged(b
     assert not same_weights(tmp_path / "voted" / "player" / "final", base)
 
 
+@pytest.mark.slow
 def test_the_past_plays_along_in_self_play_and_resumes_exactly(base: Path, tmp_path: Path) -> None:
     options = {"opponents": "uniform", "opponent_every": 1, "tester_book": 1}
     play(tmp_path / "whole", base, rounds=3, **options)

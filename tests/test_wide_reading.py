@@ -103,8 +103,18 @@ if __name__ == "__main__":
         ("self.assertAlmostEqual(f(1), 2.5)", "(round(abs(f(1) - 2.5), 7) == 0) == True"),
         ("self.assertAlmostEqual(f(1), 2.5, places=3)", "(round(abs(f(1) - 2.5), 3) == 0) == True"),
         ("self.assertAlmostEqual(f(1), 2.5, delta=0.1)", "(abs(f(1) - 2.5) <= 0.1) == True"),
-        ("self.assertRaises(ValueError, f, 1)", "<expects_exception>"),
-        ("with self.assertRaises(ValueError): f(1)", "<expects_exception>"),
+        ("self.assertRaises(KeyError, f, 1)", "(f(1)['raises'] == 'KeyError') == True"),
+        ("self.assertRaises(KeyError, lambda: f(1))", "(f(1)['raises'] == 'KeyError') == True"),
+        ("with self.assertRaises(KeyError): f(1)", "(f(1)['raises'] == 'KeyError') == True"),
+        ("with pytest.raises((KeyError, Own)) as e: x = f(1)", "(f(1)['raises'] in ['KeyError', 'Own']) == True"),
+        (
+            "with pytest.raises(LookupError): f(1)",
+            "(f(1)['raises'] in ['LookupError', 'IndexError', 'KeyError']) == True",
+        ),
+        ("with self.assertRaises(KeyError): f(1); f(2)", "<expects_exception>"),
+        ("with pytest.raises(KeyError, match='no.*'): f(1)", "<expects_exception>"),
+        ("with pytest.raises(errors.Own): f(1)", "<expects_exception>"),
+        ("with pytest.raises(KeyError): g(1)", "<not_entry_point>"),
         ("with self.subTest(1): self.assertEqual(f(1), 2)", "f(1) == 2"),
     ],
 )
@@ -238,8 +248,28 @@ def test_every_test_that_strict_reads_in_recorded_suites_wide_reads_too() -> Non
     assert more > 0
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "with pytest.raises(KeyError, match=r'no \\(a\\)'): f(1)",
+        "self.assertRaisesRegex(KeyError, 'no \\\\(a\\\\)', f, 1)",
+    ],
+)
+def test_an_exceptions_type_and_a_text_in_its_message_are_one_test(line: str) -> None:
+    (claim,) = said(UNITTEST.format(line))
+    assert claim == "(f(1)['raises'] == 'KeyError' and 'no (a)' in f(1)['message']) == True"
+
+
+def test_of_tables_upon_tables_the_first_rows_are_read() -> None:
+    """64 ** 9 rows in all."""
+    tables = "\n".join(f"@pytest.mark.parametrize('x{n}', {list(range(64))})" for n in range(9))
+    suite = read(f"{tables}\ndef test_it({', '.join(f'x{n}' for n in range(9))}):\n    assert f(x8, x0) == 1\n")
+    assert [str(test.call) for test in suite.tests[:3]] == ["f(0, 0)", "f(0, 1)", "f(0, 2)"]
+    assert (len(suite.tests), dict(suite.unread)) == (256, {Ignored.ROWS: 1})
+
+
 def test_reasons_of_wide_reading_name_themselves() -> None:
-    suite = read("def test_a():\n    assert f(1) == f(2)\n    with pytest.raises(ValueError):\n        f(1)\n")
+    suite = read("def test_a():\n    assert f(1) == f(2)\n    with pytest.raises(a.E):\n        f(1)\n")
     assert [test.reason for test in suite.tests] == [Reason.SEVERAL_CALLS, Reason.EXPECTS_EXCEPTION]
 
 

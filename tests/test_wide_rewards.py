@@ -288,6 +288,6 @@ def test_score_shows_what_became_of_each_and_what_was_not_read(tmp_path: Path) -
     found = [(test["status"], test["reason"]) for test in row[0]["tests"]]
     assert found == [
         ("kept", ""), ("kept", ""), ("wrong_relation", ""), ("vacuous", ""), ("wrong_expected", ""), ("duplicate", ""),
-        ("rejected", "expects_exception"),
+        ("raises", "TypeError"),
     ]  # fmt: skip
     assert row[0]["ignored"] == {"decorated": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import runpy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -40,6 +41,21 @@ TINY = dataclasses.replace(
     model=dataclasses.replace(SMOKE.model, hidden=64, heads=2, feed_forward=64),
     warm_start=WarmStartPreset(steps=500, examples_per_step=16, problems=200),
 )
+
+
+def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any, status: int = 0) -> str:
+    """Run a recipe or an example in this process, as its command line does: torch and TRL are loaded once for all.
+    What it prints; it must end with `status`."""
+    patch.setenv("CODEA1_CACHE", str(cache))
+    patch.setattr("sys.argv", [script, *argv])
+    try:
+        runpy.run_path(str(ROOT / script), run_name="__main__")
+        ended = 0
+    except SystemExit as stop:
+        ended = stop.code or 0
+    shown = capsys.readouterr()
+    assert ended == status, shown.err[-2000:]
+    return str(shown.out)
 
 
 def tiny_base(cache: Path, preset: Preset = TINY) -> Path:

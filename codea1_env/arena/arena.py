@@ -16,12 +16,12 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
 from codea1_env.arena.match import BookChanges, CodeScore, Grade, Match, MatchScore, SuiteScore, book_changes
 from codea1_env.bounded_cache import BoundedCache
+from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
 from codea1_env.judging.expected_values import BatchOracle, Jury
 from codea1_env.judging.judge import (
@@ -55,7 +55,7 @@ _UNREADABLE = Expectation(b"", b"")
 _Item = TypeVar("_Item")
 
 
-class Arena:
+class Arena(Closing):
     """Scores matches and keeps the Mistake Book. Owns the sandbox it is given: `close` closes it."""
 
     def __init__(
@@ -261,14 +261,6 @@ class Arena:
     def close(self) -> None:
         """Close the sandbox. Idempotent."""
         self._sandbox.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _like_suites(matches: Sequence[Match], items: Iterable[_Item]) -> list[list[list[_Item]]]:

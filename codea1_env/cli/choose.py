@@ -7,14 +7,25 @@ import hashlib
 import sys
 from pathlib import Path
 
-from codea1_env.cli.common import DONE, FAILED, Commands, add_command, claim, require_file, require_place, say
+from codea1_env.cli.common import (
+    DONE,
+    FAILED,
+    Commands,
+    add_command,
+    add_sandbox,
+    claim,
+    require_at_least_one,
+    require_file,
+    require_place,
+    say,
+)
 from codea1_env.cli.players import HELP, add_models, as_coder, prompts_of, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.choosing import choose_questions
 from codea1_env.evaluation.evaluate import EvaluationPlan
 from codea1_env.players.player import Sampling
 from codea1_env.problems.jsonl import read_problems, write_problems
-from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
 
 _CHOOSE_EPILOG = f"""\
@@ -51,17 +62,13 @@ def add_choose(actions: Commands) -> None:
     choose.add_argument("--seed", type=int, default=0, help="of the answers (default: 0)")
     choose.add_argument("--batch", metavar="N", type=int, default=8, help="questions at a time, >= 1: what is lost at "
                         "most when the run is killed (default: 8)")  # fmt: skip
-    choose.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
-    choose.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    add_sandbox(choose)
     add_models(choose, Sampling())
     choose.set_defaults(run=_choose, suite_size=1)  # nobody is asked for suites
 
 
 def _choose(options: argparse.Namespace) -> int:
-    for name in ("workers", "batch", "limit"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise ConfigurationError(f"--{name} must be at least 1, got {value}")
+    require_at_least_one(options, "workers", "batch", "limit")
     low, high = options.between
     if not 0 <= low <= high <= 1:
         raise ConfigurationError(f"--between must be two numbers in [0, 1], the lower one first, got {low:g} {high:g}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.sandbox import BACKENDS
 from codea1_env.whole_files import claimed
 
 DONE, FAILED, MISUSED, FAULT, INTERRUPTED, CLOSED = 0, 1, 2, 70, 130, 141
@@ -69,6 +70,23 @@ def add_debug(parser: argparse.ArgumentParser) -> None:
 def add_actions(parser: Parser) -> Commands:
     """The actions of a command that has several, such as `codea1 pools build`."""
     return parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+
+def add_sandbox(parser: argparse.ArgumentParser, runs: str = "programs", *, workers: bool = True) -> None:
+    """The arguments `--sandbox` and, where several processes can be asked for, `--workers`."""
+    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help=f"where {runs} run (default: local)")
+    if workers:
+        parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox, >= 1 "
+                            "(default: 1)")  # fmt: skip
+
+
+def require_at_least_one(options: argparse.Namespace, *names: str, **flags: str) -> None:
+    """Raise ConfigurationError unless each of these, where it is given, is 1 or more. `flags`: those that are called
+    otherwise than their names."""
+    for name, flag in (*((name, name.replace("_", "-")) for name in names), *flags.items()):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
 
 
 def require_file(name: str, path: Path) -> None:

@@ -19,7 +19,9 @@ from codea1_env.cli.common import (
     Parser,
     add_actions,
     add_command,
+    add_sandbox,
     claim,
+    require_at_least_one,
     require_file,
     require_place,
     say,
@@ -34,7 +36,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources import SOURCES, Draft, Source, Unreadable, find_source
 from codea1_env.problems.sources.functions import FIELDS, generic_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
-from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
 from codea1_env.whole_files import whole_file
 
@@ -103,8 +105,7 @@ def add_data(parser: Parser) -> None:
                       "mutants up to N: changes of its reference by one token that its tests, or inputs like theirs, "
                       "tell from it, so that testers can be measured on it; 0 to 64 (default: 0)")  # fmt: skip
     load.add_argument("--limit", metavar="N", type=int, help="stop after N rows, >= 1 (default: all)")
-    load.add_argument("--sandbox", choices=BACKENDS, default="local", help="where references run (default: local)")
-    load.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    add_sandbox(load, "references")
     load.set_defaults(run=_import)
 
 
@@ -119,13 +120,13 @@ def _add_check(actions: Commands) -> None:
         examples=_CHECK_EPILOG,
     )
     check.add_argument("file", metavar="FILE.jsonl", type=Path, help="a problem file")
-    check.add_argument("--sandbox", choices=BACKENDS, default="local", help="where references run (default: local)")
-    check.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    add_sandbox(check, "references")
     check.set_defaults(run=_check)
 
 
 def _check(options: argparse.Namespace) -> int:
     require_file("FILE.jsonl", options.file)
+    require_at_least_one(options, "workers")
     counts: Counter[str] = Counter()
     progress = Progress(sys.stderr, "problems", None)
     with open_sandbox(options.sandbox, options.workers) as sandbox, progress:
@@ -147,8 +148,7 @@ def _check(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     source = _source(options)
     report = options.output.with_name(f"{options.output.name}.report.jsonl")
-    if options.limit is not None and options.limit < 1:
-        raise ConfigurationError(f"--limit must be at least 1, got {options.limit}")
+    require_at_least_one(options, "limit", "workers")
     if not 0 <= options.mutants <= 64:
         raise ConfigurationError(f"--mutants must be in [0, 64], got {options.mutants}")
     require_place("--output", options.output, *options.against)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codea1_env.cli.common import add_sandbox, require_at_least_one
 from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.evaluate import (
@@ -34,7 +35,7 @@ from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.sources import SOURCES, find_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
-from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.terminal import Progress
 from codea1_env.training.run.lock import RunLock
@@ -78,27 +79,27 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", metavar="N", type=int, help="the first N problems of each set (default: all)")
     parser.add_argument("--suite-size", metavar="K", type=int, default=SUITE_SIZE, help="tests of a suite that count, "
                         f">= 1 (paper and default: {SUITE_SIZE})")  # fmt: skip
+    parser.add_argument("--fidelity", choices=("strict", "wide"), default="strict", help="how a tester's suites are "
+                        "read, see docs/suites.md (default: strict)")  # fmt: skip
     parser.add_argument("--select-by", metavar="PLAYER", help="a tester that chooses one of the n programs of each "
                         "question, as below: pass@1 of its choice stands beside the mean of the same n, a majority by "
                         "outputs and a random one; seat coder, --n >= 2")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of answers, inputs and intervals (default: 0)")
     parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1: what is lost at "
                         "most when the run is killed (default: 8)")  # fmt: skip
-    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
-    parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print results.json instead of the table")
     add_models(parser, PAPER_SAMPLING)
 
 
 def _eval(options: argparse.Namespace) -> int:
-    for name, flag in (("workers", "workers"), ("batch", "batch"), ("limit", "limit"), ("samples", "n"),
-                       ("suite_size", "suite-size")):  # fmt: skip
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
+    require_at_least_one(options, "workers", "batch", "limit", "suite_size", samples="n")
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
-    plan = EvaluationPlan(options.seat, options.samples, options.suite_size, sampling_of(options), options.seed)
+    sampling = sampling_of(options)
+    plan = EvaluationPlan(
+        options.seat, options.samples, options.suite_size, sampling, options.seed, fidelity=options.fidelity
+    )
     if options.output == Path("-"):
         raise ConfigurationError("--output must be the name of a directory, got -, which is none")
     if options.output.exists() and not options.output.is_dir():
@@ -228,6 +229,7 @@ def as_table(report: Mapping[str, Any]) -> str:
     sampled = report["sampling"]
     chosen = f", chosen by {report['select_by']}" if "select_by" in report else ""
     asked = f", prompts {report['prompts']}" if report["prompts"] != DEFAULT else ""
+    asked += f", suites read {report['fidelity']}" if "fidelity" in report else ""
     lines = [
         f"{report['player']} as {report['seat']}{chosen}: n = {report['samples']}, "
         f"temperature {sampled['temperature']:g}, top-p {sampled['top_p']:g}, "

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore, SuiteScore
-from codea1_env.cli.common import require_file
+from codea1_env.cli.common import add_sandbox, require_file
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.players import (
     CoderRequest,
@@ -37,7 +37,7 @@ from codea1_env.records.matches import write_score
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
-from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Painter, columns_of, printable
 
 DESCRIPTION = (
@@ -90,7 +90,7 @@ def add_play(parser: argparse.ArgumentParser) -> None:
                         f"that count, >= 1 (paper and default: {rewards.suite_size})")  # fmt: skip
     parser.add_argument("--alpha", type=float, default=rewards.alpha, help="weight of validity in the tester's reward, "
                         f"in [0, 1] (paper and default: {rewards.alpha})")  # fmt: skip
-    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+    add_sandbox(parser, workers=False)
     parser.add_argument("--json", action="store_true", help="the outcome as one JSON object, as `codea1 score` writes "
                         "it, instead of text")  # fmt: skip
 

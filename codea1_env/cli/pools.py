@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from codea1_env.cli.common import Parser, add_actions, add_command, claim, require_file, require_place, say
+from codea1_env.cli.common import Parser, add_actions, add_command, add_sandbox, claim, require_file, require_place, say
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.jsonl import iter_problems
-from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
 
 _EPILOG = """\
@@ -55,8 +55,7 @@ def add_pools(parser: Parser) -> None:
     recorded.set_defaults(run=_from_recorded)
     for action in (build, recorded):
         action.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where they go")
-        action.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
-        action.add_argument("--workers", metavar="W", type=int, default=1, help="of the sandbox, >= 1 (default: 1)")
+        add_sandbox(action)
 
 
 def _build(options: argparse.Namespace) -> int:

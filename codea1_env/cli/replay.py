@@ -11,10 +11,10 @@ import json
 import sys
 from pathlib import Path
 
-from codea1_env.cli.common import require_file, say
+from codea1_env.cli.common import add_sandbox, require_file, say
 from codea1_env.records.recording import Replayed, read_recording, replay
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
 
 DESCRIPTION = "Play every recorded match again and compare both seats' rewards with the recorded ones, bit for bit."
@@ -33,7 +33,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input", metavar="GAMES.jsonl", type=Path, help="what codea1_env.records.recording.Recorder wrote"
     )
-    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
+    add_sandbox(parser, workers=False)
     parser.add_argument("--tester-reward", metavar="MODULE:CLASS", help="the tester reward of your own by which "
                         "recorded matches were scored; a recording alone makes no module be imported")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="a line for each match: line, problem_id, same, recorded, "

@@ -11,13 +11,12 @@ from collections import Counter
 from pathlib import Path
 
 from codea1_env.bounded_cache import bytes_of
-from codea1_env.cli.common import claim, require_place, say
+from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.records.score_stream import ScoringPlan, score_lines
 from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
-from codea1_env.sandbox import BACKENDS
 from codea1_env.terminal import Progress
 
 DESCRIPTION = "Score recorded outputs of any LLMs: every suite against its program, both seats' rewards."
@@ -37,8 +36,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_score)
     parser.add_argument("input", metavar="IN.jsonl", type=Path, help="recorded matches, one JSON object a line")
     parser.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where the scores go")
-    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
-    parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes that score, >= 1 (default: 1)")
+    add_sandbox(parser)
     parser.add_argument(
         "--fidelity", choices=("strict", "wide", "paper"), default=default.fidelity, help="how suites are read and "
         "counted: strict takes the first K asserts and == only, wide reads functions, loops and relations as well, "
@@ -66,8 +64,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
 
 
 def _score(options: argparse.Namespace) -> int:
-    if options.workers < 1:
-        raise ConfigurationError(f"--workers must be at least 1, got {options.workers}")
+    require_at_least_one(options, "workers")
     bytes_of("--execution-cache-mb", options.execution_cache_mb)
     if options.input.is_dir():
         raise ConfigurationError(f"{options.input} must be a file, got a directory")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.cli.common import require_file, require_place
+from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file, require_place
 from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
@@ -26,7 +26,7 @@ from codea1_env.players import Player, Sampling
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
 
 DESCRIPTION = (
@@ -64,8 +64,7 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
                         f"that count, >= 1 (paper and default: {rewards.suite_size})")  # fmt: skip
     parser.add_argument("--no-correction", action="store_true", help="a test that states a wrong value is not valid "
                         "(default: it is run with the reference's value)")  # fmt: skip
-    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where programs run (default: local)")
-    parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox (default: 1)")
+    add_sandbox(parser)
     parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="write every game there; `codea1 replay` "
                         "plays them again")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
@@ -73,9 +72,7 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
 
 
 def _tournament(options: argparse.Namespace) -> int:
-    for name in ("samples", "workers", "suite_size"):
-        if getattr(options, name) < 1:
-            raise ConfigurationError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}")
+    require_at_least_one(options, "samples", "workers", "suite_size")
     if options.seed < 0:
         raise ConfigurationError(f"--seed must be at least 0, got {options.seed}")
     if options.record is not None:

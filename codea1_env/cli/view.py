@@ -6,8 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from codea1_env.cli.common import claim, require_place, say
-from codea1_env.errors import ConfigurationError
+from codea1_env.cli.common import claim, require_at_least_one, require_place, say
 from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
 from codea1_env.terminal import Progress
 from codea1_env.viewer import Found, make_page, read_games
@@ -45,8 +44,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
 
 
 def _view(options: argparse.Namespace) -> int:
-    if options.limit < 1:
-        raise ConfigurationError(f"--limit must be at least 1, got {options.limit}")
+    require_at_least_one(options, "limit")
     source = options.input.resolve()
     output = options.output or Path(f"{source.stem if source.is_file() else source.name}.html")
     require_place("--output", output, source)

@@ -54,10 +54,14 @@ class EvaluationPlan:
     sampling: Sampling = PAPER_SAMPLING
     seed: int = 0
     """Of answers, pools of inputs and intervals, >= 0."""
+    fidelity: Literal["strict", "wide"] = "strict"
+    """How a tester's suites are read (`docs/suites.md`)."""
 
     def __post_init__(self) -> None:
         if self.seat not in ("coder", "tester"):
             raise ConfigurationError(f"seat must be 'coder' or 'tester', got {self.seat!r}")
+        if self.fidelity not in ("strict", "wide"):
+            raise ConfigurationError(f"fidelity must be 'strict' or 'wide', got {self.fidelity!r}")
         for name, least in (("samples", 1), ("suite_size", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise ConfigurationError(f"{name} must be at least {least}, got {getattr(self, name)}")
@@ -200,7 +204,8 @@ class _Coder:
             for grades in graded
         ]
         if self._is_selecting:
-            choices = choose(self._judge, list(zip(problems, texts, suites, strict=True)), self._plan.suite_size)
+            asked = list(zip(problems, texts, suites, strict=True))
+            choices = choose(self._judge, asked, self._plan.suite_size, self._plan.fidelity)
             for problem, score, choice in zip(problems, found, choices, strict=True):
                 drawn = random.Random(f"{self._plan.seed} {problem.problem_id}").randrange(len(choice.votes))
                 score |= {**dataclasses.asdict(choice), "random": drawn}
@@ -211,7 +216,7 @@ class _Tester:
     """Suites on the functions that they were written for."""
 
     def __init__(self, sandbox: Sandbox, plan: EvaluationPlan) -> None:
-        self._meter = SuiteMeter(sandbox, suite_size=plan.suite_size, seed=plan.seed)
+        self._meter = SuiteMeter(sandbox, suite_size=plan.suite_size, fidelity=plan.fidelity, seed=plan.seed)
 
     def why_not(self, problem: Problem) -> str:
         try:
@@ -282,8 +287,11 @@ def _selection_record(name: str, scores: Sequence[Mapping[str, Any]], journal: E
 
 
 def _plain_plan(plan: EvaluationPlan) -> dict[str, Any]:
-    """As journals and reports have it: `stop_at_fence` only where it was asked for, as journals of before."""
+    """As journals and reports have it: `stop_at_fence` and `fidelity` only where they were asked for, as journals of
+    before."""
     plain = dataclasses.asdict(plan)
+    if plan.fidelity == "strict":
+        del plain["fidelity"]
     if not plan.sampling.stop_at_fence:
         del plain["sampling"]["stop_at_fence"]
     return plain

@@ -21,6 +21,7 @@ from codea1_env.judging.judge import Expectation, Judge, Trial, Tried, plain_val
 from codea1_env.judging.schedule import turn
 from codea1_env.judging.validation import read_suites
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Verdict
@@ -46,10 +47,13 @@ def different_programs(problem: Problem, texts: Sequence[str]) -> list[str]:
 
 
 def choose(
-    judge: Judge, asked: Sequence[tuple[Problem, Sequence[str], Sequence[str]]], suite_size: int
+    judge: Judge,
+    asked: Sequence[tuple[Problem, Sequence[str], Sequence[str]]],
+    suite_size: int,
+    fidelity: Fidelity = "strict",
 ) -> list[Choice]:
     """A choice for each (problem, responses of the coder, responses of the tester). Raises SandboxError."""
-    pools = _pools(judge, [(problem, suites) for problem, _, suites in asked], suite_size)
+    pools = _pools(judge, [(problem, suites) for problem, _, suites in asked], suite_size, fidelity)
     trials = [
         Trial(problem, read_program(text, problem.entry_point).source, tuple(pool))
         for (problem, texts, _), pool in zip(asked, pools, strict=True)
@@ -85,14 +89,18 @@ def selection_measures(scores: Sequence[Mapping[str, Any]], seed: int) -> dict[s
 
 
 def _pools(
-    judge: Judge, suites: Sequence[tuple[Problem, Sequence[str]]], suite_size: int
+    judge: Judge, suites: Sequence[tuple[Problem, Sequence[str]]], suite_size: int, fidelity: Fidelity
 ) -> list[Counter[Expectation]]:
     """The tests of each question, as they are written, and how often each one is."""
-    read = [(problem, read_suite(text, problem.entry_point)) for problem, texts in suites for text in texts]
-    rows = iter(read_suites(judge, read, RewardConfig(suite_size=suite_size)))
+    read = [
+        (problem, read_suite(text, problem.entry_point, fidelity=fidelity))
+        for problem, texts in suites
+        for text in texts
+    ]
+    rows = iter(read_suites(judge, read, RewardConfig(suite_size=suite_size, fidelity=fidelity)))
     return [
         Counter(
-            Expectation(test.arguments, test.value, test.look)
+            Expectation(test.arguments, test.value, test.look, relation=test.relation)
             for row in (next(rows) for _ in texts)
             for test in row.usable
         )

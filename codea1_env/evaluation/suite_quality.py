@@ -5,7 +5,8 @@ stated value is never corrected, and a suite with one wrong test is not valid. A
 any other. Every test is judged by the function itself, the problem's reference, under two hash seeds. A mutant has a
 tenth of a call's time, five times what the reference was seen to need at most; where that needs more, all of it.
 
-Does not promise anything about tests outside the strict grammar (`reading/grammar.py`): they count as not correct.
+Does not promise anything about tests outside the grammar of the reading (`fidelity`, strict or wide): they count as not
+correct. Nor does a relation that says nothing (`judging/relations/vacuity.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Expectation, Judge, Trial
 from codea1_env.judging.validation import read_suites, validate
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import Suite, read_suite
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
@@ -61,17 +63,20 @@ class SuiteMeter:
         sandbox: Sandbox,
         *,
         suite_size: int = SUITE_SIZE,
+        fidelity: Fidelity = "strict",
         pool_size: int = POOL_SIZE,
         seed: int = 0,
         cache_mb: int = CACHE_MB,
     ) -> None:
-        """`suite_size`: k, tests of a suite that count, >= 1. The others: see `mutation.KillMatrices`."""
+        """`suite_size`: k, tests of a suite that count, >= 1. `fidelity`: `strict` or `wide`. The others: see
+        `KillMatrices`."""
         if suite_size < 1:
             raise ConfigurationError(f"suite_size must be at least 1, got {suite_size}")
         self._sandbox = sandbox
         self._judge = Judge(sandbox, execution_cache_mb=0)  # a program is met once
         self._matrices = KillMatrices(self._judge, pool_size=pool_size, seed=seed, cache_mb=cache_mb)
         self._suite_size = suite_size
+        self._fidelity = fidelity
 
     def measure(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[Measured]:
         """What each problem's suites, a tester's raw responses, came to, in order.
@@ -121,7 +126,7 @@ class SuiteMeter:
     def _read(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[_Read]]:
         """Every suite's first k tests, each judged as though it were alone."""
         suites = [
-            [read_suite(text, problem.entry_point).tests[: self._suite_size] for text in texts]
+            [read_suite(text, problem.entry_point, fidelity=self._fidelity).tests[: self._suite_size] for text in texts]
             for problem, texts in answers
         ]
         alone = [
@@ -130,7 +135,7 @@ class SuiteMeter:
             for tests in row
             for test in tests
         ]
-        config = RewardConfig(suite_size=1, correct_outputs=False)
+        config = RewardConfig(suite_size=1, correct_outputs=False, fidelity=self._fidelity)
         asked = read_suites(self._judge, alone, config)
         judged = iter(validate(self._judge, asked, config, BatchOracle(self._judge, "reference", ()).answer))
         found = []

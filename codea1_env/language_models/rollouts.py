@@ -1,6 +1,6 @@
 """What a rollout engine is: prompts in, samples with their log-probabilities out. An object that a reader can replace.
 
-`continuous.ContinuousEngine` is the fast one on CPUs, `generate.GenerateEngine` the one to compare it with. A sample
+`continuous.ContinuousEngine` is the fast one on CPUs; the tests hold it to one over transformers' `generate`. A sample
 depends on its prompt, its adapter, its key and its number, not on what else is asked: each draws from a stream of
 uniforms of its own. The model's numbers are the same in another batch up to rounding only, which can turn a draw that
 hangs on the last digits.

@@ -57,7 +57,11 @@ def test_form(problem: Problem) -> str:
             " A linked list is written as the list of its values, a tree as the list of its values level by level, "
             "with None for a child that is not there."
         )
-    return form + _FORMS[problem.kind].format(name=problem.entry_point, most=MOST_LISTED)
+    form += _FORMS[problem.kind].format(name=problem.entry_point, most=MOST_LISTED)
+    for name in problem.raises:
+        said = {"raises": name.removesuffix("(message)")} | ({"message": "..."} if name.endswith(")") else {})
+        form += f" Where the call raises {said['raises']}, `expected` is `{said}`."
+    return form
 
 
 def wanted(problem: Problem) -> str:

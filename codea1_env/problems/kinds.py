@@ -11,6 +11,8 @@
 Tests of every kind are a call with plain arguments and a plain value. What turns one into the other stands behind the
 solution, in the candidate's own process (`adapted`): it is made of the problem's texts alone and knows no value.
 
+Where a problem says so (`Problem.raises`), a raised exception is a value, too: {'raises': 'ValueError'}.
+
 A method's parameters and result that its signature says are `ListNode` or `TreeNode` are plain lists in tests: the
 values from the head on, and the tree level by level with None for a child that is not there. Which classes they are,
 the solution or the problem's `imports` say.
@@ -36,6 +38,10 @@ METHOD = re.compile(r"(?P<owner>[^\W\d]\w*)\(\)\.(?P<name>[^\W\d]\w*)")
 """The entry point of a method."""
 _ENTRY = "_codea1_entry"
 """What the sandbox calls where the entry point is not called as it is."""
+_RAISING = "_codea1_raising"
+"""Likewise, where exceptions are answers."""
+RAISES = re.compile(r"(?P<name>[^\W\d]\w*)(?P<message>\(message\))?")
+"""What `Problem.raises` is made of."""
 NODES = {
     "ListNode": """class ListNode:
     def __init__(self, val=0, next=None):
@@ -132,6 +138,17 @@ def {entry}(text):
             raise
     return written.getvalue().decode("utf-8", "surrogateescape")
 """
+_ANSWERS = """
+if callable(globals().get({called!r})):
+    def {raising}(*arguments, **named):
+        try:
+            return {called}(*arguments, **named)
+        except Exception as error:
+            name = type(error).__name__
+            if name not in {names!r}:
+                raise
+            return {{"raises": name, "message": str(error)}} if {names!r}[name] else {{"raises": name}}
+"""
 _NODES = """
 def _codea1_node(kind, value):
     node = kind()
@@ -190,11 +207,23 @@ if callable(getattr(globals().get({owner!r}), {name!r}, None)):
 
 def called_name(problem: Problem) -> str:
     """What the sandbox calls in an adapted solution."""
-    return problem.entry_point if problem.kind == "function" else _ENTRY
+    return _RAISING if problem.raises else _kinds_name(problem)
 
 
 def adapted(problem: Problem, source: str) -> str:
     """The solution with what makes `called_name` of it. Decided by the problem's texts alone."""
+    if problem.raises:
+        names = {found["name"]: bool(found["message"]) for found in map(RAISES.fullmatch, problem.raises) if found}
+        answers = _ANSWERS.format(called=_kinds_name(problem), raising=_RAISING, names=names)
+        return _of_kind(problem, source) + "\n" + answers
+    return _of_kind(problem, source)
+
+
+def _kinds_name(problem: Problem) -> str:
+    return problem.entry_point if problem.kind == "function" else _ENTRY
+
+
+def _of_kind(problem: Problem, source: str) -> str:
     if problem.kind == "function":
         return source
     if problem.kind == "program":

@@ -18,9 +18,9 @@ from typing import Any
 from codea1_env.checks import is_number, require
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.checkers import BUNDLED, is_checker
-from codea1_env.problems.kinds import KINDS, METHOD, Kind
+from codea1_env.problems.kinds import KINDS, METHOD, RAISES, Kind
 from codea1_env.reading.test_case import TestCase
-from codea1_env.sandbox.protocol import PACKAGES
+from codea1_env.sandbox.protocol import MEMORY_MB, PACKAGES, TIME_LIMIT_S
 
 _require = partial(require, error=ProblemFormatError)
 
@@ -55,9 +55,9 @@ class Problem:
     """Where the problem comes from, e.g. a data set's name and revision."""
     difficulty: str = ""
     license: str = ""
-    time_limit_s: float = 1.0
+    time_limit_s: float = TIME_LIMIT_S
     """Seconds of CPU time for loading a solution and for each call, > 0."""
-    memory_mb: int = 1024
+    memory_mb: int = MEMORY_MB
     """MiB of address space of a solution's process, >= 64, beyond what its packages take."""
     tolerance: float = 0.0
     """Relative and absolute, in [0, 1), at which a float that a solution returns is right; 0 is exact. What a tester
@@ -69,6 +69,9 @@ class Problem:
     checker: str = ""
     """What decides whether a value is right, a bundled checker's name or a program (`problems/checkers.py`). Empty: a
     value is right that equals the reference's."""
+    raises: tuple[str, ...] = ()
+    """Names of the exceptions that are answers: a call that raises ValueError has the value {'raises': 'ValueError'},
+    and with 'ValueError(message)' also its 'message'. Every other exception is a failure. Not for programs."""
 
     def __post_init__(self) -> None:
         for name in ("problem_id", "question", "entry_point", "starter_code", "imports", "source", "difficulty"):
@@ -110,6 +113,12 @@ class Problem:
         is_checked = isinstance(self.checker, str) and (not self.checker or is_checker(self.checker))
         named = f"be {', '.join(BUNDLED)} or a program with check(arguments, returned, reference)"
         _require(is_checked, "checker", named, self.checker)
+        is_names = isinstance(self.raises, tuple) and all(isinstance(name, str) for name in self.raises)
+        read_names = [RAISES.fullmatch(name) for name in self.raises] if is_names else [None]
+        is_names = None not in read_names and len({each["name"] for each in read_names if each}) == len(read_names)
+        is_names = is_names and not (read_names and self.kind == "program")
+        must = "be a tuple of different names of exceptions, each with (message) or without, and () for a program"
+        _require(is_names, "raises", must, self.raises)
 
     @property
     def content_hash(self) -> str:
@@ -121,7 +130,7 @@ class Problem:
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name in ("golden_tests", "hidden_tests"):
             record[name] = [[case.call, case.expected] for case in record[name]]
-        for name in ("tolerance", "packages", "kind", "checker"):
+        for name in ("tolerance", "packages", "kind", "checker", "raises"):
             if record[name] in (0, (), "function", ""):  # as in files from before there were any
                 del record[name]
         return json.dumps(record, ensure_ascii=True, sort_keys=True)
@@ -152,7 +161,7 @@ class Problem:
         for name in ("golden_tests", "hidden_tests"):
             if name in values:
                 values[name] = tuple(_test_case(case, f"{name}[{i}]") for i, case in enumerate(_list(values, name)))
-        for name in ("mutants", "packages"):
+        for name in ("mutants", "packages", "raises"):
             if name in values:
                 values[name] = tuple(_list(values, name))
         return cls(**values)

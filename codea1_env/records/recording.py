@@ -26,6 +26,7 @@ import codea1_env
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.class_paths import is_imported
+from codea1_env.closing import Closing
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.judging.returned import cut
 from codea1_env.mistake_book.book import MistakeBook
@@ -91,7 +92,7 @@ class Replayed:
         return self.rewards == self.recorded.rewards
 
 
-class Recorder:
+class Recorder(Closing):
     """Appends matches to a file; give `write` to `Arena(on_score=...)`. A context manager that closes the file."""
 
     def __init__(self, path: str | os.PathLike[str], *, scores: bool = True) -> None:
@@ -125,12 +126,6 @@ class Recorder:
     def close(self) -> None:
         """Idempotent."""
         self._open.close()
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _continue(self) -> None:
         content = self._path.read_bytes()

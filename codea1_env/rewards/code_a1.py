@@ -22,7 +22,6 @@ from codea1_env.rewards.terms import (
     SuiteTerms,
     attacking,
     count,
-    effective_alpha,
     mean_share,
     share_failed,
     share_passed,
@@ -242,19 +241,3 @@ def coder_reward(terms: Sequence[SuiteTerms | None]) -> float | None:
 def is_valid(test: JudgedTest, config: RewardConfig) -> bool:
     """Whether the test counts in v and is run on the solution."""
     return test.status is Status.KEPT or (config.correct_outputs and test.status is Status.WRONG_EXPECTED)
-
-
-__all__ = [
-    "TESTER_REWARDS",
-    "CoderTests",
-    "Group",
-    "OracleMode",
-    "ProgramResult",
-    "RewardConfig",
-    "SuiteTerms",
-    "TesterReward",
-    "coder_reward",
-    "effective_alpha",
-    "is_valid",
-    "suite_terms",
-]

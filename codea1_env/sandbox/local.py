@@ -15,9 +15,8 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
+from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
 from codea1_env.sandbox.packages import package_versions
 from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind
@@ -58,7 +57,7 @@ class _Slot:
     """How long it had slept when it was last seen asleep."""
 
 
-class LocalSandbox:
+class LocalSandbox(Closing):
     """Runs jobs in up to `workers` processes at a time. A context manager; thread-safe (calls take turns)."""
 
     def __init__(self, workers: int = 1, *, waive: Collection[str] = (), without: Collection[str] = ()) -> None:
@@ -264,14 +263,6 @@ class LocalSandbox:
             self._closed = True
             if os.getpid() == self._owner:
                 self._stop_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _asleep_s(watched_s: float, cpu_s: float, scheduling: Scheduling) -> float:

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from codea1_env.errors import ConfigurationError
 
+TIME_LIMIT_S, MEMORY_MB = 1.0, 1024
+"""What a problem and a job have unless they say otherwise: CPU seconds of a call, MiB of address space."""
 MAX_BUDGET_S = 36_000.0
 """CPU seconds that one job may be given at most."""
 PACKAGES = ("numpy",)
@@ -22,11 +24,11 @@ PACKAGES = ("numpy",)
 class Limits:
     """What one untrusted process may use."""
 
-    time_limit_s: float = 1.0
+    time_limit_s: float = TIME_LIMIT_S
     """CPU seconds for loading, and for each call; also how long each may sleep."""
     budget_s: float = 10.0
     """CPU seconds for the whole job, and seconds asleep; what is left when they are spent is a time-out."""
-    memory_mb: int = 1024
+    memory_mb: int = MEMORY_MB
     """MiB of address space, beyond what the packages of a job take."""
     strikes: int = 3
     """Time-outs and crashes after which the rest of a job is not tried; the last one's kind is charged to it."""

@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.extras import extra
 from codea1_env.sandbox.chunking import Chunk, PackedResult, chunks, pack, unpack
@@ -117,7 +117,7 @@ class _Actor:
     calls: deque[tuple[Any, Chunk]] = field(default_factory=deque)
 
 
-class RaySandbox:
+class RaySandbox(Closing):
     """Runs jobs on up to `workers` actors of one CPU each. A context manager; thread-safe (calls take turns)."""
 
     def __init__(self, workers: int = 1, *, address: str | None = None, waive: Collection[str] = ()) -> None:
@@ -287,14 +287,6 @@ class RaySandbox:
             self._stop_all()
             if self._has_joined:
                 _leave(self._ray)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _has_suspect(actor: _Actor) -> bool:

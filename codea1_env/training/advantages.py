@@ -21,9 +21,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from codea1_env.errors import ConfigurationError
-from codea1_env.training.config.algorithm import Algorithm, is_own
-from codea1_env.training.config.own_code import load
+from codea1_env.class_paths import load_class
+from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.row_labels import RowLabel
 
 try:
@@ -139,9 +138,8 @@ BUILT_IN: Mapping[str, type[Estimator]] = {"grpo": Grpo, "question": QuestionMea
 def estimator_of(algorithm: Algorithm) -> Estimator:
     """The estimator that the configuration names. Raises ConfigurationError where it is none."""
     name = algorithm.advantage
-    kind: Any = load(name, algorithm.path) if is_own(name) else BUILT_IN[name]
-    if not isinstance(kind, type) or not issubclass(kind, Estimator):
-        raise ConfigurationError(f"algorithm.advantage must name a subclass of {Estimator.__name__}, got {name}")
+    known = BUILT_IN.get(name)
+    kind = known or load_class(name, Estimator, "algorithm.advantage", algorithm.path)
     return kind(algorithm)
 
 

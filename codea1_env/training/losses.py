@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from codea1_env.class_paths import is_class_path, load_name
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.config.algorithm import Algorithm, is_own
-from codea1_env.training.config.own_code import load
+from codea1_env.training.config.algorithm import Algorithm
 
 try:
     from torch import Tensor
@@ -59,10 +59,10 @@ Loss = Callable[[LossBatch], Tensor]
 def own_loss(algorithm: Algorithm) -> Loss | None:
     """The loss of one's own that the configuration names; None where it is TRL's. Raises ConfigurationError."""
     name = algorithm.loss_type
-    if not is_own(name):
+    if not is_class_path(name):
         return None
-    found = load(name, algorithm.path)
-    loss: Loss = found() if isinstance(found, type) else found
+    found = load_name(name, "algorithm.loss_type", algorithm.path)
+    loss: Any = found() if isinstance(found, type) else found
     if not callable(loss):
         raise ConfigurationError(f"algorithm.loss_type must name a function or a class of callables, got {name}")
-    return loss
+    return cast(Loss, loss)

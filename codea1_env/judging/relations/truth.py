@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from codea1_env.judging.equality import ROUNDING, is_opaque
-from codea1_env.judging.relations.tree_functions import COMPARED, FAILURES, OPERATORS, require_sound, truth
+from codea1_env.judging.relations.tree_functions import OPERATORS
+from codea1_env.judging.relations.tree_values import COMPARED, FAILURES, require_sound, truth
 from codea1_env.reading.literals import Tree
 from codea1_env.reading.relation import Relation
 

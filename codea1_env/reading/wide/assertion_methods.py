@@ -58,8 +58,6 @@ _ONE: Mapping[str, Callable[[Sequence[ast.expr]], ast.expr]] = {
     "assertIsNotNone": _with_none(ast.IsNot()),
 }
 _NAMES = ("first", "second", "expr")
-RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
-"""Functions, of unittest and of pytest, that say which exception must be raised."""
 
 
 def condition_of(call: ast.Call) -> ast.expr | None:

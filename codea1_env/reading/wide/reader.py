@@ -9,8 +9,8 @@ Beside top-level asserts it reads those
 
 and names that are bound to literals, to rows or to a call. `assert a and b` is two tests. Each condition is an equality
 or a relation (`relational_tests.py`); the former is exactly what strict reading makes of it. Nothing is executed: a
-statement under `if`, `while` or `try` may never run, so it is not read, and a test that expects an exception is
-rejected by name. The work is bounded by MAX_TESTS and MAX_STATEMENTS, whatever the tables multiply.
+statement under `if`, `while` or `try` may never run, so it is not read. The work is bounded by MAX_TESTS and
+MAX_STATEMENTS, whatever the tables multiply.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -28,8 +28,10 @@ from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.relation import FUNCTIONS
 from codea1_env.reading.suites import Ignored
-from codea1_env.reading.wide.assertion_methods import RAISING, condition_of
+from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
+from codea1_env.reading.wide.exceptions import RAISING, condition_of_exception
+from codea1_env.reading.wide.parametrized import name_of, rows_of
 from codea1_env.reading.wide.relational_tests import read_condition
 
 MAX_TESTS = 256
@@ -144,8 +146,8 @@ class WideReader:
             self._names.forget(statement)
             self.unread.append(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT)
 
-    def _condition(self, condition: ast.expr, source: str) -> None:
-        """The tests of one assert: one, or one for each part of an `and`."""
+    def _condition(self, condition: ast.expr, source: str, is_one: bool = False) -> None:
+        """The tests of one assert: one, or one for each part of an `and` unless it `is_one`."""
         if len(source) > MAX_SOURCE:
             self.tests.append(rejected(source, Reason.TOO_LONG))
             return
@@ -154,7 +156,7 @@ class WideReader:
         except Rejected as error:
             self.tests.append(rejected(source, error.reason))
             return
-        is_several = isinstance(known, ast.BoolOp) and isinstance(known.op, ast.And)
+        is_several = isinstance(known, ast.BoolOp) and isinstance(known.op, ast.And) and not is_one
         for part in known.values if is_several else [known]:  # type: ignore[attr-defined]  # a BoolOp
             self.tests.append(read_condition(part, source, self.entry_point))
 
@@ -173,8 +175,8 @@ class WideReader:
         if isinstance(call, ast.Constant):  # a docstring
             return
         if isinstance(call, ast.Call):
-            if _name_of(call.func) in RAISING:
-                self.tests.append(rejected(source.of(statement), Reason.EXPECTS_EXCEPTION))
+            if name_of(call.func) in RAISING:
+                self._exception(call, None, source.of(statement))
                 return
             condition = condition_of(call) if isinstance(call.func, ast.Attribute) else None
             if condition is not None:
@@ -222,12 +224,14 @@ class WideReader:
         if not node.name.startswith("test") and not is_check:
             self._helpers.append(known)
             return
-        rows = list(self._parametrised(node.decorator_list))
-        if any(not isinstance(row, dict) for row in rows):
+        known_rows = rows_of(node.decorator_list, self._inlined)
+        if known_rows is None:
             self.unread.append(Ignored.DECORATED)
             return
-        for row in rows:
-            given = dict(row) if isinstance(row, dict) else {}
+        if known_rows.is_cut:
+            self.unread.append(Ignored.ROWS)
+        for row in known_rows.rows:
+            given = dict(row)
             if is_check:
                 given[_CANDIDATE] = ast.Name(self.entry_point, ast.Load())
             if self._left >= 0:
@@ -265,32 +269,6 @@ class WideReader:
                 self.unread.append(Ignored.STATEMENT)
                 return
             self._function(known, parameters, dict(zip(parameters, given, strict=False)))
-
-    def _parametrised(self, decorators: Sequence[ast.expr]) -> Iterator[dict[str, ast.expr] | None]:
-        """Of every row of a parametrised test what its names stand for; None where a decorator says something else."""
-        if not decorators:
-            yield {}
-            return
-        rows = self._rows(decorators[-1])  # the one that is nearest to the function varies slowest
-        for row in rows:
-            for others in self._parametrised(decorators[:-1]):
-                yield None if row is None or others is None else {**others, **row}
-
-    def _rows(self, decorator: ast.expr) -> list[dict[str, ast.expr] | None]:
-        if not isinstance(decorator, ast.Call) or _name_of(decorator.func) != "parametrize" or len(decorator.args) < 2:
-            return [None]
-        try:
-            listed, values = (self._inlined(argument) for argument in decorator.args[:2])
-        except Rejected:
-            return [None]
-        texts = listed.elts if isinstance(listed, ast.Tuple | ast.List) else [listed]
-        names = [part.strip() for text in texts for part in str(getattr(text, "value", "")).split(",") if part.strip()]
-        known = table(values)
-        if known is None or not names:
-            return [None]
-        if known.is_cut:
-            self.unread.append(Ignored.ROWS)
-        return [_row(names, value) for value in known.rows]
 
     def _class(self, node: ast.ClassDef, source: SourceText) -> None:
         """The test methods of a class; what its `setUp` keeps is not known."""
@@ -331,15 +309,25 @@ class WideReader:
 
     def _with(self, statement: ast.With, source: SourceText) -> None:
         opened = [item.context_expr for item in statement.items]
-        names = {_name_of(each.func) for each in opened if isinstance(each, ast.Call)}
+        names = {name_of(each.func) for each in opened if isinstance(each, ast.Call)}
         if names == {"subTest"} and len(opened) == 1:
             self._body(statement.body, source)
             return
         if names & RAISING:
-            self.tests.append(rejected(source.of(statement), Reason.EXPECTS_EXCEPTION))
+            self._exception(opened[0] if len(opened) == 1 else None, statement.body, source.of(statement))
         else:
             self.unread.append(Ignored.BLOCK)
         self._names.forget(statement)
+
+    def _exception(self, expects: ast.expr | None, body: Sequence[ast.stmt] | None, source: str) -> None:
+        try:
+            if not isinstance(expects, ast.Call):
+                raise Rejected(Reason.EXPECTS_EXCEPTION)
+            condition = condition_of_exception(expects, name_of(expects.func), body)
+        except Rejected as error:
+            self.tests.append(rejected(source, error.reason))
+        else:
+            self._condition(condition, source, is_one=True)
 
     def _import(self, statement: ast.Import | ast.ImportFrom) -> None:
         """`from solution import f as g`: `g` stands for the entry point."""
@@ -350,26 +338,6 @@ class WideReader:
                 self._names.remember([name], ast.Name(self.entry_point, ast.Load()))
             elif name in _KNOWN - {"approx", "isclose"}:
                 self._names.remember([name], _SHADOWED)
-
-
-def _row(names: Sequence[str], value: ast.expr) -> dict[str, ast.expr] | None:
-    """What the names of one row stand for. None for a row that is marked, to be skipped perhaps."""
-    if isinstance(value, ast.Call) and _name_of(value.func) == "param":
-        if any(keyword.arg != "id" for keyword in value.keywords):
-            return None
-        items: Sequence[ast.expr] = value.args
-    elif len(names) == 1:
-        items = [value]
-    else:
-        items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-    return dict(zip(names, items, strict=True)) if len(items) == len(names) else None
-
-
-def _name_of(function: ast.expr) -> str:
-    """The last name of what is called: `raises` of `pytest.raises`."""
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _is_main(statement: ast.If) -> bool:

@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.sandbox.docker.container_work import Batch, Slot, discard, give, lose, take
 from codea1_env.sandbox.docker.engine import (
@@ -40,7 +40,7 @@ _OWN_MB = 512
 """MiB of a container beyond what one candidate may use: driver, zygotes and the job's memory files."""
 
 
-class DockerSandbox:
+class DockerSandbox(Closing):
     """Runs jobs in `workers` containers. A context manager; thread-safe (calls take turns)."""
 
     def __init__(
@@ -209,14 +209,6 @@ class DockerSandbox:
             self._stop_all()
             if self._connected is not None and os.getpid() == self._owner:
                 self._connected.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _stop(slots: Sequence[Slot], owner: int) -> None:

@@ -1,14 +1,17 @@
 """What becomes of rewards: the section `algorithm` of a preset. Which estimator makes advantages, which loss uses them.
 
 Both are names of built-in ones or `module:Name` of one's own (docs/your-algorithm.md). Plain data, checked before
-anything heavy is imported; `own_code.py` loads what is one's own.
+anything heavy is imported; `class_paths.py` loads what is one's own. Does not promise that a run can be resumed after
+such a module was changed; the run's configuration says which text of it each start had.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from codea1_env.class_paths import file_of, is_class_path
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.config.sections import Section, choice, real, text
 
@@ -18,12 +21,6 @@ LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
 SCALES = ("group", "batch", "none")
 ZERO_VARIANCE = ("keep", "drop")
 CREDITS = ("suite", "test")
-OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-
-
-def is_own(name: str) -> bool:
-    """Whether a name is `module:Name`."""
-    return OWN.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ class Algorithm(Section):
         Section.__post_init__(self)
         for field, known in (("advantage", ADVANTAGES), ("loss_type", LOSSES)):
             name = getattr(self, field)
-            if name not in known and not is_own(name):
+            if name not in known and not is_class_path(name):
                 raise ConfigurationError(f"{field} must be one of {', '.join(known)} or module:Name, got {name!r}")
         if not isinstance(self.path, list | tuple) or not all(isinstance(folder, str) for folder in self.path):
             raise ConfigurationError(f"path must be a list of folders, got {self.path!r}")
@@ -73,4 +70,27 @@ class Algorithm(Section):
     @property
     def own(self) -> tuple[str, ...]:
         """Those of its names that are one's own."""
-        return tuple(name for name in (self.advantage, self.loss_type) if is_own(name))
+        return tuple(name for name in (self.advantage, self.loss_type) if is_class_path(name))
+
+
+def located(algorithm: Algorithm, *folders: Path) -> Algorithm:
+    """The section with the folders in which its own modules are looked for, and the modules are there.
+
+    Raises ConfigurationError. Imports no module, but for the packages around it.
+    """
+    if not algorithm.own:
+        return algorithm
+    kept = dict.fromkeys([*algorithm.path, *(str(folder.resolve()) for folder in folders)])
+    found = replace(algorithm, path=tuple(kept))
+    for name in found.own:
+        file_of(name, "algorithm", found.path)
+    return found
+
+
+def digests(algorithm: Algorithm) -> dict[str, dict[str, str]]:
+    """By name: the file and the SHA-256 of its text."""
+    files = {name: file_of(name, "algorithm", algorithm.path) for name in algorithm.own}
+    return {
+        name: {"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+        for name, file in files.items()
+    }

@@ -18,7 +18,8 @@ from typing import Any
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.language_models.directories import require_model
 from codea1_env.starting import interrupts_as_usual
-from codea1_env.training.config.own_code import located
+from codea1_env.training.config.algorithm import located
+from codea1_env.training.config.flags import parser_of
 from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.plan import plan_of
 from codea1_env.training.config.presets import (
@@ -28,10 +29,9 @@ from codea1_env.training.config.presets import (
     ProblemFiles,
     load_preset,
     preset_from_dict,
-    preset_names,
 )
 from codea1_env.training.config.problem_sets import checked_files, require_files
-from codea1_env.training.config.sections import TRACKERS, check_trackers
+from codea1_env.training.config.sections import check_trackers
 from codea1_env.yaml_files import read_yaml
 
 CONFIG_FILE = "config.yaml"
@@ -64,16 +64,7 @@ def parse_arguments(
 
     `takes_tester`: the recipe has a tester that does not learn, and with it the argument `--tester`.
     """
-    parser = _parser(description)
-    parser.set_defaults(tester=None)
-    if takes_tester:
-        parser.add_argument(
-            "--tester",
-            metavar="DIR",
-            type=Path,
-            help="the tester that writes the suites: a run's directory (its tester/final) or a model in Hugging Face "
-            "format. Default: the base model",
-        )
+    parser = parser_of(description, takes_tester=takes_tester)
     given = parser.parse_args(argv)
     try:
         if given.dry_run:
@@ -105,94 +96,6 @@ def exit_status(main: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("interrupted; what was saved before can be resumed", file=sys.stderr)
         return 130
-
-
-def _parser(description: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add(
-        "--preset",
-        metavar="NAME",
-        help=f"one of {', '.join(preset_names())}. mini: the method on two CPU cores, minutes; bands: the same "
-        "where aim pays (docs/bands.md); smoke: random models, seconds, nothing is learnt; skill: the public "
-        "write-up's numbers; others: the paper's runs. Default: mini. Units and sources of values: run_sections.py, "
-        "grpo_section.py and the YAML files in codea1_env/training/config",
-    )
-    add(
-        "--config",
-        metavar="FILE",
-        type=Path,
-        help="YAML file with overrides of the preset, in the form of a run's config.yaml, e.g. `round: {suites: 8}`; "
-        "`extends: NAME or FILE` says of which. Default: none. Unknown keys are refused",
-    )
-    add(
-        "--output",
-        metavar="DIR",
-        type=Path,
-        help="directory of the run, new or empty. Default: the first free one of runs/PRESET-seedN, "
-        "runs/PRESET-seedN-2, ...",
-    )
-    add(
-        "--model",
-        metavar="MODEL",
-        help="the model of both seats: a directory in Hugging Face format, a repository of the hub or, with trainer: "
-        "packed, a .gguf file. Default: the preset's",
-    )
-    add(
-        "--problems",
-        metavar="FILE",
-        help="JSON lines of `codea1 data import`: what the run trains on; unless the preset names another file for it, "
-        "the last ones are what it is measured on. Default: the preset's",
-    )
-    add("--seed", metavar="N", help="seed of problems, sampling and order, 0 to 2^31 - 1. Default: 0")
-    add("--rounds", metavar="N", help="rounds of the duel, 1 to 1000000. Default: the preset's (paper: 111)")
-    add("--save-rounds", metavar="N", help="rounds between checkpoints, 1 to 1000000. Default: the preset's")
-    add(
-        "--keep-checkpoints",
-        metavar="N",
-        help="checkpoints kept of each seat, 1 to 1000000: those of the last rounds that both seats have. Default: the "
-        "preset's, 3",
-    )
-    add(
-        "--keep-duels",
-        metavar="N",
-        help="questions a round whose games are kept for `codea1 view`, 0 to 4096. Default: the preset's, 1",
-    )
-    add(
-        "--report-to",
-        metavar="NAME",
-        action="append",
-        help=f"what gets the metrics beside metrics.jsonl, one of {', '.join(TRACKERS)}, or none; may be given several "
-        "times. wandb and trackio must be installed, and are set up by their own environment variables (WANDB_MODE, "
-        "WANDB_PROJECT, TRACKIO_DIR, ...). Default: the preset's, tensorboard",
-    )
-    add(
-        "--resume",
-        metavar="DIR",
-        type=Path,
-        help="go on with the run in DIR from the latest round that both seats have saved, with its configuration; "
-        "with --rounds, up to that round. Default: a new run",
-    )
-    add(
-        "--dry-run",
-        action="store_true",
-        help="print the plan of the run and end: rows, tokens, memory, places, bytes on disk, and how many problems of "
-        "its files can be judged; status 2 where it cannot work. Default: run",
-    )
-    add(
-        "--engine",
-        metavar="NAME",
-        help="local: both seats take turns in this process. ray: each seat in processes of its own, on this machine or "
-        "a cluster, as the configuration's `placement` says (extra `ray`). Same seed, same weights. Default: local; "
-        "of a resumed run, the engine it had",
-    )
-    add(
-        "--ray-address",
-        metavar="ADDRESS",
-        help="HOST:PORT of a running Ray cluster that this machine is part of, or auto; the run's directory must be on "
-        "a file system that its nodes share. Default: RAY_ADDRESS, or a cluster of its own on this machine",
-    )
-    return parser
 
 
 def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:

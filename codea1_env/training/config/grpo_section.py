@@ -2,7 +2,8 @@
 
     grpo: {learning_rate: 1.0e-6, beta: 0.001, tester: {learning_rate: 2.0e-6}}
 
-Every argument that the run does not set itself may stand here, so that what is new in TRL needs no code. What a name
+Every argument that the run does not set itself may stand here, so that what is new in TRL needs no code;
+`num_generations` too, which is kept as the round's sizes (`presets.py`): N programs, M suites. What a name
 means is TRL's documentation; the trainer packed takes those in `PACKED_TAKES`. Does not check values that are not in
 `CHECKED`: GRPOConfig does, when a seat is built.
 """
@@ -13,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from codea1_env.class_paths import is_class_path
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.config.algorithm import is_own
 from codea1_env.training.config.sections import requirement
 
 SEATS = ("coder", "tester")
@@ -177,7 +178,7 @@ def require_packed(preset: Any) -> None:
         _refuse("lora.rank", "at least 1 (adapters only)", lora.rank)
     if lora.dropout or lora.target != "all-linear":
         _refuse("lora", "without dropout and target all-linear", f"{lora.dropout} and {lora.target}")
-    if algorithm.loss_type not in PACKED_LOSSES and not is_own(algorithm.loss_type):
+    if algorithm.loss_type not in PACKED_LOSSES and not is_class_path(algorithm.loss_type):
         _refuse("algorithm.loss_type", f"one of {', '.join(PACKED_LOSSES)} or module:Name", algorithm.loss_type)
     if algorithm.credit != "suite":
         _refuse("algorithm.credit", "suite", algorithm.credit)

@@ -248,6 +248,7 @@ SMOKE = Preset(
     warm_start=WarmStartPreset(steps=0, problems=50),
 )
 
+GENERATIONS = "num_generations"
 PRESETS: Mapping[str, Preset] = {"mini": MINI, "smoke": SMOKE}
 """Those that need no file; `load_preset` knows all."""
 
@@ -265,6 +266,7 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
     if not isinstance(overrides, Mapping):
         raise ConfigurationError(f"{where} must be a mapping of fields to values, got {overrides!r}")
     _refuse_moved(overrides, where)
+    overrides = _with_generations(overrides, where)
     changes: dict[str, Any] = {}
     names = {each.name for each in dataclasses.fields(base)}
     for key, value in overrides.items():
@@ -285,6 +287,27 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
         return dataclasses.replace(base, **changes)
     except ConfigurationError as error:
         raise ConfigurationError(f"{where}: {error}") from None
+
+
+def _with_generations(overrides: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """TRL's `num_generations` as the round's sizes: N of the coder's groups, M of the tester's."""
+    grpo, sizes = overrides.get("grpo"), overrides.get("round", {})
+    if not isinstance(grpo, Mapping) or not isinstance(sizes, Mapping):
+        return overrides
+    kept = {name: value for name, value in grpo.items() if name != GENERATIONS}
+    for seat, size in (("coder", "programs"), ("tester", "suites")):
+        own = grpo.get(seat)
+        given = grpo.get(GENERATIONS)
+        if isinstance(own, Mapping) and GENERATIONS in own:
+            given = own[GENERATIONS]
+            kept[seat] = {name: value for name, value in own.items() if name != GENERATIONS}
+        if given is not None and sizes.get(size, given) != given:
+            raise ConfigurationError(
+                f"{where}: grpo.{GENERATIONS} of the {seat} must be round.{size} where both are given, got {given!r} "
+                f"and {sizes[size]!r}"
+            )
+        sizes = sizes if given is None else {**sizes, size: given}
+    return {**overrides, "grpo": kept, **({"round": sizes} if sizes else {})}
 
 
 def _refuse_moved(overrides: Mapping[str, Any], where: str) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from codea1_env.class_paths import is_class_path
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.players.templates import Messages, begun
 from codea1_env.problems.problem import Problem
-from codea1_env.training.config.algorithm import is_own
 from codea1_env.training.config.batches import SeatRows, seat_rows
 from codea1_env.training.config.placement import trainer_arguments
 from codea1_env.training.grpo.past_opponents import PastOpponents
@@ -266,7 +266,7 @@ def grpo_arguments(run: SeatRun, seat: str, rows: SeatRows) -> Any:
         "report_to": [],
         "disable_tqdm": True,
     }
-    if not is_own(preset.algorithm.loss_type):
+    if not is_class_path(preset.algorithm.loss_type):
         told["loss_type"] = preset.algorithm.loss_type
     given = preset.grpo.of(seat)
     both = sorted(given.keys() & told.keys())

@@ -166,12 +166,6 @@ def _divided_rows(preset: Preset) -> SeatRows:
     return rows
 
 
-def rows_a_round(preset: Preset) -> int:
-    """Programs and selected suites. Even with `updates`, since both kinds are."""
-    shape = preset.round
-    return shape.questions * (shape.programs + shape.attacked * shape.suites)
-
-
 def _rows(
     problems: Sequence[Problem],
     programs: Sequence[Sequence[SampledSuite]],

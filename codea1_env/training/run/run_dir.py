@@ -20,8 +20,8 @@ from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
+from codea1_env.training.config.algorithm import digests
 from codea1_env.training.config.arguments import CONFIG_FILE, Arguments
-from codea1_env.training.config.own_code import digests
 from codea1_env.training.run.callbacks import SeatRun
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, write_whole
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample

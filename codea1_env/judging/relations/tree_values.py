@@ -1,0 +1,218 @@
+"""Wire trees as values: their items, numbers and order, and how the comparisons of a relation compare them.
+
+Each raises one of FAILURES where Python would raise, and where numbers are too large to calculate with (MAX_BITS). Sets
+are listed in an order of our own: Python's says nothing. Nothing untrusted is built, hashed, evaluated or called; texts
+of members alone are, as in `equality.py`, by this process's own secret seed. Does not know what a relation is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from codea1_env.judging.equality import member_text, number_in, same_tree
+from codea1_env.reading.literals import Tree
+
+MAX_BITS = 4096
+"""Of an integer that arithmetic is done on."""
+FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+"""What a function raises where it has no value."""
+
+Number: TypeAlias = int | float | complex
+
+
+class Undefined(ValueError):
+    """There is no value: Python would raise, or the numbers are too large."""
+
+
+def truth(tree: Any) -> bool:
+    """`bool(value)`."""
+    number = number_in(tree)
+    if number is not None:
+        return bool(number)
+    return tree is not None and length_of(tree) > 0
+
+
+def length_of(tree: Any) -> int:
+    if type(tree) is str or type(tree) is list:
+        return len(tree)
+    tag, body = tagged(tree)
+    if tag in ("t", "d", "s", "z"):
+        return len(body)
+    if tag == "b":
+        return len(body) // 2
+    raise Undefined("no length")
+
+
+def tagged(tree: Any) -> tuple[str, Any]:
+    """The tag of a value that JSON has no form for, and what stands under it."""
+    if type(tree) is not dict or len(tree) != 1:
+        raise Undefined("another kind of value")
+    ((tag, body),) = tree.items()
+    return tag, body
+
+
+def items_of(tree: Any) -> list[Any]:
+    """What an iteration gives; a set in an order of our own."""
+    if type(tree) is list:
+        return tree
+    if type(tree) is str:
+        return list(tree)
+    tag, body = tagged(tree)
+    if tag == "t":
+        return list(body)
+    if tag == "d":
+        return [key for key, _ in body]
+    if tag in ("s", "z"):
+        return sorted(body, key=member_text)
+    if tag == "b":
+        return list(bytes.fromhex(body))
+    raise Undefined("no iteration")
+
+
+def require_sound(tree: Any) -> None:
+    """Raise where the tree stands for no value: one with an unknown tag, or a set that has a member twice."""
+    if type(tree) is list:
+        for item in tree:
+            require_sound(item)
+    elif type(tree) is dict:
+        tag, body = tagged(tree)
+        if tag in ("i", "f", "c"):
+            number_in(tree)
+        elif tag == "b":
+            bytes.fromhex(body)
+        elif tag not in ("t", "d", "s", "z"):
+            raise Undefined("no value")
+        if tag in ("s", "z", "d"):
+            texts = sorted(hashed_text(key) for key in (body if tag != "d" else [key for key, _ in body]))
+            if any(one == other for one, other in pairwise(texts)):
+                raise Undefined("a member stands twice")
+        for item in body if tag == "t" else [value for _, value in body] if tag == "d" else ():
+            require_sound(item)
+
+
+def hashed_text(tree: Any) -> str:
+    """A text that two members of sets share exactly when they are equal. Raises Undefined for what is no member."""
+    _require_hashable(tree)
+    return member_text(tree)
+
+
+def _require_hashable(tree: Any) -> None:
+    if type(tree) is list or (type(tree) is dict and tagged(tree)[0] in ("s", "d")):
+        raise Undefined("unhashable")
+    if type(tree) is dict and tagged(tree)[0] == "t":
+        for item in tagged(tree)[1]:
+            _require_hashable(item)
+
+
+def real_number(tree: Any) -> int | float:
+    """A number that can be compared and counted with: not complex, and not huge."""
+    number = number_in(tree)
+    if number is None or isinstance(number, complex) or (isinstance(number, int) and number.bit_length() > MAX_BITS):
+        raise Undefined("no number of a size to calculate with")
+    return number
+
+
+def calculable(tree: Any) -> Number:
+    number = number_in(tree)
+    return number if isinstance(number, complex) else real_number(tree)
+
+
+def number_tree(number: Number) -> Tree:
+    """The wire tree of a number."""
+    if isinstance(number, complex):
+        return {"c": [number_tree(number.real), number_tree(number.imag)]}
+    if isinstance(number, float) and number - number != 0:
+        return {"f": "nan" if number != number else "inf" if number > 0 else "-inf"}
+    if isinstance(number, int) and not -(1 << 63) <= number < 1 << 63:
+        if number.bit_length() > 2 * MAX_BITS:
+            raise Undefined("too large")
+        return {"i": hex(number)}
+    return number
+
+
+def order_of(left: Any, right: Any) -> int:
+    """-1, 0 or 1 as Python orders two values. Raises Undefined for those that it does not order, and for NaN."""
+    one, other = number_in(left), number_in(right)
+    if one is not None and other is not None:
+        if isinstance(one, complex) or isinstance(other, complex) or one != one or other != other:
+            raise Undefined("no order")
+        return _sign(one, other)
+    if type(left) is str and type(right) is str:
+        return _sign(left, right)
+    pair = (left, right)
+    if type(left) is dict and type(right) is dict:
+        (tag, body), (other_tag, other_body) = tagged(left), tagged(right)
+        if tag == other_tag == "b":
+            return _sign(body, other_body)
+        pair = (body, other_body) if tag == other_tag == "t" else (None, None)
+    if type(pair[0]) is list and type(pair[1]) is list:
+        for first, second in zip(*pair, strict=False):
+            if first == second or (_is_opaque_to_order(first) and same_tree(first, second, 0.0)):
+                continue
+            sign = order_of(first, second)
+            if sign:
+                return sign
+        return _sign(len(pair[0]), len(pair[1]))
+    raise Undefined("no order")
+
+
+def _sign(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
+
+
+def _is_opaque_to_order(tree: Any) -> bool:
+    """It can equal another value, and not be less."""
+    return tree is None or (type(tree) is dict and tagged(tree)[0] in ("s", "z", "d", "c"))
+
+
+def _ordered(test: Callable[[int], bool]) -> Callable[[float, Any, Any], bool]:
+    def compared(_: float, left: Any, right: Any) -> bool:
+        if is_set(left) and is_set(right):
+            one, other = ([member_text(item) for item in items_of(side)] for side in (left, right))
+            joined = {*one, *other} if len(one) + len(other) < 1 << 16 else None  # our own texts, our own hash seed
+            if joined is None:
+                raise Undefined("too large")
+            below, above = len(joined) == len(other), len(joined) == len(one)
+            return test(0) if below and above else (test(-1) and below) or (test(1) and above)
+        numbers = (number_in(left), number_in(right))
+        if any(isinstance(each, float) and each != each for each in numbers) and None not in numbers:
+            return False
+        return test(order_of(left, right))
+
+    return compared
+
+
+def is_set(tree: Any) -> bool:
+    return type(tree) is dict and tagged(tree)[0] in ("s", "z")
+
+
+def _member(tolerance: float, item: Any, container: Any) -> bool:
+    if type(container) is str:
+        if type(item) is not str:
+            raise Undefined("no text")
+        return item in container
+    if type(container) is dict and tagged(container)[0] in ("s", "z", "d"):
+        wanted = hashed_text(item)
+        return any(member_text(each) == wanted for each in items_of(container))
+    return any(same_tree(each, item, tolerance) for each in items_of(container))
+
+
+def _is(_: float, left: Any, right: Any) -> bool:
+    return type(left) is type(right) and left is right if left is None or type(left) is bool else False
+
+
+COMPARED: Mapping[str, Callable[..., bool]] = {
+    "eq": lambda tolerance, left, right: same_tree(right, left, tolerance),
+    "ne": lambda tolerance, left, right: not same_tree(right, left, tolerance),
+    "lt": _ordered(lambda sign: sign < 0),
+    "le": _ordered(lambda sign: sign <= 0),
+    "gt": _ordered(lambda sign: sign > 0),
+    "ge": _ordered(lambda sign: sign >= 0),
+    "in": _member,
+    "notin": lambda tolerance, item, container: not _member(tolerance, item, container),
+    "is": _is,
+    "isnot": lambda tolerance, left, right: not _is(tolerance, left, right),
+}
+"""By the names of `relation.COMPARISONS`, of a tolerance for floats and two values."""

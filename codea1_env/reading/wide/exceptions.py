@@ -1,0 +1,95 @@
+"""Tests that expect an exception -> a condition about the value that stands for it (`Problem.raises`).
+
+    with pytest.raises(ValueError, match="low"): f(-1)    f(-1)["raises"] in [...] and "low" in f(-1)["message"]
+    self.assertRaises(KeyError, f, {})                    f({})["raises"] == "KeyError"
+
+A type and a text in its message are one test. A built-in exception stands for those that derive from it, too. Where a
+problem does not say that its exceptions are answers, no call has such a value, and the test is `raises` or
+`wrong_relation` like any other. Rejected by name are patterns that are more than their text, several statements under
+one `with`, and types that are no plain names.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Sequence
+
+from codea1_env.reading.pure_expressions import Reason, Rejected
+
+RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
+"""Functions, of unittest and of pytest, that say which exception must be raised."""
+_SPECIAL = re.compile(r"[.^$*+?{}\[\]|()]|\\[a-zA-Z0-9]")
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def condition_of_exception(expects: ast.Call, name: str, body: Sequence[ast.stmt] | None) -> ast.expr:
+    """What such a test claims. `name`: of RAISING; `body`: what stands under the `with`, None where it is a call of its
+    own. Raises Rejected."""
+    given = list(expects.args)
+    named = {keyword.arg: keyword.value for keyword in expects.keywords}
+    types = given.pop(0) if given else named.pop("expected_exception", None)
+    pattern = given.pop(0) if name == "assertRaisesRegex" and given else None
+    if types is None:
+        raise Rejected(Reason.EXPECTS_EXCEPTION)
+    if body is None:
+        call = _called(given, expects.keywords)
+    else:
+        pattern = pattern or named.pop("match", None)
+        call = _only_call(body)
+        if given or set(named) - {"msg"}:
+            raise Rejected(Reason.EXPECTS_EXCEPTION)
+    names = _names(types)
+    right: ast.expr = ast.Constant(names[0]) if len(names) == 1 else ast.List([*map(ast.Constant, names)], ast.Load())
+    is_type = ast.Compare(_part(call, "raises"), [ast.Eq() if len(names) == 1 else ast.In()], [right])
+    if pattern is None:
+        return is_type
+    says = ast.Compare(ast.Constant(_text(pattern)), [ast.In()], [_part(call, "message")])
+    return ast.BoolOp(ast.And(), [is_type, says])
+
+
+def _part(call: ast.expr, name: str) -> ast.expr:
+    return ast.Subscript(call, ast.Constant(name), ast.Load())
+
+
+def _called(given: Sequence[ast.expr], keywords: list[ast.keyword]) -> ast.expr:
+    """The call of `assertRaises(E, f, 1)` or of `assertRaises(E, lambda: f(1))`."""
+    if not given:
+        raise Rejected(Reason.EXPECTS_EXCEPTION)
+    function, *arguments = given
+    if isinstance(function, ast.Lambda) and not arguments and not keywords:
+        return function.body
+    return ast.Call(function, arguments, keywords)
+
+
+def _only_call(body: Sequence[ast.stmt]) -> ast.expr:
+    if len(body) != 1 or not isinstance(body[0], ast.Expr | ast.Assign):
+        raise Rejected(Reason.EXPECTS_EXCEPTION)
+    return body[0].value
+
+
+def _names(types: ast.expr) -> list[str]:
+    """The names of the exceptions that are meant, in order."""
+    named = types.elts if isinstance(types, ast.Tuple) else [types]
+    names: dict[str, None] = {}
+    for each in named:
+        if not isinstance(each, ast.Name):
+            raise Rejected(Reason.EXPECTS_EXCEPTION)
+        known = getattr(builtins, each.id, None)
+        names[each.id] = None
+        if isinstance(known, type) and issubclass(known, BaseException):
+            names |= {name: None for name, kind in vars(builtins).items() if _is_below(kind, known)}
+    return list(names)
+
+
+def _is_below(kind: object, known: type) -> bool:
+    return isinstance(kind, type) and issubclass(kind, known)
+
+
+def _text(pattern: ast.expr) -> str:
+    """What a regular expression finds that is a plain text, its escapes taken away."""
+    text = pattern.value if isinstance(pattern, ast.Constant) else None
+    if not isinstance(text, str) or _SPECIAL.search(re.sub(r"\\[^a-zA-Z0-9]", "", text)) or text.endswith("\\"):
+        raise Rejected(Reason.EXPECTS_EXCEPTION)
+    return _ESCAPED.sub(r"\1", text)

@@ -1,0 +1,73 @@
+"""`pytest.mark.parametrize`: for every row of a parametrised test what its names stand for. Nothing is evaluated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+
+from codea1_env.reading.pure_expressions import Rejected
+from codea1_env.reading.wide.displays import table
+
+MAX_ROWS_OF_ALL = 256
+"""Rows that several decorators make together: as many as a suite has tests that are read."""
+Row = dict[str, ast.expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one test function; one empty row where it has no decorator."""
+
+    rows: tuple[Row, ...]
+    is_cut: bool
+    """There are more."""
+
+
+def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.expr]) -> Rows | None:
+    """None where a decorator says something else. `inlined` puts names in place; raises Rejected."""
+    tables = [_rows(decorator, inlined) for decorator in reversed(decorators)]  # the nearest one varies slowest
+    if None in tables:
+        return None
+    combined: Iterator[tuple[Row, ...]] = product(*(each.rows for each in tables if each))
+    found = [{name: value for row in reversed(rows) for name, value in row.items()} for rows in
+             islice(combined, MAX_ROWS_OF_ALL + 1)]  # fmt: skip
+    is_cut = len(found) > MAX_ROWS_OF_ALL or any(each.is_cut for each in tables if each)
+    return Rows(tuple(found[:MAX_ROWS_OF_ALL]), is_cut)
+
+
+def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows | None:
+    if not isinstance(decorator, ast.Call) or name_of(decorator.func) != "parametrize" or len(decorator.args) < 2:
+        return None
+    try:
+        listed, values = (inlined(argument) for argument in decorator.args[:2])
+    except Rejected:
+        return None
+    texts = listed.elts if isinstance(listed, ast.Tuple | ast.List) else [listed]
+    names = [part.strip() for text in texts for part in str(getattr(text, "value", "")).split(",") if part.strip()]
+    known = table(values)
+    if known is None or not names:
+        return None
+    rows = [_row(names, value) for value in known.rows]
+    found = [row for row in rows if row is not None]
+    return Rows(tuple(found), known.is_cut) if len(found) == len(rows) else None
+
+
+def _row(names: Sequence[str], value: ast.expr) -> Row | None:
+    """What the names of one row stand for. None for a row that is marked, to be skipped perhaps."""
+    if isinstance(value, ast.Call) and name_of(value.func) == "param":
+        if any(keyword.arg != "id" for keyword in value.keywords):
+            return None
+        items: Sequence[ast.expr] = value.args
+    elif len(names) == 1:
+        items = [value]
+    else:
+        items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+    return dict(zip(names, items, strict=True)) if len(items) == len(names) else None
+
+
+def name_of(function: ast.expr) -> str:
+    """The last name of what is called: `raises` of `pytest.raises`."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

@@ -67,6 +67,13 @@ _MEANINGS = {
     Status.REJECTED: "no test",
     Status.SURPLUS: "one too many",
 }
+_IGNORED = {
+    "text": "prose",
+    "assert_in_text": "prose with an assert in it",
+    "main_block": "`if __name__` block",
+    "too_long": "what is beyond the longest answer",
+    "assert_outside_fences": "assert outside the fenced blocks",
+}
 
 
 def add_play(parser: argparse.ArgumentParser) -> None:
@@ -172,6 +179,9 @@ def _show(score: MatchScore, options: argparse.Namespace, seed: int) -> None:
     for number, test in enumerate(game.duel.tests, 1):
         time.sleep(pause_s)
         _say(_told(number, test, whose, options.seat, paint))
+    if game.duel.ignored:
+        reasons = ", ".join(f"{_IGNORED.get(reason, str(reason))} ({count})" for reason, count in game.duel.ignored)
+        _say(paint(f"the rest of the answer was not read, for it is no assert of its own: {reasons}", "yellow"))
     if game.terms is not None:
         _say("")
         for line in _rewards(score, game, game.terms, options.seat, paint):

@@ -130,6 +130,18 @@ def test_the_site_has_every_page_that_its_navigation_names() -> None:
     assert [name for name in named if not (DOCS / name).is_file()] == []
 
 
+def test_a_page_that_is_named_is_linked() -> None:
+    """The map of files names files, not pages."""
+    unlinked = {
+        path.name: names
+        for path in DOCS.glob("*.md")
+        if path.name != "layout.md" and (names := re.findall(r"`(?:docs/)?([\w-]+\.md)`", path.read_text()))
+    }
+    assert {page: [name for name in names if (DOCS / name).is_file()] for page, names in unlinked.items()} == {
+        page: [] for page in unlinked
+    }
+
+
 def test_every_link_between_pages_leads_somewhere() -> None:
     for path in DOCS.rglob("*.md"):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):

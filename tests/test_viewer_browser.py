@@ -336,6 +336,30 @@ def test_no_page_is_wider_than_its_window(
     assert page.locator(".back").is_visible() == (width < 821)
 
 
+@pytest.mark.parametrize("width", [390, 768, 1440])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_responses_of_two_thousand_characters_stay_readable(
+    width: int, theme: str, open_page: Open, tmp_path: Path
+) -> None:
+    source = "def f(x):\n" + "    x = x + 1  # a comment that goes on for longer than most windows are wide\n" * 25
+    values = str(list(range(500)))
+    long = game("a/rather/long/name/of/a/question/" * 3, source, question="Merge all intervals that overlap. " * 60)
+    suite = long["programs"][0]["suites"][0]
+    suite["tests"][1] = [f"assert f({values}) == {values}", *suite["tests"][1][1:3], f"f({values})", values, values,
+                         "fail", "'" + "x" * 2_000 + "'", suite["tests"][1][8]]  # fmt: skip
+    page = open_page(write_page(tmp_path / "page.html", [long]), width, 900, theme, address="#1.1.1.2")
+    page.screenshot(path=Path(os.environ.get("CODEA1_SCREENSHOTS", tmp_path)) / f"long-{width}-{theme}.png")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth")
+    assert page.locator(".program .line").count() == 26
+    for part in (".prose", ".program .code", ".why .inline", ".facts dd"):
+        box = page.locator(part).first
+        box.scroll_into_view_if_needed()
+        assert box.evaluate("part => parseFloat(getComputedStyle(part).fontSize)") >= 12, part
+        assert box.evaluate("part => part.getBoundingClientRect().height") <= 600, part
+    assert "x" * 500 in page.inner_text(".facts")
+
+
 def test_the_narrow_page_turns_from_list_to_duel_and_back(open_page: Open, plain: Path) -> None:
     page = open_page(plain, 360, 740)
     assert page.locator("#list").is_visible()

@@ -179,7 +179,8 @@ def _import(options: argparse.Namespace) -> int:
                     yield mutants.added(imported.problem)
 
         write_problems(options.output, problems())
-    say(f"wrote {options.output} ({source.license}) and {report}: {counts.summary()}")
+    terms = f" ({source.license})" if source.license else ""
+    say(f"wrote {options.output}{terms} and {report}: {counts.summary()}")
     return DONE if counts.usable else FAILED
 
 

@@ -60,7 +60,10 @@ def view(path: str | os.PathLike[str], *, limit: int = DEFAULT_LIMIT) -> Page:
 
 
 def page_of(title: str, found: Found) -> Page:
-    """What was found, as a page."""
+    """What was found, as a page. Raises ConfigurationError where that is nothing."""
+    if not found.games:
+        rest = f"; {left_out(found)}" if left_out(found) else ""
+        raise ConfigurationError(f"the input must hold at least one duel, got none in {title}{rest}")
     return Page(make_page(title, found.games, left_out(found)), found)
 
 

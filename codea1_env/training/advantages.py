@@ -22,15 +22,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.training.config.algorithm import Algorithm, is_own
 from codea1_env.training.config.own_code import load
 from codea1_env.training.row_labels import RowLabel
 
-try:
+with extra("train", "training needs"):
     import torch
     from torch import Tensor
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install '.[train]'") from error
 
 EPSILON = 1e-4
 """Added to what advantages are divided by. TRL's."""

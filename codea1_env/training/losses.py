@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.training.config.algorithm import Algorithm, is_own
 from codea1_env.training.config.own_code import load
 
-try:
+with extra("train", "training needs"):
     from torch import Tensor
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install '.[train]'") from error
 
 
 @dataclass(frozen=True, slots=True)

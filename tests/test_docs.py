@@ -146,3 +146,21 @@ def test_every_link_between_pages_leads_somewhere() -> None:
     for path in DOCS.rglob("*.md"):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
             assert (path.parent / target).is_file(), f"{path.name}: {target}"
+
+
+ODD = (
+    "alone need no torch",
+    "This family pays random checked inputs",
+    "honest ones neither",
+    "From a clone, for it takes",
+    "Who does not ask",
+    "An answer that is none",
+)
+"""Words of sentences that readers had to read twice. One that comes back is an old text that came back."""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/layout.md"])
+def test_a_page_says_minus_if_it_subtracts_and_none_of_the_sentences_that_were_mended(page: str) -> None:
+    text = " ".join(PAGES[page].split())
+    assert [sentence for sentence in ODD if sentence in text] == []
+    assert re.findall(r"[`*\]] less (?:[`*\[]|that|those|the [a-z]+'s)", text) == []

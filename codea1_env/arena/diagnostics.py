@@ -106,8 +106,8 @@ def zero_groups(groups: Iterable[Sequence[float | None]]) -> float:
 
 
 def collusion_gap(rewards: Sequence[float | None], hidden: Sequence[float | None]) -> float:
-    """Mean of R_C less the share of its question's hidden tests that a program passes, in [-1, 1]; nan without programs
-    that have both.
+    """Mean of R_C minus the share of its question's hidden tests that a program passes, in [-1, 1]; nan if no
+    program has both.
 
     Tests that aim make it negative. It grows where the coder is paid more and more for programs that get no better:
     both seats have found tests that suit them.

@@ -130,6 +130,29 @@ def test_the_site_has_every_page_that_its_navigation_names() -> None:
     assert [name for name in named if not (DOCS / name).is_file()] == []
 
 
+def test_a_command_in_a_sentence_exists_with_the_options_it_names() -> None:
+    spans = [
+        (page, span)
+        for page, text in PAGES.items()
+        for span in re.findall(r"`(codea1 [a-z-]+[^`]* --?[a-z][^`]*)`", text)
+        if "|" not in span and "..." not in span
+    ]
+    assert len(spans) > 5
+    for _, span in spans:
+        check_codea1([word for word in shlex.split(span)[1:] if word.strip("[]")])
+
+
+def test_a_newcomer_is_told_of_a_virtual_environment_before_anything_is_installed() -> None:
+    for page in ("README.md", "docs/quick-start.md"):
+        text = PAGES[page]
+        assert 0 < text.index("python3 -m venv .venv") < text.index("pip install .")
+        assert "pip install '.[train]'" in text
+
+
+def test_readme_says_what_fell_in_the_demo() -> None:
+    assert "fell from 0.273 to 0.173" in " ".join(PAGES["README.md"].split())
+
+
 def test_a_page_that_is_named_is_linked() -> None:
     """The map of files names files, not pages."""
     unlinked = {

@@ -113,7 +113,7 @@ def test_the_same_seed_is_the_same_game(monkeypatch: Any, capsys: Any) -> None:
     ("arguments", "must"),
     [
         (["--seed", "-1"], "--seed must be at least 0, got -1"),
-        (["--opponent", "golden"], "--opponent must be mutant or oracle where you are the tester, got golden"),
+        (["--opponent", "golden"], "--opponent must be mutant or oracle if you are the tester, got golden"),
         (["--problem", "none"], "--problem must be an id of the problems, such as double, got none"),
         (["--problems", "none.jsonl"], "--problems must be a file, got none.jsonl"),
         (["--alpha", "2"], "alpha must be in [0, 1], got 2.0"),

@@ -59,7 +59,7 @@ problems that nobody has checked: games about them need an oracle that is no ref
 _CHECK_EPILOG = """\
 A problem can be used in the coder's seat, the tester's seat or both, each with the oracles in parentheses, as in
 RewardConfig(oracle=...): the reference, golden tests, or what solutions agree on (majority, dual). What keeps it from
-more stands behind the semicolon. Exit code 1: no problem can be used, in any seat.
+more stands behind the semicolon. The exit code is 1 if no problem can be used in any seat.
 
 examples:
   codea1 data check mine.jsonl

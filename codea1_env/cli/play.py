@@ -52,7 +52,7 @@ examples:
   codea1 play --problem bundled/run-lengths --seed 3
   printf 'assert run_lengths("") == []\\n.\\n' | codea1 play --problem bundled/run-lengths --json
 
-An answer ends with a line that holds only a dot, or with Ctrl-D. Colours: on a terminal, unless NO_COLOR is set.
+An answer ends with a line that holds only a dot, or with Ctrl-D. A terminal shows colours unless NO_COLOR is set.
 """
 OPPONENTS = {"tester": ("mutant", "oracle"), "coder": ("golden", "fuzz", "random")}
 """By the person's seat; the first is the default."""
@@ -81,9 +81,11 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_play)
     rewards = RewardConfig()
     names = sorted({name for each in OPPONENTS.values() for name in each})
-    parser.add_argument("--seat", choices=("tester", "coder"), default="tester", help="yours (default: tester)")
-    parser.add_argument("--opponent", choices=names, help="a coder (mutant, oracle) where you are the tester, "
-                        "a tester (golden, fuzz, random) where you are the coder (default: mutant; golden)"
+    parser.add_argument(
+        "--seat", choices=("tester", "coder"), default="tester", help="the seat that you play (default: tester)"
+    )
+    parser.add_argument("--opponent", choices=names, help="a coder (mutant, oracle) if you are the tester, "
+                        "a tester (golden, fuzz, random) if you are the coder (default: mutant; golden)"
                         )  # fmt: skip
     parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
     parser.add_argument(
@@ -133,8 +135,8 @@ def _opponent(options: argparse.Namespace) -> Player:
     name = options.opponent or choices[0]
     if name not in choices:
         raise ConfigurationError(
-            f"--opponent must be {' or '.join(choices)} where you are the {options.seat}, got {name}; for it, take the "
-            "other --seat"
+            f"--opponent must be {' or '.join(choices)} if you are the {options.seat}, got {name}; it "
+            "plays against the other --seat"
         )
     makers: dict[str, Callable[[], Player]] = {
         "mutant": MutantCoder,

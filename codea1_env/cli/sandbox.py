@@ -12,8 +12,8 @@ from codea1_env.sandbox.protocol import PACKAGES
 from codea1_env.terminal import Progress, columns_of
 
 DOCTOR_DESCRIPTION = (
-    "For each sandbox backend: every guarantee, active or not and why, and eleven attacks of our own with what they "
-    "came to. Exit code 1 when the default backend is not safe: a required layer is missing, or an attack succeeded."
+    "Show for each backend of the sandbox which guarantees are active or why not, and what eleven attacks came to. "
+    "The exit code is 1 if the default backend is not safe: a required layer is missing, or an attack succeeded."
 )
 DOCTOR_EXAMPLES = """\
 examples:

@@ -17,19 +17,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
+from codea1_env.extras import for_script
 
-from codea1_env.arena.arena import Arena
-from codea1_env.errors import Codea1Error, ConfigurationError
-from codea1_env.players.player import TesterRequest
-from codea1_env.problems.bands import BUG_KINDS, BugKind, band_problems, bug_kind
-from codea1_env.problems.problem import Problem
-from codea1_env.sandbox import open_sandbox
-from codea1_env.training.config.presets import Preset, load_preset
-from codea1_env.training.engine.choice import prepare_process
-from codea1_env.training.models.chat import chat_of
-from codea1_env.training.models.sampling import Sampler
-from codea1_env.training.run.held_out import TesterResult, evaluate_tester
+with for_script("train"):
+    import numpy as np
+
+    from codea1_env.arena.arena import Arena
+    from codea1_env.errors import Codea1Error, ConfigurationError
+    from codea1_env.players.player import TesterRequest
+    from codea1_env.problems.bands import BUG_KINDS, BugKind, band_problems, bug_kind
+    from codea1_env.problems.problem import Problem
+    from codea1_env.sandbox import open_sandbox
+    from codea1_env.training.config.presets import Preset, load_preset
+    from codea1_env.training.engine.choice import prepare_process
+    from codea1_env.training.models.chat import chat_of
+    from codea1_env.training.models.sampling import Sampler
+    from codea1_env.training.run.held_out import TesterResult, evaluate_tester
 
 VIEWS = ("the mutant", "the reference", "no program")
 

@@ -12,9 +12,12 @@ import argparse
 import statistics
 import time
 
-import psutil
+from codea1_env.extras import for_script
 
-from codea1_env.sandbox import CallsJob, LocalSandbox
+with for_script("dev"):
+    import psutil
+
+    from codea1_env.sandbox import CallsJob, LocalSandbox
 
 SOURCE = "def f(x):\n    return x\n"
 

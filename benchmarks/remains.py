@@ -12,7 +12,10 @@ import os
 import time
 from pathlib import Path
 
-import psutil
+from codea1_env.extras import for_script
+
+with for_script("dev"):
+    import psutil
 
 SETTLE_S = 20.0
 """How long what was killed may take until nothing of it is left."""

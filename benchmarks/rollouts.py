@@ -19,15 +19,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import peft
-import torch
-import transformers
+from codea1_env.extras import for_script
 
-from codea1_env.language_models.continuous import ContinuousEngine
-from codea1_env.language_models.learner import Learner
-from codea1_env.language_models.loading import LanguageModel, load
-from codea1_env.language_models.lora import Adapter
-from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling
+with for_script("train,lora"):
+    import peft
+    import torch
+    import transformers
+
+    from codea1_env.language_models.continuous import ContinuousEngine
+    from codea1_env.language_models.learner import Learner
+    from codea1_env.language_models.loading import LanguageModel, load
+    from codea1_env.language_models.lora import Adapter
+    from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling
 
 
 class Likelier:

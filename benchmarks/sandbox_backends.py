@@ -19,12 +19,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import psutil
+from codea1_env.extras import for_script
 
-from codea1_env import Arena, Match, bundled_problems
-from codea1_env.problems import Problem
-from codea1_env.reading.grammar import read_case
-from codea1_env.sandbox import CallsJob, Sandbox, open_sandbox
+with for_script("dev"):
+    import psutil
+
+    from codea1_env import Arena, Match, bundled_problems
+    from codea1_env.problems import Problem
+    from codea1_env.reading.grammar import read_case
+    from codea1_env.sandbox import CallsJob, Sandbox, open_sandbox
 
 PROGRAMS, SUITES, ASSERTS, CALLS = 8, 4, 8, 64
 BASE = "local"

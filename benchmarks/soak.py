@@ -23,10 +23,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-from known_answers import Known, cheap_hostile, endless, fix_hash_seed, honest
+from codea1_env.extras import for_script
 
-from codea1_env.sandbox import BACKENDS, Job, open_sandbox
+with for_script("dev"):
+    import psutil
+    from known_answers import Known, cheap_hostile, endless, fix_hash_seed, honest
+
+    from codea1_env.sandbox import BACKENDS, Job, open_sandbox
 
 DECK, BATCH = 10_000, 500
 CHEAP_PER_DECK, ENDLESS_PER_DECK = 200, 10

@@ -29,12 +29,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-from known_answers import cheap_hostile, endless
-from remains import Remains
+from codea1_env.extras import for_script
 
-from codea1_env.errors import SandboxError
-from codea1_env.problems import bundled_problems
+with for_script("dev"):
+    import psutil
+    from known_answers import cheap_hostile, endless
+    from remains import Remains
+
+    from codea1_env.errors import SandboxError
+    from codea1_env.problems import bundled_problems
 
 TARGETS = ("parent", "zygote", "container", "node")
 BATCH_LIMIT_S = 90.0

@@ -25,26 +25,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import psutil
-from datasets import Dataset
-from transformers import AutoTokenizer, TrainerCallback
-from transformers.trainer_callback import PrinterCallback
-from trl import GRPOTrainer
+from codea1_env.extras import for_script
 
-from codea1_env.players.prompts import Messages
-from codea1_env.problems.miniature import miniature_problems
-from codea1_env.problems.problem import Problem
-from codea1_env.training.config.arguments import ENGINES, Arguments
-from codea1_env.training.config.presets import PRESETS, Preset
-from codea1_env.training.engine.choice import open_engine, prepare_process
-from codea1_env.training.grpo.seats import TesterTurn, coder_trainer, tester_trainer
-from codea1_env.training.models.chat import chat_of
-from codea1_env.training.models.sampling import Sampler
-from codea1_env.training.models.warm_start import base_model, default_cache
-from codea1_env.training.round.rounds import attacks_of, schedule
-from codea1_env.training.run.callbacks import SeatHooks, SeatRun
-from codea1_env.training.run.run_dir import Run
+with for_script("train,dev"):
+    import numpy as np
+    import psutil
+    from datasets import Dataset
+    from transformers import AutoTokenizer, TrainerCallback
+    from transformers.trainer_callback import PrinterCallback
+    from trl import GRPOTrainer
+
+    from codea1_env.players.prompts import Messages
+    from codea1_env.problems.miniature import miniature_problems
+    from codea1_env.problems.problem import Problem
+    from codea1_env.training.config.arguments import ENGINES, Arguments
+    from codea1_env.training.config.presets import PRESETS, Preset
+    from codea1_env.training.engine.choice import open_engine, prepare_process
+    from codea1_env.training.grpo.seats import TesterTurn, coder_trainer, tester_trainer
+    from codea1_env.training.models.chat import chat_of
+    from codea1_env.training.models.sampling import Sampler
+    from codea1_env.training.models.warm_start import base_model, default_cache
+    from codea1_env.training.round.rounds import attacks_of, schedule
+    from codea1_env.training.run.callbacks import SeatHooks, SeatRun
+    from codea1_env.training.run.run_dir import Run
 
 SILENT = SeatHooks(log=lambda *_: None, evaluate=lambda *_: None, save=lambda *_: None, is_last=lambda _: False)
 

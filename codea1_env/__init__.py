@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from codea1_env.rewards.duel import Duel, Status, Verdict
     from codea1_env.rewards.terms import SuiteTerms
     from codea1_env.sandbox import LocalSandbox, open_sandbox
+    from codea1_env.viewer import view
 
 __version__ = "0.1.0"
 
@@ -63,6 +64,7 @@ _HOMES = {
     "codea1_env.rewards.terms": ("SuiteTerms",),
     "codea1_env.rewards": ("Group", "ProgramResult", "RewardConfig", "TesterReward"),
     "codea1_env.sandbox": ("LocalSandbox", "open_sandbox"),
+    "codea1_env.viewer": ("view",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -106,6 +108,7 @@ __all__ = [
     "read_problems",
     "read_program",
     "read_suite",
+    "view",
     "write_problems",
 ]
 

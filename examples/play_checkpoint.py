@@ -6,14 +6,17 @@ python examples/play_checkpoint.py runs/mini-seed0
 import sys
 from pathlib import Path
 
-from codea1_env.arena import Arena, Match
-from codea1_env.players.player import CoderRequest, TesterRequest
-from codea1_env.problems.miniature import miniature_problems
-from codea1_env.rewards import RewardConfig
-from codea1_env.sandbox import open_sandbox
-from codea1_env.training.config.arguments import CONFIG_FILE, read_configuration
-from codea1_env.training.models.chat import chat_of
-from codea1_env.training.models.sampling import Sampler
+from codea1_env.extras import for_script
+
+with for_script("train"):
+    from codea1_env.arena import Arena, Match
+    from codea1_env.players.player import CoderRequest, TesterRequest
+    from codea1_env.problems.miniature import miniature_problems
+    from codea1_env.rewards import RewardConfig
+    from codea1_env.sandbox import open_sandbox
+    from codea1_env.training.config.arguments import CONFIG_FILE, read_configuration
+    from codea1_env.training.models.chat import chat_of
+    from codea1_env.training.models.sampling import Sampler
 
 
 def main(run: Path) -> None:

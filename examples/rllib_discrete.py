@@ -3,12 +3,15 @@
 python examples/rllib_discrete.py    # extra `rllib`: pip install '.[rllib]'
 """
 
-from ray.rllib.algorithms.ppo import PPOConfig
-from ray.rllib.core.rl_module import MultiRLModuleSpec, RLModuleSpec
-from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
+from codea1_env.extras import for_script
 
-from codea1_env import discrete
-from codea1_env.adapters.rllib import DiscreteMultiAgentEnv
+with for_script("rllib"):
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.core.rl_module import MultiRLModuleSpec, RLModuleSpec
+    from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
+
+    from codea1_env import discrete
+    from codea1_env.adapters.rllib import DiscreteMultiAgentEnv
 
 
 def main(iterations: int = 6) -> None:

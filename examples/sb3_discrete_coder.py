@@ -3,14 +3,17 @@
 python examples/sb3_discrete_coder.py    # extra `sb3`: pip install '.[sb3]'
 """
 
-import gymnasium
-import supersuit
-import torch
-from stable_baselines3 import PPO
-from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.monitor import Monitor
+from codea1_env.extras import for_script
 
-from codea1_env import discrete
+with for_script("sb3"):
+    import gymnasium
+    import supersuit
+    import torch
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.monitor import Monitor
+
+    from codea1_env import discrete
 
 
 def main(timesteps: int = 6_000) -> None:

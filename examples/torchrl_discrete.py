@@ -1,11 +1,14 @@
 """TorchRL: both seats of the discrete game learn by REINFORCE. Extra `torchrl`: pip install '.[torchrl]'."""
 
-import torch
-from tensordict.nn import TensorDictModule, TensorDictSequential
-from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor
+from codea1_env.extras import for_script
 
-from codea1_env import discrete
-from codea1_env.adapters.torchrl import torchrl_env
+with for_script("torchrl"):
+    import torch
+    from tensordict.nn import TensorDictModule, TensorDictSequential
+    from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor
+
+    from codea1_env import discrete
+    from codea1_env.adapters.torchrl import torchrl_env
 
 torch.manual_seed(0)
 GAMES, STEPS = 40, 9  # of an update; of a game: a program and eight tests

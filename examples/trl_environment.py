@@ -5,13 +5,16 @@ python examples/trl_environment.py MODEL    # a model that calls tools, such as 
 
 import sys
 
-import torch
-from datasets import Dataset
-from trl import GRPOConfig, GRPOTrainer
+from codea1_env.extras import for_script
 
-from codea1_env import Arena, LocalSandbox, bundled_problems
-from codea1_env.adapters.trl_environments import CoderSeat
-from codea1_env.players import GoldenTester
+with for_script("train"):
+    import torch
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    from codea1_env import Arena, LocalSandbox, bundled_problems
+    from codea1_env.adapters.trl_environments import CoderSeat
+    from codea1_env.players import GoldenTester
 
 
 def main(model: str, output: str = "runs/trl", steps: str = "100", tokens: str = "1024") -> None:

@@ -6,14 +6,17 @@ The model is tiny and untrained, so that this takes seconds: put the name of you
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from datasets import Dataset
-from trl import GRPOConfig, GRPOTrainer
+from codea1_env.extras import for_script
 
-from codea1_env import Arena, LocalSandbox, bundled_problems
-from codea1_env.adapters.trl_rewards import CoderReward
-from codea1_env.players import RandomTester
-from codea1_env.training.config.presets import SMOKE
-from codea1_env.training.models.warm_start import base_model
+with for_script("train"):
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    from codea1_env import Arena, LocalSandbox, bundled_problems
+    from codea1_env.adapters.trl_rewards import CoderReward
+    from codea1_env.players import RandomTester
+    from codea1_env.training.config.presets import SMOKE
+    from codea1_env.training.models.warm_start import base_model
 
 if __name__ == "__main__":
     problems = bundled_problems()

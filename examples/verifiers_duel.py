@@ -8,9 +8,12 @@ The seats may have models of their own: `DuelConfig(coder=vf.AgentConfig(model=.
 import asyncio
 import sys
 
-import verifiers.v1 as vf
+from codea1_env.extras import for_script
 
-from codea1_env.adapters.verifiers import DuelConfig, DuelEnv, DuelTaskset, DuelTasksetConfig, OneAnswer
+with for_script("verifiers"):
+    import verifiers.v1 as vf
+
+    from codea1_env.adapters.verifiers import DuelConfig, DuelEnv, DuelTaskset, DuelTasksetConfig, OneAnswer
 
 __all__ = ["DuelEnv", "DuelTaskset", "OneAnswer"]
 

@@ -21,14 +21,28 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-from matrix_learning import BASELINE_RATE, CODER_RATE, TESTER_RATE, Arm, Game, K, Policies, pay, softmax, suite_draws
-from matrix_pools import Floats, Ints, Questions, Source, questions_of, source_of, written_outcomes
-from matrix_tables import FOLLOWED, figures, tables
+from codea1_env.extras import for_script
 
-from codea1_env.discrete import bundled_pools, read_pools
-from codea1_env.discrete.solve import exploitability, sequential_equilibrium
-from codea1_env.rewards.code_a1 import RewardConfig
+with for_script("train,solve"):
+    import numpy as np
+    from matrix_learning import (
+        BASELINE_RATE,
+        CODER_RATE,
+        TESTER_RATE,
+        Arm,
+        Game,
+        K,
+        Policies,
+        pay,
+        softmax,
+        suite_draws,
+    )
+    from matrix_pools import Floats, Ints, Questions, Source, questions_of, source_of, written_outcomes
+    from matrix_tables import FOLLOWED, figures, tables
+
+    from codea1_env.discrete import bundled_pools, read_pools
+    from codea1_env.discrete.solve import exploitability, sequential_equilibrium
+    from codea1_env.rewards.code_a1 import RewardConfig
 
 ROUNDS, EVERY = 200, 20
 """Rounds of a run, and how many lie between two evaluations."""

@@ -73,7 +73,7 @@ def _table(
 ) -> str:
     """`against`: the arm that every other is compared with, seed by seed, in the column `on`."""
     name = NAMES.get(against, against) if title == "collusion" else against
-    lines = [f"| {title} | " + " | ".join(columns) + f" | {on}: less {name} |", "|---|" + "---|" * (len(columns) + 1)]
+    lines = [f"| {title} | " + " | ".join(columns) + f" | {on}: minus {name} |", "|---|" + "---|" * (len(columns) + 1)]
     for arm in arms:
         cells = [
             "" if np.isnan(values).any() else _shown(values)

@@ -19,15 +19,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig, Verdict
-from codea1_env.players import CoderRequest, MutantCoder, Request, Sampling, TesterRequest
-from codea1_env.players.chat import chat_messages
-from codea1_env.players.hugging_face import HuggingFacePlayer
-from codea1_env.players.prompts import find_prompts
-from codea1_env.players.templates import Messages, Prompts
-from codea1_env.problems import read_problems
-from codea1_env.reading.responses import read_program
-from codea1_env.rewards.duel import Status
+from codea1_env.extras import for_script
+
+with for_script("train"):
+    from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig, Verdict
+    from codea1_env.players import CoderRequest, MutantCoder, Request, Sampling, TesterRequest
+    from codea1_env.players.chat import chat_messages
+    from codea1_env.players.hugging_face import HuggingFacePlayer
+    from codea1_env.players.prompts import find_prompts
+    from codea1_env.players.templates import Messages, Prompts
+    from codea1_env.problems import read_problems
+    from codea1_env.reading.responses import read_program
+    from codea1_env.rewards.duel import Status
 
 SUITE_SIZE = 8
 """Paper: K."""

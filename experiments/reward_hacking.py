@@ -23,16 +23,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-from matrix_learning import Arm, Game, Policies, softmax, suite_draws
-from matrix_pools import Ints, Questions, Source, padded, questions_of, source_of
-from matrix_study import EVERY, HELD_OUT, ROUNDS, evaluation
-from matrix_tables import interval
-from released_semantics import Released, judge_as_released
+from codea1_env.extras import for_script
 
-from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig, Verdict, bundled_problems
-from codea1_env.discrete import Pool, bundled_pools
-from codea1_env.rewards.duel import Status
+with for_script("train,solve"):
+    import numpy as np
+    from matrix_learning import Arm, Game, Policies, softmax, suite_draws
+    from matrix_pools import Ints, Questions, Source, padded, questions_of, source_of
+    from matrix_study import EVERY, HELD_OUT, ROUNDS, evaluation
+    from matrix_tables import interval
+    from released_semantics import Released, judge_as_released
+
+    from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig, Verdict, bundled_problems
+    from codea1_env.discrete import Pool, bundled_pools
+    from codea1_env.rewards.duel import Status
 
 CHEATING_PROGRAMS = {
     "always equal": (

@@ -28,19 +28,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import study_figures
-import study_report
-from study_arms import Arm, as_table, chosen_arms
-from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
-from study_numbers import curve_of, diagnostics_of
-from tqdm import tqdm
+from codea1_env.extras import for_script
 
-from codea1_env.errors import Codea1Error, ConfigurationError
-from codea1_env.evaluation.estimates import Estimate, new_run
-from codea1_env.training.config.presets import preset_names
-from codea1_env.training.run.checkpoints import write_whole
-from codea1_env.training.run.provenance import code_revision, processor_name
-from codea1_env.yaml_files import read_yaml
+with for_script("train,solve"):
+    import study_figures
+    import study_report
+    from study_arms import Arm, as_table, chosen_arms
+    from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
+    from study_numbers import curve_of, diagnostics_of
+    from tqdm import tqdm
+
+    from codea1_env.errors import Codea1Error, ConfigurationError
+    from codea1_env.evaluation.estimates import Estimate, new_run
+    from codea1_env.training.config.presets import preset_names
+    from codea1_env.training.run.checkpoints import write_whole
+    from codea1_env.training.run.provenance import code_revision, processor_name
+    from codea1_env.yaml_files import read_yaml
 
 MOST_SEEDS = 1_000
 

@@ -130,7 +130,60 @@ def test_the_site_has_every_page_that_its_navigation_names() -> None:
     assert [name for name in named if not (DOCS / name).is_file()] == []
 
 
+def test_a_command_in_a_sentence_exists_with_the_options_it_names() -> None:
+    spans = [
+        (page, span)
+        for page, text in PAGES.items()
+        for span in re.findall(r"`(codea1 [a-z-]+[^`]* --?[a-z][^`]*)`", text)
+        if "|" not in span and "..." not in span
+    ]
+    assert len(spans) > 5
+    for _, span in spans:
+        check_codea1([word for word in shlex.split(span)[1:] if word.strip("[]")])
+
+
+def test_a_newcomer_is_told_of_a_virtual_environment_before_anything_is_installed() -> None:
+    for page in ("README.md", "docs/quick-start.md"):
+        text = PAGES[page]
+        assert 0 < text.index("python3 -m venv .venv") < text.index("pip install .")
+        assert "pip install '.[train]'" in text
+
+
+def test_readme_says_what_fell_in_the_demo() -> None:
+    assert "fell from 0.273 to 0.173" in " ".join(PAGES["README.md"].split())
+
+
+def test_a_page_that_is_named_is_linked() -> None:
+    """The map of files names files, not pages."""
+    unlinked = {
+        path.name: names
+        for path in DOCS.glob("*.md")
+        if path.name != "layout.md" and (names := re.findall(r"`(?:docs/)?([\w-]+\.md)`", path.read_text()))
+    }
+    assert {page: [name for name in names if (DOCS / name).is_file()] for page, names in unlinked.items()} == {
+        page: [] for page in unlinked
+    }
+
+
 def test_every_link_between_pages_leads_somewhere() -> None:
     for path in DOCS.rglob("*.md"):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
             assert (path.parent / target).is_file(), f"{path.name}: {target}"
+
+
+ODD = (
+    "alone need no torch",
+    "This family pays random checked inputs",
+    "honest ones neither",
+    "From a clone, for it takes",
+    "Who does not ask",
+    "An answer that is none",
+)
+"""Words of sentences that readers had to read twice. One that comes back is an old text that came back."""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/layout.md"])
+def test_a_page_says_minus_if_it_subtracts_and_none_of_the_sentences_that_were_mended(page: str) -> None:
+    text = " ".join(PAGES[page].split())
+    assert [sentence for sentence in ODD if sentence in text] == []
+    assert re.findall(r"[`*\]] less (?:[`*\[]|that|those|the [a-z]+'s)", text) == []

@@ -91,6 +91,24 @@ def test_a_missing_layer_is_named_with_its_reason_in_both_forms() -> None:
     assert decoded["backends"][0]["refusal"]
 
 
+def test_the_tables_fit_the_terminal() -> None:
+    report = examine(["local", "docker"], ["seccomp"])
+    usual = as_text(report)
+    for columns in (40, 60, 79, 80, 100, 200):
+        text = as_text(report, columns)
+        assert max(map(len, text.splitlines())) <= columns
+        assert text.split() == usual.split()  # nothing is left out
+    assert len(text.splitlines()) < len(usual.splitlines())
+
+
+def test_the_command_asks_the_terminal_how_wide_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("codea1_env.cli.sandbox.columns_of", lambda stream: 60)
+    main(["doctor", "--backend", "local"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+
+
 def test_the_command_prints_every_known_backend_and_says_why_one_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json", "--backend", "local", "--backend", "docker"]) == 0
     decoded = json.loads(capsys.readouterr().out)

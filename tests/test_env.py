@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import warnings
@@ -16,25 +17,26 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pettingzoo
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import RecordVideo
 from pettingzoo.test import save_obs_test
 from pettingzoo.utils import aec_to_parallel
 
+from codea1_env import discrete
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
-from codea1_env.envs import testing
+from codea1_env.discrete.single_seat import DiscreteCoderEnv
+from codea1_env.envs import pictures, testing
 from codea1_env.envs.environment import env, parallel_env, raw_env
-from codea1_env.envs.episode import CODER, TESTER, plain_score
+from codea1_env.envs.episode import CODER, RENDER_MODES, TESTER, plain_score
 from codea1_env.envs.single_seat import CoderEnv, TesterEnv
-from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.errors import Codea1Error, ConfigurationError, SandboxError
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.players import (
-    GoldenTester,
-    OracleCoder,
-)
-from codea1_env.problems import Problem, TestCase, bundled_problems
+from codea1_env.players import FuzzTester, GoldenTester, MutantCoder, OracleCoder, Player, RandomTester
+from codea1_env.problems import Problem, TestCase, bundled_problems, write_problems
 from codea1_env.registration import CODER_ID, DUEL_ID, TESTER_ID, register
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import Job, JobResult, LocalSandbox
@@ -629,6 +631,47 @@ class TestRendering:
         quiet = parallel_env([DOUBLE], sandbox=sandbox, render_mode="ansi")
         assert printed(quiet.reset) + printed(quiet.step, {CODER: SQUARE}) == ""
 
+    def test_pictures_have_one_size_and_show_what_the_text_shows(self, sandbox: LocalSandbox) -> None:
+        shown, drawn = (
+            parallel_env([DOUBLE], sandbox=sandbox, render_mode=mode, book=MistakeBook())
+            for mode in ("ansi", "rgb_array")
+        )
+        for game in (shown, drawn):
+            game.reset(seed=0)
+        before = drawn.render()
+        for game in (shown, drawn):
+            game.step({CODER: SQUARE})
+            game.step({TESTER: SUITE})
+        after = drawn.render()
+        assert before.shape == after.shape == pictures.picture("x\n" * 1_000).shape
+        assert after.dtype == np.uint8
+        assert [side % 2 for side in after.shape[:2]] == [0, 0]  # video codecs refuse odd sides
+        assert np.array_equal(after, pictures.picture(shown.render()))
+        assert not np.array_equal(after, before)
+
+    def test_a_picture_breaks_long_lines_leaves_out_the_middle_and_takes_any_text(self) -> None:
+        lines = pictures.fitted("\n".join(map(str, range(200))))
+        assert len(lines) == pictures.LINES
+        assert (lines[0], lines[-1]) == ("0", "199")
+        assert "... 151 lines are left out here ..." in lines
+        assert pictures.fitted("a" * 250) == ["a" * 100, "a" * 100, "a" * 50]
+        assert pictures.picture("\ud800 é 漢\t\x00").shape == pictures.picture("").shape
+
+    def test_gymnasium_records_a_video_of_a_view(self, sandbox: LocalSandbox, tmp_path: Path) -> None:
+        pytest.importorskip("moviepy", reason="the extra `video` is not installed")
+        game = gymnasium.make(CODER_ID, problems=[DOUBLE], opponent="golden", sandbox=sandbox, render_mode="rgb_array")
+        recorded = RecordVideo(game, str(tmp_path / "videos"), episode_trigger=lambda episode: True)
+        recorded.reset(seed=0)
+        recorded.step(SQUARE)
+        recorded.close()
+        assert [path.stat().st_size > 1_000 for path in (tmp_path / "videos").glob("*.mp4")] == [True]
+
+    def test_without_pillow_pictures_are_refused_when_the_game_is_made(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "PIL", None)
+        for make in (parallel_env, CoderEnv, discrete.parallel_env, DiscreteCoderEnv):
+            with pytest.raises(ImportError, match=r"rgb_array\" needs the extra `video`: pip install '\.\[video\]'"):
+                make(render_mode="rgb_array")
+
     def test_rendering_without_a_mode_warns_and_shows_nothing(self) -> None:
         game = parallel_env([DOUBLE])
         game.reset()
@@ -645,7 +688,7 @@ class TestRendering:
             r"problems must have distinct problem ids, got these more than once: \['double'\]",
         ),
         ({"problems": [Problem("x", "q", "f")]}, "must have a reference_solution.*got none for 'x'"),
-        ({"render_mode": "rgb_array"}, "render_mode must be None or one of .*, got 'rgb_array'"),
+        ({"render_mode": "video"}, "render_mode must be None or one of human, ansi, html, rgb_array, got 'video'"),
         ({"max_text_length": 0}, "max_text_length must be a whole number of at least 1, got 0"),
         ({"problems": [DOUBLE], "max_text_length": 20}, "max_text_length must be at least 53, .*'double', got 20"),
     ],
@@ -656,7 +699,57 @@ def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], message: s
             make(**arguments)
 
 
-def test_options_choose_the_question_and_unknown_ones_are_ignored() -> None:
+def test_problems_may_be_the_path_of_a_problem_file(tmp_path: Path, sandbox: LocalSandbox) -> None:
+    path = tmp_path / "own.jsonl"
+    write_problems(path, [DOUBLE])
+    for given in (path, str(path)):
+        assert play(parallel_env(given, sandbox=sandbox), RIGHT, SUITE) == play(
+            parallel_env([DOUBLE], sandbox=sandbox), RIGHT, SUITE
+        )
+    for make in (raw_env, env, CoderEnv, functools.partial(gymnasium.make, TESTER_ID)):
+        game = make(problems=str(path))
+        shown = game.reset()
+        infos = game.infos[CODER] if shown is None else shown[1]
+        assert infos["problem_id"] == "double"
+        game.close()
+
+
+def test_a_path_that_holds_no_problems_is_refused_with_the_reason(tmp_path: Path) -> None:
+    empty, wrong = tmp_path / "empty.jsonl", tmp_path / "wrong.jsonl"
+    empty.write_text("\n")
+    wrong.write_text('{"problem_id": "x"}\n')
+    for path, message in (
+        (tmp_path / "nowhere.jsonl", "the path of a problem file, got .*nowhere.jsonl', which cannot be read: No such"),
+        (tmp_path, "which cannot be read: Is a directory"),
+        (empty, "a problem file must hold at least one problem, got none in .*empty.jsonl"),
+        (wrong, "wrong.jsonl:1: "),
+    ):
+        for make in (parallel_env, CoderEnv):
+            with pytest.raises(Codea1Error, match=message):
+                make(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "named", "player"),
+    [
+        (TesterEnv, "oracle", OracleCoder()),
+        (TesterEnv, "mutant", MutantCoder()),
+        (CoderEnv, "golden", GoldenTester()),
+        (CoderEnv, "random", RandomTester()),
+        (CoderEnv, "fuzz", FuzzTester()),
+    ],
+)
+def test_an_opponent_that_is_named_plays_as_the_player_of_that_name(
+    make: Any, named: str, player: Player, sandbox: LocalSandbox
+) -> None:
+    def shown(opponent: Any) -> list[Any]:
+        view = make([DOUBLE], opponent=opponent, sandbox=sandbox)
+        return [view.reset(seed=4), view.step(SQUARE if make is CoderEnv else SUITE)]
+
+    assert shown(named) == shown(player)
+
+
+def test_options_choose_the_question_and_that_of_pettingzoos_tests_is_let_through() -> None:
     game = parallel_env()
     for problem_id in list(BY_ID)[:3]:
         options = {"problem_id": problem_id, "options": 1}
@@ -676,3 +769,38 @@ def test_a_given_sandbox_stays_open_and_an_own_one_is_stopped(sandbox: LocalSand
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
         del own
+
+
+class TestItsPage:
+    """docs/environment.md, whose examples `test_docs.py` runs."""
+
+    PAGE = (Path(__file__).parents[1] / "docs" / "environment.md").read_text()
+
+    def test_it_has_the_parts_of_gymnasiums_pages_in_their_order(self) -> None:
+        parts = re.findall(r"^## (.+)$", self.PAGE, re.MULTILINE)
+        assert parts[:7] == [
+            "Description",
+            "Action space",
+            "Observation space",
+            "Rewards",
+            "Starting state",
+            "Episode end",
+            "Arguments",
+        ]
+        assert parts[-2:] == ["Version history", "API"]
+
+    def test_its_tables_name_every_key_argument_opponent_and_render_mode(self) -> None:
+        keys = re.findall(r"^\| `(\w+)` \| `(?:FreeText|Discrete)", self.PAGE, re.MULTILINE)
+        assert set(keys) == set(parallel_env().observation_space(CODER).spaces)
+        table = self.PAGE.split("| argument |")[1].split("\n\n")[0]
+        assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == [*inspect.signature(env).parameters, "opponent"]
+        opponents = re.findall(r"^\| `codea1_env/(\w+)-v0` \| (.*) \|$", self.PAGE, re.MULTILINE)
+        named = {view: set(re.findall(r"`(\w+)` ", names)) for view, names in opponents}
+        assert named == {"Coder": set(CoderEnv.opponents), "Tester": set(TesterEnv.opponents)}
+        (modes,) = re.findall(r"^\| Render modes \| (.*html.*) \|$", self.PAGE, re.MULTILINE)
+        assert modes == ", ".join(f"`{mode}`" for mode in RENDER_MODES)
+
+    def test_its_sizes_of_the_discrete_game_are_those_of_the_bundled_pools(self) -> None:
+        game = discrete.parallel_env()
+        assert f"`{game.action_space(CODER)}` for the bundled pools" in self.PAGE
+        assert f"`{game.observation_space(CODER)}` for the bundled pools" in self.PAGE

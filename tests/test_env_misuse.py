@@ -49,7 +49,8 @@ def sandbox() -> Iterator[LocalSandbox]:
     ("name", "wrong", "message"),
     [
         ("problems", DOUBLE, "problems must be None or a list of Problems, got Problem"),
-        ("problems", "double", "problems must be None or a list of Problems, got str"),
+        ("problems", "double", "path of a problem file, got 'double', which cannot be read: No such file or directory"),
+        ("problems", b"double", "problems must be None or a list of Problems, got bytes"),
         ("problems", [DOUBLE, "double"], "problems must be None or a list of Problems, got str in it"),
         ("sandbox", "docker", "sandbox must be None or a sandbox, as .*, got 'docker'"),
         ("sandbox", LocalSandbox, "sandbox must be None or a sandbox"),
@@ -70,9 +71,13 @@ def test_an_argument_of_another_kind_is_refused_when_the_game_is_made(
 
 
 def test_an_opponent_that_is_none_is_refused_when_the_view_is_made() -> None:
-    for wrong in ("oracle", OracleCoder):
-        with pytest.raises(ConfigurationError, match="opponent must be None or a player"):
+    for wrong in ("golden", "", OracleCoder, 5):
+        with pytest.raises(
+            ConfigurationError, match=r"opponent must be None, one of oracle, mutant, or a player .*, got"
+        ):
             TesterEnv(opponent=wrong)
+    with pytest.raises(ConfigurationError, match=r"None, one of golden, random, fuzz, or a player .*, got 'oracle'"):
+        CoderEnv(opponent="oracle")
     with pytest.raises(ConfigurationError, match=r"opponent must be a policy .*, got 'uniform'"):
         DiscreteCoderEnv(opponent="uniform")
 

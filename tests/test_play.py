@@ -66,6 +66,19 @@ def test_a_tester_sees_every_verdict_and_both_rewards_by_hand(problems: Path, mo
     assert "\x1b" not in out, "plain where it is piped"
 
 
+def test_what_is_no_assert_is_said_and_not_dropped_in_silence(problems: Path, monkeypatch: Any, capsys: Any) -> None:
+    game = ("--problems", str(problems), "--seed", "1")
+    for answer, told in (
+        ("assert double(2) == 4\ndouble(3)\nprint(double(4))\n.\n", "no assert of its own: statement (2)"),
+        ("these are my tests, then\nassert double(2) == 4\n.\n", "no assert of its own: prose (1)"),
+        ("1. assert double(2) == 4\n.\n", "no assert of its own: prose with an assert in it (1)"),
+        ("def test_it():\n    assert double(2) == 4\n.\n", "no assert of its own: function (1)"),
+    ):
+        assert told in played(answer, *game, monkeypatch=monkeypatch, capsys=capsys)[1]
+    quiet = played("assert double(2) == 4\n.\n", *game, monkeypatch=monkeypatch, capsys=capsys)[1]
+    assert "not read" not in quiet
+
+
 def test_a_coder_meets_a_scripted_tester(problems: Path, monkeypatch: Any, capsys: Any) -> None:
     arguments = ("--seat", "coder", "--problems", str(problems))
     status, out, _ = played(SQUARE + ".\n", *arguments, monkeypatch=monkeypatch, capsys=capsys)
@@ -100,7 +113,7 @@ def test_the_same_seed_is_the_same_game(monkeypatch: Any, capsys: Any) -> None:
     ("arguments", "must"),
     [
         (["--seed", "-1"], "--seed must be at least 0, got -1"),
-        (["--opponent", "golden"], "--opponent must be mutant or oracle where you are the tester, got golden"),
+        (["--opponent", "golden"], "--opponent must be mutant or oracle if you are the tester, got golden"),
         (["--problem", "none"], "--problem must be an id of the problems, such as double, got none"),
         (["--problems", "none.jsonl"], "--problems must be a file, got none.jsonl"),
         (["--alpha", "2"], "alpha must be in [0, 1], got 2.0"),

@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("yaml", reason="the extra `train` is not installed")
-
-from report_pages import write_hostile_run, write_run
+from report_pages import line, write_hostile_run, write_run
 
 from codea1_env.cli import main
 
@@ -53,6 +50,64 @@ def test_no_report_is_wider_than_its_window(
         page.screenshot(path=shots / f"report-{width}-{theme}.png")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     context.close()
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of 500 rounds, some of whose numbers are tiny."""
+    folder = tmp_path_factory.mktemp("long")
+    run = write_run(folder / "long", rounds=500)
+    with (run / "metrics.jsonl").open("a") as file:
+        for number in range(1, 501):
+            file.write(line("seat", number, {"kl": 4.7e-8 * number, "grad_norm": 1e-9}, "coder"))
+            file.write(line("round", number, {"paid_validity": 0.2, "valid_tests": 0.5, "book_hit_rate": 0.1}))
+    page = folder / "report.html"
+    assert main(["report", str(run), "-o", str(page), "--no-png"]) == 0
+    return page
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_five_hundred_rounds_are_readable_and_no_tick_is_cut_off(
+    width: int, theme: str, browser: Any, long_run: Path, tmp_path: Path
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    page = context.new_page()
+    page.goto(long_run.as_uri())
+    shots = Path(os.environ.get("CODEA1_SCREENSHOTS", tmp_path))
+    page.screenshot(path=shots / f"report-500-{width}-{theme}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert "2.0e-05" in page.locator(".tick").all_text_contents()
+    cut = page.evaluate(
+        """[...document.querySelectorAll('figure > svg')].flatMap(svg => [...svg.querySelectorAll('.tick')]
+        .filter(tick => tick.getBoundingClientRect().left < svg.getBoundingClientRect().left - 0.5
+          || tick.getBoundingClientRect().right > svg.getBoundingClientRect().right + 0.5)
+        .map(tick => tick.textContent))"""
+    )
+    assert cut == []
+    smallest = page.evaluate(
+        "Math.min(...[...document.querySelectorAll('.tick')].map(tick => tick.getBoundingClientRect().height))"
+    )
+    assert smallest >= 9  # pixels
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1440, 1920])
+def test_a_wide_screen_is_used(width: int, browser: Any, long_run: Path) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 1000})
+    page = context.new_page()
+    page.goto(long_run.as_uri())
+    rows = page.evaluate(
+        """[...document.querySelectorAll('.charts')].map(charts => Math.max(...[...charts.children]
+        .map(each => each.getBoundingClientRect().right)) / innerWidth)"""
+    )
+    assert len(rows) >= 3
+    assert min(share for share, count in zip(rows, charts_of(page), strict=True) if count > 1) > 0.65
+    context.close()
+
+
+def charts_of(page: Any) -> list[int]:
+    return list(page.evaluate("[...document.querySelectorAll('.charts')].map(charts => charts.children.length)"))
 
 
 def test_nothing_that_a_run_says_runs_or_asks_for_anything(browser: Any, compared: Path) -> None:

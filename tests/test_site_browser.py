@@ -15,6 +15,7 @@ SITE = Path(__file__).parents[1] / "site"
 PAGES = (
     "index.html",
     "quick-start.html",
+    "environment.html",
     "algorithm.html",
     "study.html",
     "command-line.html",
@@ -40,6 +41,26 @@ def theme(request: pytest.FixtureRequest) -> str:
 def page(theme: str, browser: Any) -> Iterator[Any]:
     context = browser.new_context(color_scheme=theme, reduced_motion="reduce")
     yield context.new_page()
+    context.close()
+
+
+def test_the_search_finds_pages_from_disk(browser: Any) -> None:
+    if not (SITE / "index.html").is_file():
+        pytest.skip("the site is not built: make docs")
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((SITE / "index.html").as_uri())
+    page.click("[name=query]")
+    page.keyboard.type("Mistake Book")
+    page.wait_for_selector(".md-search-result__item a", timeout=10_000)
+    addresses = page.eval_on_selector_all(".md-search-result__item a", "links => links.map(link => link.href)")
+    assert len(addresses) > 3
+    assert all(address.startswith(SITE.as_uri()) for address in addresses)
+    page.locator(".md-search-result__item a").first.click()
+    page.wait_for_url(lambda address: "index.html" not in address)
+    assert complaints == []
     context.close()
 
 

@@ -1,6 +1,7 @@
 """Evaluation: scripted players with known results, and sampling that repeats."""
 
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from codea1_env.training.models.sampling import Sampler
 from codea1_env.training.models.tiny import build_model
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester, paired_interval
-from codea1_env.training.run.results import Measured, as_table, compare
+from codea1_env.training.run.results import Measured, Row, as_table, compare
 
 RIGHT = "def f(xs):\n    return len(xs)"
 NO_EMPTY = "def f(xs):\n    return len(xs) or 1"
@@ -124,6 +125,16 @@ def test_the_final_table_shows_both_seats(arena: Arena) -> None:
     assert (rows["coder: hidden pass rate"].base, rows["coder: hidden pass rate"].trained) == (0, 1)
     assert rows["tester: valid tests"].trained == 1 / 4
     assert "coder: hidden pass rate" in as_table(list(rows.values()))
+
+
+def test_zeros_before_and_after_are_not_compared() -> None:
+    nothing = [Row("coder: executes", 0.0, 0.0, 0.0, 0.0), Row("tester: valid tests", 0.0, 0.0, 0.0, 0.0)]
+    told = as_table(nothing)
+    assert "every measure is 0 before and after training" in told
+    assert not re.search(r"0\.000", told)
+    some = as_table([*nothing, Row("coder: golden pass rate", 0.0, 0.5, 0.25, 0.75)])
+    assert "+0.500  [+0.250, +0.750]" in some
+    assert some.splitlines()[-1] == "0 before and after training: coder: executes, tester: valid tests"
 
 
 def test_samples_repeat_and_leave_the_global_stream_alone(tmp_path_factory: pytest.TempPathFactory) -> None:

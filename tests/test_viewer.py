@@ -3,6 +3,7 @@
 import base64
 import gzip
 import hashlib
+import html
 import itertools
 import json
 import re
@@ -12,9 +13,10 @@ from typing import Any
 
 import pytest
 
+import codea1_env
 from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig
 from codea1_env.cli import main
-from codea1_env.errors import FormatError
+from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.judging.returned import cut
 from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.viewer import Found, make_page, read_games
@@ -225,6 +227,48 @@ def test_the_page_is_replaced_whole_and_never_the_input(games: Path, tmp_path: P
     assert source.read_bytes() == games.read_bytes()
     assert main(["view", str(source), "-o", str(tmp_path / "no" / "page.html")]) == 2
     assert main(["view", str(source), "-o", str(tmp_path)]) == 2
+
+
+def test_the_command_prints_an_address_to_click_and_opens_it_when_asked(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: not opened.append(address))
+    page = tmp_path / "a page.html"
+    assert main(["view", str(games), "-o", str(page)]) == 0
+    assert capsys.readouterr().out == f"file://{str(page).replace(' ', '%20')}\n"
+    assert opened == []
+    assert main(["view", str(games), "-o", str(page), "--open"]) == 0
+    assert opened == [capsys.readouterr().out.strip()]
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    assert main(["view", str(games), "-o", str(page), "--open"]) == 0
+    assert "no browser could be started here" in capsys.readouterr().err
+
+
+def test_the_command_writes_no_page_to_standard_output(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["view", str(games), "-o", "-"]) == 2
+    assert "--output must be the name of a file, got -" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_notebook_shows_the_page_in_a_frame_that_cannot_reach_it(games: Path, tmp_path: Path) -> None:
+    page = codea1_env.view(games)
+    assert content(page.save(tmp_path / "page.html").read_bytes()) == content(page.content)
+    frame = page._repr_html_()
+    (inside,) = re.findall(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts"', frame)
+    assert html.unescape(inside) == page.content.decode()
+    assert repr(page) == "Page(2 duels, 0.1 MB)"
+    for wrong, message in ((5, "path must be the path"), (tmp_path / "none", "must be a file or a run's directory")):
+        with pytest.raises(ConfigurationError, match=message):
+            codea1_env.view(wrong)
+    (tmp_path / "empty.jsonl").write_text("\n")
+    with pytest.raises(ConfigurationError, match=r"must hold at least one duel, got none in empty\.jsonl"):
+        codea1_env.view(tmp_path / "empty.jsonl")
+    with pytest.raises(ConfigurationError, match="limit must be a whole number of at least 1, got 0"):
+        codea1_env.view(games, limit=0)
 
 
 def test_of_too_many_duels_games_are_left_out_evenly() -> None:

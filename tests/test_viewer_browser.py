@@ -16,6 +16,7 @@ import pytest
 from viewer_pages import ATTACKS, attack_game, game, write_page
 
 from codea1_env.judging.returned import cut
+from codea1_env.viewer import Found, Page
 from codea1_env.viewer.games import MOST_SOURCE
 
 pytestmark = pytest.mark.browser
@@ -144,7 +145,7 @@ def test_games_with_holes_are_shown_with_what_they_have(open_page: Open, tmp_pat
     for program in bare["programs"]:
         program["source"] = None
     alone = game("no suites", suites=0, replays=[])
-    page = open_page(write_page(tmp_path / "page.html", [failed, bare, alone]))
+    page = open_page(write_page(tmp_path / "page.html", [failed, bare, alone]), address="#1.1.1")
     assert "no engine" in page.inner_text("main")
     page.evaluate("location.hash = '#2.1.1.2'")
     page.wait_for_selector(".facts")
@@ -170,9 +171,66 @@ def test_a_large_matrix_is_drawn_as_far_as_it_is_seen(open_page: Open, tmp_path:
 def test_verdicts_differ_by_sign_and_not_by_colour_alone(open_page: Open, plain: Path) -> None:
     page = open_page(plain)
     cells = page.locator('.matrix [data-row="0"] .cell').all()
-    assert [cell.inner_text() for cell in cells] == ["✓", "✗", "✓", "∅"] * 2 + ["✓", "✗", "∞"]
+    assert [cell.inner_text() for cell in cells] == ["✓", "✗", "≠", "∅"] * 2 + ["✓", "✗", "∞"]
     assert "corrected" in cells[2].get_attribute("class")
-    assert "wrong value" in cells[2].get_attribute("aria-label")
+    assert "wrong value; with the right one the program passes" in cells[2].get_attribute("aria-label")
+
+
+def test_a_wrong_value_has_no_green_tick_anywhere(open_page: Open, plain: Path) -> None:
+    page = open_page(plain)
+    assert page.locator('.matrix .is-pass[aria-label*="wrong value"]').count() == 0
+    row = page.locator('.asserts [data-place="2"]')
+    assert row.locator(".sign").inner_text() == "≠"
+    assert row.locator(".status").inner_text() == "wrong value; with the right one the program passes"
+    row.click()
+    assert page.locator(".verdict.is-pass").count() == 0
+
+
+def test_a_page_without_an_address_opens_on_the_best_kill_of_a_program_that_loads(
+    open_page: Open, tmp_path: Path
+) -> None:
+    def duel(name: str, verdict: str | None, reward: float, executes: bool = True) -> dict[str, Any]:
+        one = game(name, programs=1, suites=1)
+        one["programs"][0]["executes"] = executes
+        suite = one["programs"][0]["suites"][0]
+        suite["tests"], suite["reward"] = [suite["tests"][0].copy(), suite["tests"][1].copy()], reward
+        suite["tests"][1][6] = verdict
+        return one
+
+    games = [
+        duel("nothing happens", "pass", 0.9),
+        duel("does not load", "fail", 0.8, executes=False),
+        duel("raises", "error", 0.7),
+        duel("a small kill", "fail", 0.2),
+        duel("the kill", "fail", 0.6),
+        duel("another", "fail", 0.6),
+    ]
+    page = open_page(write_page(tmp_path / "page.html", games))
+    assert page.inner_text(".duel-name h2") == "the kill"
+    assert texts(page, "#why-title") == ["PROGRAM 1, SUITE 1, ASSERT 2"]
+    assert page.locator('#list [aria-selected="true"] .row-id').inner_text() == "the kill"
+    for shown, expected in ((games[:3], "raises"), (games[:2], "nothing happens")):
+        page = open_page(write_page(tmp_path / "fewer.html", shown))
+        assert page.inner_text(".duel-name h2") == expected
+
+
+def test_a_notebooks_frame_shows_the_page_and_complains_of_nothing(browser: Any, plain: Path, tmp_path: Path) -> None:
+    shown = Page(plain.read_bytes(), Found())
+    host = tmp_path / "notebook.html"
+    host.write_text(f'<!doctype html><meta charset="utf-8"><body>{shown._repr_html_()}</body>')
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(host.as_uri())
+    frame = page.frame_locator("iframe")
+    frame.locator("html[data-ready]").wait_for(timeout=30_000)
+    frame.locator('.matrix [aria-label="program 2, suite 1, assert 2: fails, kept"]').click()
+    assert frame.locator("#why-title").inner_text() == "PROGRAM 2, SUITE 1, ASSERT 2"
+    assert page.url == host.as_uri()
+    assert complaints == []
+    context.close()
 
 
 def test_search_filters_and_sort_find_duels(open_page: Open, plain: Path) -> None:
@@ -191,16 +249,17 @@ def test_search_filters_and_sort_find_duels(open_page: Open, plain: Path) -> Non
     page.click("text=Clear the filter")
     assert page.inner_text("#count") == "8 duels"
     page.select_option("#sort", "coder's reward, highest")
-    assert page.locator("#list .row").first.get_attribute("aria-label").startswith("second, round 1 · program 1")
+    first = page.locator("#list .row").first.get_attribute("aria-label")
+    assert first.startswith("second, game 2 · round 1 · program 1")
 
 
 def test_everything_can_be_done_by_keys(open_page: Open, plain: Path) -> None:
     page = open_page(plain)
     page.keyboard.press("j")
     page.keyboard.press("j")
-    assert page.inner_text(".duel-name p") == "round 1 · program 2 · suite 1"
+    assert page.inner_text(".duel-name p") == "game 1 · round 1 · program 2 · suite 1"
     page.keyboard.press("k")
-    assert page.inner_text(".duel-name p") == "round 1 · program 1 · suite 2"
+    assert page.inner_text(".duel-name p") == "game 1 · round 1 · program 1 · suite 2"
     page.keyboard.press("/")
     page.keyboard.type("jk?")
     assert page.input_value("#search") == "jk?"
@@ -228,8 +287,24 @@ def test_an_address_opens_its_duel_and_follows_the_reader(open_page: Open, plain
     assert page.inner_text(".duel-name h2") == "second"
     page.click('.asserts [data-place="0"]')
     assert page.evaluate("location.hash") == "#2.1.1.1"
-    for address in ("#0", "#99.1", "#a.b.c", "#1.1.1.99", "#" + "9" * 400):
-        open_page(plain, address=address)
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_an_address_of_no_duel_says_so_and_shows_none(width: int, open_page: Open, plain: Path) -> None:
+    for address in ("#0", "#99.1", "#a.b.c", "#1.99", "#1.1.", "#-1", "#1e0", "#" + "9" * 400):
+        page = open_page(plain, width, address=address)
+        assert page.locator("main [role=alert]").is_visible(), address
+        assert page.inner_text("main [role=alert]").startswith("There is no duel " + address[:20])
+        assert page.locator(".duel-name").count() == 0
+    page.evaluate("location.hash = '#2.1.1'")
+    page.wait_for_selector(".duel-name")
+    page.evaluate("location.hash = '#77'")
+    page.wait_for_selector("main [role=alert]")
+    page.evaluate("location.hash = '#2.1.1.99'")
+    page.wait_for_selector(".duel-name")
+    assert "This suite has no assert 99." in page.inner_text(".why")
+    page.evaluate("location.hash = '#duel'")  # the link that skips the list
+    assert page.inner_text(".duel-name h2") == "second"
 
 
 def test_the_theme_follows_the_system_until_it_is_chosen(open_page: Open, plain: Path) -> None:
@@ -259,6 +334,30 @@ def test_no_page_is_wider_than_its_window(
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert page.evaluate("document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth")
     assert page.locator(".back").is_visible() == (width < 821)
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_responses_of_two_thousand_characters_stay_readable(
+    width: int, theme: str, open_page: Open, tmp_path: Path
+) -> None:
+    source = "def f(x):\n" + "    x = x + 1  # a comment that goes on for longer than most windows are wide\n" * 25
+    values = str(list(range(500)))
+    long = game("a/rather/long/name/of/a/question/" * 3, source, question="Merge all intervals that overlap. " * 60)
+    suite = long["programs"][0]["suites"][0]
+    suite["tests"][1] = [f"assert f({values}) == {values}", *suite["tests"][1][1:3], f"f({values})", values, values,
+                         "fail", "'" + "x" * 2_000 + "'", suite["tests"][1][8]]  # fmt: skip
+    page = open_page(write_page(tmp_path / "page.html", [long]), width, 900, theme, address="#1.1.1.2")
+    page.screenshot(path=Path(os.environ.get("CODEA1_SCREENSHOTS", tmp_path)) / f"long-{width}-{theme}.png")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth")
+    assert page.locator(".program .line").count() == 26
+    for part in (".prose", ".program .code", ".why .inline", ".facts dd"):
+        box = page.locator(part).first
+        box.scroll_into_view_if_needed()
+        assert box.evaluate("part => parseFloat(getComputedStyle(part).fontSize)") >= 12, part
+        assert box.evaluate("part => part.getBoundingClientRect().height") <= 600, part
+    assert "x" * 500 in page.inner_text(".facts")
 
 
 def test_the_narrow_page_turns_from_list_to_duel_and_back(open_page: Open, plain: Path) -> None:

@@ -22,6 +22,7 @@ from codea1_env.discrete.environment import DEFAULT_REWARDS
 from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode
 from codea1_env.envs.episode import AGENTS
 from codea1_env.envs.faces import move_from
+from codea1_env.envs.pictures import Picture
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 
@@ -89,7 +90,7 @@ class DiscreteMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray's types
             self._infos(),
         )
 
-    def render(self) -> str | None:
+    def render(self) -> str | Picture | None:
         """The episode so far: text for "ansi"; "human" prints it and gives None."""
         return self._episode.render()
 

@@ -50,8 +50,8 @@ class Diagnostics:
     paid_adversarial: float
     """Mean part of R_T that is paid beside it, (1 - alpha) R_adv, in [-1, 1]; of `cure`, which knows no parts, all."""
     paid_penalty: float
-    """What is taken off: R_T is the first two less this one. The share of non-printable characters, in [0, 1]; under
-    `skill` what tests that are none cost."""
+    """What is taken off: R_T is the sum of the first two minus this one. The share of non-printable characters, in
+    [0, 1]; under `skill` what invalid tests cost."""
     coder_zero_groups: float
     """Share of questions all of whose programs earn the same, in [0, 1]: they teach the coder nothing."""
     tester_zero_groups: float
@@ -106,8 +106,8 @@ def zero_groups(groups: Iterable[Sequence[float | None]]) -> float:
 
 
 def collusion_gap(rewards: Sequence[float | None], hidden: Sequence[float | None]) -> float:
-    """Mean of R_C less the share of its question's hidden tests that a program passes, in [-1, 1]; nan without programs
-    that have both.
+    """Mean of R_C minus the share of its question's hidden tests that a program passes, in [-1, 1]; nan if no
+    program has both.
 
     Tests that aim make it negative. It grows where the coder is paid more and more for programs that get no better:
     both seats have found tests that suit them.

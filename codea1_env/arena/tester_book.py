@@ -31,7 +31,7 @@ class Target:
     program: str
     """Its source."""
     misses: int
-    """Suites that let it pass, less those that did not, >= 1."""
+    """Suites that let it pass, minus those that did not, >= 1."""
 
     @property
     def response(self) -> str:

@@ -61,7 +61,7 @@ problems that nobody has checked: games about them need an oracle that is no ref
 _CHECK_EPILOG = """\
 A problem can be used in the coder's seat, the tester's seat or both, each with the oracles in parentheses, as in
 RewardConfig(oracle=...): the reference, golden tests, or what solutions agree on (majority, dual). What keeps it from
-more stands behind the semicolon. Exit code 1: no problem can be used, in any seat.
+more stands behind the semicolon. The exit code is 1 if no problem can be used in any seat.
 
 examples:
   codea1 data check mine.jsonl
@@ -179,7 +179,8 @@ def _import(options: argparse.Namespace) -> int:
                     yield mutants.added(imported.problem)
 
         write_problems(options.output, problems())
-    say(f"wrote {options.output} ({source.license}) and {report}: {counts.summary()}")
+    terms = f" ({source.license})" if source.license else ""
+    say(f"wrote {options.output}{terms} and {report}: {counts.summary()}")
     return DONE if counts.usable else FAILED
 
 

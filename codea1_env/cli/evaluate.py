@@ -42,10 +42,10 @@ from codea1_env.training.run.lock import RunLock
 from codea1_env.whole_files import whole_file
 
 DESCRIPTION = (
-    "Measure one player in one seat. Coder: n programs for each question, on all its tests (avg@n, pass@k). Tester: n "
-    "suites for each function, which it sees: correct tests, mutants killed, lines and branches run, as "
-    "UnLeakedTestBench and the paper define them (docs/evaluation.md). A run that was killed goes on with the same "
-    "command."
+    "Measure one player in one seat. A coder writes n programs for each question, which run on all its tests (avg@n, "
+    "pass@k). A tester sees each function and writes n suites for it; correct tests, killed mutants and the lines and "
+    "branches that run are counted as UnLeakedTestBench and the paper define them (docs/evaluation.md). A run that was "
+    "killed goes on with the same command."
 )
 EXAMPLES = f"""\
 players:

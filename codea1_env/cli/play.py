@@ -52,7 +52,7 @@ examples:
   codea1 play --problem bundled/run-lengths --seed 3
   printf 'assert run_lengths("") == []\\n.\\n' | codea1 play --problem bundled/run-lengths --json
 
-An answer ends with a line that holds only a dot, or with Ctrl-D. Colours: on a terminal, unless NO_COLOR is set.
+An answer ends with a line that holds only a dot, or with Ctrl-D. A terminal shows colours unless NO_COLOR is set.
 """
 OPPONENTS = {"tester": ("mutant", "oracle"), "coder": ("golden", "fuzz", "random")}
 """By the person's seat; the first is the default."""
@@ -67,6 +67,13 @@ _MEANINGS = {
     Status.REJECTED: "no test",
     Status.SURPLUS: "one too many",
 }
+_IGNORED = {
+    "text": "prose",
+    "assert_in_text": "prose with an assert in it",
+    "main_block": "`if __name__` block",
+    "too_long": "what is beyond the longest answer",
+    "assert_outside_fences": "assert outside the fenced blocks",
+}
 
 
 def add_play(parser: argparse.ArgumentParser) -> None:
@@ -74,9 +81,11 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_play)
     rewards = RewardConfig()
     names = sorted({name for each in OPPONENTS.values() for name in each})
-    parser.add_argument("--seat", choices=("tester", "coder"), default="tester", help="yours (default: tester)")
-    parser.add_argument("--opponent", choices=names, help="a coder (mutant, oracle) where you are the tester, "
-                        "a tester (golden, fuzz, random) where you are the coder (default: mutant; golden)"
+    parser.add_argument(
+        "--seat", choices=("tester", "coder"), default="tester", help="the seat that you play (default: tester)"
+    )
+    parser.add_argument("--opponent", choices=names, help="a coder (mutant, oracle) if you are the tester, "
+                        "a tester (golden, fuzz, random) if you are the coder (default: mutant; golden)"
                         )  # fmt: skip
     parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
     parser.add_argument(
@@ -126,8 +135,8 @@ def _opponent(options: argparse.Namespace) -> Player:
     name = options.opponent or choices[0]
     if name not in choices:
         raise ConfigurationError(
-            f"--opponent must be {' or '.join(choices)} where you are the {options.seat}, got {name}; for it, take the "
-            "other --seat"
+            f"--opponent must be {' or '.join(choices)} if you are the {options.seat}, got {name}; it "
+            "plays against the other --seat"
         )
     makers: dict[str, Callable[[], Player]] = {
         "mutant": MutantCoder,
@@ -172,6 +181,9 @@ def _show(score: MatchScore, options: argparse.Namespace, seed: int) -> None:
     for number, test in enumerate(game.duel.tests, 1):
         time.sleep(pause_s)
         _say(_told(number, test, whose, options.seat, paint))
+    if game.duel.ignored:
+        reasons = ", ".join(f"{_IGNORED.get(reason, str(reason))} ({count})" for reason, count in game.duel.ignored)
+        _say(paint(f"the rest of the answer was not read, for it is no assert of its own: {reasons}", "yellow"))
     if game.terms is not None:
         _say("")
         for line in _rewards(score, game, game.terms, options.seat, paint):

@@ -13,11 +13,8 @@ from pathlib import Path
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.players import (
     FuzzTester,
-    GoldenTester,
     HumanPlayer,
-    MutantCoder,
     OpenAIPlayer,
-    OracleCoder,
     Player,
     RandomTester,
     RecordedPlayer,
@@ -27,6 +24,7 @@ from codea1_env.players import (
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.player import Request, TesterRequest
 from codea1_env.players.prompts import DEFAULT, design_names, find_prompts
+from codea1_env.players.scripted import CODERS, TESTERS
 from codea1_env.players.templates import Messages, Prompts
 from codea1_env.records.matches import read_match
 
@@ -36,7 +34,7 @@ HELP = """\
   either    human, recorded:FILE (what `codea1 score` reads), hf:DIRECTORY-OR-REPOSITORY, vllm:DIRECTORY-OR-REPOSITORY,
             openai:URL#MODEL, mini:DIRECTORY (a model of `make demo`, which knows its own short prompts only)
 """
-_SCRIPTED = {"coder": ("oracle", "mutant"), "tester": ("golden", "random", "fuzz")}
+_SCRIPTED = {"coder": CODERS, "tester": TESTERS}
 _PLACED = {"recorded": "FILE", "hf": "MODEL", "vllm": "MODEL", "openai": "URL#MODEL", "mini": "DIRECTORY"}
 """Players of either seat that come with a place, and what that is."""
 _PROMPTED = ("hf", "vllm", "openai")
@@ -94,8 +92,8 @@ def require_player(spec: str, seat: str) -> None:
 def as_coder(spec: str, options: argparse.Namespace, prompt: Prompt | None = None) -> Player:
     """Raises ConfigurationError for a player that there is not, in this seat."""
     require_player(spec, "coder")
-    if spec in ("oracle", "mutant"):
-        return OracleCoder() if spec == "oracle" else MutantCoder()
+    if spec in CODERS:
+        return CODERS[spec]()
     return _either(spec, options, prompt)
 
 
@@ -103,7 +101,7 @@ def as_tester(spec: str, options: argparse.Namespace, prompt: Prompt | None = No
     """Likewise. `options.suite_size`: asserts that it is asked for."""
     require_player(spec, "tester")
     if spec == "golden":
-        return GoldenTester()
+        return TESTERS[spec]()
     if spec in ("random", "fuzz"):
         return (RandomTester if spec == "random" else FuzzTester)(options.suite_size)
     return _either(spec, options, prompt)

@@ -23,7 +23,8 @@ examples:
   codea1 replay games.jsonl
   codea1 replay games.jsonl --json > replayed.jsonl
 
-Matches without rewards (infrastructure had failed) are counted and not compared. Exit code 1 where a reward differs.
+Matches without rewards (infrastructure had failed) are counted and not compared. The exit code is 1 if a reward
+differs.
 """
 
 

@@ -42,13 +42,13 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN_DIR", nargs="+", type=Path, help="directory of a training run")
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes, with the picture "
                         "beside it as .png (default: report.html in the first RUN_DIR)")  # fmt: skip
-    parser.add_argument("--no-duels", action="store_true", help="no page of the duels that a run kept (default: one "
-                        "beside it for each run that kept any, as of `codea1 view`)")  # fmt: skip
-    parser.add_argument("--no-png", action="store_true", help="no picture (default: one, with matplotlib)")
+    parser.add_argument("--no-duels", action="store_true", help="write no page of the duels that a run kept (default: "
+                        "one beside it for each run that kept any, as of `codea1 view`)")  # fmt: skip
+    parser.add_argument("--no-png", action="store_true", help="draw no picture (default: one, with matplotlib)")
     parser.add_argument("--watch", action="store_true", help="write nothing, but serve a page that refreshes itself, "
                         "to this machine only, until Ctrl-C")  # fmt: skip
-    parser.add_argument("--port", metavar="N", type=int, default=0, help="of --watch, 0 to 65535; 0: any free one "
-                        "(default: 0)")  # fmt: skip
+    parser.add_argument("--port", metavar="N", type=int, default=0, help="the port of --watch, 0 to 65535; 0 takes any "
+                        "free one (default: 0)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output: what was written, and "
                         "each run's status and latest numbers")  # fmt: skip
 

@@ -9,11 +9,11 @@ from codea1_env.cli.common import Parser, add_actions, add_command, say
 from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, build_image
 from codea1_env.sandbox.doctor import KNOWN_BACKENDS, as_json, as_text, examine
 from codea1_env.sandbox.protocol import PACKAGES
-from codea1_env.terminal import Progress
+from codea1_env.terminal import Progress, columns_of
 
 DOCTOR_DESCRIPTION = (
-    "For each sandbox backend: every guarantee, active or not and why, and eleven attacks of our own with what they "
-    "came to. Exit code 1 when the default backend is not safe: a required layer is missing, or an attack succeeded."
+    "Show for each backend of the sandbox which guarantees are active or why not, and what eleven attacks came to. "
+    "The exit code is 1 if the default backend is not safe: a required layer is missing, or an attack succeeded."
 )
 DOCTOR_EXAMPLES = """\
 examples:
@@ -66,5 +66,5 @@ def _doctor(options: argparse.Namespace) -> int:
     backends = dict.fromkeys(options.backends or KNOWN_BACKENDS)
     with Progress(sys.stderr, "backends", len(backends)) as progress:
         report = examine(progress.over(backends))
-    print(as_json(report) if options.json else as_text(report))
+    print(as_json(report) if options.json else as_text(report, columns_of(sys.stdout)))
     return 0 if report.safe else 1

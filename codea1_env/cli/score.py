@@ -54,7 +54,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--oracle", choices=("reference", "golden", "majority", "dual"), default=default.oracle,
                         help="what decides the value of a call: the reference, the line's golden_tests, most of its "
                         "programs, or their consensus with the tests (paper and default: reference)")  # fmt: skip
-    parser.add_argument("--execution-cache-mb", metavar="kB", type=int, default=EXECUTION_CACHE_MB, help="MiB of "
+    parser.add_argument("--execution-cache-mb", metavar="MIB", type=int, default=EXECUTION_CACHE_MB, help="MiB of "
                         "outcomes that each process remembers: what a program was asked before is not run again; no "
                         f"score depends on it; 0 turns it off (default: {EXECUTION_CACHE_MB})")  # fmt: skip
     parser.add_argument("--details", action="store_true", help="write question, programs, what they returned and each "

@@ -31,7 +31,7 @@ from codea1_env.terminal import Progress
 
 DESCRIPTION = (
     "Let every coder play every tester on the same questions, and rate them. The tester wins a game when the program "
-    "fails a valid test of its suite, the coder when it passes them all, also where there is none; a program that does "
+    "fails a valid test of its suite, the coder when it passes them all, even if there is none; a program that does "
     "not load against a suite without a valid test is a draw."
 )
 EXAMPLES = f"""\

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+import webbrowser
 from pathlib import Path
 
 from codea1_env.cli.common import claim, require_at_least_one, require_place, say
 from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
 from codea1_env.terminal import Progress
-from codea1_env.viewer import Found, make_page, read_games
-from codea1_env.whole_files import whole_file
+from codea1_env.viewer import read_games
+from codea1_env.viewer.notebook import DEFAULT_LIMIT, left_out, page_of
 
-DEFAULT_LIMIT = 20_000
 DESCRIPTION = (
     "Write one HTML page that shows duels: question, program, suite, every verdict, and every term of both rewards. It "
     "needs no network and no other file, and nothing that a program says can run in it."
@@ -20,7 +20,7 @@ DESCRIPTION = (
 EXAMPLES = """\
 examples:
   codea1 view runs/mini-seed0
-  codea1 view games.jsonl -o games.html
+  codea1 view games.jsonl -o games.html --open
   codea1 score recorded.jsonl -o scored.jsonl --details && codea1 view scored.jsonl
 
 What a file does not hold is said on the page. --execute plays recorded games again in the sandbox and shows what they
@@ -35,6 +35,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
                         "`codea1 score`, or a recording of games")  # fmt: skip
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes (default: the "
                         "input's name with .html, in the working directory)")  # fmt: skip
+    parser.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
     parser.add_argument("--limit", metavar="N", type=int, default=DEFAULT_LIMIT, help="most duels on the page, >= 1; "
                         f"of more, games are left out evenly (default: {DEFAULT_LIMIT})")  # fmt: skip
     parser.add_argument("--execute", action="store_true", help="play recorded games again instead of showing what is "
@@ -55,21 +56,17 @@ def _view(options: argparse.Namespace) -> int:
             stack.callback(sandbox.close)
         progress = stack.enter_context(Progress(sys.stderr, "kB"))
         found = read_games(options.input, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
-        page = make_page(source.name, found.games, _left_out(found))
-        with whole_file(output) as file:
-            file.write(page)
+        page = page_of(source.name, found)
+        page.save(output)
     if found.unjudged:
         say(f"games without verdicts in {options.input}: {found.unjudged}; --execute finds them out")
-    left_out = f"; {_left_out(found)}" if _left_out(found) else ""
-    say(f"wrote {output}: {found.duels} duels, {len(page) / 1e6:.1f} MB{left_out}")
+    rest = f"; {left_out(found)}" if left_out(found) else ""
+    say(f"wrote {output}: {found.duels} duels, {len(page.content) / 1e6:.1f} MB{rest}")
+    address = output.resolve().as_uri()
+    print(address)
+    if options.open and not webbrowser.open(address):
+        say("no browser could be started here; open the address above in one")
     return 0
-
-
-def _left_out(found: Found) -> str:
-    """What is not on the page."""
-    parts = [f"one game in {found.stride} of {found.seen} duels"] if found.stride > 1 else []
-    parts += [f"{found.failed} lines could not be scored"] if found.failed else []
-    return "; ".join(parts)
 
 
 def _kilobytes(line: bytes) -> float:

@@ -142,7 +142,7 @@ def _take(question: _Recorded, match: Match, programs: int, tests: int) -> None:
 
 
 def build_pool(judge: Judge, problem: Problem, programs: Sequence[str], tests: Sequence[str]) -> Built:
-    """One question's pool of these distinct programs and tests, in their order, less what has to be left out."""
+    """One question's pool of these distinct programs and tests, in their order, without what has to be left out."""
     left_out: list[str] = []
     sources = [source for source in programs if _is_fit(source, problem, left_out)]
     texts = [text for text in tests if _is_readable(text, problem, left_out)]

@@ -48,7 +48,8 @@ class _Game(Face):
         rewards: the reward's parameters, as `scoring.PoolScorer` takes them.
         simultaneous: the tester does not see the program: the matrix game that `solve.nash` is about.
         masks: where action masks go, "infos" or "observations".
-        render_mode: None, "human" (prints at every reset and step) or "ansi" (text).
+        render_mode: None, "human" (prints at every reset and step), "ansi" (text) or "rgb_array" (a picture of fixed
+            size, for videos; needs the extra `video`).
         """
         episode = DiscreteEpisode(pools, rewards, simultaneous, masks, render_mode)
         self._open(episode, render_mode)

@@ -26,13 +26,14 @@ from codea1_env.discrete.policies import Policy, Situation
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.pool_files import bundled_pools
 from codea1_env.discrete.scoring import PairScore, PoolScorer
-from codea1_env.envs.arguments import checked_items, checked_options
+from codea1_env.envs.arguments import check_render_mode, checked_items, checked_options
 from codea1_env.envs.episode import AGENTS, CODER, TESTER
+from codea1_env.envs.pictures import Picture, picture
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.terms import SuiteTerms
 
-RENDER_MODES = ("human", "ansi")
+RENDER_MODES = ("human", "ansi", "rgb_array")
 Masks = Literal["infos", "observations"]
 Array = npt.NDArray[np.float32]
 _TERMS = tuple(term.name for term in dataclasses.fields(SuiteTerms))
@@ -55,8 +56,7 @@ class DiscreteEpisode:
             raise ConfigurationError(f"rewards must be a codea1_env.RewardConfig, got {rewards!r}")
         if masks not in ("infos", "observations"):
             raise ConfigurationError(f"masks must be 'infos' or 'observations', got {masks!r}")
-        if render_mode is not None and render_mode not in RENDER_MODES:
-            raise ConfigurationError(f"render_mode must be None or one of {RENDER_MODES}, got {render_mode!r}")
+        check_render_mode(render_mode, RENDER_MODES)
         self._scorers = [PoolScorer(pool, rewards) for pool in pools]
         self._places = {pool.problem_id: place for place, pool in enumerate(pools)}
         self._config, self._simultaneous, self._masks = rewards, simultaneous, masks
@@ -196,13 +196,15 @@ class DiscreteEpisode:
         """A new space of actions, the same for both agents."""
         return spaces.Discrete(self.actions)
 
-    def render(self) -> str | None:
-        """The episode as text (`ansi`); `human` prints the text and returns None."""
+    def render(self) -> str | Picture | None:
+        """The episode as text (`ansi`) or as a picture (`rgb_array`); `human` prints the text and returns None."""
         if self.render_mode is None:
             gymnasium.logger.warn(f"render() needs a render_mode, one of {RENDER_MODES}; got None")
             return None
         if self.render_mode == "ansi":
             return self._text()
+        if self.render_mode == "rgb_array":
+            return picture(self._text())
         print(self._text())
         return None
 

@@ -117,7 +117,7 @@ def _indifferent(payoff: Matrix, best: _Flags, allowed: _Flags) -> Matrix:
     """A mix of the allowed columns against which the marked rows of `payoff` are best, and get the most."""
     count = payoff.shape[1]
     bounds = [(0.0, 1.0 if may else 0.0) for may in allowed] + [(None, None)]
-    regrets = np.hstack([payoff, -np.ones((len(payoff), 1))])  # what a row gets less the value: 0 or below
+    regrets = np.hstack([payoff, -np.ones((len(payoff), 1))])  # what a row gets minus the value: 0 or below
     total = np.append(np.ones(count), 0.0)[np.newaxis]
     equal = np.vstack([regrets[best], total])
     found = _linprog(

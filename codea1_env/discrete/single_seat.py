@@ -22,6 +22,7 @@ from codea1_env.discrete.policies import Policy, uniform
 from codea1_env.discrete.pool import Pool
 from codea1_env.envs.arguments import own_constructor
 from codea1_env.envs.episode import CODER, TESTER
+from codea1_env.envs.pictures import Picture
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
 
@@ -73,8 +74,8 @@ class _SingleSeat(gymnasium.Env[Any, Any]):
         """The mask of the observation last given, as booleans. A new array, (actions,)."""
         return self._episode.mask(self.seat).astype(bool)
 
-    def render(self) -> str | None:
-        """The episode so far: text for "ansi"; "human" prints it and gives None."""
+    def render(self) -> str | Picture | None:
+        """The episode so far: text for "ansi", a picture for "rgb_array"; "human" prints it and gives None."""
         return self._episode.render()
 
     def _show(self) -> None:

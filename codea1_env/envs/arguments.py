@@ -5,16 +5,21 @@ Does not look into sandboxes, books and recorders beyond their kind.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
+from codea1_env.envs.pictures import require_pillow
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.problems import Problem
+from codea1_env.problems import Problem, read_problems
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
+
+GivenProblems = Sequence[Problem] | str | os.PathLike[str] | None
+"""What `problems` may be: Problems, the path of a problem file, or None for the bundled ones."""
 
 MAX_ROUNDS = 1_000
 _LEAST_TEXT = 8
@@ -51,6 +56,14 @@ def check_numbers(max_text_length: object, rounds: object) -> None:
         raise ConfigurationError(f"max_text_length must be a whole number of at least 1, got {max_text_length!r}")
     if type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS:
         raise ConfigurationError(f"rounds must be a whole number in [1, {MAX_ROUNDS}], got {rounds!r}")
+
+
+def check_render_mode(mode: object, known: Sequence[str]) -> None:
+    """Raises ConfigurationError, and ImportError where the mode needs a package that is not installed."""
+    if mode is not None and mode not in known:
+        raise ConfigurationError(f"render_mode must be None or one of {', '.join(known)}, got {mode!r}")
+    if mode == "rgb_array":
+        require_pillow()
 
 
 def checked_options(options: object, *known: str) -> Mapping[str, Any]:
@@ -98,7 +111,12 @@ def checked_items(what: str, given: object, kind: type[Item]) -> tuple[Item, ...
 
 
 def checked_problems(problems: object, max_text_length: int, rewards: RewardConfig) -> tuple[Problem, ...]:
-    """The problems, fit to be played. Raises ConfigurationError."""
+    """The problems, fit to be played; those of the file where `problems` is a path.
+
+    Raises ConfigurationError, and ProblemFormatError with the line of a file that is none of problems.
+    """
+    if isinstance(problems, str | os.PathLike):
+        problems = _read(problems)
     found = checked_items("problem", problems, Problem)
     for problem in found:
         if problem.reference_solution is None and rewards.oracle == "reference":
@@ -113,3 +131,16 @@ def checked_problems(problems: object, max_text_length: int, rewards: RewardConf
                 f"{problem.problem_id!r}, got {max_text_length}"
             )
     return found
+
+
+def _read(path: str | os.PathLike[str]) -> list[Problem]:
+    try:
+        problems = read_problems(path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"problems must be None, a list of Problems or the path of a problem file, got {os.fspath(path)!r}, which "
+            f"cannot be read: {error.strerror}"
+        ) from None
+    if not problems:
+        raise ConfigurationError(f"a problem file must hold at least one problem, got none in {os.fspath(path)!r}")
+    return problems

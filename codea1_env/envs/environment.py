@@ -1,5 +1,17 @@
 """The game as PettingZoo plays it: `parallel_env` (both agents step together), `raw_env` and `env` (in turns, AEC).
 
+| | |
+|---|---|
+| Agents | `coder_0`, `tester_0` |
+| Action space | `FreeText(max_text_length)`: any string, the raw response of a language model |
+| Observation space | `Dict`: `question`, `entry_point`, `starter_code`, `code`, `feedback`, `phase` (`FreeText`), |
+| | `active` (`Discrete(2)`: whether it is the agent's turn), `round` (`Discrete(rounds)`) |
+| State space | `Dict`: the same texts and `round`, and `turn` (`Discrete(3)`: coder, tester, nobody) |
+| Rewards | of the coder in [0, 1], of the tester in [-1, 1]; both come with the tester's action |
+| Episode | an action of each agent, `rounds` times; it terminates and is never truncated |
+| Infos | `problem_id`, `difficulty` and, after a round, `score` |
+| Render modes | `human`, `ansi`, `html`, `rgb_array` |
+
 One episode is one question. `coder_0` answers it with a program; `tester_0` reads question and program and answers with
 a suite of asserts; then both are rewarded (`codea1_env/rewards/code_a1.py`) and the episode ends. With `rounds=R`
 (beyond the paper) the coder then reads which tests failed and answers again, R times in all; each round has rewards of
@@ -17,16 +29,14 @@ not share a book between environments: for that, use one `codea1_env.arena.Arena
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from codea1_env.envs.arguments import own_constructor
+from codea1_env.envs.arguments import GivenProblems, own_constructor
 from codea1_env.envs.episode import MAX_TEXT_LENGTH, RENDER_MODES, Episode
 from codea1_env.envs.faces import Face, InTurns, Together
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.problems import Problem
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
@@ -40,7 +50,7 @@ class _Game(Face):
 
     def __init__(
         self,
-        problems: Sequence[Problem] | None = None,
+        problems: GivenProblems = None,
         *,
         sandbox: Sandbox | None = None,
         rewards: RewardConfig = DEFAULT_REWARDS,
@@ -52,12 +62,14 @@ class _Game(Face):
     ) -> None:
         """Raises ConfigurationError for an argument outside its range.
 
-        problems: what is asked, each with a reference solution; None: the bundled problems.
+        problems: what is asked, each with a reference solution, or the path of a problem file; None: the bundled
+            problems.
         sandbox: where programs run; it stays the caller's to close. None: a LocalSandbox, started when it is first
             needed and stopped by `close()`.
         rewards: the reward's parameters.
         book: the Mistake Book to begin with; it is copied. None: an empty one.
-        render_mode: None, "human" (prints at every reset and step), "ansi" (text) or "html" (a page).
+        render_mode: None, "human" (prints at every reset and step), "ansi" (text), "html" (a page) or "rgb_array" (a
+            picture of fixed size, for videos; needs the extra `video`).
         max_text_length: characters; longer responses are cut there.
         rounds: how often both respond in an episode, 1 to 1000; from the second on the coder repairs.
         recorder: writes every round that is played; it stays the caller's to close.
@@ -91,7 +103,7 @@ class parallel_env(_Game, Together):
 
 
 def env(
-    problems: Sequence[Problem] | None = None,
+    problems: GivenProblems = None,
     *,
     sandbox: Sandbox | None = None,
     rewards: RewardConfig = DEFAULT_REWARDS,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Self
 
@@ -22,12 +22,20 @@ from gymnasium import spaces
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.envs.arguments import check_numbers, check_parts, checked_options, checked_problems
+from codea1_env.envs.arguments import (
+    GivenProblems,
+    check_numbers,
+    check_parts,
+    check_render_mode,
+    checked_options,
+    checked_problems,
+)
+from codea1_env.envs.pictures import Picture, picture
 from codea1_env.envs.rendering import html_page, plain_text
 from codea1_env.envs.spaces import FreeText
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.problems import Problem, TestCase, bundled_problems
+from codea1_env.problems import TestCase, bundled_problems
 from codea1_env.reading.responses import read_program
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -38,7 +46,7 @@ from codea1_env.sandbox.protocol import Sandbox
 CODER = "coder_0"
 TESTER = "tester_0"
 AGENTS = (CODER, TESTER)
-RENDER_MODES = ("human", "ansi", "html")
+RENDER_MODES = ("human", "ansi", "html", "rgb_array")
 MAX_TEXT_LENGTH = 100_000
 """Default for the longest response, in characters."""
 
@@ -60,7 +68,7 @@ class Episode:
 
     def __init__(
         self,
-        problems: Sequence[Problem] | None,
+        problems: GivenProblems,
         sandbox: Sandbox | None,
         rewards: RewardConfig,
         book: MistakeBook | None,
@@ -72,8 +80,7 @@ class Episode:
         """The arguments of `codea1_env.envs.environment.parallel_env`. Raises ConfigurationError."""
         check_parts(sandbox, rewards, book, recorder)
         check_numbers(max_text_length, rounds)
-        if render_mode is not None and render_mode not in RENDER_MODES:
-            raise ConfigurationError(f"render_mode must be None or one of {RENDER_MODES}, got {render_mode!r}")
+        check_render_mode(render_mode, RENDER_MODES)
         problems = bundled_problems() if problems is None else checked_problems(problems, max_text_length, rewards)
         self._problems = {problem.problem_id: problem for problem in problems}
         self._sandbox = sandbox
@@ -216,8 +223,9 @@ class Episode:
             info["score"] = plain_score(self.score)
         return info
 
-    def render(self) -> str | None:
-        """The episode as text (`ansi`) or as an HTML page (`html`); `human` prints the text and returns None."""
+    def render(self) -> str | Picture | None:
+        """The episode as text (`ansi`), as an HTML page (`html`) or as a picture (`rgb_array`); `human` prints the text
+        and returns None."""
         if self.render_mode is None:
             gymnasium.logger.warn(f"render() needs a render_mode, one of {RENDER_MODES}; got None")
             return None
@@ -227,6 +235,8 @@ class Episode:
         text = plain_text(self.problem, phase, self.program, self.score)
         if self.render_mode == "ansi":
             return text
+        if self.render_mode == "rgb_array":
+            return picture(text)
         print(text)
         return None
 

@@ -15,6 +15,7 @@ from gymnasium.utils import seeding
 from pettingzoo import AECEnv, ParallelEnv
 
 from codea1_env.envs.episode import AGENTS, CODER
+from codea1_env.envs.pictures import Picture
 from codea1_env.errors import ConfigurationError
 
 
@@ -36,7 +37,7 @@ class PlayedEpisode(Protocol):
     def observation_space(self) -> Any: ...
     def action_space(self) -> Any: ...
     def state_space(self) -> Any: ...
-    def render(self) -> str | None: ...
+    def render(self) -> str | Picture | None: ...
     def close(self) -> None: ...
 
 
@@ -66,7 +67,7 @@ class Face:
         """The whole of the episode, for critics that see everything: new data in `state_space`."""
         return self._played.state()
 
-    def render(self) -> str | None:
+    def render(self) -> str | Picture | None:
         """The episode so far, as `render_mode` says; "human" prints it and gives None."""
         return self._played.render()
 

@@ -1,5 +1,12 @@
 """One seat of the game as a Gymnasium environment, the other held by a frozen player.
 
+| | |
+|---|---|
+| Action space | `FreeText(max_text_length)`: any string |
+| Observation space | as of `environment.py` |
+| Opponents by name | of the coder: `golden`, `random` (default), `fuzz`; of the tester: `oracle`, `mutant` (default) |
+| Reward | of the seat that is played: the coder's in [0, 1], the tester's in [-1, 1] |
+
 `codea1_env/Coder-v0`: answer a question; the opponent attacks the answer. `codea1_env/Tester-v0`: read a question and
 the opponent's program and attack it. An episode is one step; with `rounds=R` it is R steps, and the coder repairs.
 
@@ -10,18 +17,19 @@ episodes).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import gymnasium
 
-from codea1_env.envs.arguments import own_constructor
+from codea1_env.envs.arguments import GivenProblems, own_constructor
 from codea1_env.envs.environment import DEFAULT_REWARDS
 from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, RENDER_MODES, TESTER, Episode
+from codea1_env.envs.pictures import Picture
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.players import CoderRequest, MutantCoder, Player, RandomTester, Request, TesterRequest
-from codea1_env.problems import Problem
+from codea1_env.players import CoderRequest, Player, Request, TesterRequest
+from codea1_env.players.scripted import CODERS, TESTERS
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
@@ -35,12 +43,15 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 1}  # noqa: RUF012  # as Gymnasium declares it
     seat: ClassVar[str]
     """The agent whose actions are given and whose rewards are returned."""
+    opponents: ClassVar[Mapping[str, Callable[[], Player]]]
+    """The scripted players of the other seat, by name."""
+    default_opponent: ClassVar[str]
 
     def __init__(
         self,
-        problems: Sequence[Problem] | None = None,
+        problems: GivenProblems = None,
         *,
-        opponent: Player | None = None,
+        opponent: Player | str | None = None,
         sandbox: Sandbox | None = None,
         rewards: RewardConfig = DEFAULT_REWARDS,
         book: MistakeBook | None = None,
@@ -49,12 +60,10 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
         rounds: int = 1,
         recorder: Recorder | None = None,
     ) -> None:
-        """`opponent`: the player of the other seat; None: a scripted one. The rest: see
-        `codea1_env.envs.environment`."""
+        """`opponent`: the player of the other seat, or the name of a scripted one, of which the class has a list
+        (`opponents`); None: its default. The rest: see `codea1_env.envs.environment`."""
         self._episode = Episode(problems, sandbox, rewards, book, render_mode, max_text_length, rounds, recorder)
-        if opponent is not None and (isinstance(opponent, type) or not callable(getattr(opponent, "respond", None))):
-            raise ConfigurationError(f"opponent must be None or a player (codea1_env.players), got {opponent!r}")
-        self._opponent = self._default_opponent() if opponent is None else opponent
+        self._opponent = self._player(self.default_opponent if opponent is None else opponent)
         self.observation_space = self._episode.observation_space()
         self.action_space = self._episode.action_space()
         self.render_mode = render_mode
@@ -95,8 +104,8 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
             self._let_opponent_code()
         return self._episode.observation(self.seat), reward, is_over, False, info
 
-    def render(self) -> str | None:
-        """The episode so far: text for "ansi", a page for "html"; "human" prints it and gives None."""
+    def render(self) -> str | Picture | None:
+        """The episode so far: text for "ansi", a page for "html", a picture for "rgb_array"; "human" prints it."""
         return self._episode.render()
 
     def close(self) -> None:
@@ -115,26 +124,31 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
         seed = int(self.np_random.integers(1 << 31))
         return self._opponent.respond([request], n=1, seed=seed)[0][0].text
 
-    def _default_opponent(self) -> Player:
-        raise NotImplementedError
+    def _player(self, opponent: Player | str) -> Player:
+        if isinstance(opponent, str) and opponent in self.opponents:
+            return self.opponents[opponent]()
+        if isinstance(opponent, type | str) or not callable(getattr(opponent, "respond", None)):
+            names = ", ".join(self.opponents)
+            raise ConfigurationError(
+                f"opponent must be None, one of {names}, or a player (codea1_env.players), got {opponent!r}"
+            )
+        return opponent
 
 
 @own_constructor
 class CoderEnv(_SingleSeat):
-    """`codea1_env/Coder-v0`. The opponent is a tester, by default `RandomTester`."""
+    """`codea1_env/Coder-v0`. The opponent is a tester: "golden", "random" (the default), "fuzz" or a player."""
 
     seat = CODER
-
-    def _default_opponent(self) -> Player:
-        return RandomTester()
+    opponents = TESTERS
+    default_opponent = "random"
 
 
 @own_constructor
 class TesterEnv(_SingleSeat):
-    """`codea1_env/Tester-v0`. The opponent is a coder, by default `MutantCoder`."""
+    """`codea1_env/Tester-v0`. The opponent is a coder: "oracle", "mutant" (the default) or a player."""
 
     __test__ = False  # pytest: not a test class
     seat = TESTER
-
-    def _default_opponent(self) -> Player:
-        return MutantCoder()
+    opponents = CODERS
+    default_opponent = "mutant"

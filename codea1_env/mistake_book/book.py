@@ -88,7 +88,7 @@ class MistakeBook:
             del self._shelves[problem_id]
 
     def frequencies(self, problem_id: str) -> dict[TestCase, float]:
-        """How often each test of a question was failed, less its passes; in order of insertion. A copy.
+        """How often each test of a question was failed, minus its passes; in order of insertion. It is a copy.
 
         Whole numbers of at least 1 unless the book ages.
         """

@@ -9,7 +9,7 @@ Does not read what the other seat wrote: no scripted tester looks at the program
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.boundary import boundary
@@ -17,6 +17,7 @@ from codea1_env.players.perturb import changed_call, perturbed
 from codea1_env.players.player import (
     DEFAULT_SAMPLING,
     CoderRequest,
+    Player,
     Request,
     Response,
     Sampling,
@@ -148,6 +149,12 @@ class FuzzTester(_ChangedGoldenTests):
             if len(cases) == self._tests:
                 break
         return _suite(list(cases.values()))
+
+
+CODERS: Mapping[str, Callable[[], Player]] = {"oracle": OracleCoder, "mutant": MutantCoder}
+"""The scripted coders by the names that commands and environments know them by."""
+TESTERS: Mapping[str, Callable[[], Player]] = {"golden": GoldenTester, "random": RandomTester, "fuzz": FuzzTester}
+"""The scripted testers likewise."""
 
 
 def _reference(problem: Problem) -> str:

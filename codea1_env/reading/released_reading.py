@@ -112,7 +112,7 @@ def _groups(code: str) -> Iterator[str]:
 
 
 def _depth(line: str) -> int:
-    """Brackets opened less brackets closed, but for those in comments and in strings that end on the line."""
+    """Brackets opened minus brackets closed, except for those in comments and in strings that end on the line."""
     depth = at = 0
     unclosed = ""  # where a quote has no end, neither has a later one of its kind
     while mark := _MARK.search(line, at):

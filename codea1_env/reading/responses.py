@@ -154,7 +154,7 @@ def fenced_ranges(text: str) -> list[tuple[int, int, re.Match[str]]]:
 
 
 def _block(content: str, opening: re.Match[str]) -> str:
-    """The content less its common indentation, as far as its opening fence has it too."""
+    """The content without its common indentation, as far as its opening fence has it too."""
     depths = [len(line) - len(line.lstrip(" ")) for line in content.split("\n") if line.strip()] if opening[1] else []
     shared = min([len(opening[1]), *depths])
     return re.sub(rf"^ {{1,{shared}}}", "", content, flags=re.MULTILINE) if shared else content

@@ -26,7 +26,7 @@ class KeptDuel:
     """One suite against one program."""
 
     origin: str
-    """Where it was recorded: its round and line."""
+    """Where it was recorded: its round."""
     problem_id: str
     address: str
     """Game, program and suite, from 1: the part after # of the viewer's address."""
@@ -60,12 +60,12 @@ class KeptDuels:
         return sum(1 for _ in self._duels())
 
     def _duels(self) -> Iterator[KeptDuel]:
-        for game_number, game in enumerate(self.games, 1):
+        for game in self.games:
             for program_number, program in enumerate(game["programs"], 1):
                 for suite_number, suite in enumerate(program["suites"], 1):
                     coder, tester = program["reward"], suite["reward"]
                     if coder is not None and tester is not None:
-                        address = f"{game_number}.{program_number}.{suite_number}"
+                        address = f"{game['number']}.{program_number}.{suite_number}"
                         yield KeptDuel(game["from"], game["id"], address, coder, tester)
 
 

@@ -180,7 +180,7 @@ def _fullest(runs: Sequence[RunRead]) -> str:
         rows = [(shelf.problem_id, shelf.tests, shown(shelf.weight)) for shelf in run.book[:FULLEST]]
         if rows:
             caption = f"{run.name}: fullest of the {len(run.book)} questions in the book at the end"
-            tables += table(caption, ["question", "tests", "failures less passes"], rows)
+            tables += table(caption, ["question", "tests", "failures minus passes"], rows)
     return tables
 
 

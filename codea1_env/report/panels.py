@@ -124,7 +124,7 @@ CHAPTERS = (
             ),
             Panel(
                 "what the tester is paid for",
-                "R_T is the first two less the third.",
+                "R_T is the sum of the first two minus the third.",
                 "round",
                 "",
                 (
@@ -181,7 +181,7 @@ CHAPTERS = (
             ),
             Panel(
                 "collusion gap",
-                "Reward less the hidden tests passed, on the same programs: where it rises, the seats suit each other "
+                "Reward minus the hidden tests passed, on the same programs: if it rises, the seats suit each other "
                 "and nobody else.",
                 "round",
                 "",

@@ -14,7 +14,9 @@ from itertools import pairwise
 from codea1_env.report.panels import Chart, Series
 
 WIDTH, HEIGHT = 400, 232
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 10, 40
+RIGHT, TOP, BOTTOM = 12, 10, 40
+DIGIT = 7.2
+"""Pixels, more than any character of a tick is wide at the style sheet's 12 pixels."""
 COLOURS = 8
 """Classes c0 to c7 of the style sheet."""
 MOST_POINTS = 300
@@ -32,14 +34,15 @@ def line_chart(chart: Chart) -> str:
     upwards = [y for line in chart.series for _, y in line.points]
     x_ticks = ticks(min([0, *across]), max(across), 6, whole=True)
     y_ticks = ticks(*_range(upwards, chart.is_share), 5)
-    place = _Scale(x_ticks[0], x_ticks[-1], y_ticks[0], y_ticks[-1])
+    left = max(44.0, 10 + DIGIT * max(len(shown(y)) for y in y_ticks))
+    place = _Scale(left, x_ticks, y_ticks)
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_told(chart)}">']
     for y in y_ticks:
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place.y(y)}" y2="{place.y(y)}"/>')
-        parts.append(f'<text class="tick end" x="{LEFT - 7}" y="{place.y(y) + 4:.1f}">{shown(y)}</text>')
+        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{WIDTH - RIGHT}" y1="{place.y(y)}" y2="{place.y(y)}"/>')
+        parts.append(f'<text class="tick end" x="{left - 7:.1f}" y="{place.y(y) + 4:.1f}">{shown(y)}</text>')
     for x in x_ticks:
         parts.append(f'<text class="tick mid" x="{place.x(x)}" y="{HEIGHT - BOTTOM + 18}">{shown(x)}</text>')
-    parts.append(f'<text class="tick mid" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 5}">rounds done</text>')
+    parts.append(f'<text class="tick mid" x="{(left + WIDTH - RIGHT) / 2:.1f}" y="{HEIGHT - 5}">rounds done</text>')
     for number, line in enumerate(chart.series):
         parts += _line(line, number, place)
     return "".join([*parts, "</svg>"])
@@ -115,12 +118,14 @@ def smoothed(points: Sequence[Point]) -> list[Point]:
 class _Scale:
     """From numbers to places in the picture."""
 
-    def __init__(self, left: float, right: float, low: float, high: float) -> None:
-        self._left, self._across = left, right - left
-        self._low, self._up = low, high - low
+    def __init__(self, margin: float, across: Sequence[float], upwards: Sequence[float]) -> None:
+        """`margin`: left of the curves, in pixels; the others: the ticks."""
+        self._margin = margin
+        self._left, self._across = across[0], across[-1] - across[0]
+        self._low, self._up = upwards[0], upwards[-1] - upwards[0]
 
     def x(self, value: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * (value - self._left) / self._across, 1)
+        return round(self._margin + (WIDTH - self._margin - RIGHT) * (value - self._left) / self._across, 1)
 
     def y(self, value: float) -> float:
         return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - self._low) / self._up, 1)

@@ -156,8 +156,8 @@ class TesterReward(abc.ABC):
     judges_by_union: ClassVar[bool] = False
     """A solution is paid by all suites of its question, whatever `RewardConfig.coder_tests` says."""
     weighs_validity: ClassVar[bool] = False
-    """`suite` returns terms that say how validity is weighed: reward = alpha validity + (1 - alpha) adversarial, less a
-    penalty."""
+    """`suite` returns terms that say how validity is weighed: reward = alpha validity + (1 - alpha) adversarial
+    - penalty."""
 
     def __init__(self, config: RewardConfig) -> None:
         self.config = config

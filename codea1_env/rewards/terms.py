@@ -153,7 +153,7 @@ def weighed(alpha: float, validity: float, adversarial: float) -> Parts:
 
 
 def paid(executes: bool, earned: float, nonprintable: float) -> float:
-    """R_T: what is earned where the solution executes, less the share of non-printable characters."""
+    """R_T: what is earned if the solution executes, minus the share of non-printable characters."""
     return (earned if executes else 0.0) - nonprintable
 
 

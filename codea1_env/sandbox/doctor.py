@@ -24,7 +24,10 @@ from codea1_env.sandbox.self_test import AttackResult, run_attacks
 DEFAULT_BACKEND = "local"
 KNOWN_BACKENDS = ("local", "docker", "ray")
 _SCHEMA = 1
-_TOLD_COLUMNS = 84
+_COLUMNS = 118
+"""Where nobody says how wide a terminal is."""
+_TOLD_FROM = 34
+_NARROW = 80
 
 _Required = Literal["yes", "no", "this or landlock", "this or root"]
 _GIVES: dict[str, tuple[_Required, str]] = {
@@ -187,34 +190,45 @@ def as_json(report: Report) -> str:
     return json.dumps(head | dataclasses.asdict(report) | {"backends": backends}, indent=2)
 
 
-def as_text(report: Report) -> str:
-    """The report as tables."""
-    lines = [f"Python {report.python}, {report.machine}, Linux {report.kernel}, user {report.uid}"]
+def as_text(report: Report, columns: int | None = None) -> str:
+    """The report as tables that fit `columns`; in fewer than 80 each explanation stands below its name."""
+    columns = _COLUMNS if columns is None else columns
+    head = f"Python {report.python}, {report.machine}, Linux {report.kernel}, user {report.uid}"
+    lines = textwrap.wrap(head, max(columns, 20))
     for backend in report.backends:
-        lines += ["", *_backend_lines(backend)]
+        lines += ["", *(line for row in _backend_rows(backend) for line in _row(*row, columns))]
     verdict = "safe" if report.safe else "NOT SAFE"
-    return "\n".join([*lines, "", f"the default backend ({DEFAULT_BACKEND}) is {verdict} on this machine"])
+    last = f"the default backend ({DEFAULT_BACKEND}) is {verdict} on this machine"
+    return "\n".join([*lines, "", *textwrap.wrap(last, max(columns, 20))])
 
 
-def _backend_lines(backend: BackendReport) -> list[str]:
+def _backend_rows(backend: BackendReport) -> list[tuple[str, str, str]]:
+    """(name, answer, explanation)."""
     if backend.unavailable:
-        return _row(f"{backend.name}: not available", "", backend.unavailable)
-    lines = [f"{backend.name}: {'safe' if backend.safe else 'NOT SAFE'}"]
+        return [(f"{backend.name}: not available", "", backend.unavailable)]
+    rows = [(f"{backend.name}: {'safe' if backend.safe else 'NOT SAFE'}", "", "")]
     if backend.refusal:
-        lines += _row("  refuses to run", "", backend.refusal)
-    lines += _row("  guarantee", "active", "what it gives, or why it is missing")
+        rows.append(("  refuses to run", "", backend.refusal))
+    rows.append(("  guarantee", "active", "what it gives, or why it is missing"))
     for guarantee in backend.guarantees:
         told = guarantee.gives if guarantee.active else f"{guarantee.why} (required: {guarantee.required})"
-        lines += _row(f"  {guarantee.name}", "yes" if guarantee.active else "NO", told)
-    lines += _row("  attack", "held", "what it tried, and what it came to")
+        rows.append((f"  {guarantee.name}", "yes" if guarantee.active else "NO", told))
+    rows.append(("  attack", "held", "what it tried, and what it came to"))
     if not backend.attacks:
-        lines += _row("  none", "", "not tried: the backend does not run")
+        rows.append(("  none", "", "not tried: the backend does not run"))
     for attack in backend.attacks:
-        lines += _row(f"  {attack.name}", "NO" if attack.succeeded else "yes", f"{attack.tries}: {attack.detail}")
-    return lines
+        rows.append((f"  {attack.name}", "NO" if attack.succeeded else "yes", f"{attack.tries}: {attack.detail}"))
+    return rows
 
 
-def _row(name: str, answer: str, told: str) -> list[str]:
-    """A table's row; what does not fit goes on below, in the third column."""
-    first, *others = textwrap.wrap(told, _TOLD_COLUMNS) or [""]
-    return [f"{name:25} {answer:7} {first}".rstrip(), *(" " * 34 + other for other in others)]
+def _row(name: str, answer: str, told: str, columns: int) -> list[str]:
+    """A table's row; what does not fit goes on below in the third column, or indented if there is no room for one."""
+    head = f"{name:25} {answer:7}"
+    if columns < _NARROW:
+        indent = " " * 6
+        below = textwrap.wrap(
+            told, max(columns, 20), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        )
+        return [head.rstrip(), *below]
+    first, *others = textwrap.wrap(told, columns - _TOLD_FROM, break_on_hyphens=False) or [""]
+    return [f"{head} {first}".rstrip(), *(" " * _TOLD_FROM + other for other in others)]

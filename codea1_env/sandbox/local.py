@@ -47,7 +47,7 @@ class _Slot:
     check_at: float = 0.0
     looked_at: float = 0.0
     watched_s: float = 0.0
-    """Wall time since it began, less what this side was late: what stops both of them is not held against it."""
+    """Wall time since it began, minus what this side was late: what stops both of them is not held against it."""
     records: int = 0
     """How many there were at the last look."""
     floor_cpu_s: float = 0.0

@@ -22,14 +22,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.class_paths import load_class
+from codea1_env.extras import extra
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.row_labels import RowLabel
 
-try:
+with extra("train", "training needs"):
     import torch
     from torch import Tensor
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install '.[train]'") from error
 
 EPSILON = 1e-4
 """Added to what advantages are divided by. TRL's."""

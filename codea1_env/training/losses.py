@@ -14,12 +14,11 @@ from typing import Any, cast
 
 from codea1_env.class_paths import is_class_path, load_name
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.training.config.algorithm import Algorithm
 
-try:
+with extra("train", "training needs"):
     from torch import Tensor
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("training needs the extra `train`: pip install '.[train]'") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """The viewer: duels on one self-contained HTML page (`codea1 view`).
 
 `sources.py` reads files, `games.py` brings a match into the page's form, `accounts.py` says why each reward is what it
-is, `page.py` puts the page together from the
-plain scripts and style sheets beside it: there is no build step.
+is, `page.py` puts the page together from the plain scripts and style sheets beside it, without a build step, and
+`notebook.py` shows it in a notebook.
 """
 
+from codea1_env.viewer.notebook import Page, view
 from codea1_env.viewer.page import make_page
 from codea1_env.viewer.sources import Found, read_games
 
-__all__ = ["Found", "make_page", "read_games"]
+__all__ = ["Found", "Page", "make_page", "read_games", "view"]

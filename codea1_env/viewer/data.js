@@ -46,9 +46,17 @@ function testsOf(duel) {
   return duel.suite ? duel.suite.tests : [];
 }
 
-// What a cell shows: the verdict where the test ran, else what became of the test.
+// What a cell shows: the verdict if the test ran, else what became of the test. A test that states a wrong value gets no
+// tick, although the program passes it with the right one.
 function face(each) {
-  return each.verdict || each.status;
+  return each.status === "wrong_expected" && each.verdict === "pass" ? each.status : each.verdict || each.status;
+}
+
+// What became of a test, in a few words.
+function summaryOf(each) {
+  const status = STATUSES[each.status][0];
+  if (!each.verdict) return status;
+  return each.status === "wrong_expected" ? status + "; with the right one the program " + VERDICTS[each.verdict] : VERDICTS[each.verdict] + ", " + status;
 }
 
 // The games with their duels in one list, in the order of the file.
@@ -71,7 +79,24 @@ function addressOf(duel) {
   return [duel.game.number, duel.programPlace + 1, duel.suitePlace + 1].join(".");
 }
 
-function whereabouts(duel) {
-  const suite = duel.suite ? ["suite " + (duel.suitePlace + 1)] : [];
-  return [duel.game.from, "program " + (duel.programPlace + 1), ...suite].filter(Boolean).join(" · ");
+// `isShort`: without the round that it was recorded in.
+function whereabouts(duel, isShort = false) {
+  const origin = isShort ? "" : duel.game.from;
+  const suite = duel.suite ? "suite " + (duel.suitePlace + 1) : "";
+  return ["game " + duel.game.number, origin, "program " + (duel.programPlace + 1), suite].filter(Boolean).join(" · ");
+}
+
+// The duel that a reader sees first, and the assert: a program that loads and returns a wrong value, attacked by the suite
+// that earned most; else one that fails in another way; else one that ran at all; else the first.
+function mostTelling(duels) {
+  let best = null;
+  for (const duel of duels) {
+    const verdicts = (duel.suite?.tests ?? []).map((each) => (Array.isArray(each) ? each[6] : each.verdict));
+    const loads = duel.program.executes !== false;
+    const kill = loads ? [verdicts.indexOf("fail"), verdicts.findIndex((each) => each && each !== "pass")].find((place) => place >= 0) : undefined;
+    const rank = kill === undefined ? Number(verdicts.some(Boolean)) : verdicts[kill] === "fail" ? 3 : 2;
+    const reward = duel.suite?.reward ?? -Infinity;
+    if (!best || rank > best.rank || (rank === best.rank && reward > best.reward)) best = { duel, rank, reward, cell: kill === undefined ? null : { place: kill } };
+  }
+  return best;
 }

@@ -23,6 +23,18 @@ class Detail {
     this.explain(duel, cell);
   }
 
+  // There is no such duel: say so, and show none in its place.
+  absent(words) {
+    this.game = this.duel = null;
+    this.main.replaceChildren(make("button", { type: "button", class: "back", onclick: () => this.back() }, "← All duels"),
+      make("p", { class: "empty", role: "alert" }, words));
+  }
+
+  // The duel that is shown has no such assert.
+  absentAssert(number) {
+    this.why.querySelector(".note").textContent = "This suite has no assert " + number + ". Pick a cell, or an assert, to see what it is worth.";
+  }
+
   // What stays the same within a game.
   begin(game) {
     this.game = game;
@@ -63,8 +75,7 @@ class Detail {
     if (!duel.suite.tests.length) return [make("p", { class: "note" }, duel.suite.error ? oneLine(duel.suite.error, 300) : "It holds no assert."), ...unread];
     const rows = duel.suite.tests.map((each, place) => {
       const sign = make("span", { class: "sign is-" + face(each), "aria-hidden": "true" }, SIGNS[face(each)]);
-      const status = STATUSES[each.status][0] + (each.reason ? " · " + oneLine(each.reason, 40) : "");
-      const words = (each.verdict ? VERDICTS[each.verdict] + ", " : "") + status;
+      const words = summaryOf(each) + (each.reason ? " · " + oneLine(each.reason, 40) : "");
       return make("li", {}, make("button", { type: "button", "data-place": place, onclick: () => this.choose(duel, { place }, false) },
         sign, codeInline(each.source, 240), make("span", { class: "status" }, words)));
     });
@@ -118,8 +129,9 @@ function reference(game) {
 
 function legend() {
   const entries = [...Object.entries(VERDICTS).map(([name, words]) => [name, "program " + words]),
-    ...Object.entries(STATUSES).filter(([name]) => !["kept", "unknown", "wrong_expected"].includes(name)).map(([name, [words]]) => [name, words])];
+    ...Object.entries(STATUSES).filter(([name]) => !["kept", "unknown", "wrong_expected"].includes(name)).map(([name, [words]]) => [name, words]),
+    ["wrong_expected", "wrong value; with the reference's the program passes"]];
   const items = entries.map(([name, words]) => make("li", {}, make("span", { class: "cell is-" + name, "aria-hidden": "true" }, SIGNS[name]), words));
-  items.push(make("li", {}, make("span", { class: "cell is-pass corrected", "aria-hidden": "true" }, SIGNS.pass), "stated value was wrong, the reference's is used"));
+  items.push(make("li", {}, make("span", { class: "cell is-fail corrected", "aria-hidden": "true" }, SIGNS.fail), "wrong value; with the reference's the program fails"));
   return make("details", { class: "legend" }, make("summary", {}, "What the signs mean"), make("ul", {}, items));
 }

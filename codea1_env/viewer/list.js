@@ -67,7 +67,7 @@ class DuelList {
       },
       make("span", { class: "row-id" }, name),
       make("span", { class: "row-rewards" }, "C " + short(program.reward) + "  T " + short(suite?.reward)),
-      make("span", { class: "row-where" }, whereabouts(duel)),
+      make("span", { class: "row-where" }, whereabouts(duel, true)),
       make("span", { class: "row-marks" }, marks),
     );
   }

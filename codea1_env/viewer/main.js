@@ -13,7 +13,7 @@ const KEYS = [
 ];
 const THEMES = ["system", "light", "dark"];
 
-const state = { duels: [], choice: noChoice(), list: null, detail: null, duel: null };
+const state = { duels: [], choice: noChoice(), list: null, detail: null, duel: null, note: "" };
 const byId = (id) => document.getElementById(id);
 
 function found(game, programPlace, suitePlace) {
@@ -29,7 +29,11 @@ function choose(at, cell = null, takesFocus = false, isOpened = true) {
   state.list.mark(duel);
   state.detail.show(duel, cell, takesFocus);
   const assert = cell?.place === undefined ? "" : "." + (cell.place + 1);
-  history.replaceState(null, "", "#" + addressOf(duel) + assert);
+  try { // inside a notebook the page has no address of its own
+    history.replaceState(null, "", "#" + addressOf(duel) + assert);
+  } catch {
+    return;
+  }
 }
 
 function refresh() {
@@ -71,14 +75,29 @@ function buildFilters() {
   byId("choices").replaceChildren(...parts.filter(Boolean));
 }
 
-// "#3.1.2.4": game, program, suite, assert, from 1.
+// "#3.1.2.4": game, program, suite, assert, from 1. Whether the address asked for anything; what is not there is said.
 function openAddress() {
-  const [game, program, suite, place] = location.hash.slice(1).split(".").map((part) => Number(part) - 1);
-  const duel = state.duels.find((each) => each.game.number === game + 1 && each.programPlace === (program || 0) && each.suitePlace === (suite || 0));
-  if (!duel) return false;
+  const address = location.hash.slice(1);
+  if (!address || address === "duel") return false; // "#duel" is the link that skips the list
+  const [game, program = 0, suite = 0, place] = address.split(".").map((part) => (/^\d+$/.test(part) ? Number(part) - 1 : NaN));
+  const duel = state.duels.find((each) => each.game.number === game + 1 && each.programPlace === program && each.suitePlace === suite);
+  if (!duel) {
+    state.duel = null;
+    state.list.mark(null);
+    state.detail.absent("There is no duel #" + oneLine(address, 40) + " on this page." + (state.note ? " Not on it: " + state.note + "." : ""));
+    document.body.classList.add("reading");
+    return true;
+  }
   const cell = testsOf(duel)[place] ? { place } : null;
   choose(duel, cell);
+  if (place !== undefined && !cell) state.detail.absentAssert(oneLine(address.split(".")[3], 40));
   return true;
+}
+
+// The duel that a page without an address begins with.
+function openMostTelling() {
+  const { duel, cell } = mostTelling(state.duels);
+  choose(duel, cell, false, false);
 }
 
 function remembered(name, value) {
@@ -152,6 +171,7 @@ async function begin() {
   document.addEventListener("keydown", pressed);
   const page = await unpack();
   state.duels = readGames(page);
+  state.note = page.note;
   summarise(page);
   byId("sort").append(...Object.keys(ORDERS).map((name) => make("option", {}, name)));
   byId("sort").addEventListener("change", (event) => { state.choice.order = event.target.value; refresh(); });
@@ -162,7 +182,7 @@ async function begin() {
   refresh();
   window.addEventListener("hashchange", openAddress);
   if (!state.duels.length) byId("duel").replaceChildren(make("p", { class: "empty" }, "There are no duels in this file."));
-  else if (!openAddress()) choose(state.duels[0], null, false, false);
+  else if (!openAddress()) openMostTelling();
   document.documentElement.dataset.ready = "true";
 }
 

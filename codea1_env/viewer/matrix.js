@@ -81,8 +81,7 @@ class Matrix {
     }
     const each = program.suites[column.suite]?.tests[column.place];
     if (!each) return null;
-    const status = STATUSES[each.status][0];
-    const words = each.verdict ? VERDICTS[each.verdict] + ", " + status : status + (each.reason ? ", " + each.reason : "");
+    const words = summaryOf(each) + (each.reason && !each.verdict ? ", " + each.reason : "");
     return { sign: SIGNS[face(each)], kind: face(each), words, isCorrected: each.status === "wrong_expected" && each.verdict };
   }
 

@@ -68,10 +68,10 @@ def read_games(path: Path, most: int, sandbox: Sandbox | None = None, watched: W
     """
     found = Found()
     for file, round_number in _files(path):
-        before = f"round {round_number}, " if round_number is not None else ""
+        origin = "" if round_number is None else f"round {round_number}"
         try:
             with file.open("rb") as lines:
-                for game in _games(file, watched(lines), before, sandbox, found):
+                for game in _games(file, watched(lines), origin, sandbox, found):
                     found.add(game, most)
         except FormatError as error:
             raise FormatError(f"{file}: {error}") from None
@@ -96,11 +96,11 @@ def _files(path: Path) -> list[tuple[Path, int | None]]:
     return [(file, number) for number, file in rounds]
 
 
-def _games(file: Path, lines: Iterator[bytes], before: str, sandbox: Sandbox | None, found: Found) -> Iterator[Json]:
+def _games(file: Path, lines: Iterator[bytes], origin: str, sandbox: Sandbox | None, found: Found) -> Iterator[Json]:
     first = next(lines, b"")
     if b'"codea1_recording"' in first[:200]:
         for recorded in read_recording(_chained(first, lines)):
-            yield _recorded(recorded, before, sandbox)
+            yield _recorded(recorded, origin, sandbox)
     elif sandbox is not None:
         raise ConfigurationError(
             f"--execute must be given a recording or a run, got {file}, which has no programs to run: score again with "
@@ -110,7 +110,7 @@ def _games(file: Path, lines: Iterator[bytes], before: str, sandbox: Sandbox | N
         yield from _scored(_chained(first, lines), found)
 
 
-def _recorded(recorded: RecordedMatch, before: str, sandbox: Sandbox | None) -> Json:
+def _recorded(recorded: RecordedMatch, origin: str, sandbox: Sandbox | None) -> Json:
     score = recorded.score
     if sandbox is not None:
         played = score_again(recorded, sandbox)
@@ -120,7 +120,7 @@ def _recorded(recorded: RecordedMatch, before: str, sandbox: Sandbox | None) -> 
             require_score(score, len(recorded.match.codes))
         except FormatError as error:
             raise FormatError(f"line {recorded.number}: {error}") from None
-    return recorded_game(recorded, f"{before}line {recorded.number}" if not before else before[:-2], score)
+    return recorded_game(recorded, origin, score)
 
 
 def _scored(lines: Iterator[bytes], found: Found) -> Iterator[Json]:
@@ -132,7 +132,7 @@ def _scored(lines: Iterator[bytes], found: Found) -> Iterator[Json]:
             found.failed += 1
             continue
         try:
-            yield scored_game(record, f"line {number}")
+            yield scored_game(record, "")
         except FormatError as error:
             raise FormatError(f"line {number}: {error}") from None
 

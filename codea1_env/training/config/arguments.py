@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
+from codea1_env.extras import MissingExtra, extra
 from codea1_env.language_models.directories import require_model
 from codea1_env.starting import interrupts_as_usual
 from codea1_env.training.config.algorithm import located
@@ -93,6 +94,9 @@ def exit_status(main: Callable[[], int]) -> int:
     except Codea1Error as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigurationError | FormatError) else 1
+    except MissingExtra as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("interrupted; what was saved before can be resumed", file=sys.stderr)
         return 130
@@ -208,6 +212,10 @@ def _with_rounds(preset: Preset, given: argparse.Namespace) -> Preset:
 
 
 def _check_installed(preset: Preset) -> None:
+    """What is missing is said before anything slow is loaded, and the whole extra before a part of it."""
+    with extra("train", "training needs"):
+        if importlib.util.find_spec("torch") is None:
+            raise ImportError("no package torch")
     for name in preset.report_to:
         if importlib.util.find_spec(name) is None:
             raise ConfigurationError(f"report_to: {name} must be installed, got none: pip install {name}")

@@ -16,6 +16,7 @@ from typing import Any
 
 from codea1_env.class_paths import is_class_path
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.training.config.sections import requirement
 
 SEATS = ("coder", "tester")
@@ -149,10 +150,8 @@ def _check(given: Mapping[str, Any], where: str) -> None:
 
 def _names_of_trl() -> set[str]:
     """What GRPOConfig has. Slow the first time, and asked only about names that are not known here."""
-    try:
+    with extra("train", "training needs"):
         from trl import GRPOConfig
-    except ImportError as error:
-        raise ImportError("training needs the extra `train`: pip install '.[train]'") from error
     return {name for name, each in GRPOConfig.__dataclass_fields__.items() if each.init}
 
 

@@ -68,11 +68,18 @@ def compare(base: Measured, trained: Measured) -> list[Row]:
 
 
 def as_table(rows: Sequence[Row]) -> str:
-    """Plain text, aligned; differences with their intervals."""
+    """Plain text, aligned; differences with their intervals. Of rows that are 0 before and after, their number only: a
+    run of the smoke presets has nothing to compare."""
+    told = [row for row in rows if any((row.base, row.trained, row.low, row.high))]
+    if not told:
+        return "held-out problems: every measure is 0 before and after training, so there is nothing to compare"
     lines = [f"{'held-out problems':36} {'base':>7} {'trained':>8} {'difference (95 % interval)':>30}"]
-    for row in rows:
+    for row in told:
         difference = f"{row.trained - row.base:+.3f}  [{row.low:+.3f}, {row.high:+.3f}]"
         lines.append(f"{row.name:36} {row.base:7.3f} {row.trained:8.3f} {difference:>30}")
+    if len(told) < len(rows):
+        left_out = ", ".join(row.name for row in rows if row not in told)
+        lines.append(f"0 before and after training: {left_out}")
     return "\n".join(lines)
 
 

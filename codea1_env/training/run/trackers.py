@@ -19,7 +19,6 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 
 with extra("train", "training needs"):
-    from torch.utils.tensorboard import SummaryWriter
     from transformers import TrainerControl, TrainerState, TrainingArguments
     from transformers.integrations import get_reporting_integration_callbacks
 
@@ -38,6 +37,8 @@ class Trackers:
         """`configuration`: shown beside the curves. Raises ConfigurationError where a tracker cannot begin."""
         self._board: Any = None
         if BOARD in names:
+            with extra("train", "TensorBoard files need"):
+                from torch.utils.tensorboard import SummaryWriter  # only where it is asked for
             self._board = SummaryWriter(str(directory / BOARD), purge_step=rounds_done)
         self._driven = [DrivenTracker(name, directory, configuration) for name in names if name != BOARD]
 

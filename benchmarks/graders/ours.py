@@ -1,0 +1,33 @@
+"""codea1's own grading: `Arena.grade` on the suite's readable tests, on one of its sandboxes: ours.py
+local|docker|ray."""
+
+import sys
+
+from lines import serve
+
+from codea1_env import Arena, Problem, open_sandbox, read_suite
+from codea1_env.problems.problem import TestCase
+
+
+def grader(backend):
+    arena = Arena(open_sandbox(backend))
+
+    def grade(request):
+        suite = read_suite("\n".join(request["tests"]), request["entry_point"])
+        problem = Problem(
+            request["problem_id"],
+            "What the tests say.",
+            request["entry_point"],
+            time_limit_s=request["time_limit_s"],
+        )
+        tests = [TestCase(test.call, test.stated) for test in suite.tests if not test.reason]
+        (result,) = arena.grade(problem, [request["program"]], tests)
+        if any(verdict is None for verdict in result.verdicts):
+            raise RuntimeError("the sandbox failed")
+        return bool(tests) and result.all_passed
+
+    return grade
+
+
+if __name__ == "__main__":
+    serve(grader(sys.argv[1]))

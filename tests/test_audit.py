@@ -19,7 +19,7 @@ from codea1_env.audit.run import audit
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, FormatError, SandboxUnsafe
 
-DIGESTS = {"controls": "f6aa804599e85ae7", "frozen": "845428d27b7084d4"}
+DIGESTS = {"controls": "f6aa804599e85ae7", "frozen": "845428d27b7084d4", "later": "2739c7e5b9521379"}
 COMMAND = f"{sys.executable} {Path(audited.__file__)}"
 
 
@@ -55,7 +55,7 @@ class TestCorpus:
         assert all(audited.in_process(entry.program, list(entry.tests)) for entry in honest)
 
     def test_every_class_has_programs_and_every_program_parses(self) -> None:
-        for part in ("frozen",):
+        for part in corpus.PARTS:
             entries = corpus.attacks(part)
             assert {entry.label for entry in entries} == {*corpus.CLASSES, corpus.SUITES}
             for entry in (*entries, *corpus.effects(part)):
@@ -339,7 +339,7 @@ class TestCommand:
         grader = ("--grader", f"{COMMAND} passes_all", "--name", "mine", "--budget", "3")
         code, out, _ = self.said(capsys, *grader, "-o", str(report), "--page", str(page))
         assert code == 1
-        assert "NOT CLEAN: 3 forged, 11 wrong controls passed" in out
+        assert "NOT CLEAN: 3 forged, 11 wrong controls passed or slow ones not ended" in out
         result = read_result(report.read_text())
         assert result.grader == "mine"
         assert not result.whole

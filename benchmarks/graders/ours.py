@@ -1,5 +1,4 @@
-"""codea1's own grading: `Arena.grade` on the suite's readable tests, on one of its sandboxes: ours.py
-local|docker|ray."""
+"""codea1's own grading: `Arena.grade` on the suite's readable tests. ours.py BACKEND: local, docker, docker:IMAGE, ray."""
 
 import sys
 
@@ -7,10 +6,12 @@ from lines import serve
 
 from codea1_env import Arena, Problem, open_sandbox, read_suite
 from codea1_env.problems.problem import TestCase
+from codea1_env.sandbox.docker.backend import DockerSandbox
 
 
 def grader(backend):
-    arena = Arena(open_sandbox(backend))
+    name, _, image = backend.partition(":")
+    arena = Arena(DockerSandbox(image=image) if image else open_sandbox(name))
 
     def grade(request):
         suite = read_suite("\n".join(request["tests"]), request["entry_point"])

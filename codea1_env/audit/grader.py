@@ -122,8 +122,9 @@ def command_grader(
         os.path.abspath(program),
         *(os.path.abspath(word) if os.path.exists(word) else word for word in command[1:]),
     ]
-    places = [os.getcwd(), *_python_places(words[0])]
-    places += [os.path.dirname(word) for word in words if word.startswith("/") and os.path.isfile(word)]
+    files = [word for word in words if word.startswith("/") and os.path.isfile(word)]
+    places = [os.getcwd(), *(place for word in files if os.access(word, os.X_OK) for place in _python_places(word))]
+    places += [os.path.dirname(word) for word in files]
     for path in readable:
         if not path.exists():
             raise ConfigurationError(f"a readable place must exist, got {path}")
@@ -169,7 +170,7 @@ def _python_places(program: str) -> list[str]:
 
 def _without_root(places: Sequence[str]) -> list[str]:
     """Whole directories, each once; never all of the machine, nor all of /home, /root or /tmp."""
-    found = dict.fromkeys(os.path.realpath(place) for place in places)
+    found = dict.fromkeys(each for place in places for each in (os.path.abspath(place), os.path.realpath(place)))
     return [place for place in found if place not in ("/", "/home", "/root", "/tmp") and os.path.exists(place)]
 
 

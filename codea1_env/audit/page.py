@@ -45,7 +45,7 @@ def _lists(result: Result) -> list[tuple[str, tuple[str, ...]]]:
     return [
         ("wrong programs passed after", state),
         ("honest right programs lost", result.lost),
-        ("honest wrong or slow programs passed", result.accepted),
+        ("honest wrong programs passed, or slow ones not ended", result.accepted),
         ("side effects", result.reached),
         ("ended the grader", result.without_answer("ended")),
         ("left it without an answer", result.without_answer("silent")),
@@ -55,7 +55,11 @@ def _lists(result: Result) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _summary(result: Result) -> str:
-    counts = ((result.forged, "forged"), (result.lost, "lost"), (result.accepted, "wrong controls passed"))
+    counts = (
+        (result.forged, "forged"),
+        (result.lost, "lost"),
+        (result.accepted, "wrong controls passed or slow ones not ended"),
+    )
     return "NOT CLEAN: " + ", ".join(f"{len(keys)} {what}" for keys, what in counts if keys)
 
 
@@ -82,7 +86,8 @@ def _rows(results: Sequence[Result]) -> list[list[str]]:
 
 
 HEADS = (
-    "grader", *CLASSES, SUITES, *PARTS, "honest lost", "wrong or slow passed", "ended", "side effects", "verdicts/s",
+    "grader", *CLASSES, SUITES, *PARTS, "honest lost", "wrong passed, slow not ended", "ended", "side effects",
+    "verdicts/s",
 )  # fmt: skip
 """Of the tables. `ended`: programs that ended the grader's process. `honest lost`: after the +, because of the attack
 before."""

@@ -96,8 +96,9 @@ class Result:
 
     @property
     def accepted(self) -> tuple[str, ...]:
-        """Honest wrong programs, and programs beyond their time, that were counted as right."""
-        return tuple(each.key for each in self.played if each.kind in ("wrong", "slow") and each.answer == "passed")
+        """Honest wrong programs, and slow ones, that were counted as right; slow ones that were never ended."""
+        wrong = {"wrong": ("passed",), "slow": ("passed", "silent")}
+        return tuple(each.key for each in self.played if each.answer in wrong.get(each.kind, ()))
 
     @property
     def reached(self) -> tuple[str, ...]:

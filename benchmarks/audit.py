@@ -13,6 +13,7 @@ import argparse
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,13 +50,13 @@ GRADERS = {
     "smolagents": Measured("smolagents 1.26.0", "smolagents", "smolagents_interpreter.py", "smolagents==1.26.0"),
     "openenv": Measured("OpenEnv 0.10.0", "openenv", "openenv_executor.py", "openenv==0.10.0 smolagents==1.26.0"),
     "asserts": Measured("exec and assert in process", "pytest", "semantics.py asserts"),
-    "pool": Measured("a pool of workers (Absolute Zero)", "pytest", "semantics.py pool"),
-    "script": Measured("one script, exit code (SandboxFusion)", "pytest", "semantics.py script"),
+    "pool": Measured("a kept pool of workers, exec (as Absolute Zero)", "pytest", "semantics.py pool"),
+    "script": Measured("one script, exit code (as SandboxFusion for asserts)", "pytest", "semantics.py script"),
     "marker": Measured("one script, a line of success", "pytest", "semantics.py marker"),
     "pytest": Measured("pytest in a subprocess, exit code", "pytest", "semantics.py pytest", "pytest"),
     "unittest": Measured("unittest in a subprocess, its summary", "pytest", "semantics.py unittest"),
-    "values": Measured("values printed by a driver, compared as text (CURE)", "pytest", "semantics.py values"),
-    "released": Measured("the released evaluator of Code-A1", "pytest", "semantics.py released"),
+    "values": Measured("printed values compared as text (as CURE, open-r1)", "pytest", "semantics.py values"),
+    "released": Measured("the evaluator released with Code-A1", "pytest", "semantics.py released"),
 }
 
 
@@ -70,15 +71,25 @@ def measure(name: str, envs: Path, reports: Path, parts: list[str], image: str) 
     command += ["--readable", str(envs / grader.environment) if grader.environment else sys.prefix]
     if name == "ours-docker":
         command += ["--readable", os.path.dirname(os.environ["DOCKER_HOST"].removeprefix("unix://"))]
-    command += ["--wait", "60", "-o", str(reports / f"{name}.json")]
+    command += ["--wait", "15" if grader.environment == "pytest" else "60", "-o", str(reports / f"{name}.json")]
     done = subprocess.run(command, stdout=subprocess.DEVNULL)
     if done.returncode not in (0, 1):
         print(f"{name}: not measured, exit code {done.returncode}", file=sys.stderr)
 
 
-def table(reports: Path) -> str:
-    found = [reports / f"{name}.json" for name in GRADERS if (reports / f"{name}.json").exists()]
-    return as_markdown([read_result(path.read_text(encoding="utf-8")) for path in found])
+def table(folders: list[Path]) -> str:
+    """A row for each grader; parts that were measured one after the other are put together, controls of the first."""
+    rows = []
+    for name, grader in GRADERS.items():
+        found = [folder / f"{name}.json" for folder in folders if (folder / f"{name}.json").exists()]
+        results = [read_result(path.read_text(encoding="utf-8")) for path in found]
+        if results:
+            first, *others = results
+            more = [each for other in others for each in other.played if each.part != "controls"]
+            digests = {part: digest for each in results for part, digest in each.digests.items()}
+            played = (*first.played, *more)
+            rows.append(replace(first, grader=grader.shown, digests=digests, played=played))
+    return as_markdown(rows)
 
 
 def main() -> None:
@@ -86,16 +97,17 @@ def main() -> None:
     parser.add_argument("what", choices=("measure", "table"))
     parser.add_argument("names", nargs="*", help="graders (default: all)")
     parser.add_argument("--envs", type=Path, help="a folder with a virtual environment for each package")
-    parser.add_argument("--reports", type=Path, required=True, help="a folder for the reports")
+    parser.add_argument("--reports", type=Path, nargs="+", required=True, help="a folder for the reports")
     parser.add_argument("--part", action="append", default=[], help="of the corpus (default: all)")
     parser.add_argument("--image", default="codea1-sandbox", help="of the Docker sandbox")
     options = parser.parse_args()
     if options.what == "table":
         print(table(options.reports), end="")
         return
-    options.reports.mkdir(parents=True, exist_ok=True)
+    (reports,) = options.reports
+    reports.mkdir(parents=True, exist_ok=True)
     for name in options.names or GRADERS:
-        measure(name, options.envs, options.reports, options.part, options.image)
+        measure(name, options.envs, reports, options.part, options.image)
 
 
 if __name__ == "__main__":

@@ -270,7 +270,7 @@ class TestResult:
         assert read_result(first.as_json()) == first
         assert first.digest == again.digest
         assert [each.key for each in first.played] == [each.key for each in again.played]
-        assert as_markdown([first]).count("\n") == 3
+        assert as_markdown([first]).count("\n") == 3 + 1 + 3
 
     def test_the_digest_is_of_what_was_answered(self, monkeypatch: pytest.MonkeyPatch) -> None:
         result = audited_by(audited.fails_all, monkeypatch, "output")

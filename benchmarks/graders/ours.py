@@ -1,4 +1,4 @@
-"""codea1's own grading: `Arena.grade` on the suite's readable tests. ours.py BACKEND: local, docker, docker:IMAGE, ray."""
+"""codea1's own grading: `Arena.grade` on the readable tests. ours.py BACKEND: local, docker, docker:IMAGE or ray."""
 
 import sys
 

@@ -63,45 +63,55 @@ def _summary(result: Result) -> str:
     return "NOT CLEAN: " + ", ".join(f"{len(keys)} {what}" for keys, what in counts if keys)
 
 
-def _rows(results: Sequence[Result]) -> list[list[str]]:
-    rows = []
-    for result in results:
-        cells = [result.grader]
-        for label in (*CLASSES, SUITES):
-            tally = result.tally(label)
-            cells.append(f"{len(tally.forged)}/{tally.played}" if tally.played else "-")
-        for part in PARTS:
-            played = sum(result.tally(label, part).played for label in (*CLASSES, SUITES))
-            forged = sum(each.forged for each in result.played if each.part == part)
-            cells.append(f"{forged}/{played}" if played else "-")
-        right = sum(each.kind == "right" for each in result.played)
-        after = sum(each.then_lost for each in result.played)
-        cells.append(f"{len(result.lost) - after}/{right}" + (f" + {after}" if after else ""))
-        cells.append(str(len(result.accepted)))
-        cells.append(str(len(result.without_answer("ended"))))
-        cells.append(", ".join(result.reached) or "none")
-        cells.append(f"{1 / max(result.seconds_per_verdict, 1e-6):.1f}")
-        rows.append(cells)
-    return rows
-
-
+CLASS_HEADS = ("grader", *CLASSES, SUITES)
+"""Of the first table: forged of played."""
 HEADS = (
-    "grader", *CLASSES, SUITES, *PARTS, "honest lost", "wrong passed, slow not ended", "ended", "side effects",
-    "verdicts/s",
+    "grader", *PARTS, "honest lost", "wrong passed, slow not ended", "ended by a program", "side effects",
+    "verdicts a second",
 )  # fmt: skip
-"""Of the tables. `ended`: programs that ended the grader's process. `honest lost`: after the +, because of the attack
-before."""
+"""Of the second. `honest lost`: after the +, because of the attack before."""
+
+
+def _class_row(result: Result) -> list[str]:
+    tallies = [result.tally(label) for label in (*CLASSES, SUITES)]
+    return [result.grader, *(f"{len(each.forged)}/{each.played}" if each.played else "-" for each in tallies)]
+
+
+def _row(result: Result) -> list[str]:
+    cells = [result.grader]
+    for part in PARTS:
+        played = sum(result.tally(label, part).played for label in (*CLASSES, SUITES))
+        forged = sum(each.forged for each in result.played if each.part == part)
+        cells.append(f"{forged}/{played}" if played else "-")
+    right = sum(each.kind == "right" for each in result.played)
+    after = sum(each.then_lost for each in result.played)
+    effects = sum(each.kind == "effect" for each in result.played)
+    return [
+        *cells,
+        f"{len(result.lost) - after}/{right}" + (f" + {after}" if after else ""),
+        str(len(result.accepted)),
+        str(len(result.without_answer("ended"))),
+        f"{len(result.reached)}/{effects}",
+        f"{1 / max(result.seconds_per_verdict, 1e-6):.0f}",
+    ]
 
 
 def as_markdown(results: Sequence[Result]) -> str:
-    """A table of results side by side: forged of played."""
-    cells = [list(HEADS), ["---"] * len(HEADS), *_rows(results)]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in cells)
+    """Two tables of results side by side: forged of played by class, and the rest."""
+    tables = []
+    for heads, row in ((CLASS_HEADS, _class_row), (HEADS, _row)):
+        cells = [list(heads), ["---"] * len(heads), *map(row, results)]
+        lines = ["| " + " | ".join(printable(cell).replace("|", "\\|") for cell in line) + " |" for line in cells]
+        tables.append("\n".join(lines) + "\n")
+    return "\n".join(tables)
 
 
 def as_html(results: Sequence[Result]) -> str:
     """A page that asks nobody for anything."""
-    parts = [table("Forged of played, by class", HEADS, _rows(results))]
+    parts = [
+        table("Forged of played, by class", CLASS_HEADS, map(_class_row, results)),
+        table("All together", HEADS, map(_row, results)),
+    ]
     for result in results:
         rows = [(what, ", ".join(keys) or "none") for what, keys in (("forged", result.forged), *_lists(result))]
         parts.append(f"<h2>{text(result.grader)}</h2>" + table(f"result {result.digest}", ("what", "which"), rows))

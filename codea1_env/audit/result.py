@@ -65,7 +65,7 @@ class Result:
     played: tuple[Played, ...]
     seconds: float = field(compare=False)
     seconds_per_verdict: float = field(compare=False)
-    """The median over honest programs, one at a time, the way to the grader included."""
+    """The median over the honest controls, one at a time, the way to the grader included."""
 
     def tally(self, label: str, part: str | None = None) -> Tally:
         """Of the attacks of a class, in one part or in all of them."""

@@ -16,6 +16,8 @@ from codea1_env.audit.result import Played, Result
 from codea1_env.errors import ConfigurationError
 
 Watch = Callable[[Iterable[Entry]], Iterable[Entry]]
+NEXT = "next"
+"""What the honest programs are called that follow an attack."""
 _MOST_UNANSWERED = 3
 """Honest programs in a row, each asked of a new process."""
 _BROKEN = (Answer.ENDED, Answer.SILENT, Answer.GARBLED)
@@ -77,7 +79,8 @@ class _Asking:
             self._unanswered = self._unanswered + 1 if answered.answer in _BROKEN else 0
             if self._unanswered >= _MOST_UNANSWERED or (self._unanswered and not self.times_s):
                 raise ConfigurationError(_refusal(answered))
-            self.times_s.append(time.monotonic() - began)
+            if entry.name != NEXT:  # a grader may remember what it was asked before
+                self.times_s.append(time.monotonic() - began)
         return answered.answer
 
 
@@ -96,4 +99,4 @@ def _refusal(answered: Answered) -> str:
 
 def _honest(kind: str, exercise: Exercise) -> Entry:
     program = exercise.right if kind == "right" else exercise.wrong
-    return Entry(kind, "", "next", "controls", exercise, program, exercise.tests)
+    return Entry(kind, "", NEXT, "controls", exercise, program, exercise.tests)

@@ -70,7 +70,7 @@ def measure(name: str, envs: Path, reports: Path, parts: list[str], image: str) 
     command += [word for part in parts for word in ("--part", part)]
     command += ["--readable", str(envs / grader.environment) if grader.environment else sys.prefix]
     if name == "ours-docker":
-        command += ["--readable", os.path.dirname(os.environ["DOCKER_HOST"].removeprefix("unix://"))]
+        command += ["--readable", os.environ["DOCKER_HOST"].removeprefix("unix://")]
     command += ["--wait", "15" if grader.environment == "pytest" else "60", "-o", str(reports / f"{name}.json")]
     done = subprocess.run(command, stdout=subprocess.DEVNULL)
     if done.returncode not in (0, 1):

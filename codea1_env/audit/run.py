@@ -29,9 +29,8 @@ def audit(
     """Everything that is to be known of a grader, in one pass.
 
     `budget`: attacks at most, chosen from all classes in turns, the same ones every time; controls and effects are
-    always
-    played. `watch` is handed the programs and may count them. Raises ConfigurationError where the grader does not
-    answer, SandboxUnsafe where it cannot be kept in a cell.
+    always played. `watch` is handed the programs and may count them. Raises ConfigurationError where the grader does
+    not answer, SandboxUnsafe where it cannot be kept in a cell.
     """
     entries = [*controls(), *chosen(parts, budget), *(entry for part in parts for entry in effects(part))]
     began = time.monotonic()

@@ -88,7 +88,8 @@ def table(folders: list[Path]) -> str:
             more = [each for other in others for each in other.played if each.part != "controls"]
             digests = {part: digest for each in results for part, digest in each.digests.items()}
             played = (*first.played, *more)
-            rows.append(replace(first, grader=grader.shown, digests=digests, played=played))
+            last = results[-1].seconds_per_verdict
+            rows.append(replace(first, grader=grader.shown, digests=digests, played=played, seconds_per_verdict=last))
     return as_markdown(rows)
 
 

@@ -189,6 +189,19 @@ class TestCell:
                 assert grader.ask({"program": "", "tests": []}).answer is Answer.FAILED, what
         assert not (here / "audit" / "stray.txt").exists()
 
+    def test_a_grader_in_a_home_does_not_show_the_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (tmp_path / "secret").write_text("x")
+        (tmp_path / "bin").mkdir()
+        looks = f"import os\nfor line in iter(input, ''):\n    x = os.path.exists({str(tmp_path / 'secret')!r})\n"
+        for script in (tmp_path / "grader", tmp_path / "bin" / "grader"):
+            script.write_text(
+                f"#!{sys.executable}\n{looks}    print('{{\"passed\": %s}}' % str(x).lower(), flush=True)\n"
+            )
+            script.chmod(0o755)
+            with command_grader([str(script)], readable=[Path(sys.prefix)], wait_s=10) as grader:
+                assert grader.ask({}).answer is Answer.FAILED
+
     def test_nothing_of_it_stays_when_it_is_closed(self) -> None:
         def stays(program: str, tests: list[str]) -> bool:
             if not os.fork():

@@ -123,8 +123,9 @@ def command_grader(
         *(os.path.abspath(word) if os.path.exists(word) else word for word in command[1:]),
     ]
     files = [word for word in words if word.startswith("/") and os.path.isfile(word)]
-    places = [os.getcwd(), *(place for word in files if os.access(word, os.X_OK) for place in _python_places(word))]
-    places += [os.path.dirname(word) for word in files]
+    programs = [each for word in files if os.access(word, os.X_OK) for each in (word, _interpreter(word))]
+    places = [os.getcwd(), *(place for each in programs for place in _python_places(each))]
+    places += [place for word in files for place in (os.path.dirname(word), word)]
     for path in readable:
         if not path.exists():
             raise ConfigurationError(f"a readable place must exist, got {path}")
@@ -152,11 +153,21 @@ def callable_grader(reward: Reward, *, passes_at: float = 1.0, wait_s: float = 3
     return Grader(name, begin, _without_root(places), os.environ.get("PATH", os.defpath), wait_s)
 
 
+def _interpreter(script: str) -> str:
+    """What its first line names; empty where it names nothing."""
+    with open(script, "rb") as file:
+        line = file.readline(4096)
+    words = line[2:].decode("utf-8", "replace").split() if line.startswith(b"#!") else []
+    return words[0] if words else ""
+
+
 def _python_places(program: str) -> list[str]:
     """What belongs to a program that lies in a `bin`: its own prefix, and of a virtual environment the Python below
     it."""
     places = []
     for path in (program, os.path.realpath(program)):
+        if os.path.basename(os.path.dirname(path)) != "bin":
+            continue
         prefix = os.path.dirname(os.path.dirname(path))
         places.append(prefix)
         settings = os.path.join(prefix, "pyvenv.cfg")
@@ -169,9 +180,10 @@ def _python_places(program: str) -> list[str]:
 
 
 def _without_root(places: Sequence[str]) -> list[str]:
-    """Whole directories, each once; never all of the machine, nor all of /home, /root or /tmp."""
+    """Each once; never all of the machine, nor of /home, /tmp or somebody's home."""
     found = dict.fromkeys(each for place in places for each in (os.path.abspath(place), os.path.realpath(place)))
-    return [place for place in found if place not in ("/", "/home", "/root", "/tmp") and os.path.exists(place)]
+    refused = {"/", "/home", "/root", "/tmp", os.path.expanduser("~"), os.path.realpath(os.path.expanduser("~"))}
+    return [place for place in found if place not in refused and os.path.exists(place)]
 
 
 def _serve(reward: Reward, passes_at: float) -> None:

@@ -108,7 +108,8 @@ def _read_only(target: str) -> None:
 
 def _new_root(isolation: ModuleType, readable: Sequence[str], machine: str) -> None:
     shown = [path for path in _SYSTEM if os.path.lexists(path)]
-    shown += [path for path in sorted(readable, key=len) if not _is_below(path, shown)]
+    for path in sorted(readable, key=len):
+        shown += [] if _is_below(path, shown) else [path]
     base = _place([*shown, *(os.path.realpath(path) for path in shown)])
     _mount(None, "/", None, _REC | _PRIVATE)
     _mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=4m,mode=755")

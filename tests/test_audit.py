@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import audited
@@ -21,6 +22,13 @@ from codea1_env.errors import ConfigurationError, FormatError, SandboxUnsafe
 
 DIGESTS = {"controls": "f6aa804599e85ae7", "frozen": "845428d27b7084d4", "later": "2739c7e5b9521379"}
 COMMAND = f"{sys.executable} {Path(audited.__file__)}"
+
+
+def name_of(process: Path) -> str:
+    try:
+        return (process / "comm").read_text().strip()
+    except OSError:  # it has just ended
+        return ""
 
 
 def audited_by(reward: Reward, monkeypatch: pytest.MonkeyPatch, *labels: str, wait_s: float = 4) -> Result:
@@ -205,22 +213,19 @@ class TestCell:
     def test_nothing_of_it_stays_when_it_is_closed(self) -> None:
         def stays(program: str, tests: list[str]) -> bool:
             if not os.fork():
-                import time
-
+                Path("/proc/self/comm").write_text("audit-stays")
                 time.sleep(60)
             return True
 
-        before = {name for name in os.listdir("/proc") if name.isdigit()}
+        def staying() -> int:
+            return sum(name_of(each) == "audit-stays" for each in Path("/proc").glob("[0-9]*"))
+
         grader = callable_grader(stays, wait_s=5)
         assert grader.ask({"program": "", "tests": []}).answer is Answer.PASSED
+        while not staying():  # from outside it is seen
+            time.sleep(0.01)
         grader.close()
-        mine = [
-            name
-            for name in set(os.listdir("/proc")) - before
-            if name.isdigit() and os.path.exists(f"/proc/{name}/cmdline")
-            if b"test_audit" in Path(f"/proc/{name}/cmdline").read_bytes()
-        ]
-        assert mine == []
+        assert staying() == 0
 
     def test_without_namespaces_it_refuses(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refused() -> None:

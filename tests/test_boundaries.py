@@ -31,6 +31,8 @@ LAYERS = [
     "adapters",
     "viewer",
     "report",
+    "audit",
+    "testing",
     "cli",
 ]
 # The same inside `training`; "." are the modules in its own folder.
@@ -200,6 +202,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
         "viewer/page.html",
         "viewer/main.js",
         "viewer/theme.css",
+        "audit/corpus/frozen.yaml",
     ):
         assert f"codea1_env/{needed}" in names
 

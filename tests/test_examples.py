@@ -46,6 +46,14 @@ def test_the_duel_by_hand_shows_every_status_and_the_book_at_work(
     assert "in the Mistake Book now: 0" in second
 
 
+def test_the_audited_rewards_are_both_fooled(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_process, exit_code = shown("audit_your_reward.py", capsys, monkeypatch).split("NOT CLEAN")[:2]
+    assert "equality                 1 of 1" in in_process
+    assert "exit code                1 of 1" in exit_code
+
+
 def test_the_pettingzoo_loop_prints_one_line_for_each_episode_and_repeats_itself(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

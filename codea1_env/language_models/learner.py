@@ -149,7 +149,7 @@ class _Pack:
         k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)
         q, k, v = (part.transpose(0, 1)[None] for part in (q, k, v))  # (1, heads, tokens, head)
         if self._mask is not None:
-            with sdpa_kernel(SDPBackend.MATH):
+            with sdpa_kernel(SDPBackend.MATH):  # what PyTorch 2.11 chooses itself gave NaN (docs/gpu.md)
                 return _rows(F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask))
         parts = [tensor.split_with_sizes(self.sizes, dim=2) for tensor in (q, k, v)]
         found = []

@@ -8,14 +8,17 @@
     python experiments/gate.py GATE --base HumanEval.jsonl.gz --verdicts gate-verdicts.jsonl --published 61.6 57.3
 
 The second line writes the programs for EvalPlus' own executor, the third asks it, the last one prints the table: right
-on HumanEval's tests (`--base`: a file of its rows) and on HumanEval+'s; and of the answers that are wrong, each once:
-cut off at the length limit; unread, where no program that loads was found; judged otherwise by EvalPlus; the rest.
+on HumanEval's tests (`--base`: a file of its rows) and on HumanEval+'s, also trimmed: EvalPlus keeps of an answer what
+the asked function needs, so that calls below it, or a last line that was cut off, do no harm. And of the answers that
+are wrong, each once: right when trimmed; cut off at the length limit; unread, where no program that loads was found;
+judged otherwise by EvalPlus; the rest.
 Answers and scores are read from the journal of the evaluation: no model is loaded here.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import gzip
 import json
 from collections import Counter
@@ -25,10 +28,11 @@ from typing import Any
 
 from codea1_env import Arena, LocalSandbox
 from codea1_env.judging.importing import import_drafts
+from codea1_env.problems import read_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.problems.sources.rows import local_rows
 
-REASONS = ("cut off", "unread", "judged otherwise by EvalPlus", "the rest")
+REASONS = ("right when trimmed", "cut off", "unread", "judged otherwise by EvalPlus", "the rest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,11 @@ def main() -> None:
             for answer in answers:
                 record = {"task_id": answer.task_id, "entry_point": names[answer.task_id], "codes": [answer.text]}
                 file.write(json.dumps(record) + "\n")
-    base = on_base_tests(options.base, answers) if options.base else {}
+    base = on_base_tests(options.base, answers, trims=False) if options.base else {}
+    base_trimmed = on_base_tests(options.base, answers, trims=True) if options.base else {}
+    plus_trimmed = on_plus_tests(options.evaluation, answers)
     verdicts = read_verdicts(options.verdicts) if options.verdicts else {}
-    print(as_table(answers, left_out, base, verdicts, options.published))
+    print(as_table(answers, left_out, (base, base_trimmed), plus_trimmed, verdicts, options.published))
 
 
 def arguments() -> argparse.Namespace:
@@ -90,7 +96,53 @@ def entry_points(evaluation: Path) -> dict[str, str]:
     return {row["problem_id"]: row["entry_point"] for row in rows}
 
 
-def on_base_tests(path: Path, answers: list[Answer]) -> dict[str, bool]:
+def trimmed(text: str, entry_point: str) -> str:
+    """The asked function of an answer and what it needs: imports, and the definitions that it names."""
+    tree = parsed(text.partition("```python\n")[2].partition("\n```")[0] or text)
+    definitions: dict[str, ast.stmt] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            definitions[node.name] = node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            stored = [name.id for name in ast.walk(node) if isinstance(name, ast.Name)]
+            definitions |= {name: node for name in stored if name not in definitions}
+    kept, waiting = [], [entry_point]
+    while waiting:
+        found = definitions.get(waiting.pop())
+        if found is not None and found not in kept:
+            kept.append(found)
+            waiting += [name.id for name in ast.walk(found) if isinstance(name, ast.Name)]
+    body = [node for node in tree.body if node in kept or isinstance(node, ast.Import | ast.ImportFrom)]
+    return f"```python\n{ast.unparse(ast.Module(body, []))}\n```"
+
+
+def parsed(text: str) -> ast.Module:
+    """As many of the first lines as are Python."""
+    lines = text.split("\n")
+    for end in range(len(lines), 0, -1):
+        try:
+            return ast.parse("\n".join(lines[:end]))
+        except (SyntaxError, ValueError):
+            continue
+    return ast.Module([], [])
+
+
+def on_plus_tests(evaluation: Path, answers: list[Answer]) -> dict[str, bool]:
+    """Which answers, trimmed, pass HumanEval+'s tests."""
+    files = [file for file in evaluation.glob("problems/*.jsonl") if "report" not in file.name]
+    by_id = {problem.problem_id: problem for file in files for problem in read_problems(file)}
+    with LocalSandbox() as sandbox:
+        graded = Arena(sandbox).grade_many(
+            [
+                (by_id[answer.task_id], [trimmed(answer.text, by_id[answer.task_id].entry_point)],
+                 by_id[answer.task_id].hidden_tests)
+                for answer in answers
+            ]
+        )  # fmt: skip
+    return {answer.task_id: grade.all_passed for answer, (grade,) in zip(answers, graded, strict=True)}
+
+
+def on_base_tests(path: Path, answers: list[Answer], *, trims: bool) -> dict[str, bool]:
     """Which answers pass HumanEval's own tests."""
     by_id = {answer.task_id: answer for answer in answers}
     rows = [row for row in local_rows(path) if row["task_id"] in by_id]
@@ -99,7 +151,9 @@ def on_base_tests(path: Path, answers: list[Answer]) -> dict[str, bool]:
         for imported in import_drafts(find_source("humaneval").drafts(rows), sandbox):
             if imported.problem is not None and imported.problem.hidden_tests:
                 tests = imported.problem.hidden_tests
-                (grade,) = Arena(sandbox).grade(imported.problem, [by_id[imported.problem_id].text], tests)
+                text = by_id[imported.problem_id].text
+                text = trimmed(text, imported.problem.entry_point) if trims else text
+                (grade,) = Arena(sandbox).grade(imported.problem, [text], tests)
                 found[imported.problem_id] = grade.all_passed
     return found
 
@@ -110,8 +164,10 @@ def read_verdicts(path: Path) -> dict[str, bool]:
     return {task_id: verdict == "pass" for side, task_id, _, verdict in rows if side == "evalplus"}
 
 
-def why_wrong(answer: Answer, verdicts: dict[str, bool]) -> str:
+def why_wrong(answer: Answer, plus_trimmed: dict[str, bool], verdicts: dict[str, bool]) -> str:
     """The first reason that holds."""
+    if plus_trimmed[answer.task_id]:
+        return "right when trimmed"
     if verdicts.get(answer.task_id, False):
         return "judged otherwise by EvalPlus"
     if answer.is_cut_off:
@@ -122,18 +178,22 @@ def why_wrong(answer: Answer, verdicts: dict[str, bool]) -> str:
 def as_table(
     answers: list[Answer],
     left_out: list[str],
-    base: dict[str, bool],
+    base: tuple[dict[str, bool], dict[str, bool]],
+    plus_trimmed: dict[str, bool],
     verdicts: dict[str, bool],
     published: list[float] | None,
 ) -> str:
     count, right = len(answers), sum(answer.passed for answer in answers)
     lines: list[Any] = ["| | right | percent | published |", "|---|---|---|---|"]
     told = [f"{value:.1f}" for value in published] if published else ["-", "-"]
-    if base:
-        passed = sum(base.values())
-        lines.append(f"| HumanEval, {len(base)} questions | {passed} | {100 * passed / len(base):.1f} | {told[0]} |")
-    lines.append(f"| HumanEval+, {count} questions | {right} | {100 * right / count:.1f} | {told[1]} |")
-    reasons = Counter(why_wrong(answer, verdicts) for answer in answers if not answer.passed)
+    for how, passes in zip(("", ", trimmed"), base, strict=True):
+        if passes:
+            passed = sum(passes.values())
+            share = 100 * passed / len(passes)
+            lines.append(f"| HumanEval, {len(passes)} questions{how} | {passed} | {share:.1f} | {told[0]} |")
+    for how, passed in (("", right), (", trimmed", sum(plus_trimmed.values()))):
+        lines.append(f"| HumanEval+, {count} questions{how} | {passed} | {100 * passed / count:.1f} | {told[1]} |")
+    reasons = Counter(why_wrong(answer, plus_trimmed, verdicts) for answer in answers if not answer.passed)
     split = ", ".join(f"{what} {reasons[what]}" for what in REASONS)
     lines += ["", f"Wrong: {count - right}. {split}."]
     if verdicts:

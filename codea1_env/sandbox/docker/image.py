@@ -40,7 +40,7 @@ def sources() -> dict[str, bytes]:
     """
     sandbox = _PACKAGE / "sandbox"
     inside = [path for path in sandbox.glob("*.py") if path.name not in _OUTSIDE] + [*(sandbox / "inside").glob("*.py")]
-    chosen = sorted([_PACKAGE / "errors.py", _PACKAGE / "extras.py", *inside])
+    chosen = sorted([*(_PACKAGE / name for name in ("closing.py", "errors.py", "extras.py")), *inside])
     return {path.relative_to(_PACKAGE.parent).as_posix(): path.read_bytes() for path in chosen}
 
 

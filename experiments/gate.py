@@ -89,10 +89,15 @@ def read_journal(path: Path) -> tuple[list[Answer], list[str]]:
     return answers, left_out
 
 
+def problem_files(evaluation: Path) -> list[Path]:
+    """The problems as the evaluation used them."""
+    found = [*evaluation.glob("problems/*.jsonl"), *evaluation.parent.glob("problems/*.jsonl")]
+    return [file for file in found if "report" not in file.name]
+
+
 def entry_points(evaluation: Path) -> dict[str, str]:
-    """By question, from the problems as the evaluation used them."""
-    files = [*evaluation.glob("problems/*.jsonl"), *evaluation.parent.glob("problems/*.jsonl")]
-    rows = [json.loads(line) for file in files if "report" not in file.name for line in file.read_text().splitlines()]
+    """By question."""
+    rows = [json.loads(line) for file in problem_files(evaluation) for line in file.read_text().splitlines()]
     return {row["problem_id"]: row["entry_point"] for row in rows}
 
 
@@ -129,8 +134,7 @@ def parsed(text: str) -> ast.Module:
 
 def on_plus_tests(evaluation: Path, answers: list[Answer]) -> dict[str, bool]:
     """Which answers, trimmed, pass HumanEval+'s tests."""
-    files = [file for file in evaluation.glob("problems/*.jsonl") if "report" not in file.name]
-    by_id = {problem.problem_id: problem for file in files for problem in read_problems(file)}
+    by_id = {problem.problem_id: problem for file in problem_files(evaluation) for problem in read_problems(file)}
     with LocalSandbox() as sandbox:
         graded = Arena(sandbox).grade_many(
             [
@@ -166,10 +170,10 @@ def read_verdicts(path: Path) -> dict[str, bool]:
 
 def why_wrong(answer: Answer, plus_trimmed: dict[str, bool], verdicts: dict[str, bool]) -> str:
     """The first reason that holds."""
-    if plus_trimmed[answer.task_id]:
-        return "right when trimmed"
     if verdicts.get(answer.task_id, False):
         return "judged otherwise by EvalPlus"
+    if plus_trimmed[answer.task_id]:
+        return "right when trimmed"
     if answer.is_cut_off:
         return "cut off"
     return "the rest" if answer.executes else "unread"

@@ -18,6 +18,7 @@ ANSWERS = {
     "T/2": ("def f(x):\n    ret", 1, True, False),
     "T/3": ("I cannot.", 0, False, False),
     "T/4": (RIGHT, 0, True, False),
+    "T/6": (f"```python\n{RIGHT}\n\nassert f(1) == 3\n```", 0, False, False),
 }
 
 
@@ -45,7 +46,7 @@ def run(*arguments: object) -> str:
 def test_the_gap_is_split_and_both_sets_stand_beside_the_published_figures(tmp_path: Path) -> None:
     out = evaluated(tmp_path)
     verdicts = tmp_path / "verdicts.jsonl"
-    told = {"T/0": "pass", "T/1": "fail", "T/2": "fail", "T/3": "fail", "T/4": "pass"}
+    told = {"T/0": "pass", "T/1": "fail", "T/2": "fail", "T/3": "fail", "T/4": "pass", "T/6": "fail"}
     verdicts.write_text(
         "\n" + "".join(json.dumps(["evalplus", name, 0, verdict]) + "\n" for name, verdict in told.items())
     )
@@ -55,10 +56,12 @@ def test_the_gap_is_split_and_both_sets_stand_beside_the_published_figures(tmp_p
     base.write_text("".join(json.dumps({**row, "task_id": name}) + "\n" for name in ANSWERS))
     recorded = tmp_path / "gate.jsonl.gz"
     table = run(out, "--base", base, "--verdicts", verdicts, "--published", 61.6, 57.3, "--recorded", recorded)
-    assert "| HumanEval, 5 questions | 3 | 60.0 | 61.6 |" in table, "f(0) is 0 in T/1, too"
-    assert "| HumanEval+, 5 questions | 1 | 20.0 | 57.3 |" in table
-    assert "Wrong: 4. cut off 1, unread 1, judged otherwise by EvalPlus 1, the rest 1." in table
-    assert "EvalPlus' executor passes 2 of 5; right here alone: none; right there alone: ['T/4']." in table
+    assert "| HumanEval, 6 questions | 3 | 50.0 | 61.6 |" in table, "f(0) is 0 in T/1, too"
+    assert "| HumanEval, 6 questions, trimmed | 4 | 66.7 | 61.6 |" in table, "what fails below the function is left out"
+    assert "| HumanEval+, 6 questions | 1 | 16.7 | 57.3 |" in table
+    assert "| HumanEval+, 6 questions, trimmed | 3 | 50.0 | 57.3 |" in table
+    assert "Wrong: 5. right when trimmed 1, cut off 1, unread 1, judged otherwise by EvalPlus 1, the rest 1." in table
+    assert "EvalPlus' executor passes 2 of 6; right here alone: none; right there alone: ['T/4']." in table
     assert "no tests here: T/5." in table
     first = json.loads(gzip.decompress(recorded.read_bytes()).splitlines()[0])
     assert first == {"task_id": "T/0", "entry_point": "f", "codes": [RIGHT]}

@@ -8,6 +8,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -41,12 +42,13 @@ from codea1_env.terminal import Progress
 from codea1_env.whole_files import whole_file
 
 ROWS = "rows"
+_OF_PROGRAMS = tuple(source.name for source in SOURCES.values() if source.programs_as)
 _EPILOG = """\
 examples:
   codea1 data import humanevalplus -o humanevalplus.jsonl
   codea1 data import mbppplus downloaded.parquet -o mbppplus.jsonl
   codea1 data import rows mine.jsonl --fields question=prompt,reference_solution=code -o mine-problems.jsonl
-  codea1 data import apps apps.parquet --against humanevalplus.jsonl -o apps.jsonl
+  codea1 data import apps apps.jsonl --as-programs --against humanevalplus.jsonl -o programs.jsonl
   codea1 data import kodcode-v1 --difficulty hard --limit 1000 -o kodcode.jsonl --workers 2
 
 The report, OUT.jsonl.report.jsonl, has a line for each row: its status (all, some or none of its tests are test cases
@@ -54,8 +56,9 @@ that the reference passes, or unusable), which tests the reference failed, and h
 Unusable rows are in the report only; where no row is usable, the exit code is 1.
 A test case is one call with plain arguments and the value that it must equal;
 what needs more cannot be judged without trusting the candidate's process. A question about a whole program becomes one
-about a function from standard input to standard output, both as text. A set without references (livecodebench) gives
-problems that nobody has checked: games about them need an oracle that is no reference.
+about a function from standard input to standard output, both as text; with --as-programs it stays what it is: the coder
+writes a script, a test is an input and the output that is expected, compared by lines. A set without references
+(livecodebench) gives problems that nobody has checked: games about them need an oracle that is no reference.
 """
 
 _CHECK_EPILOG = """\
@@ -96,6 +99,9 @@ def add_data(parser: Parser) -> None:
     load.add_argument("--allow-contaminated", action="store_true", help="keep what shares a question, a reference or "
                       "an id with HumanEval+, MBPP+ or UnLeakedTestBench (default: leave it out and report it, but for "
                       "sets that are for evaluation themselves)")  # fmt: skip
+    load.add_argument("--as-programs", action="store_true", help=f"for {', '.join(_OF_PROGRAMS)}: questions about "
+                      "whole programs come in as such, each with a script as its reference (default: as functions from "
+                      "text to text, which get no --mutants)")  # fmt: skip
     load.add_argument("--fields", metavar="KEY=FIELD,...", help=f"for {ROWS}: which field of a row is the question, "
                       "reference_solution, tests (a script or a list of asserts), golden_tests (pairs of call and "
                       "value), mutants (wrong programs), entry_point, problem_id, difficulty (default: those names; a "
@@ -185,10 +191,13 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _source(options: argparse.Namespace) -> Source:
+    if options.as_programs and options.name not in _OF_PROGRAMS:
+        raise ConfigurationError(f"--as-programs must come with one of {', '.join(_OF_PROGRAMS)}, got {options.name}")
     if options.name != ROWS:
         if options.fields or options.licence:
             raise ConfigurationError(f"--fields and --license must come with {ROWS}, got {options.name}")
-        return find_source(options.name)
+        source = find_source(options.name)
+        return replace(source, programs_as="program") if options.as_programs else source
     if options.path is None:
         raise ConfigurationError(f"{ROWS} must come with a local PATH, got none")
     fields: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """Mutants for problems that come without: programs one change away from the reference that some input tells from it.
 
-Of mutants that the same inputs kill one is taken, and those first that few inputs kill. Does not promise that a person
-would have written them.
+Of mutants that the same inputs kill one is taken, and those first that few inputs kill. A reference that wraps a whole
+program as a function gets none: they would be changes of the wrapper. Does not promise that a person would have written
+them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from codea1_env.errors import UnusableReference
 from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix
 from codea1_env.judging.judge import Judge
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.sources.programs import wrapped_program
+from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import Sandbox
 
 
@@ -27,11 +30,20 @@ class NaturalMutants:
         """The problem with mutants, where it had none and its reference has some. Raises SandboxError."""
         if not self._count or problem.mutants or problem.reference_solution is None:
             return problem
+        if _is_wrapped(problem.reference_solution):
+            return problem
         try:
             (matrix,) = self._matrices.of([problem])
         except UnusableReference:
             return problem
         return dataclasses.replace(problem, mutants=_chosen(matrix, self._count))
+
+
+def _is_wrapped(reference: str) -> bool:
+    try:
+        return wrapped_program(parse(reference)) is not None
+    except Unparsable:
+        return False
 
 
 def _chosen(matrix: KillMatrix, count: int) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 13 words is the customary length (Brown et al. 2020, arXiv 2005.14165, appendix C); a question shorter than that counts
 where all of its words are the same. References are compared as syntax trees: the names of parameters and the body,
-without its docstring; bodies of a few nodes are too common to tell anything. Does not find a question that was told in
-other words.
+without its docstring, or a whole script; those of a few nodes are too common to tell anything. Does not find a question
+that was told in other words.
 
 `evaluation_marks.jsonl` has digests of HumanEval+ and of UnLeakedTestBench's small edition, a quarter of the runs of
 each question (a shared passage has many), and MBPP+'s ids: no text of theirs.
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from importlib import resources
 
 from codea1_env.problems.problem import Problem
-from codea1_env.problems.sources.programs import INSTRUCTION
+from codea1_env.problems.sources.programs import INSTRUCTION, wrapped_program
 from codea1_env.reading.parsing import Unparsable, parse
 
 RUN = 13
@@ -91,16 +91,27 @@ def _marks(problem: Problem) -> Iterator[str]:
 def _tree(problem: Problem) -> str:
     """The reference's parameters and body; empty where there is too little of it."""
     try:
-        module = parse(problem.reference_solution or "")
+        node = _compared(problem)
     except Unparsable:
         return ""
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef) and node.name == problem.entry_point:
-            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-            names = [argument.arg for argument in node.args.args]
-            dumped = "\n".join(ast.dump(statement) for statement in body)
-            return f"{names} {dumped}" if sum(1 for each in body for _ in ast.walk(each)) >= 2 * RUN else ""
-    return ""
+    if node is None:
+        return ""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    names = [argument.arg for argument in node.args.args] if isinstance(node, ast.FunctionDef) else []
+    dumped = "\n".join(ast.dump(statement) for statement in body)
+    return f"{names} {dumped}" if sum(1 for each in body for _ in ast.walk(each)) >= 2 * RUN else ""
+
+
+def _compared(problem: Problem) -> ast.FunctionDef | ast.Module | None:
+    """What of the reference others must not share: the function, or a whole script. Raises Unparsable."""
+    module = parse(problem.reference_solution or "")
+    program = wrapped_program(module)
+    if program is not None:
+        return parse(program)
+    if problem.kind == "program":
+        return module
+    named = (node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == problem.entry_point)
+    return next(named, None)
 
 
 def _digest(kind: str, text: str) -> str:

@@ -1,8 +1,9 @@
 """APPS, TACO, CodeContests, LiveCodeBench: contest questions, about a function or a whole program (`programs.py`).
 
-Their fields hold JSON in texts, and where that fails, Python's spelling of the same; LiveCodeBench packs its private
-tests into a pickle, which is read without being unpickled. LiveCodeBench has no reference solutions: its problems are
-kept as they are, nobody has checked their tests, and games about them need an oracle that is no reference.
+`Source.programs_as` says what whole programs come in as. The sets' fields hold JSON in texts, and where that fails,
+Python's spelling of the same; LiveCodeBench packs its private tests into a pickle, which is read without being
+unpickled. LiveCodeBench has no reference solutions: its problems are kept as they are, nobody has checked their tests,
+and games about them need an oracle that is no reference.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, packages_of, text, tree_of
 from codea1_env.problems.sources.programs import (
     ENTRY_POINT,
+    PROGRAM,
     STARTER_CODE,
     call_tests,
     method_as_function,
@@ -68,8 +70,8 @@ def _read_apps(row: Row, source: Source) -> Draft:
             **common,
         )
         return Draft(problem)
-    tests, left_out = text_tests(inputs, outputs)
-    return Draft(_about_text(question, solution, tests, common), (), tuple(left_out))
+    tests, left_out = text_tests(_called(source), inputs, outputs)
+    return Draft(_about_program(source, question, solution, tests, common), (), tuple(left_out))
 
 
 def _read_code_contests(row: Row, source: Source) -> Draft:
@@ -79,10 +81,10 @@ def _read_code_contests(row: Row, source: Source) -> Draft:
         raise RowError("solutions must be a record of language and solution, got none")
     languages, programs = _list(solutions, "language"), _list(solutions, "solution")
     python = [program for language, program in zip(languages, programs, strict=False) if language == _PYTHON_3]
-    golden, left_out = text_tests(*_pairs(row, "public_tests"))
+    golden, left_out = text_tests(_called(source), *_pairs(row, "public_tests"))
     hidden: list[TestCase] = []
     for name in ("private_tests", "generated_tests"):
-        found, refused = text_tests(*_pairs(row, name))
+        found, refused = text_tests(_called(source), *_pairs(row, name))
         left_out += refused
         hidden += [case for case in found if case not in golden and case not in hidden]
     more = len(hidden) - MAX_HIDDEN
@@ -98,7 +100,7 @@ def _read_code_contests(row: Row, source: Source) -> Draft:
         "packages": packages_of(tree_of(solution, "the solution")),
         "hidden_tests": tuple(hidden[:MAX_HIDDEN]),
     }
-    return Draft(_about_text(text(row, "description"), solution, golden, common), (), tuple(left_out))
+    return Draft(_about_program(source, text(row, "description"), solution, golden, common), (), tuple(left_out))
 
 
 def _read_live_code_bench(row: Row, source: Source) -> Draft:
@@ -116,28 +118,50 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
         if name:
             tests.append(_functional(str(name), inputs, outputs))
         else:
-            found, refused = text_tests(inputs, outputs)
+            found, refused = text_tests(_called(source), inputs, outputs)
             tests.append(found)
             left_out += refused
+    golden, hidden = tests
+    common: dict[str, Any] = {
+        "problem_id": text(row, "question_id"),
+        "hidden_tests": tuple(case for case in hidden if case not in golden),
+        "difficulty": difficulty if isinstance(difficulty, str) else "",
+        "source": source.hub_id,
+        "license": source.license,
+    }
+    if not name:
+        return Draft(_about_program(source, question, None, golden, common), (), tuple(left_out))
     problem = Problem(
-        problem_id=text(row, "question_id"),
-        question=question if name else question_about_text(question),
-        entry_point=str(name) if name else ENTRY_POINT,
-        starter_code=starter_of_method(starter, str(name)) if name else STARTER_CODE,
-        golden_tests=tuple(tests[0]),
-        hidden_tests=tuple(case for case in tests[1] if case not in tests[0]),
-        difficulty=difficulty if isinstance(difficulty, str) else "",
-        source=source.hub_id,
-        license=source.license,
+        question=question,
+        entry_point=str(name),
+        starter_code=starter_of_method(starter, str(name)),
+        golden_tests=tuple(golden),
+        **common,
     )
-    return Draft(problem, (), tuple(left_out))
+    return Draft(problem)
 
 
-def _about_text(question: str, solution: str, golden: Sequence[TestCase], common: Mapping[str, Any]) -> Problem:
+def _called(source: Source) -> str:
+    """What tests of whole programs call."""
+    return PROGRAM if source.programs_as == "program" else ENTRY_POINT
+
+
+def _about_program(
+    source: Source, question: str, solution: str | None, golden: Sequence[TestCase], common: Mapping[str, Any]
+) -> Problem:
+    if source.programs_as == "program":
+        return Problem(
+            question=question,
+            entry_point=PROGRAM,
+            kind="program",
+            reference_solution=solution,
+            golden_tests=tuple(golden),
+            **common,
+        )
     return Problem(
         question=question_about_text(question),
         entry_point=ENTRY_POINT,
-        reference_solution=program_as_function(solution),
+        reference_solution=None if solution is None else program_as_function(solution),
         golden_tests=tuple(golden),
         starter_code=STARTER_CODE,
         **common,
@@ -243,9 +267,11 @@ def _name_of(row: Row, source: Source) -> str:
     raise RowError("a row must have problem_id, id, url or name, got none of them")
 
 
-APPS = Source("apps", "codeparrot/apps", "train", "MIT", _read_apps)
-TACO = Source("taco", "BAAI/TACO", "train", "Apache-2.0", _read_apps)
-CODE_CONTESTS = Source("code_contests", "deepmind/code_contests", "train", "CC-BY-4.0", _read_code_contests)
+APPS = Source("apps", "codeparrot/apps", "train", "MIT", _read_apps, programs_as="function")
+TACO = Source("taco", "BAAI/TACO", "train", "Apache-2.0", _read_apps, programs_as="function")
+CODE_CONTESTS = Source(
+    "code_contests", "deepmind/code_contests", "train", "CC-BY-4.0", _read_code_contests, programs_as="function"
+)
 LIVE_CODE_BENCH = Source(
     "livecodebench",
     "livecodebench/code_generation_lite",
@@ -253,4 +279,5 @@ LIVE_CODE_BENCH = Source(
     "CC (see the set's page)",
     _read_live_code_bench,
     True,
+    programs_as="function",
 )

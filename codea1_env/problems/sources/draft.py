@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.check_functions import Extracted, LeftOut
@@ -59,6 +59,9 @@ class Source:
     """It is not trained on, and so not compared with the sets that must not be."""
     rows_of_directory: Callable[[Path], Iterator[Row]] | None = None
     """Of a set that is a directory of its own form: reads it. Such a set is not on the hub."""
+    programs_as: Literal["", "function", "program"] = ""
+    """What its questions about whole programs come in as: functions from text to text, or problems of the kind
+    `program`. Empty for a set that has no choice."""
 
     def drafts(self, rows: Iterable[Row]) -> Iterator[Draft | Unreadable]:
         """One for each row, in order."""

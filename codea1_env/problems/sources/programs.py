@@ -1,8 +1,9 @@
-"""Programs that read standard input, and methods of a `Solution` class, as functions: what the game judges are calls.
+"""Tests and references of questions about whole programs, and methods of a `Solution` class as functions.
 
-A question about a whole program becomes one about `solve(text)`, which takes everything that the program would read and
-returns everything that it would write, without white space at the ends of lines or of the text. A reference is wrapped
-to do that; a candidate is asked to be such a function. Does not run anything.
+A whole program can come in as it is, a problem of the kind `program`, whose reference is the script. Or its question
+becomes one about `solve(text)`, which takes everything that the program would read and returns everything that it would
+write, without white space at the ends of lines or of the text: then the reference is wrapped to do that, and a
+candidate is asked to be such a function. Does not run anything.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from codea1_env.reading.test_case import TestCase
 
 ENTRY_POINT = "solve"
 STARTER_CODE = f"def {ENTRY_POINT}(text):"
+PROGRAM = "program"
+"""What tests call a script."""
 MAX_TEXT = 1 << 16
 """Characters of an input or an output; longer ones are left out."""
 
@@ -54,8 +57,19 @@ def program_as_function(program: str) -> str:
     return _WRAPPER.format(program=program)
 
 
-def text_tests(inputs: Sequence[object], outputs: Sequence[object]) -> tuple[list[TestCase], list[LeftOut]]:
-    """Pairs of texts (or lists of lines) as tests of `solve`, each once. Raises RowError."""
+def wrapped_program(module: ast.Module) -> str | None:
+    """The program in what `program_as_function` has made; None for any other module."""
+    for node in module.body:
+        match node:
+            case ast.Assign([ast.Name("_PROGRAM")], ast.Constant(str(program))):
+                return program
+    return None
+
+
+def text_tests(
+    entry_point: str, inputs: Sequence[object], outputs: Sequence[object]
+) -> tuple[list[TestCase], list[LeftOut]]:
+    """Pairs of texts (or lists of lines) as tests with the text as the one argument, each once. Raises RowError."""
     if len(inputs) != len(outputs):
         raise RowError(f"inputs and outputs must be equally many, got {len(inputs)} and {len(outputs)}")
     found: dict[TestCase, None] = {}
@@ -66,7 +80,7 @@ def text_tests(inputs: Sequence[object], outputs: Sequence[object]) -> tuple[lis
             left_out.append(LeftOut(text[:100], f"an input or output of more than {MAX_TEXT} characters"))
             continue
         value = "\n".join(line.rstrip() for line in value.splitlines()).rstrip()
-        found[TestCase(f"{ENTRY_POINT}({text!r})", repr(value))] = None
+        found[TestCase(f"{entry_point}({text!r})", repr(value))] = None
     return list(found), left_out
 
 

@@ -19,12 +19,10 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, functions_of, packages_of, text, tree_of
-from codea1_env.problems.sources.programs import MAX_TEXT
+from codea1_env.problems.sources.programs import MAX_TEXT, PROGRAM
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.reading.test_case import TestCase
 
-PROGRAM = "program"
-"""What tests of ConDefects call the script."""
 MOST_TESTS = 16
 """Of a ConDefects task, the shortest ones: there are up to hundreds."""
 MOST_MUTANTS = 64

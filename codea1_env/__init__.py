@@ -6,11 +6,9 @@
 The names below are loaded when they are first used; importing the package loads neither torch nor any trainer.
 """
 
-from __future__ import annotations
-
 from codea1_env.starting import end_on_interrupt
 
-end_on_interrupt()  # before the imports that take time, hence E402
+end_on_interrupt()  # before every other import, of __future__ too, hence E402
 
 import importlib  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402

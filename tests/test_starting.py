@@ -20,6 +20,7 @@ class Interrupter:
             sys.meta_path.remove(self)
             os.kill(os.getpid(), signal.SIGINT)
 
+sys.modules.pop(os.environ["INTERRUPTED_AT"], None)
 sys.meta_path.insert(0, Interrupter())
 """
 CONSOLE_SCRIPT = "import sys\nfrom codea1_env.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
@@ -37,6 +38,7 @@ def interrupted(command: list[str], module: str, directory: Path) -> tuple[int, 
 @pytest.mark.parametrize(
     "module",
     [
+        "__future__",
         "codea1_env.registration",
         "gymnasium",
         "numpy.random",

@@ -97,9 +97,9 @@ class Arena(Closing):
     def play(self, matches: Sequence[Match], *, update_book: bool = True) -> list[MatchScore]:
         """Score every match, in order. All replays are taken before the batch; the book is updated after it, in order.
 
-        Where the sandbox fails, every reward of the batch is None and the book stays as it was. Raises
-        UnusableReference where the oracle is a reference that is missing or does not work, SandboxUnsafe where the
-        machine is not safe, ConfigurationError where golden tests are asked for and a problem has none.
+        If the sandbox fails, every reward of the batch is None and the book does not change. Raises UnusableReference
+        if the oracle is a reference that is missing or does not work, SandboxUnsafe if the machine is not safe, and
+        ConfigurationError if golden tests are asked for and a problem has none.
         """
         config = self.config.by_reference if _are_measured(matches) else self.config
         self.seconds = {}
@@ -238,7 +238,7 @@ class Arena(Closing):
         return self.grade_many([(problem, responses, tests)])[0]
 
     def grade_many(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
-        """`grade` for many questions in one sandbox pass. Where the sandbox fails, every verdict is None.
+        """`grade` for many questions in one sandbox pass. If the sandbox fails, every verdict is None.
 
         Raises ProblemFormatError for a test that is no call of the entry point with plain arguments.
         """
@@ -259,7 +259,7 @@ class Arena(Closing):
             return [[Grade(None, (None,) * len(tests)) for _ in responses] for _, responses, tests in items]
 
     def close(self) -> None:
-        """Close the sandbox. Idempotent."""
+        """Close the sandbox. May be called again."""
         self._sandbox.close()
 
 

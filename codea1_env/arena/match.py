@@ -1,4 +1,4 @@
-"""What goes into the arena and what comes out: matches, their scores, grades, and what a score does to the book.
+"""The arena's input and output: matches, their scores, grades, and the changes that a score makes to the book.
 
 Plain data. Does not run or pay anything: see `arena.py`.
 """
@@ -22,7 +22,7 @@ _MAX_BOOKED = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One question's round: what both players answered, raw."""
+    """One question's round: the raw answers of both players."""
 
     problem: Problem
     codes: tuple[str, ...]
@@ -30,15 +30,15 @@ class Match:
     suites: tuple[tuple[str, ...], ...]
     """`suites[i]`: the tester's M responses to `codes[i]`; a row may be empty."""
     by_reference: bool = False
-    """Score it by `RewardConfig.by_reference`, whatever is trained by: for measuring."""
+    """Whether to score it by `RewardConfig.by_reference` and not by the training's rewards: for measuring."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeScore:
     executes: bool | None
-    """The program loads and defines the entry point; None where infrastructure failed."""
+    """Whether the program loads and defines the entry point; None if infrastructure failed."""
     reward: float | None
-    """R_C, in [0, 1], or [-1, 1] under `skill`; None where infrastructure failed."""
+    """R_C, in [0, 1], or [-1, 1] under `skill`; None if infrastructure failed."""
     program: str
     """The program as read from the response."""
 
@@ -46,13 +46,13 @@ class CodeScore:
 @dataclass(frozen=True, slots=True)
 class SuiteScore:
     reward: float | None
-    """R_T, or what `RewardConfig.tester_reward` pays instead, in [-1, 1]; None where infrastructure failed."""
+    """R_T, or what `RewardConfig.tester_reward` pays instead, in [-1, 1]; None if infrastructure failed."""
     terms: SuiteTerms | None
     """Every number of the reward."""
     duel: Duel
     """What happened."""
     group: Group | None = None
-    """What happened on the other solutions of the question, where the rewards ask for it."""
+    """What happened on the other solutions of the question, if the rewards ask for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class MatchScore:
     codes: tuple[CodeScore, ...]
     suites: tuple[tuple[SuiteScore, ...], ...]
     oracle_error: OracleError | None = None
-    """How wrong the oracle was, where it is not the reference and there is one to compare with."""
+    """How wrong the oracle was, if it is not the reference and there is a reference to compare with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class BookChanges:
     passes: tuple[TestCase, ...]
     """Replayed tests that passed, once per program."""
     failures: tuple[TestCase, ...]
-    """New tests that programs failed which execute, once per suite."""
+    """New tests that executing programs failed, once per suite."""
     failed_replays: tuple[TestCase, ...] = ()
     """Replayed tests that failed, once per program."""
     rated: tuple[RatedTest, ...] = ()
@@ -80,25 +80,25 @@ class BookChanges:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """One program on a fixed list of tests (golden, hidden). For baselines and evaluation."""
+    """The verdicts on one program of a fixed list of tests (golden, hidden), for baselines and evaluation."""
 
     executes: bool | None
     verdicts: tuple[Verdict | None, ...]
-    """One per test; None where infrastructure failed."""
+    """One per test; None if infrastructure failed."""
 
     @property
     def share(self) -> float:
-        """Passed tests over all, 0 without tests."""
+        """The share of tests that passed; 0 without tests."""
         return sum(v is Verdict.PASS for v in self.verdicts) / len(self.verdicts) if self.verdicts else 0.0
 
     @property
     def all_passed(self) -> bool:
-        """The program executes and passes every test."""
+        """Whether the program executes and passes every test."""
         return self.executes is True and all(verdict is Verdict.PASS for verdict in self.verdicts)
 
 
 def book_changes(score: MatchScore, *, rate: bool = False) -> BookChanges:
-    """What a scored match reports to the Mistake Book, in order. `rate`: with every valid test's quality.
+    """What a scored match reports to the Mistake Book, in order. With `rate`, every valid test comes with its quality.
 
     A program that does not execute says nothing about any test, as in the released code.
     """

@@ -1,6 +1,6 @@
-"""What the arguments of an environment must be, said when it is made: most slips would else show rounds later.
+"""Checks of an environment's arguments when it is made: otherwise most mistakes would show only rounds later.
 
-Does not look into sandboxes, books and recorders beyond their kind.
+Of sandboxes, books and recorders only the type is checked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Made = TypeVar("Made")
 
 
 def check_parts(sandbox: object, rewards: object, book: object, recorder: object) -> None:
-    """Raises ConfigurationError for a part that is of another kind."""
+    """Raise ConfigurationError if a part has the wrong type."""
     is_sandbox = not isinstance(sandbox, type) and callable(getattr(sandbox, "run", None))
     for name, is_right, needed, got in (
         ("sandbox", sandbox is None or is_sandbox, "None or a sandbox, as codea1_env.open_sandbox makes it", sandbox),
@@ -59,7 +59,8 @@ def check_numbers(max_text_length: object, rounds: object) -> None:
 
 
 def check_render_mode(mode: object, known: Sequence[str]) -> None:
-    """Raises ConfigurationError, and ImportError where the mode needs a package that is not installed."""
+    """Raise ConfigurationError for an unknown mode, and ImportError if the mode needs a package that is not
+    installed."""
     if mode is not None and mode not in known:
         raise ConfigurationError(f"render_mode must be None or one of {', '.join(known)}, got {mode!r}")
     if mode == "rgb_array":
@@ -67,7 +68,7 @@ def check_render_mode(mode: object, known: Sequence[str]) -> None:
 
 
 def checked_options(options: object, *known: str) -> Mapping[str, Any]:
-    """What `reset` was given, `known` names only. Raises ConfigurationError.
+    """The options that `reset` was given. Raises ConfigurationError for a name that is not in `known`.
 
     The name `options` is let through: PettingZoo's own tests pass `{"options": 1}` to every environment.
     """
@@ -82,7 +83,7 @@ def checked_options(options: object, *known: str) -> Mapping[str, Any]:
 
 
 def own_constructor(kind: type[Made]) -> type[Made]:
-    """Gives a class its base's constructor under its own name, which Python's messages about arguments say."""
+    """Give a class its base's constructor under the class's own name, which Python's messages about arguments use."""
     shared: Any = kind.__init__
     own = FunctionType(shared.__code__, shared.__globals__, "__init__", shared.__defaults__, shared.__closure__)
     own.__kwdefaults__, own.__annotations__, own.__doc__ = shared.__kwdefaults__, shared.__annotations__, shared.__doc__
@@ -92,7 +93,7 @@ def own_constructor(kind: type[Made]) -> type[Made]:
 
 
 def checked_items(what: str, given: object, kind: type[Item]) -> tuple[Item, ...]:
-    """What is asked, one thing at least, each with its own id. `what`: a singular. Raises ConfigurationError."""
+    """The problems, of which there must be at least one, each with its own id. Raises ConfigurationError."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise ConfigurationError(f"{what}s must be None or a list of {kind.__name__}s, got {type(given).__name__}")
     found = tuple(given)
@@ -111,9 +112,9 @@ def checked_items(what: str, given: object, kind: type[Item]) -> tuple[Item, ...
 
 
 def checked_problems(problems: object, max_text_length: int, rewards: RewardConfig) -> tuple[Problem, ...]:
-    """The problems, fit to be played; those of the file where `problems` is a path.
+    """The problems after they were checked; if `problems` is a path, those of the file.
 
-    Raises ConfigurationError, and ProblemFormatError with the line of a file that is none of problems.
+    Raises ConfigurationError, and ProblemFormatError with the number of a line that holds no problem.
     """
     if isinstance(problems, str | os.PathLike):
         problems = _read(problems)

@@ -22,9 +22,9 @@ The environment owns a Mistake Book. `reset(seed=...)` restores the book that th
 seeded episode repeats exactly; an unseeded reset carries it on; `reset(options={"book": book})` puts another in its
 place; the attribute `book` is a copy of it as it stands. `reset(options={"problem_id": ...})` chooses the question.
 
-Where infrastructure fails, `step` raises SandboxError and invents no reward; the step may be made again. Where a
-problem's reference solution turns out not to run, it raises UnusableReference. Does not score anything itself, and does
-not share a book between environments: for that, use one `codea1_env.arena.Arena`.
+If infrastructure fails, `step` raises SandboxError and invents no reward; the step may be repeated. If a problem's
+reference solution does not run, `step` raises UnusableReference. The environment does not score anything itself and
+does not share its book with other environments: to share a book, use one `codea1_env.arena.Arena`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ From the second round on the coder sees which tests its program failed, and may 
 
 The PettingZoo and Gymnasium environments are faces over this class; every number comes from the arena.
 
-Does not promise anything about infrastructure: where the sandbox fails there is no reward, and SandboxError is raised
-in place of an invented one. Holds no clock, so that equal seeds and actions give equal infos.
+If the sandbox fails there is no reward: SandboxError is raised instead. The episode reads no clock, so equal seeds and
+actions give equal infos.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _TEXT_KEYS = ("question", "entry_point", "starter_code", "code", "feedback", "ph
 
 
 class Phase(StrEnum):
-    """Whose response is awaited."""
+    """The agent whose response is awaited."""
 
     CODE = "code"
     TEST = "test"
@@ -110,7 +110,7 @@ class Episode:
     ) -> None:
         """Start an episode on a question drawn by the generator.
 
-        `is_seeded`: first put back the book that the environment was given. `options` may hold `book`, a
+        If `is_seeded`, the book that the environment was given is restored first. `options` may hold `book`, a
         MistakeBook that takes the place of the current one, and `problem_id`, which overrules the draw. Raises
         ConfigurationError.
         """
@@ -132,15 +132,16 @@ class Episode:
 
     @property
     def turn(self) -> str | None:
-        """The agent whose response is awaited; None where the episode is over."""
+        """The agent whose response is awaited; None if the episode is over."""
         return {Phase.CODE: CODER, Phase.TEST: TESTER}.get(self.phase)
 
     def move(self, response: str | None) -> None:
-        """The response of the agent whose turn it is, cut at `max_text_length` as generation would have been.
+        """Make the move of the agent whose turn it is: its response, cut at `max_text_length` as generation would have
+        been.
 
-        The coder's is read; the tester's ends the round: both are scored and the book is updated. Raises
-        ConfigurationError for anything but a string, and SandboxError where infrastructure failed: the episode then
-        stands where it stood, and the move may be made again.
+        A coder's response is read. A tester's response ends the round: both are scored and the book is updated. Raises
+        ConfigurationError for anything but a string, and SandboxError if infrastructure failed: the episode is then
+        unchanged, and the move may be made again.
         """
         if not isinstance(response, str):
             raise ConfigurationError(f"a response must be a string, got {type(response).__name__}")
@@ -172,7 +173,7 @@ class Episode:
             self.feedback = failed_tests(score)[: self.max_text_length]
 
     def reward(self, agent: str) -> float:
-        """The agent's reward for the round that the last move ended; 0.0 where it ended none."""
+        """The agent's reward for the round that the last move ended; 0.0 if it did not end a round."""
         if self.score is None:
             return 0.0
         reward = self.score.codes[0].reward if agent == CODER else self.score.suites[0][0].reward
@@ -214,7 +215,7 @@ class Episode:
         return FreeText(self.max_text_length)
 
     def info(self, agent: str) -> dict[str, Any]:
-        """New plain data at every call: the question's id and, where a round has just ended, its whole score.
+        """New plain data at every call: the question's id and, if a round has just ended, its whole score.
 
         Both agents get the same.
         """
@@ -252,14 +253,14 @@ class Episode:
         return other
 
     def close(self) -> None:
-        """Stop the sandbox where it is the environment's own. Idempotent."""
+        """Stop the sandbox if the environment made it. May be called again."""
         if self._arena is not None and self._sandbox is None:
             self._arena.close()
         self._arena = None
 
 
 def failed_tests(score: MatchScore) -> str:
-    """The valid and the replayed tests that the program failed, an assert and how it failed on each line."""
+    """The valid and the replayed tests that the program failed. Each line has an assert and how it failed."""
     duel = score.suites[0][0].duel
     new = [
         f"{TestCase(test.call, test.expected)}  # {test.verdict}\n"

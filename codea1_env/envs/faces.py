@@ -20,11 +20,11 @@ from codea1_env.errors import ConfigurationError
 
 
 class PlayedEpisode(Protocol):
-    """What a game is to its faces. Both agents have the same spaces."""
+    """What a game must offer to its interfaces. Both agents have the same spaces."""
 
     @property
     def turn(self) -> str | None:
-        """The agent whose action is awaited; None where the episode is over."""
+        """The agent whose action is awaited; None if the episode is over."""
 
     def begin(
         self, generator: np.random.Generator, options: Mapping[str, Any] | None, *, is_seeded: bool = False
@@ -64,15 +64,15 @@ class Face:
         return self._action_spaces[agent]
 
     def state(self) -> Any:
-        """The whole of the episode, for critics that see everything: new data in `state_space`."""
+        """Everything about the episode, for critics that see both agents: new data in `state_space`."""
         return self._played.state()
 
     def render(self) -> str | Picture | None:
-        """The episode so far, as `render_mode` says; "human" prints it and gives None."""
+        """The episode so far in the form of `render_mode`; "human" prints it and returns None."""
         return self._played.render()
 
     def close(self) -> None:
-        """Release what is the environment's own. May be called twice."""
+        """Release what the environment made. May be called again."""
         self._played.close()
 
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
@@ -97,7 +97,7 @@ class InTurns(Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
     """The game in turns (PettingZoo's AEC interface), without wrappers."""
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin an episode. The module of the game says which options there are."""
+        """Begin an episode. The module of the game documents its options."""
         self._begin(seed, options)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
         self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
@@ -113,7 +113,8 @@ class InTurns(Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
         return self._played.observation(agent)
 
     def step(self, action: Any) -> None:
-        """The selected agent's action; None once it is terminated. Raises SandboxError where infrastructure fails."""
+        """Take the selected agent's action, which is None once it is terminated. Raises SandboxError if infrastructure
+        fails."""
         if not self.agents:
             raise gymnasium.error.ResetNeeded("an episode must be running, got a step outside of one; call reset()")
         agent = self.agent_selection
@@ -138,16 +139,16 @@ class Together(Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Begin an episode; observations and infos by agent. The module of the game says which options there are."""
+        """Begin an episode and return observations and infos by agent. The module of the game documents its options."""
         self._begin(seed, options)
         return self._observations(), self._infos()
 
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Observations, rewards, terminations, truncations and infos by agent.
+        """Take the agents' actions and return observations, rewards, terminations, truncations and infos by agent.
 
-        Raises SandboxError where infrastructure fails, and ConfigurationError where the action that is due is missing.
+        Raises SandboxError if infrastructure fails, and ConfigurationError if the action that is due is missing.
         """
         move_from(self._played, actions)
         over = self._played.turn is None
@@ -167,7 +168,8 @@ class Together(Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no 
 
 
 def move_from(episode: PlayedEpisode, actions: object) -> str:
-    """Make the move that is due, of a dictionary of actions; whose it was. Raises ConfigurationError."""
+    """Make the move that is due from a dictionary of actions, and return whose move it was. Raises
+    ConfigurationError."""
     due = episode.turn
     if due is None:
         raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")

@@ -2,8 +2,8 @@
 
 Every picture has the same size, because frames of one video must. Needs Pillow, which the extra `video` installs.
 
-Does not promise to show everything: characters outside Latin-1 become question marks, and of a text that is too long
-for the picture the lines in the middle are left out, which the picture says.
+A picture may not show everything: characters outside Latin-1 become question marks, and if a text is too long for the
+picture, its middle lines are left out and the picture says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Picture = npt.NDArray[np.uint8]
 
 
 def require_pillow() -> None:
-    """Raises ImportError that names the extra, when an environment is made and not in the middle of an episode."""
+    """Raise ImportError that names the extra, when an environment is made and not in the middle of an episode."""
     with extra("video", 'render_mode="rgb_array" needs'):
         import PIL.ImageDraw
         import PIL.ImageFont  # noqa: F401
@@ -48,7 +48,7 @@ def picture(text: str) -> Picture:
 
 
 def fitted(text: str) -> list[str]:
-    """Lines of at most COLUMNS characters, LINES of them at most."""
+    """At most LINES lines of at most COLUMNS characters."""
     lines = [
         part
         for line in text.expandtabs(4).split("\n")

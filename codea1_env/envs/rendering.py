@@ -1,6 +1,6 @@
 """An episode for human eyes: as plain text and as a self-contained HTML page.
 
-Does not judge and does not score; shows what the score says. Every text that a player wrote is escaped in HTML.
+This module does not judge or score; it shows what the score says. Every text that a player wrote is escaped in HTML.
 """
 
 from __future__ import annotations

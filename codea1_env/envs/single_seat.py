@@ -7,8 +7,9 @@
 | Opponents by name | of the coder: `golden`, `random` (default), `fuzz`; of the tester: `oracle`, `mutant` (default) |
 | Reward | of the seat that is played: the coder's in [0, 1], the tester's in [-1, 1] |
 
-`codea1_env/Coder-v0`: answer a question; the opponent attacks the answer. `codea1_env/Tester-v0`: read a question and
-the opponent's program and attack it. An episode is one step; with `rounds=R` it is R steps, and the coder repairs.
+In `codea1_env/Coder-v0` the agent answers a question and the opponent attacks the answer. In `codea1_env/Tester-v0` the
+agent reads a question and the opponent's program and attacks it. An episode is one step; with `rounds=R` it is R steps,
+and the coder repairs its program.
 
 Observations, infos, the Mistake Book and failures of infrastructure are those of `environment.py`. Does not train the
 opponent. Vectors of these environments need `shared_memory=False` (texts) and `AutoresetMode.SAME_STEP` (one-step

@@ -2,8 +2,8 @@
 
 Gymnasium's own `Text` holds non-empty strings over a fixed alphabet and would refuse most programs.
 
-Does not fit shared memory, which stores characters by their place in an alphabet: vectors of these environments need
-`shared_memory=False`, and are refused without it.
+Texts do not fit shared memory, which stores characters by their place in an alphabet: vectors of these environments
+need `shared_memory=False` and are refused without it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SAMPLE_LENGTH = 64
 
 
 class FreeText(spaces.Text):
-    """Strings of 0 to `max_length` characters, whatever the characters. Samples are short and printable."""
+    """Strings of 0 to `max_length` arbitrary characters. Samples are short and printable."""
 
     def __init__(self, max_length: int, seed: int | None = None) -> None:
         super().__init__(max_length, min_length=0, charset=string.printable, seed=seed)

@@ -1,8 +1,8 @@
 """Conformance checks for anyone who wraps or subclasses the environments: plain functions, no test framework needed.
 
-Each takes functions that make fresh environments, and raises AssertionError, or what the environment raised, where
-something does not hold. They run PettingZoo's and Gymnasium's own tests where there are any, and add what those leave
-out: whole trajectories, rounds, conversions. They play real games in the sandbox that the environments are given.
+Each function takes functions that make fresh environments. If a check fails, it raises AssertionError, or whatever the
+environment raised. The functions run PettingZoo's and Gymnasium's own tests and add what those leave out: whole
+trajectories, rounds, conversions. They play real games in the sandbox that the environments are given.
 
 Does not judge whether rewards are right: scoring is the arena's and has tests of its own.
 """
@@ -34,14 +34,15 @@ Make = Callable[..., Any]
 
 
 def check_turns(make: Make, cycles: int = 20) -> None:
-    """An AEC environment: PettingZoo's `api_test` and `seed_test`."""
+    """Run PettingZoo's `api_test` and `seed_test` on an AEC environment."""
     with _about_texts():
         api_test(make(), num_cycles=cycles)
     seed_test(make, num_cycles=5)
 
 
 def check_parallel(make: Make, cycles: int = 20) -> None:
-    """A parallel environment: PettingZoo's `parallel_api_test`, and equal seeds give equal whole trajectories."""
+    """Run PettingZoo's `parallel_api_test` on a parallel environment, and check that equal seeds give equal
+    trajectories."""
     with _about_texts():
         parallel_api_test(make(), num_cycles=cycles)
     one, other = trajectory(make()), trajectory(make())
@@ -49,18 +50,18 @@ def check_parallel(make: Make, cycles: int = 20) -> None:
 
 
 def check_state(make_turns: Make, make_parallel: Make) -> None:
-    """`state` and `state_space` of both faces: PettingZoo's `state_test`."""
+    """Run PettingZoo's `state_test` on `state` and `state_space` of both forms."""
     with _about_texts():
         state_test(make_turns(), make_parallel())
 
 
 def check_renders(make: Make) -> None:
-    """Every declared mode renders what PettingZoo's `render_test` asks. `make` gets `render_mode`."""
+    """Check that every declared mode renders what PettingZoo's `render_test` asks. `make` gets `render_mode`."""
     render_test(make, {"html": lambda page: page.startswith("<!doctype html>")})
 
 
 def check_rounds(make_turns: Make, make_parallel: Make) -> None:
-    """`rounds` bounds the episode: PettingZoo's `max_cycles_test`. Both makers get `rounds`.
+    """Check with PettingZoo's `max_cycles_test` that `rounds` bounds the episode. Both makers get `rounds`.
 
     In turns a cycle is a round; in parallel it is a step, of which a round has two.
     """
@@ -72,10 +73,10 @@ def check_rounds(make_turns: Make, make_parallel: Make) -> None:
 
 
 def check_conversion(make_turns: Make, make_parallel: Make, problems: Sequence[Problem] | None = None) -> None:
-    """PettingZoo's conversions show what the native environments show.
+    """Check that PettingZoo's conversions show what the native environments show.
 
-    The turns made parallel are compared step by step; the parallel environment made turns and parallel again, by whole
-    trajectories; made turns, it passes `api_test`.
+    The AEC environment converted to parallel is compared step by step. The parallel environment converted to AEC and
+    back is compared by whole trajectories. The parallel environment converted to AEC must pass `api_test`.
     """
     with _about_texts():
         api_test(parallel_to_aec(make_parallel()), num_cycles=10)
@@ -105,7 +106,7 @@ def check_conversion(make_turns: Make, make_parallel: Make, problems: Sequence[P
 
 
 def check_view(make: Make) -> None:
-    """A single-seat view: Gymnasium's `check_env`, and vectors of it in this process and in others."""
+    """Run Gymnasium's `check_env` on a single-seat view, and play vectors of it in this process and in others."""
     view = make()
     check_env(view.unwrapped)
     view.close()
@@ -123,7 +124,7 @@ def check_view(make: Make) -> None:
 
 
 def check_hash_seeds(source: str, seeds: Sequence[str] = ("0", "1", "12345")) -> None:
-    """A trajectory is the same in other processes under other hash seeds.
+    """Check that a trajectory is the same in other processes under other hash seeds.
 
     `source` is an expression that makes a parallel environment, with its imports before it, as for `python -c`:
     `"from codea1_env import parallel_env; made = parallel_env()"`; the environment's name must be `made`.
@@ -145,7 +146,8 @@ def check_hash_seeds(source: str, seeds: Sequence[str] = ("0", "1", "12345")) ->
 
 
 def trajectory(game: Any, episodes: int = 6, problems: Sequence[Problem] | None = None) -> str:
-    """Everything that a seeded run of several episodes shows, as JSON; the later resets are unseeded. Closes it."""
+    """Everything that a seeded run of several episodes shows, as JSON. Later resets are unseeded. The environment is
+    closed."""
     answers, shown = Answers(problems), []
     for episode in range(episodes):
         observations, infos = game.reset(seed=15 if episode == 0 else None)
@@ -162,7 +164,7 @@ def trajectory(game: Any, episodes: int = 6, problems: Sequence[Problem] | None 
 
 
 class Answers:
-    """Scripted responses that make for right and wrong programs, and kept, corrected and duplicate tests."""
+    """Scripted responses that give right and wrong programs, and kept, corrected and duplicate tests."""
 
     def __init__(self, problems: Sequence[Problem] | None = None) -> None:
         """`problems`: those of the environment; None: the bundled ones."""
@@ -171,7 +173,7 @@ class Answers:
     def to(
         self, observations: Mapping[str, Mapping[str, Any]], infos: Mapping[str, Mapping[str, Any]], episode: int
     ) -> dict[str, str]:
-        """An action for each agent; that of the agent whose turn it is not is ignored by the environment."""
+        """An action for each agent. The environment ignores that of the agent whose turn it is not."""
         problem = self._problems[infos[CODER]["problem_id"]]
         program = observations[TESTER]["code"]
         coder = OracleCoder() if episode % 3 == 2 else MutantCoder()

@@ -1,9 +1,9 @@
 """The Mistake Book: per question, the tests that solutions failed, with how often; replayed on later solutions.
 
-What enters, leaves and is replayed follows a `BookConfig` (`policies.py`), by default the released code's rule; a
-file says whose policy its numbers are of.
-Does not promise a bounded size unless that asks for one, and does not lock: one owner at a time. Nothing in it is
-evaluated here: a test is two texts, kept exactly as they came.
+A `BookConfig` (`policies.py`) decides which tests enter, leave and are replayed; the default is the released code's
+rule. A file names the policy that made its numbers. The size is not bounded unless the configuration asks for it, and
+the book does not lock: it has one owner at a time. Nothing in it is evaluated here: a test is two texts, kept exactly
+as they came.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class MistakeBook:
         return self._config
 
     def replay(self, problem_id: str, limit: int) -> tuple[TestCase, ...]:
-        """The tests of a question to replay, at most `limit`; by default the most frequent, of equally frequent ones
-        those inserted first. Until the next visit every answer is the same."""
+        """The tests of a question to replay, at most `limit`; by default the most frequent ones, and of equally
+        frequent ones those inserted first. Until the next visit every call gives the same tests."""
         shelf = self._shelves.get(problem_id)
         if shelf is None or limit <= 0:
             return ()
@@ -134,9 +134,9 @@ class MistakeBook:
     def load(cls, path: str | os.PathLike[str], config: BookConfig | None = None) -> MistakeBook:
         """Read what `save` wrote. Raises BookFormatError with the line's number, and OSError.
 
-        `config`: the rule to follow from now on; of it, the file holds only whose policy its numbers are of. A book of
-        a rule that ages needs one that does; a book of somebody's own policy needs that policy, and unless its module
-        is imported already it must be named here: a file makes no module be imported.
+        `config` is the rule to follow from now on; the file itself only names the policy that made its numbers. A book
+        of a rule that ages needs a rule that ages. A book of a policy of one's own needs that policy, and unless its
+        module is already imported it must be named here, because a file never makes Python import a module.
         """
         saved = _read(path)
         if config is None:
@@ -154,12 +154,12 @@ class MistakeBook:
 
 @dataclass(frozen=True, slots=True)
 class SavedBook:
-    """What a file holds, whatever rule it follows."""
+    """The content of a file of any rule."""
 
     policy: str
-    """`module:Class` of somebody's own policy; empty where it is one that comes along."""
+    """`module:Class` of a policy of one's own; empty for a built-in policy."""
     shelves: dict[str, Shelf]
-    """By question."""
+    """The tests by question."""
 
 
 def read_book(path: str | os.PathLike[str]) -> SavedBook:

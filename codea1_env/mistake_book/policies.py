@@ -1,4 +1,5 @@
-"""What a Mistake Book keeps and replays: the released rule, with one field for each change of it, or one's own policy.
+"""The rules of what a Mistake Book keeps and replays: the released rule with a field for each change, or one's own
+policy.
 
 A policy is two pure operations on one question's tests, `replayed` and `visited`; `book.py` holds the tests and
 the files. The defaults are the released code's. Whatever is drawn at random is drawn from the configured seed, the
@@ -38,15 +39,16 @@ class BookConfig:
     capacity: int = 0
     """Most tests kept of one question, >= 0; 0: no bound (released code)."""
     eviction: Eviction = "fifo"
-    """What goes where a question has more: `fifo`, the test that entered first; `least_frequent`, the one with the
-    least frequency, of several the one that entered first (a new test may go at once)."""
+    """The test that leaves if a question has more: with `fifo`, the one that entered first; with `least_frequent`, the
+    one with the least frequency, and of several the one that entered first (a new test may leave at once)."""
     failed_replays: bool = False
-    """A replayed test that a solution fails increments, too (released code: only new tests do)."""
+    """Whether a replayed test that a solution fails increments, too (released code: only new tests do)."""
     retire: bool = True
-    """A test whose passes have used up its frequency leaves. False: passes bring it down to 1 at the lowest."""
+    """Whether a test leaves when passes have used up its frequency. If not, passes bring the frequency down to 1 at the
+    lowest."""
     decay: float = 1.0
-    """What every frequency of a question is multiplied by at each of its visits, in (0, 1]; a test below 1/2 leaves.
-    1: no ageing (released code)."""
+    """The factor by which every frequency of a question is multiplied at each of its visits, in (0, 1]; a test below
+    1/2 leaves. 1: no ageing (released code)."""
     admission: float | None = None
     """None: new tests that a solution fails enter (released code). A number in [0, 1): every new valid test with a
     higher quality enters, failed or not; quality is 0.6 + 0.4 [a solution fails it] (`rewards/tester_rewards.py`,
@@ -55,7 +57,7 @@ class BookConfig:
     """`frequent`: highest frequency first (released code). `sampled`: drawn in proportion to quality. `best`: highest
     quality first. Ties: the test that entered first."""
     seed: int = 0
-    """Of what `sampled` draws, >= 0."""
+    """Seed of the tests that `sampled` draws, >= 0."""
 
     policy: str = "counting"
     """`counting`: the rule that the fields above make. `module:Class`: a subclass of `BookPolicy` of your own, which
@@ -77,12 +79,12 @@ class BookConfig:
 
     @property
     def rule(self) -> BookPolicy:
-        """The object that keeps and replays. Raises ConfigurationError where `policy` names no such class."""
+        """The object that keeps and replays. Raises ConfigurationError if `policy` names no such class."""
         return _made(self)
 
     @property
     def rates(self) -> bool:
-        """Tests must come with their quality."""
+        """Whether tests must come with their quality."""
         return self.rule.rates
 
 
@@ -97,7 +99,7 @@ class RatedTest:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What one match reports of its question. Multiplicity counts."""
+    """The report of one match on its question. Multiplicity counts."""
 
     passes: Iterable[TestCase]
     """Replayed tests that passed, once per solution."""
@@ -123,29 +125,31 @@ class Shelf:
 
 
 class BookPolicy(abc.ABC):
-    """What a book keeps of a question's tests, and what it replays. Subclass it and name it `module:Class`.
+    """Decides which of a question's tests a book keeps and which it replays. Write a subclass and name it
+    `module:Class`.
 
-    One object serves all questions and keeps nothing: what must last stands on the shelf, which is saved whole.
+    One object serves all questions and keeps no state: whatever must last is on the shelf, which is saved as a whole.
     """
 
     rates: bool = False
-    """`Visit.rated` is wanted: every new valid test with its quality."""
+    """Whether `Visit.rated` is needed: every new valid test with its quality."""
     whole_frequencies: bool = False
-    """Frequencies are whole numbers; a file with another is refused."""
+    """Whether frequencies are whole numbers; if so, a file with another number is refused."""
     most_quality: float = math.inf
-    """No quality is higher; a file with another is refused."""
+    """The highest quality; a file with a higher one is refused."""
 
     def __init__(self, config: BookConfig) -> None:
         self.config = config
 
     @abc.abstractmethod
     def replayed(self, shelf: Shelf, limit: int, problem_id: str) -> tuple[TestCase, ...]:
-        """The tests to replay, at most `limit`, all of them on the shelf. The shelf stays as it is: asked again, it
-        gives the same."""
+        """The tests to replay, at most `limit`, all of them on the shelf. The shelf does not change, so another call
+        gives the same tests."""
 
     @abc.abstractmethod
     def visited(self, shelf: Shelf, visit: Visit) -> None:
-        """One visit, in place. A test that is no longer in `frequencies` has left; its quality goes by itself."""
+        """Apply one visit to the shelf in place. A test that is no longer in `frequencies` has left; its quality is
+        removed automatically."""
 
 
 class Counting(BookPolicy):
@@ -168,7 +172,7 @@ class Counting(BookPolicy):
         return _drawn(qualities, limit, random.Random(name.encode("utf-8", "surrogatepass")))
 
     def visited(self, shelf: Shelf, visit: Visit) -> None:
-        """Age, then all decrements, then all increments, then what is too much leaves."""
+        """Age the tests, then decrement, then increment, and then drop the tests that are too many."""
         config, frequencies = self.config, shelf.frequencies
         if config.decay < 1:
             for case in list(frequencies):

@@ -1,4 +1,4 @@
-"""Players: whoever sits in a seat. Scripted and recorded ones live here; models come in modules of their own.
+"""Players answer for a seat. Scripted and recorded players are exported here; models have modules of their own.
 
 Does not train anything.
 """

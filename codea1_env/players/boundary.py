@@ -42,7 +42,7 @@ _LONG = 50
 
 
 def boundary(node: ast.expr, generator: random.Random) -> ast.expr:
-    """A boundary value of the same type as a literal; any other expression comes back as it is.
+    """A boundary value of the same type as a literal; any other expression is returned unchanged.
 
     Elements of a container keep their type, a tuple its length and a dict its keys' type.
     """

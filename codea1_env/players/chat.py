@@ -18,7 +18,8 @@ message is the assistant's, the player continues it, and its answer has that beg
 
 
 def chat_messages(request: Request, suite_size: int = 8, prompts: Prompts | None = None) -> Messages:
-    """`suite_size`: K, the asserts that a tester is asked for, at least 1. `prompts`: None is the default design."""
+    """The messages of a request. `suite_size` is K, the number of asserts that a tester is asked for, at least 1.
+    `prompts` is a design; None is the default design."""
     design = prompts or find_prompts(DEFAULT)
     if isinstance(request, TesterRequest):
         return design.for_tester(request.problem, request.program, suite_size=suite_size)
@@ -28,7 +29,8 @@ def chat_messages(request: Request, suite_size: int = 8, prompts: Prompts | None
 
 
 def prompt_text(tokenizer: Any, messages: Messages) -> str:
-    """A prompt as a model of transformers gets it: up to where it goes on, the beginning of its answer included."""
+    """A prompt as a model of transformers gets it, up to the place where the model continues; it includes the beginning
+    of its answer."""
     asked = begun(messages)
     text: str = tokenizer.apply_chat_template(asked.messages, tokenize=False, add_generation_prompt=True)
     return text + asked.answer

@@ -1,6 +1,6 @@
 """The body of a chat completion -> the answers in it, or PlayerGarbled that says what is wrong.
 
-Does not guess: a completion without text is none, unless the length limit left no room for any.
+Does not guess: a completion without text is refused, unless the length limit left no room for any.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ class Completion:
 
     text: str
     truncated: bool
-    """It hit the length limit."""
+    """Whether it hit the length limit."""
     version: str
-    """Model and configuration as the server names them; empty where it does not."""
+    """Model and configuration as the server names them; empty if it does not."""
     log_probs: tuple[float, ...] | None
-    """Of its tokens, where the server says."""
+    """Log-probabilities of its tokens, if the server sends them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """What one request came to."""
+    """The answers to one request."""
 
     found: list[Completion]
     """At least one, in the server's order."""
     tokens: int
-    """Of prompt and answers together, as the server counts; 0 where it does not."""
+    """Tokens of prompt and answers together, as the server counts them; 0 if it does not."""
 
 
 def read_completions(body: bytes) -> Completions:
-    """Raises PlayerGarbled."""
+    """Read the body of a response. Raises PlayerGarbled."""
     try:
         record = json.loads(body)
     except (ValueError, RecursionError):

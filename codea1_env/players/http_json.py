@@ -1,4 +1,4 @@
-"""One HTTP request with a JSON body: bounded in time as a whole and in bytes, and ended from outside where need be.
+"""One HTTP request with a JSON body. Its total time and its bytes are bounded, and another thread can end it.
 
 Plain `http.client`. Follows no redirect (a POST would become a GET, and the key would go to whoever is named there) and
 uses no proxy. Does not retry, and does not read what comes: status, headers and bytes are the caller's.
@@ -27,7 +27,7 @@ class Answer:
 
     status: int
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """The headers, with names in lower case."""
     body: bytes
 
 
@@ -92,7 +92,7 @@ class Poster:
             connection.close()
 
     def end(self) -> None:
-        """Cut all requests that are under way: they raise at once. No request can be sent from now on."""
+        """Cut all requests that are under way, which then raise at once. Afterwards no request can be sent."""
         with self._lock:
             self._is_ended = True
             for wire in self._open:

@@ -1,18 +1,18 @@
 """A causal language model of transformers in either seat, sampled with a source of randomness for every answer.
 
-Needs the extra `train`. An answer depends on its request, its number among the `n`, the seed and the sampling, not on
-what else is asked: each has noise of its own, and the padding is masked. The model's numbers are the same in another
-batch up to rounding only, which can turn a draw that hangs on the last digits; `rows_at_once=1` rules that out.
+Needs the extra `train`. An answer depends on its request, its number among the `n`, the seed and the sampling, and not
+on the other requests: each answer has noise of its own, and the padding is masked. In another batch the model's numbers
+differ by rounding, which can change a draw that depends on the last digits; `rows_at_once=1` rules that out.
 
-What `load` loads of the Qwen2 and Llama families answers through the engine of `language_models/`, and so does an
-adapter that the trainer packed left. It draws otherwise than transformers' model does, and prompts that begin alike
-share their numbers, so that there rounding stays also with one row at a time.
+If `load` loads a model of the Qwen2 or Llama family, or an adapter of the packed trainer, it answers through the engine
+of `language_models/`. This engine draws differently from transformers' own model. Prompts that begin alike share their
+numbers there, so results can differ by rounding even with one row at a time.
 
-What a program says is part of a tester's prompt: one that spells the template's control tokens is read as if they were
-the template's.
+The text of a program is part of a tester's prompt: if it spells the template's control tokens, they are read as the
+template's.
 
 Does not promise the same answers on other devices, precisions or versions of torch, and ignores the model's own
-generation defaults (repetition penalty, top-k and the like): what `Sampling` says is all there is.
+generation defaults (repetition penalty, top-k and the like): only `Sampling` counts.
 """
 
 from __future__ import annotations
@@ -107,11 +107,11 @@ class HuggingFacePlayer:
         rows_at_once: int | None = None,
         keeps_tokens: bool = False,
     ) -> HuggingFacePlayer:
-        """From a directory, a repository of the hub, a .gguf file or an adapter that the trainer packed left.
+        """Load a directory, a repository of the hub, a .gguf file or an adapter of the packed trainer.
 
-        `device`: "" is the GPU where there is one, else the CPU. `rows_at_once`: None is 64 with the engine on a CPU,
-        256 on a GPU, 16 without the engine. Code that comes with a model is not run. Raises OSError where there is no
-        such model.
+        `device`: "" means the GPU if there is one, else the CPU. `rows_at_once`: None means 64 with the engine on a
+        CPU, 256 on a GPU, and 16 without the engine. Code that comes with a model is not run. Raises OSError if there
+        is no such model.
         """
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         base = _base_of(Path(source))
@@ -152,8 +152,8 @@ class HuggingFacePlayer:
     ) -> list[list[Response]]:
         """`n` responses to each request.
 
-        Raises ConfigurationError for n < 1 and for a prompt that leaves no room for `max_tokens`, PlayerError where the
-        model's numbers are no numbers.
+        Raises ConfigurationError for n < 1 and for a prompt that leaves no room for `max_tokens`, and PlayerError if
+        the model computes NaN.
         """
         if n < 1:
             raise ConfigurationError(f"n must be at least 1, got {n}")

@@ -20,8 +20,9 @@ RULE_COLUMNS = 72
 class HumanPlayer:
     """Asks whoever sits at the terminal.
 
-    An answer ends with a line that holds only a dot, or with the end of the input (Ctrl-D). A dot at once is an empty
-    answer; the end of the input at once is no answer: PlayerError. Ctrl-C interrupts the game, as everywhere.
+    An answer ends with a line that holds only a dot, or with the end of the input (Ctrl-D). A dot alone is an empty
+    answer. If the input ends before an answer begins, there is no answer and PlayerError is raised. Ctrl-C interrupts
+    the game.
     """
 
     version = "1"
@@ -45,7 +46,7 @@ class HumanPlayer:
     ) -> list[list[Response]]:
         """`n` answers to each request, asked for one after another; `sampling` and `seed` have no meaning here.
 
-        Raises ConfigurationError for n < 1, and PlayerError where the input ends before an answer begins.
+        Raises ConfigurationError for n < 1, and PlayerError if the input ends before an answer begins.
         """
         if n < 1:
             raise ConfigurationError(f"n must be at least 1, got {n}")

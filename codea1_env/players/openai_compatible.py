@@ -1,15 +1,15 @@
 """A model behind an OpenAI-compatible server (`POST .../v1/chat/completions`) in either seat.
 
-Uses Python's own HTTP client: one kind of request is asked for, and the `openai` package would bring a dozen others
-along whose retries and time-outs could not be bounded as they are here.
+Uses Python's own HTTP client: one kind of request is needed, and the `openai` package would install a dozen others,
+whose retries and time-outs could not be bounded as they are here.
 
-Every answer is one that the server gave. What fails for the moment (no connection, time-outs, 408, 409, 425, 429, 5xx,
-answers that are no completion) is tried again with exponential back-off; then it is an error, typed by whose fault it
-is.
+Every answer is one that the server gave. Temporary failures (no connection, time-outs, 408, 409, 425, 429, 5xx, answers
+that are no completion) are retried with exponential back-off. If all attempts fail, the type of the error says whose
+fault it is.
 
 An answer that the prompt begins is continued as vLLM's and SGLang's servers do it (`continue_final_message`), and ends
-at its fence; others refuse the request or answer anew. Does not promise the same answers for a seed: the seed is sent
-along, and servers do with it what they do. Does not stream, and does not follow redirects or use proxies.
+at its fence; other servers refuse the request or begin a new answer. Does not promise the same answers for a seed: the
+seed is sent, and servers may ignore it. Does not stream, and does not follow redirects or use proxies.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Sleep = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """How a server is to be asked. Raises ConfigurationError for a value outside its range."""
+    """Limits of the requests to a server. Raises ConfigurationError for a value outside its range."""
 
     timeout_s: float = 120.0
     """Seconds for one request in all, from connecting to the last byte, > 0."""
@@ -57,13 +57,14 @@ class Traffic:
     back_off_s: float = 1.0
     """Longest wait before the second attempt, doubled for each one after it, >= 0; the shortest is half of it."""
     max_wait_s: float = 120.0
-    """Longest wait before an attempt, >= 0. A server that asks for a longer one is not waited for."""
+    """Longest wait in seconds before an attempt, >= 0. If a server asks for a longer wait, the request fails."""
     requests_per_minute: float = math.inf
-    """In any 60 seconds, >= 1; attempts that fail count."""
+    """Requests in any 60 seconds, >= 1; failed attempts count."""
     tokens_per_minute: float = math.inf
-    """In any 60 seconds, >= 1: the prompt's as estimated and `max_tokens` for each answer, until the server counts."""
+    """Tokens in any 60 seconds, >= 1. Until the server has counted, the prompt's are estimated and each answer counts
+    `max_tokens`."""
     concurrency: int = 8
-    """Requests under way at a time, >= 1."""
+    """Requests that may be under way at a time, >= 1."""
 
     def __post_init__(self) -> None:
         for name in ("timeout_s", "back_off_s", "max_wait_s"):
@@ -127,8 +128,8 @@ class OpenAIPlayer:
     ) -> list[list[Response]]:
         """`n` responses to each request.
 
-        Raises ConfigurationError for n < 1, and the PlayerError of the first request that came to none: the others are
-        then cut off.
+        Raises ConfigurationError for n < 1, and the PlayerError of the first request that got no answer; the other
+        requests are then cut off.
         """
         if n < 1:
             raise ConfigurationError(f"n must be at least 1, got {n}")

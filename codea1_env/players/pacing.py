@@ -1,7 +1,8 @@
-"""Rate limits: no more requests and tokens in any 60 seconds than allowed, from however many threads.
+"""Rate limits: all threads together send no more requests and tokens in any 60 seconds than allowed.
 
-Exact over a sliding window of the times at which requests began, with tokens as estimated until their real number is
-known. Does not know of other programs that share a key: the server's own 429 answers are for those (`hold`).
+The limits are exact over a sliding window of the times at which requests began; tokens are estimated until their real
+number is known. Does not know of other programs that share a key: the server's own 429 answers deal with those
+(`hold`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Passage:
 
     began_s: float
     tokens: int
-    """Estimated; put the real number here when it is known."""
+    """Tokens of the request, at first estimated; set the real number when it is known."""
 
 
 class Pace:
@@ -50,7 +51,7 @@ class Pace:
     def enter(self, tokens: int, sleep: Callable[[float], None] = time.sleep) -> Passage:
         """Wait until a request of so many tokens may begin. `sleep` may raise, to give up waiting.
 
-        Raises ConfigurationError where it is more than a minute's tokens: it never may.
+        Raises ConfigurationError if the request has more tokens than a minute allows, since it could never begin.
         """
         if tokens > self._tokens:
             raise ConfigurationError(
@@ -68,7 +69,7 @@ class Pace:
             sleep(wait_s)
 
     def hold(self, seconds: float) -> None:
-        """Let nothing through for so long: the server has asked for it."""
+        """Let no request through for so many seconds, because the server has asked for it."""
         with self._lock:
             self._held_until_s = max(self._held_until_s, self._clock() + seconds)
 

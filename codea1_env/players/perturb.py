@@ -1,4 +1,4 @@
-"""Changes literals a little and within their type: the inputs of a tester that fuzzes.
+"""Small changes of literals within their type, which make the inputs of a tester that fuzzes.
 
 Works on source trees, so that what comes out is source again and nothing is evaluated.
 
@@ -19,7 +19,7 @@ Change = Callable[[ast.expr, random.Random], ast.expr]
 
 
 def changed_call(source: str, change: Change, generator: random.Random) -> str:
-    """The call with one or more of its arguments changed; unchanged where it has none, or is no call that parses."""
+    """The call with one or more of its arguments changed; unchanged if it has none, or if it is no call that parses."""
     try:
         (statement,) = parse(source).body
         call = getattr(statement, "value", None)
@@ -38,7 +38,7 @@ def changed_call(source: str, change: Change, generator: random.Random) -> str:
 
 
 def perturbed(node: ast.expr, generator: random.Random) -> ast.expr:
-    """A changed copy of a literal of the same type; any other expression comes back as it is."""
+    """A changed copy of a literal, of the same type; any other expression is returned unchanged."""
     if isinstance(node, ast.List | ast.Set):
         return type(node)(_elements(node.elts, generator, node)) if node.elts else node
     if isinstance(node, ast.Tuple):

@@ -1,6 +1,7 @@
-"""What a player is: something that answers requests with text. Two kinds of request, one for each seat.
+"""A player answers requests with text. There are two kinds of request, one for each seat.
 
-Does not promise anything about the text: it may be empty, cut off or no Python at all. No tensors cross this line.
+Does not promise anything about the text: it may be empty, cut off or no Python at all. Players neither take nor return
+tensors.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Request = CoderRequest | TesterRequest
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a language model is to sample. Scripted and recorded players ignore it."""
+    """How a language model samples. Scripted and recorded players ignore it."""
 
     temperature: float = 1.0
     """In [0, 100]; 0 is greedy."""
@@ -51,7 +52,8 @@ class Sampling:
     max_tokens: int = 512
     """Length limit of a response in the model's tokens, at least 1."""
     stop_at_fence: bool = False
-    """An answer ends where its first fenced block does. One that was begun inside a block ends there in any case."""
+    """Whether an answer ends where its first fenced block ends. An answer that was begun inside a block always ends
+    there."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature <= 100:
@@ -70,21 +72,21 @@ class Response:
     """One answer of a player."""
 
     text: str
-    """As it came: prose, fences and all."""
+    """The raw text with prose and fences."""
     truncated: bool = False
-    """The answer hit a length limit."""
+    """Whether the answer hit a length limit."""
     player: str = ""
     """Name of the player."""
     version: str = ""
-    """Changes whenever the player could answer the same request otherwise."""
+    """The player's version: it changes whenever the player could answer the same request differently."""
     token_ids: tuple[int, ...] | None = None
-    """The answer in the model's tokens, where there are any."""
+    """The answer in the model's tokens, if there are any."""
     log_probs: tuple[float, ...] | None = None
-    """Natural logarithm of each token's probability when it was sampled, where known."""
+    """Natural logarithm of each token's probability when it was sampled, if known."""
 
 
 class Player(Protocol):
-    """A seat's occupant. The same requests, n, sampling and seed give the same responses."""
+    """Whatever answers for a seat. The same requests, n, sampling and seed give the same responses."""
 
     @property
     def name(self) -> str: ...

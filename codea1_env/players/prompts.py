@@ -1,9 +1,9 @@
-"""What instruct models are asked in either seat: designs by name, designs from files, and the one that is the default.
+"""The prompts of instruct models in either seat: designs by name, designs from files, and the default design.
 
 A design is a YAML or JSON file with a template for each role (`templates.py`); those in `designs/` are known by name. A
-file says what it changes, the rest is that of the design which it extends. The words of the default are ours, the
-content is the method's. What a program says to the tester in its comments is part of the game, and is passed on as it
-is. Does not read answers: `reading/responses.py` does.
+file holds its changes; everything else is as in the design that it extends. The words of the default design are ours,
+and its content is the method's. Whatever a program says to the tester in its comments is part of the game and is passed
+on unchanged. Does not read answers: `reading/responses.py` does.
 """
 
 from __future__ import annotations
@@ -72,23 +72,25 @@ def prompts_from(content: object, where: str) -> Prompts:
 
 
 def text_digest(prompts: Prompts) -> str:
-    """Changes with any word of the design, and not with its name."""
+    """A digest that changes with any word of the design, and not with its name."""
     plain = {**dataclasses.asdict(prompts), "name": ""}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def for_coder(problem: Problem) -> Messages:
-    """In the default design: the question, the entry point, the starter code if there is any, one fenced block."""
+    """The default design's prompt for a coder: the question, the entry point, the starter code if there is any, and the
+    request for one fenced block."""
     return find_prompts(DEFAULT).for_coder(problem)
 
 
 def for_tester(problem: Problem, program: str, *, suite_size: int, access: Access = "white-box") -> Messages:
-    """In the default design: K = `suite_size` asserts that break the program. Black-box: it is not shown."""
+    """The default design's prompt for a tester: it asks for K = `suite_size` asserts that break the program. A
+    black-box tester is not shown the program."""
     return find_prompts(DEFAULT).for_tester(problem, program, suite_size=suite_size, access=access)
 
 
 def for_unit_tests(problem: Problem, program: str, *, suite_size: int) -> Messages:
-    """In the default design: K unit tests of a function that is right."""
+    """The default design's prompt for K unit tests of a function that is right."""
     return find_prompts(DEFAULT).for_unit_tests(problem, program, suite_size=suite_size)
 
 

@@ -1,6 +1,6 @@
-"""A player that repeats what others have said: recorded responses, looked up by what was asked.
+"""A player that repeats recorded responses, which it looks up by the request.
 
-Does not generate: a request that was not recorded, or not often enough, is an error.
+Does not generate: it is an error if a request was not recorded, or not often enough.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class RecordedPlayer:
     def from_records(
         cls, records: Iterable[Mapping[str, Any]], name: str = "recorded", version: str = ""
     ) -> RecordedPlayer:
-        """From the input records of `codea1 score`: `problem_id`, `entry_point`, `codes`, and `suites` for each code.
+        """Make a player from the input records of `codea1 score`: `problem_id`, `entry_point`, `codes`, and `suites`
+        for each code.
 
         Responses to the same request in several places are put together in their order.
         """
@@ -46,7 +47,7 @@ class RecordedPlayer:
     def respond(
         self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
     ) -> list[list[Response]]:
-        """The first `n` recorded responses to each request. Raises ConfigurationError where there are fewer."""
+        """The first `n` recorded responses to each request. Raises ConfigurationError if there are fewer."""
         if n < 1:
             raise ConfigurationError(f"n must be at least 1, got {n}")
         return [[Response(text, False, self.name, self.version) for text in self._texts(r, n)] for r in requests]

@@ -59,7 +59,7 @@ class _Scripted:
 
 
 class OracleCoder(_Scripted):
-    """Answers with the reference solution: knows what a real player must not know."""
+    """Answers with the reference solution, which a real player must not know."""
 
     name = "oracle-coder"
     _seat = CoderRequest
@@ -69,10 +69,10 @@ class OracleCoder(_Scripted):
 
 
 class MutantCoder(_Scripted):
-    """Answers with one of the problem's mutants; where there are none, with the reference and one bug put into it.
+    """Answers with one of the problem's mutants or, if there are none, with the reference and one bug put into it.
 
-    A problem's own mutants are wrong; a bug put in by `reading/mutants.py` may happen to change nothing. A reference in
-    which nothing can be changed is made to return None.
+    A problem's own mutants are wrong; a bug put in by `reading/mutants.py` may change no value. If nothing in a
+    reference can be changed, the program returns None.
     """
 
     name = "mutant-coder"
@@ -116,8 +116,8 @@ class _ChangedGoldenTests(_Scripted):
 class RandomTester(_ChangedGoldenTests):
     """Takes golden tests and changes the literals in their calls a little, each within its type.
 
-    It cannot know the right value of a changed call and states that of the golden test: mostly wrong, and then worth
-    something only where the reference corrects it. Where there are no golden tests its suites are empty.
+    It cannot know the right value of a changed call and states that of the golden test, which is mostly wrong. Such a
+    test is worth something only if the reference corrects it. If there are no golden tests, its suites are empty.
     """
 
     name = "random-tester"
@@ -131,9 +131,9 @@ class RandomTester(_ChangedGoldenTests):
 class FuzzTester(_ChangedGoldenTests):
     """Takes golden tests and puts boundary values of the same types into their calls; no call twice in a suite.
 
-    Like `RandomTester` it cannot know the right values and states those of the golden tests. It asks nobody, no
-    majority of other programs either: what it states is worth something only where the reference corrects it. A suite
-    is shorter than asked for where the types allow fewer calls, and empty where there are no golden tests.
+    Like `RandomTester` it cannot know the right values and states those of the golden tests. It does not ask other
+    programs either, so its values are worth something only if the reference corrects them. A suite is shorter than
+    asked for if the types allow fewer calls, and empty if there are no golden tests.
     """
 
     name = "fuzz-tester"

@@ -71,9 +71,9 @@ class Example:
     question: str
     entry_point: str
     answer: str
-    """Taken literally: braces mean nothing in it."""
+    """Taken literally: braces have no meaning in it."""
     program: str = ""
-    """What the tester is shown."""
+    """The program that the tester is shown."""
 
     def problem(self) -> Problem:
         return Problem("example", self.question, self.entry_point)
@@ -81,18 +81,18 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What is asked in one role."""
+    """The prompt of one role."""
 
     user: tuple[str, ...]
     """Paragraphs, at least one; blank lines come between them."""
     system: str = ""
-    """Empty: there is no system message, and a model's chat template may put its own."""
+    """The system message. If it is empty there is none, and a model's chat template may add its own."""
     response: str = ""
-    """What the answer begins with. It is part of the prompt: nobody learns from it, and it is read with the answer."""
+    """The beginning of the answer. It is part of the prompt: no seat learns from it, and it is read with the answer."""
     examples: tuple[Example, ...] = ()
 
     def messages(self, values: Mapping[str, str]) -> Messages:
-        """Without the system text, examples and response: one user message."""
+        """The chat messages; without system text, examples and response there is one user message."""
         parts = [
             _filled(part, values).rstrip(" ")
             for part in self.user
@@ -103,7 +103,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """What all roles are asked: a design, as a run records it."""
+    """The prompts of all roles: a design, as a run records it."""
 
     name: str
     coder: Template
@@ -120,18 +120,19 @@ class Prompts:
             _check(role, getattr(self, role))
 
     def for_coder(self, problem: Problem) -> Messages:
-        """Asks for a program."""
+        """The messages that ask for a program."""
         return _conversation(self.coder, _values(problem))
 
     def for_repair(self, problem: Problem, program: str, feedback: str) -> Messages:
-        """Asks for a better program. `feedback`: the tests that it failed, an assert on each line."""
+        """The messages that ask for a better program. `feedback`: the tests that it failed, an assert on each line."""
         shown = f"these tests:\n\n{fenced(feedback)}" if feedback.strip() else "tests."
         values = {**_values(problem), "failed_tests": shown}
         turn = [{"role": "assistant", "content": fenced(program)}, *self.repair.messages(values)]
         return [*begun(self.for_coder(problem)).messages, *turn, *_begin(self.repair, values)]
 
     def for_tester(self, problem: Problem, program: str, *, suite_size: int, access: Access = "white-box") -> Messages:
-        """Asks for a suite of K = `suite_size` asserts that break the program. Black-box: the program is not shown."""
+        """The messages that ask for a suite of K = `suite_size` asserts that break the program. A black-box tester is
+        not shown it."""
         if access not in ("white-box", "black-box"):
             raise ConfigurationError(f"access must be 'white-box' or 'black-box', got {access!r}")
         if access == "black-box":
@@ -139,18 +140,18 @@ class Prompts:
         return _conversation(self.tester, _values(problem, program, suite_size))
 
     def for_unit_tests(self, problem: Problem, program: str, *, suite_size: int) -> Messages:
-        """Asks for K unit tests of a function that is right: how test generation is measured."""
+        """The messages that ask for K unit tests of a function that is right, as in measures of test generation."""
         return _conversation(self.unit_tests, _values(problem, program, suite_size))
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A conversation, apart from the answer that was begun in it."""
+    """A conversation, and the answer that was begun in it."""
 
     messages: Messages
-    """Ends with what is to be answered."""
+    """The messages; the last one is to be answered."""
     answer: str
-    """How the answer begins; empty where that is open."""
+    """The beginning of the answer; empty if it was not begun."""
 
     @property
     def is_in_fence(self) -> bool:
@@ -159,21 +160,21 @@ class Begun:
         return bool(ranges) and ranges[-1][1] == len(self.answer)
 
     def whole(self, said: str) -> str:
-        """The answer with its beginning; without what a model says behind a block that was begun for it."""
+        """The answer with its beginning, and without any text after a block that was begun for the model."""
         text = self.answer + said
         return text[: end_of_block(text)] if self.is_in_fence else text
 
 
 def begun(messages: Messages) -> Begun:
-    """The conversation as it is, or without its last message where that is the assistant's."""
+    """The conversation as it is, or without its last message if that is the assistant's."""
     if messages and messages[-1]["role"] == "assistant":
         return Begun(messages[:-1], messages[-1]["content"])
     return Begun(messages, "")
 
 
 def end_of_block(text: str) -> int | None:
-    """Where the first fenced block of an answer is closed, as the place behind the fence; None where none is, or where
-    its last line may go on."""
+    """The place after the fence that closes the first fenced block of an answer; None if no block is closed, or if its
+    last line may go on."""
     for _, end, _ in fenced_ranges(text):
         line = text.find("\n", end)
         if end < len(text) and line >= 0:
@@ -182,7 +183,7 @@ def end_of_block(text: str) -> int | None:
 
 
 def fenced(source: str) -> str:
-    """A Markdown block whose fence is longer than any run of backticks within, so that the source cannot end it."""
+    """A Markdown block whose fence is longer than any run of backticks inside, so that the source cannot end it."""
     longest = max((len(run) for run in re.findall(r"`+", source)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}python\n{source.strip(chr(10))}\n{fence}"

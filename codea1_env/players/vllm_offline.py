@@ -1,8 +1,8 @@
 """A model that vLLM runs in this process, in either seat. Needs vLLM, which is installed by itself (docs/vllm.md).
 
-Each request has a seed of its own. An answer that the prompt begins inside a fenced block ends where the block does; no
-other one stops at a fence. Does not promise the same answers in another batch, on other devices or with another version
-of vLLM, and ignores the model's own generation defaults: what `Sampling` says is all there is.
+Each request has a seed of its own. If the prompt begins an answer inside a fenced block, the answer ends with the
+block; other answers do not stop at a fence. Does not promise the same answers in another batch, on other devices or
+with another version of vLLM, and ignores the model's own generation defaults: only `Sampling` counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REFUSALS = (ValueError, *([vllm_exceptions.VLLMValidationError] if vllm_excepti
 
 
 class VLLMPlayer:
-    """Answers both seats' requests; vLLM decides what runs at a time."""
+    """Answers both seats' requests; vLLM decides how many run at a time."""
 
     def __init__(self, engine: Any, *, name: str, version: str = "", prompt: Prompt = chat_messages) -> None:
         """`engine`: a `vllm.LLM`. `prompt`: turns a request into the messages of a conversation."""
@@ -42,17 +42,17 @@ class VLLMPlayer:
 
     @classmethod
     def load(cls, source: str | Path, *, name: str = "", prompt: Prompt = chat_messages, **engine: Any) -> VLLMPlayer:
-        """From a directory or a repository of the hub. `engine`: arguments of `vllm.LLM`, e.g. tensor_parallel_size."""
+        """Load a directory or a repository of the hub. `engine`: arguments of `vllm.LLM`, e.g. tensor_parallel_size."""
         made = vllm.LLM(model=str(source), generation_config="vllm", **engine)
         return cls(made, name=name or str(source), version=f"{source} vllm {vllm.__version__}", prompt=prompt)
 
     def respond(
         self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
     ) -> list[list[Response]]:
-        """`n` responses to each request; greedy ones are one response, n times.
+        """`n` responses to each request; with greedy sampling they are the same response n times.
 
-        Raises ConfigurationError for n < 1 and for a prompt that leaves no room for an answer; one that leaves less
-        than `max_tokens` is answered as far as there is room.
+        Raises ConfigurationError for n < 1 and for a prompt that leaves no room for an answer. If a prompt leaves room
+        for fewer than `max_tokens`, its answer has as many tokens as fit.
         """
         if n < 1:
             raise ConfigurationError(f"n must be at least 1, got {n}")

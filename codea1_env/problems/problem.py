@@ -34,10 +34,10 @@ class Problem:
     problem_id: str
     """Unique name; the Mistake Book is keyed by it."""
     question: str
-    """What both players read."""
+    """The text that both players read."""
     entry_point: str
-    """What tests call: a function or class that a solution must define, `Solution().method`, or, of a program, any
-    name; in the form that Python gives to names (NFKC)."""
+    """The name that tests call: a function or class that a solution must define, `Solution().method`, or, for a
+    program, any name; in the form that Python gives to names (NFKC)."""
     reference_solution: str | None = None
     """Source of a correct solution, the oracle of test validity. None: no test can be validated."""
     golden_tests: tuple[TestCase, ...] = ()
@@ -60,15 +60,15 @@ class Problem:
     memory_mb: int = MEMORY_MB
     """MiB of address space of a solution's process, >= 64, beyond what its packages take."""
     tolerance: float = 0.0
-    """Relative and absolute, in [0, 1), at which a float that a solution returns is right; 0 is exact. What a tester
-    states must equal the reference's value exactly all the same."""
+    """Relative and absolute tolerance, in [0, 1), within which a float that a solution returns is right; 0 is exact. A
+    value that a tester states must still equal the reference's value exactly."""
     packages: tuple[str, ...] = ()
-    """Third-party packages that a solution may import, of `sandbox.protocol.PACKAGES`. The sandbox must have them."""
+    """Third-party packages that a solution may import, from `sandbox.protocol.PACKAGES`. The sandbox must have them."""
     kind: Kind = "function"
     """What a solution is and how it is called (`problems/kinds.py`)."""
     checker: str = ""
-    """What decides whether a value is right, a bundled checker's name or a program (`problems/checkers.py`). Empty: a
-    value is right that equals the reference's."""
+    """The checker that decides whether a value is right: a bundled checker's name or a program
+    (`problems/checkers.py`). If it is empty, a value is right if it equals the reference's."""
     raises: tuple[str, ...] = ()
     """Names of the exceptions that are answers: a call that raises ValueError has the value {'raises': 'ValueError'},
     and with 'ValueError(message)' also its 'message'. Every other exception is a failure. Not for programs."""

@@ -58,9 +58,9 @@ class Program:
 def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Program:
     """The program in a coder's response. In paper fidelity as `released_reading.released_program` says, in strict:
 
-    Of several fenced blocks the last one that defines the entry point, else the last one that is not empty. Without
-    fences the whole response if it parses; else its imports, definitions and assignments if one of them defines the
-    entry point; else the response as it is.
+    Of several fenced blocks it is the last one that defines the entry point, else the last one that is not empty.
+    Without fences it is the whole response if that parses; else its imports, definitions and assignments if one of them
+    defines the entry point; else the response as it is.
     """
     if fidelity == "paper":
         return Program(released_program(response))
@@ -84,7 +84,7 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     asserts of all its fenced blocks, in order, or of the bare response; in wide also those that stand in functions,
     methods and loops, and relations (`wide/reader.py`).
 
-    Where the code does not parse as a whole, it is recovered statement by statement.
+    If the code does not parse as a whole, it is recovered statement by statement.
     """
     if fidelity not in ("strict", "wide", "paper"):
         raise ConfigurationError(f"fidelity must be 'strict', 'wide' or 'paper', got {fidelity!r}")

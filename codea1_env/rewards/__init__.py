@@ -1,4 +1,4 @@
-"""Verdicts to the rewards of both seats: plain arithmetic on what happened when a suite met a program.
+"""From verdicts to the rewards of both seats: plain arithmetic on the results of a suite on a program.
 
 `code_a1.py` has the paper's formulas, `tester_rewards.py` what other methods pay a suite. Runs nothing.
 """

@@ -1,7 +1,7 @@
-"""Which rewards are chosen (`RewardConfig`), what an object that pays them answers (`TesterReward`), a duel's terms.
+"""The choice of rewards (`RewardConfig`), the interface of an object that pays them (`TesterReward`), a duel's terms.
 
-The formulas stand in `terms.py`, the four rewards in `tester_rewards.py`. Pure. Does not promise a reward where
-infrastructure failed: such a duel has none, and neither has the program it was about.
+The formulas are in `terms.py` and the four rewards in `tester_rewards.py`. All functions are pure. Does not promise a
+reward if infrastructure failed: then neither the duel nor its program has one.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ class RewardConfig:
     the released code (`docs/deviations.md`)."""
     correct_outputs: bool = True
     """Run a test that states a wrong value with the reference's value instead, as the released code does. A relation
-    has no such value: one that is wrong counts for nothing."""
+    has no such value, so a wrong relation counts for nothing."""
     tester_reward: str = "code-a1"
     """What a suite is paid: `code-a1`, `utrl`, `cure` or `skill` (`tester_rewards.py`), or `module:Class`, a subclass
-    of `TesterReward` of your own. It is imported by who pays (`reward`), not by who reads or shows a configuration."""
+    of `TesterReward` of your own. It is imported when rewards are paid (`reward`), not when a configuration is read or
+    shown."""
     coder_tests: CoderTests = "own"
     """`own`: a solution is judged by the suites written against it (paper). `union`: by all suites of its question."""
     utrl_tau: int = 12
@@ -85,17 +86,17 @@ class RewardConfig:
 
     @property
     def reward(self) -> TesterReward:
-        """The object that pays. Raises ConfigurationError where `tester_reward` names no such class."""
+        """The object that pays. Raises ConfigurationError if `tester_reward` names no such class."""
         return _made(self)
 
     @property
     def runs_union(self) -> bool:
-        """Every suite of a question runs on all its solutions."""
+        """Whether every suite of a question runs on all its solutions."""
         return self.coder_tests == "union" or self.reward.runs_union
 
     @property
     def runs_stated(self) -> bool:
-        """Tests run as written, too, also where they state a wrong value."""
+        """Whether tests also run as they are written, even if they state a wrong value."""
         return self.reward.runs_stated
 
     @property
@@ -105,32 +106,34 @@ class RewardConfig:
 
     @property
     def judges_by_union(self) -> bool:
-        """A solution is paid by all suites of its question, not by those written against it alone."""
+        """Whether a solution is paid by all suites of its question, not by those written against it alone."""
         return self.coder_tests == "union" or self.reward.judges_by_union
 
     @property
     def by_reference(self) -> RewardConfig:
-        """The same numbers where seats are measured: the reference decides, each suite on its own program."""
+        """The configuration that measures seats with the same numbers: the reference decides, and each suite runs on
+        its own program."""
         return dataclasses.replace(self, oracle="reference", tester_reward="code-a1", coder_tests="own")
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What the tests of one suite came to on all N solutions of its question; empty where it ran on its own only."""
+    """The results of one suite's tests on all N solutions of its question; empty if the suite ran only on its own
+    solution."""
 
     verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
-    """`[solution][test]`, tests as in the suite's duel; None where a test does not count and was not run."""
+    """`[solution][test]`, with the tests of the suite's duel; None if a test does not count and was not run."""
     as_written: tuple[tuple[bool, ...], ...] = ()
     """`[solution][test]`: whether the solution passes the test with the value that it states (`runs_stated`)."""
     right: tuple[bool, ...] = ()
-    """`[solution]`: it passes all golden tests of the question (`runs_golden`)."""
+    """`[solution]`: whether it passes all golden tests of the question (`runs_golden`)."""
     best: int | None = None
-    """The first of the solutions that load and have the highest reward (`asks_best`); None: none loads."""
+    """The first of the solutions that load and have the highest reward (`asks_best`); None if no solution loads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """What one solution came to, for its own reward."""
+    """The results of one solution, for its own reward."""
 
     executes: bool
     replays: Sequence[JudgedReplay]
@@ -139,7 +142,8 @@ class ProgramResult:
 
 
 class TesterReward(abc.ABC):
-    """What a suite, its tests and a program are paid. Subclass it for a reward of your own and name it `module:Class`.
+    """Decides what a suite, its tests and a program are paid. For a reward of your own, write a subclass and name it
+    `module:Class`.
 
     The class attributes say what must be run. They hold for every match that is scored: what is run on a program
     follows from the texts and the configuration, never from a verdict. One object serves a whole run and keeps nothing.
@@ -156,7 +160,7 @@ class TesterReward(abc.ABC):
     judges_by_union: ClassVar[bool] = False
     """A solution is paid by all suites of its question, whatever `RewardConfig.coder_tests` says."""
     weighs_validity: ClassVar[bool] = False
-    """`suite` returns terms that say how validity is weighed: reward = alpha validity + (1 - alpha) adversarial
+    """Whether `suite` returns terms that say how validity is weighed: reward = alpha validity + (1 - alpha) adversarial
     - penalty."""
 
     def __init__(self, config: RewardConfig) -> None:
@@ -164,16 +168,17 @@ class TesterReward(abc.ABC):
 
     @abc.abstractmethod
     def suite(self, duel: Duel, terms: SuiteTerms, group: Group) -> SuiteTerms:
-        """What a suite earns, in [-1, 1]. `terms`: those of Code-A1; return them with `reward` replaced, and with
-        `validity`, `adversarial` and `alpha` where the method has its own."""
+        """The reward of a suite, in [-1, 1]. `terms` are those of Code-A1; return them with `reward` replaced, and with
+        `validity`, `adversarial` and `alpha` if the method has its own."""
 
     def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
-        """What each assert of `duel.tests` earns, such that K of them earn their mean; `terms`: as `suite` returned
-        them. Unless a subclass knows better, each has the suite's reward."""
+        """The reward of each assert of `duel.tests`; K of them earn their mean. `terms` are those that `suite`
+        returned. Unless a subclass says otherwise, each assert has the suite's reward."""
         return [terms.reward] * len(duel.tests)
 
     def program(self, result: ProgramResult) -> float:
-        """What a solution earns, in [-1, 1]: the mean, over its suites, of the share of their tests that it passes."""
+        """The reward of a solution, in [-1, 1]: the mean, over its suites, of the share of their tests that it
+        passes."""
         f_hist = share_failed(result.replays)
         p_hist = None if f_hist is None else 1 - f_hist
         return mean_share(
@@ -182,13 +187,14 @@ class TesterReward(abc.ABC):
         )
 
     def parts(self, terms: SuiteTerms) -> Parts:
-        """What of a suite's reward is paid for validity, and what beside it; all beside it where that is not said."""
+        """The parts of a suite's reward that are paid for validity and beside it. If the reward does not say, all is
+        beside it."""
         if not self.weighs_validity:
             return Parts(0.0, terms.reward)
         return weighed(terms.alpha, terms.validity, terms.adversarial)
 
     def effective_alpha(self, terms: SuiteTerms) -> float | None:
-        """The weight of validity that is left after normalisation in groups; None where the reward has none."""
+        """The weight of validity that is left after normalisation in groups; None if the reward has no such weight."""
         return terms.alpha if self.weighs_validity else None
 
 
@@ -204,7 +210,7 @@ def _made(config: RewardConfig) -> TesterReward:
 
 
 def suite_terms(duel: Duel, config: RewardConfig) -> SuiteTerms | None:
-    """The tester's reward for one suite, and its parts, by Code-A1. None where infrastructure failed.
+    """The tester's reward for one suite, and its parts, by Code-A1. None if infrastructure failed.
 
     Paper, equations of R_T^val, R_T^adv and R_T = alpha R_T^val + (1 - alpha) R_T^adv; where the paper and its code
     differ, the code, as `RewardConfig.fidelity` says:
@@ -229,8 +235,9 @@ def suite_terms(duel: Duel, config: RewardConfig) -> SuiteTerms | None:
 def coder_reward(terms: Sequence[SuiteTerms | None]) -> float | None:
     """R_C: the mean, over the suites written against one solution, of the share of tests that it passes.
 
-    A suite's share is the mean of `p_new` and `p_hist` where both exist, the one that exists otherwise, and 0 with
-    neither (released code; the paper's figure pools the tests instead). None where a suite has no terms; 0 without any.
+    A suite's share is the mean of `p_new` and `p_hist` if both exist, otherwise the one that exists, and 0 with neither
+    (released code; the paper's figure pools the tests instead). The reward is None if a suite has no terms, and 0
+    without suites.
     """
     known = [suite for suite in terms if suite is not None]
     if len(known) < len(terms):

@@ -12,14 +12,15 @@ from codea1_env.reading.test_case import TestCase
 
 
 class Status(StrEnum):
-    """What became of one assert of a suite; decides what it counts for (`rewards.suite_terms`)."""
+    """The status of one assert of a suite, which decides what it counts for (`rewards.suite_terms`)."""
 
     KEPT = "kept"
     """Valid as written."""
     WRONG_EXPECTED = "wrong_expected"
     """Runs on the reference, which returns another value than the stated one."""
     WRONG_RELATION = "wrong_relation"
-    """Runs on the reference, whose value is not as the test claims; there is no right value to put in its place."""
+    """Runs on the reference, but its claim is not true of the reference's value; there is no right value to put in its
+    place."""
     VACUOUS = "vacuous"
     """The claim is true of the reference, and of too many other values to say anything
     (`judging/relations/vacuity.py`)."""
@@ -41,7 +42,7 @@ ROUNDING = "rounding"
 
 
 class Verdict(StrEnum):
-    """What one test that ran on the solution came to. Everything but PASS is a failure."""
+    """The result of one test that ran on the solution. Everything but PASS is a failure."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -52,26 +53,26 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgedTest:
-    """One assert of the suite, validated on the reference and, where it counts, run on the solution."""
+    """One assert of the suite, validated on the reference and, if it counts, run on the solution."""
 
     source: str
-    """As written, for display."""
+    """The assert as written, for display."""
     status: Status
     reason: str
-    """Name of the reason where `status` is REJECTED; ROUNDING where it is KEPT and the stated value is not exactly the
+    """Name of the reason if `status` is REJECTED; ROUNDING if it is KEPT and the stated value is not exactly the
     reference's; else empty."""
     call: str | None
-    """Canonical source of the call, of a relational test that of its condition; None where the grammar rejected the
+    """Canonical source of the call or, for a relational test, of its condition; None if the grammar rejected the
     test."""
     stated: str | None
-    """Canonical source of the value that the test states; `True` of a condition."""
+    """Canonical source of the value that the test states; `True` for a condition."""
     expected: str | None
-    """Canonical source of the value that was used: the reference's, `True` for a condition; None where there is
+    """Canonical source of the value that was used: the reference's, or `True` for a condition; None if there is
     none."""
     verdict: Verdict | None
-    """None where the test was not run on the solution."""
+    """None if the test was not run on the solution."""
     returned: str = field(default="", compare=False)
-    """For display: what the solution returned or raised where it failed (`judging/returned.py`), else empty."""
+    """For display: what the solution returned or raised if it failed (`judging/returned.py`), else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class JudgedReplay:
 
     case: TestCase
     verdict: Verdict | None
-    """None where it was not run: the solution did not load, or infrastructure failed."""
+    """None if it was not run because the solution did not load or infrastructure failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +92,21 @@ class Duel:
     program: str
     """Source of the solution."""
     executes: bool | None
-    """The solution loads within its limits and defines a callable entry point. None: not known."""
+    """Whether the solution loads within its limits and defines a callable entry point; None if that is not known."""
     nonprintable: float
     """Share of non-printable characters in the tester's response, in [0, 1]."""
     tests: tuple[JudgedTest, ...]
     """In order of appearance: the first K are those that count in strict fidelity."""
     replays: tuple[JudgedReplay, ...]
     infrastructure_error: str = ""
-    """Non-empty: the sandbox failed, and nothing here may be scored."""
+    """If it is not empty, the sandbox failed and nothing here may be scored."""
     ignored: tuple[tuple[str, int], ...] = ()
-    """What of the tester's response was not read: the reason's name (`suites.Ignored`) and how often."""
+    """The parts of the tester's response that were not read: the reason's name (`suites.Ignored`) and how often it
+    occurred."""
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """Why no test of the suite could be read, each reason once; empty where one could."""
+        """The reasons why no test of the suite could be read, each once; empty if a test could be read."""
         if any(test.call is not None for test in self.tests):
             return ()
         if self.infrastructure_error:

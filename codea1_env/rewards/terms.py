@@ -1,7 +1,7 @@
 """The formulas of Code-A1 (arXiv 2603.15611), one function for each term: counts -> shares -> rewards. Pure numbers.
 
-Whoever pays, weighs again, solves for best responses or shows a reward calls these. Does not know what the counts are
-of: see `rewards.suite_terms`.
+All code that pays, reweighs or shows a reward, or solves for best responses, calls these functions. They do not know
+what was counted: see `rewards.suite_terms`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _INVALID = frozenset(Status) - {Status.KEPT, Status.SURPLUS}
 
 
 class Counts(NamedTuple):
-    """What the asserts of a suite count for."""
+    """How many asserts of a suite count for what."""
 
     v: int
     """Valid tests."""
     invalid: int
-    """Asserts that state a wrong value, claim what is wrong or says nothing, repeat a call, raise or are flaky on the
+    """Asserts that state a wrong value, make a wrong or vacuous claim, repeat a call, raise or are flaky on the
     reference, or break the grammar."""
     broken: int
     """Valid tests that the solution fails, of those that f_new counts over (`attacking`)."""
@@ -34,12 +34,14 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SuiteTerms:
-    """Every number of one duel's reward, by the names of Code-A1; what others put in: `tester_rewards.py`."""
+    """Every number of one duel's reward, by the names of Code-A1; `tester_rewards.py` says what other rewards put
+    in."""
 
     executes: bool
-    """The solution loads within its limits and defines a callable entry point; in paper fidelity, it loads."""
+    """Whether the solution loads within its limits and defines a callable entry point; in paper fidelity, whether it
+    loads."""
     v: int
-    """Tests that count as valid: kept, and corrected ones where outputs are corrected."""
+    """Tests that count as valid: kept tests, and corrected ones if outputs are corrected."""
     invalid: int
     """Asserts that state a wrong value, repeat a call, raise or are flaky on the reference, or break the grammar."""
     suite_size: int
@@ -47,34 +49,34 @@ class SuiteTerms:
     alpha: float
     """Weight of validity, as configured; `effective_alpha` says what group normalisation makes of it."""
     passed: int
-    """Of the v tests, those that the solution passes."""
+    """Number of the v tests that the solution passes."""
     validity: float
     """R_val, in [0, 1]."""
     f_new: float
     """Valid tests among the first K asserts that the solution fails, over K, in [0, 1]; in paper fidelity the first K
     valid tests, whatever stands between them."""
     f_hist: float | None
-    """Share of the replayed tests that the solution fails; None where nothing was replayed."""
+    """Share of the replayed tests that the solution fails; None if nothing was replayed."""
     adversarial: float
     """R_adv, in [0, 1]."""
     nonprintable: float
     """Share of non-printable characters in the tester's response, in [0, 1]: the penalty."""
     p_new: float | None
-    """passed / v; None where v = 0."""
+    """passed / v; None if v = 0."""
     p_hist: float | None
-    """1 - f_hist; None where nothing was replayed."""
+    """1 - f_hist; None if nothing was replayed."""
     reward: float
     """R_T, in [-1, 1]."""
 
     def weighed_by(self, alpha: float) -> SuiteTerms:
-        """The same terms with another weight of validity, and what they then come to."""
+        """The same terms with another weight of validity, and the reward that follows."""
         total = weighed(alpha, self.validity, self.adversarial).total
         return dataclasses.replace(self, alpha=alpha, reward=paid(self.executes, total, self.nonprintable))
 
 
 def attacking(valid: Sequence[bool], size: int, fidelity: Fidelity) -> frozenset[int]:
-    """The places of the tests that f_new counts over: the valid ones among the first K asserts; in paper fidelity the
-    first K of the valid ones, as in the released code."""
+    """The places of the tests that f_new counts over: the valid tests among the first K asserts; in paper fidelity the
+    first K valid tests, as in the released code."""
     asserts = valid if fidelity == "paper" else valid[:size]
     return frozenset([place for place, is_valid in enumerate(asserts) if is_valid][:size])
 
@@ -125,7 +127,7 @@ def share_valid(v: int, invalid: int, size: int) -> float:
 
 
 def share_failed(replays: Sequence[JudgedReplay]) -> float | None:
-    """f_hist: the share of the replayed tests that the solution fails; None where nothing was replayed."""
+    """f_hist: the share of the replayed tests that the solution fails; None if nothing was replayed."""
     return sum(each.verdict is not Verdict.PASS for each in replays) / len(replays) if replays else None
 
 
@@ -137,7 +139,7 @@ def adversarial_share(f_new: float, f_hist: float | None, v: int) -> float:
 
 
 class Parts(NamedTuple):
-    """What is paid for validity, and what beside it."""
+    """The part of a reward that is paid for validity, and the part beside it."""
 
     validity: float
     adversarial: float
@@ -153,12 +155,12 @@ def weighed(alpha: float, validity: float, adversarial: float) -> Parts:
 
 
 def paid(executes: bool, earned: float, nonprintable: float) -> float:
-    """R_T: what is earned if the solution executes, minus the share of non-printable characters."""
+    """R_T: the reward that is earned if the solution executes, minus the share of non-printable characters."""
     return (earned if executes else 0.0) - nonprintable
 
 
 def share_passed(p_hist: float | None, p_new: float | None) -> float:
-    """What one suite pays a solution: the mean of the two shares, the one that exists otherwise, 0 with neither."""
+    """What one suite pays a solution: the mean of the two shares, the one share that exists, or 0 with neither."""
     parts = [part for part in (p_hist, p_new) if part is not None]
     return sum(parts) / len(parts) if parts else 0.0
 

@@ -5,8 +5,8 @@
     cure      a test is right where all right solutions pass it, and is paid by the wrong solutions that it tells
     skill     a public, simpler write-up of Code-A1: every test by itself, on the best solution of the group
 
-One object each; all but the first look at every solution of the question. Per test, rewards are such that a suite of
-exactly K asserts earns their mean. Does not promise that rewards of two methods can be compared.
+Each reward is one object; all but the first look at every solution of the question. The rewards of single tests are
+such that a suite of exactly K asserts earns their mean. Does not promise that rewards of two methods can be compared.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class UTRL(TesterReward):
     """arXiv 2508.21107 and its released code: with D the share of solutions that fail at least one kept test and
     V = kept / max(tau, asserts without repeats), (0.85 D + 0.05 V) / 0.9. A corrected test is not valid.
 
-    The other 0.1 are paid there for tags of reasoning, which are not asked for here.
+    There the other 0.1 is paid for tags of reasoning, which are not asked for here.
     """
 
     runs_union = True
@@ -124,8 +124,8 @@ class Skill(TesterReward):
     """The write-up "code-a1-adversarial-rl-code": -0.5 for an assert that is no test (rejected, repeated, missing),
     else 0.6 [the oracle agrees with it] + 0.4 [the best solution fails it as written]; mean over K. 0 where none loads.
 
-    That a wrong test earns 0.4 is the write-up's. A solution earns -1 where it does not load, else the share of all
-    valid and replayed tests that it passes.
+    A wrong test earns 0.4 in the write-up, too. A solution earns -1 if it does not load, else the share of all valid
+    and replayed tests that it passes.
     """
 
     runs_union = runs_stated = asks_best = judges_by_union = True
@@ -158,7 +158,7 @@ class Skill(TesterReward):
 
     @classmethod
     def quality(cls, is_kept: bool, is_failed: bool) -> float:
-        """Of one test: 0.6 [the oracle agrees with it] + 0.4 [a solution fails it]."""
+        """The quality of one test: 0.6 [the oracle agrees with it] + 0.4 [a solution fails it]."""
         return cls._VALID * is_kept + cls._DIFFICULT * is_failed
 
     def _test(self, duel: Duel, group: Group, index: int) -> float:
@@ -178,17 +178,17 @@ class TestReward:
 
     reward: float
     span: Span | None
-    """Where the assert stands in the response; None where that is not known."""
+    """The place of the assert in the response; None if that is not known."""
 
 
 def suite_reward(duel: Duel, config: RewardConfig, group: Group | None = None) -> SuiteTerms | None:
-    """The tester's reward for one suite and its parts; None where infrastructure failed.
+    """The tester's reward for one suite and its parts; None if infrastructure failed.
 
-    Beyond `code-a1`, the terms `alpha`, `validity`, `adversarial` and `reward` are the method's own, and the others
-    stay. `adversarial` is what is paid beside validity: the share of solutions caught, the share of tests that the best
-    solution fails as written, or, for `cure`, which knows no such sum, the reward itself.
+    For rewards other than `code-a1`, the terms `alpha`, `validity`, `adversarial` and `reward` are the method's own,
+    and the others stay. `adversarial` is the part that is paid beside validity: the share of solutions caught, the
+    share of tests that the best solution fails as written, or, for `cure`, which has no such sum, the reward itself.
 
-    Raises ConfigurationError without the group that the reward needs, and where a reward of one's own is no number.
+    Raises ConfigurationError without the group that the reward needs, and if a reward of one's own is no number.
     """
     terms = suite_terms(duel, config)
     if terms is None:
@@ -204,12 +204,12 @@ def suite_reward(duel: Duel, config: RewardConfig, group: Group | None = None) -
 def per_test_rewards(
     duel: Duel, config: RewardConfig, group: Group | None = None, response: str = ""
 ) -> tuple[TestReward, ...] | None:
-    """One reward for every assert of `duel.tests`, for advantages within a suite; None where infrastructure failed.
+    """One reward for every assert of `duel.tests`, for advantages within a suite; None if infrastructure failed.
 
-    Their mean is the suite's reward where it has exactly K asserts (`TesterReward.tests`). An assert beyond the first K
-    earns 0, but for `paper` fidelity's validity, where it counts.
+    Their mean is the suite's reward if it has exactly K asserts (`TesterReward.tests`). An assert beyond the first K
+    earns 0, except in the validity of `paper` fidelity, where it counts.
 
-    `response`: the tester's, to find the asserts in; "": without spans.
+    `response` is the tester's, in which the asserts are located; with "" the rewards have no spans.
     """
     terms = suite_reward(duel, config, group)
     if terms is None:
@@ -245,13 +245,13 @@ def own_reward(executes: bool, replays: Sequence[JudgedReplay], suites: Sequence
 
 
 def best_solution(executes: Sequence[bool], rewards: Sequence[float]) -> int | None:
-    """The first of the solutions that load and have the highest reward; None where none loads."""
+    """The first of the solutions that load and have the highest reward; None if no solution loads."""
     loading = [index for index, loads in enumerate(executes) if loads]
     return max(loading, key=rewards.__getitem__) if loading else None
 
 
 def booked_quality(duel: Duel, group: Group | None, test: int) -> float:
-    """How much a valid test is worth keeping: 0.6 + 0.4 [it fails], on the best solution where one is named (`skill`),
+    """How much a valid test is worth keeping: 0.6 + 0.4 [it fails], on the best solution if one is named (`skill`),
     else on the solution it was written against. It is kept with the oracle's value, so it is always valid."""
     if group is not None and group.best is not None:
         verdict = group.verdicts[group.best][test]

@@ -1,4 +1,4 @@
-"""Runs untrusted programs: calls in, values out. The sandbox never holds what a value should be."""
+"""Runs untrusted programs: calls go in, values come out. The sandbox never holds a right value."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ BACKENDS = ("local", "docker", "ray")
 def open_sandbox(
     backend: str = "local", workers: int = 1, *, address: str | None = None
 ) -> LocalSandbox | DockerSandbox | RaySandbox:
-    """The backend of that name. `address`: of a Ray cluster, for "ray" only.
+    """The backend of that name. `address` is that of a Ray cluster, for "ray" only.
 
-    "docker" needs a running engine and an image: `codea1 sandbox build-image`. Raises ConfigurationError for a name
-    that this version does not have, ImportError for an extra that is missing.
+    "docker" needs a running engine and an image, which `codea1 sandbox build-image` makes. Raises ConfigurationError
+    for a name that this version does not have, and ImportError if an extra is missing.
     """
     if backend not in BACKENDS:
         raise ConfigurationError(f"the sandbox must be one of {', '.join(BACKENDS)} in this version, got {backend!r}")

@@ -1,7 +1,7 @@
 """The local backend: jobs on this machine, each in a process forked from an isolated zygote.
 
-Time is kept here, by the kernel's clock of the candidate's CPU time, never inside the candidate. Starvation by other
-processes is not charged; sleeping is. Does not compare values and holds none that are expected.
+Time is measured here by the kernel's clock of the candidate's CPU time, never inside the candidate. Starvation by other
+processes is not charged; sleeping is. Does not compare values and holds no expected ones.
 """
 
 from __future__ import annotations
@@ -79,19 +79,19 @@ class LocalSandbox(Closing):
 
     @property
     def version(self) -> str:
-        """Changes with whatever may change an outcome."""
+        """A version that changes with whatever may change an outcome."""
         python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
         return f"local-3-python-{python}-{package_versions()}"
 
     @property
     def guarantees(self) -> Mapping[str, bool | str]:
-        """{layer: True, or why it does not hold here}. Starts a sandbox process if none runs yet."""
+        """For each layer True, or the reason why it does not hold here. Starts a sandbox process if none runs yet."""
         with self._lock:
             self._refuse_unusable()
             return self._zygote(self._slots[0], ZygoteKind()).layers
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Run every job; results in order. Raises SandboxError when the sandbox itself fails."""
+        """Run every job and return the outcomes in order. Raises SandboxError if the sandbox itself fails."""
         with self._lock:
             self._refuse_unusable()
             tasks = [Task(index, job, items_of(job)) for index, job in enumerate(jobs)]
@@ -258,7 +258,7 @@ class LocalSandbox(Closing):
             slot.zygotes, slot.zygote, slot.task = {}, None, None
 
     def close(self) -> None:
-        """End every process. Idempotent."""
+        """End every process. May be called again."""
         with self._lock:
             self._closed = True
             if os.getpid() == self._owner:

@@ -1,1 +1,1 @@
-"""What a run is configured by: sections, presets with their YAML files, the command line, and the plan of a run."""
+"""The configuration of a run: sections, presets with their YAML files, the command line, and the plan of a run."""

@@ -1,8 +1,8 @@
-"""What becomes of rewards: the section `algorithm` of a preset. Which estimator makes advantages, which loss uses them.
+"""The section `algorithm` of a preset says which estimator makes advantages of rewards, and which loss uses them.
 
-Both are names of built-in ones or `module:Name` of one's own (docs/your-algorithm.md). Plain data, checked before
-anything heavy is imported; `class_paths.py` loads what is one's own. Does not promise that a run can be resumed after
-such a module was changed; the run's configuration says which text of it each start had.
+Both are names of built-in ones or `module:Name` of one's own (docs/your-algorithm.md). The section is plain data and is
+checked before anything heavy is imported; `class_paths.py` loads one's own classes. Does not promise that a run can be
+resumed after such a module was changed; the run's configuration has a digest of its text at each start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Algorithm(Section):
     scale: str = choice("group", SCALES)
     """What advantages are divided by: the deviation of their group (paper), of the whole batch, or nothing."""
     rate: float = real(0.5, 1e-6, 1.0)
-    """For advantage: question and rae. Weight of a round's mean in the running mean. SPIRAL: 0.05."""
+    """Weight of a round's mean in the running mean, for advantage: question and rae. SPIRAL: 0.05."""
     loss_type: str = text("dapo")
     """TRL's name of a loss (paper: dapo, the mean over tokens), or module:Name of a function or class:
     `training/losses.py`."""
@@ -45,8 +45,8 @@ class Algorithm(Section):
     """suite: all tokens of a suite have its advantage (paper). test: the tokens of each test have that test's own,
     measured against all tests of the group; the other tokens the suite's."""
     path: tuple[str, ...] = ()
-    """Folders in which modules of one's own are looked for, before those of Python. `--config` sets it to the file's
-    folder and the current one, where a name is one's own."""
+    """Folders in which modules of one's own are looked for, before those of Python. If a name is one's own, `--config`
+    sets it to the file's folder and the current one."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
@@ -69,14 +69,14 @@ class Algorithm(Section):
 
     @property
     def own(self) -> tuple[str, ...]:
-        """Those of its names that are one's own."""
+        """The names in it that are one's own."""
         return tuple(name for name in (self.advantage, self.loss_type) if is_class_path(name))
 
 
 def located(algorithm: Algorithm, *folders: Path) -> Algorithm:
-    """The section with the folders in which its own modules are looked for, and the modules are there.
+    """The section with the folders in which its own modules are looked for, after a check that the modules are there.
 
-    Raises ConfigurationError. Imports no module, but for the packages around it.
+    Raises ConfigurationError. Imports no module except the packages that contain it.
     """
     if not algorithm.own:
         return algorithm
@@ -88,7 +88,7 @@ def located(algorithm: Algorithm, *folders: Path) -> Algorithm:
 
 
 def digests(algorithm: Algorithm) -> dict[str, dict[str, str]]:
-    """By name: the file and the SHA-256 of its text."""
+    """The file of each own name and the SHA-256 of its text."""
     files = {name: file_of(name, "algorithm", algorithm.path) for name in algorithm.own}
     return {
         name: {"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}

@@ -44,18 +44,18 @@ class Arguments:
     """What the user asked for, checked."""
 
     preset: Preset
-    """With every override applied."""
+    """The preset with every override applied."""
     output: Path
     """Directory of the run: new or empty, unless it is resumed."""
     seed: int
     resume: bool
-    """Go on with the run in `output`."""
+    """Whether to go on with the run in `output`."""
     engine: str = "local"
-    """local or ray."""
+    """The engine: local or ray."""
     ray_address: str | None = None
-    """Of a running Ray cluster, for the engine ray; None: one of its own."""
+    """Address of a running Ray cluster, for the engine ray; None: the run starts one of its own."""
     tester: Path | None = None
-    """Of recipes with a tester that does not learn: its model, in Hugging Face format. None: the base."""
+    """For recipes with a tester that does not learn: its model, in Hugging Face format. None: the base."""
 
 
 def parse_arguments(
@@ -83,10 +83,11 @@ def parse_arguments(
 
 
 def exit_status(main: Callable[[], int]) -> int:
-    """Run a recipe; 130 where Ctrl-C stops it outside the rounds (within them it leaves a checkpoint first).
+    """Run a recipe and return its exit code; 130 if Ctrl-C stops it outside the rounds (inside, it leaves a checkpoint
+    first).
 
-    An error of ours is one line and the status 2 where it is about what was given, else 1; what is unforeseen keeps its
-    traceback.
+    An error of ours is one line, with the status 2 if it is about what was given and 1 otherwise; an unforeseen error
+    keeps its traceback.
     """
     try:
         interrupts_as_usual()

@@ -17,9 +17,9 @@ class SeatRows:
     sampled: int
     """Responses sampled in a round, by all ranks."""
     learnt: int
-    """Of them, those learnt from, by all ranks."""
+    """The rows of a round that are learnt from, by all ranks."""
     group: int
-    """Rows whose advantages are normalised together."""
+    """Number of rows whose advantages are normalised together."""
     updates: int
     """Optimizer steps a round."""
     ranks: int
@@ -30,7 +30,8 @@ class SeatRows:
 
 
 def seat_rows(preset: Preset, seat: str) -> SeatRows:
-    """`seat`: coder, tester, or player: the one model of self-play, whose groups are not all of one size."""
+    """The rows of a seat: coder, tester, or player, which is the one model of self-play and has groups of several
+    sizes."""
     shape = preset.round
     programs = shape.questions * shape.programs
     attacked = shape.questions * shape.attacked * shape.suites

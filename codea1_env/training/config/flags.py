@@ -93,7 +93,7 @@ TESTER: Mapping[str, Any] = {
 
 
 def parser_of(description: str, *, takes_tester: bool = False) -> argparse.ArgumentParser:
-    """A recipe's parser. What it has no argument for is None."""
+    """A recipe's parser. An argument that the recipe does not have is None."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, told in ARGUMENTS.items():
         parser.add_argument(name, **told)

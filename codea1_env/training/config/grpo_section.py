@@ -2,10 +2,10 @@
 
     grpo: {learning_rate: 1.0e-6, beta: 0.001, tester: {learning_rate: 2.0e-6}}
 
-Every argument that the run does not set itself may stand here, so that what is new in TRL needs no code;
-`num_generations` too, which is kept as the round's sizes (`presets.py`): N programs, M suites. What a name
-means is TRL's documentation; the trainer packed takes those in `PACKED_TAKES`. Does not check values that are not in
-`CHECKED`: GRPOConfig does, when a seat is built.
+Every argument that the run does not set itself may stand here, so new arguments of TRL need no code. This includes
+`num_generations`, which is kept as the round's sizes (`presets.py`): N programs, M suites. TRL's documentation says
+what a name means; the packed trainer takes the names in `PACKED_TAKES`. Only values in `CHECKED` are checked here:
+GRPOConfig checks the others when a seat is built.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class GrpoPreset:
-    """What both seats' trainers are told."""
+    """The arguments of both seats' trainers."""
 
     values: Mapping[str, Any] = field(default_factory=lambda: dict(DEFAULTS))
-    """By TRL's name; `coder` and `tester` hold what differs for one seat."""
+    """The arguments by TRL's name; `coder` and `tester` hold those that differ for one seat."""
 
     def of(self, seat: str) -> dict[str, Any]:
-        """The arguments of one seat. `player`: the coder's, with room for the longer of both responses."""
+        """The arguments of one seat. `player` has the coder's, with room for the longer of both responses."""
         shared = {name: value for name, value in self.values.items() if name not in SEATS}
         if seat != "player":
             return shared | dict(self.values[seat])
@@ -108,7 +108,8 @@ class GrpoPreset:
         return int(self.of(seat)["max_completion_length"])
 
     def changed(self, overrides: object, where: str = "grpo") -> GrpoPreset:
-        """With the arguments that `overrides` names replaced; one for both seats replaces what a single one had.
+        """The section with the arguments that `overrides` names replaced; one for both seats replaces what a single
+        seat had.
 
         Raises ConfigurationError naming `where`, the key, must and got.
         """
@@ -167,7 +168,7 @@ PACKED_FIXED = {"beta": 0.0, "top_p": 1.0, "top_k": 0}
 
 
 def require_packed(preset: Any) -> None:
-    """Raise ConfigurationError where a preset with `trainer: packed` asks for what that cannot do."""
+    """Raise ConfigurationError if a preset with `trainer: packed` asks for something that this trainer cannot do."""
     for seat in ("coder", "tester"):
         _require_packed_arguments(preset.grpo.of(seat), seat)
         if not preset.placement.of(seat).is_one_process_on_cpu:

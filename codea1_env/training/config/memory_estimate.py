@@ -1,7 +1,7 @@
-"""What one GPU of a seat holds at its fullest, by part, while it samples and while it learns: an estimate in bytes.
+"""An estimate of the bytes that one GPU of a seat holds at most, by part, while it samples and while it learns.
 
-Sums of what must be there (weights, optimizer, caches) and of what usually is (activations). Allocators fragment and
-libraries reserve: leave some per cent free. Loads nothing.
+The estimate adds what must be there (weights, optimizer, caches) and what usually is (activations). Allocators fragment
+and libraries reserve memory: leave some per cent free. Loads nothing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class SeatMemory:
     """Bytes on one GPU of a seat (of one process, where it has none)."""
 
     kept: dict[str, int]
-    """Always there."""
+    """Parts that are always there."""
     learning: dict[str, int]
-    """Besides, while it learns."""
+    """Further parts while it learns."""
     sampling: dict[str, int]
-    """Besides, while it samples."""
+    """Further parts while it samples."""
     room: int
-    """Bytes that sampling leaves for keys and values, where vLLM decides; 0: as many as the rows need."""
+    """Bytes that sampling leaves for keys and values, if vLLM decides; 0: as many as the rows need."""
     checkpoint: int
     """Bytes of one checkpoint on disk, of all ranks."""
     final: int
@@ -49,19 +49,19 @@ class SeatMemory:
 
 
 def longest_prompt(preset: Preset, seat: str) -> int:
-    """Tokens; where the preset has no limit, what the model's context leaves."""
+    """The longest prompt in tokens; if the preset has no limit, as many as the model's context leaves."""
     shape = preset.round
     limit = shape.coder_prompt_tokens if seat == "coder" else shape.tester_prompt_tokens
     return int(limit or preset.model.context - longest_response(preset, seat))
 
 
 def longest_response(preset: Preset, seat: str) -> int:
-    """Tokens."""
+    """The longest response in tokens."""
     return preset.grpo.tokens(seat)
 
 
 def seat_memory(preset: Preset, seat: str) -> SeatMemory:
-    """`seat`: coder or tester. Raises ConfigurationError for a model whose sizes are not known."""
+    """The memory of a seat, coder or tester. Raises ConfigurationError for a model whose sizes are not known."""
     shape, placed = shape_of(preset.model), preset.placement.of(seat)
     sharing = placed.ranks if placed.strategy != "ddp" else 1
     total = shape.parameters

@@ -1,7 +1,7 @@
 """The model of a run's seats: a tiny one built from nothing, or a pretrained one; and what is trained of it.
 
-Under each field: its unit, then where its value comes from, as in `run_sections.py`.
-Does not load a model, nor promise that there is one of that name.
+Under each field: its unit, then where its value comes from, as in `run_sections.py`. Does not load a model, and does
+not promise that there is one of that name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codea1_env.training.config.sections import Section, real, switch, text, who
 
 @dataclass(frozen=True, slots=True)
 class ModelPreset(Section):
-    """Size of a model of the Qwen2 architecture, trained from nothing. Paper: 1.5, 3 and 7 thousand million weights."""
+    """Size of a model of the Qwen2 architecture, trained from nothing. Paper: 1.5, 3 and 7 billion weights."""
 
     hidden: int = whole(96, 32, 65_536)
     """Width of the residual stream; heads * head size."""
@@ -27,7 +27,7 @@ class ModelPreset(Section):
     feed_forward: int = whole(256, 32, 1 << 20)
     """Width of the feed-forward layer."""
     vocabulary: int = whole(512, 128, 1 << 18)
-    """Most entries of the tokenizer; fewer where the corpus does not ask for as many."""
+    """Most entries of the tokenizer; it has fewer if the corpus does not need as many."""
     context: int = whole(512, 32, 1 << 20)
     """Longest sequence, in tokens."""
     initial_spread: float = real(0.05, 1e-4, 1.0)

@@ -24,11 +24,11 @@ class Shape:
     feed_forward: int
     vocabulary: int
     tied: bool
-    """The output layer is the embedding."""
+    """Whether the output layer is the embedding."""
 
     @property
     def key_value_width(self) -> int:
-        """Width of all keys of a token in a layer; values are as wide."""
+        """Width of all keys of a token in a layer, which is also the width of the values."""
         return self.hidden // self.heads * self.key_value_heads
 
     @property
@@ -87,7 +87,7 @@ KNOWN = {
 
 
 def shape_of(model: ModelPreset | PretrainedModel) -> Shape:
-    """The sizes of a preset's model. Raises ConfigurationError where they cannot be known without loading it."""
+    """The sizes of a preset's model. Raises ConfigurationError if they cannot be known without loading it."""
     if isinstance(model, ModelPreset):
         return Shape(
             model.hidden,

@@ -1,5 +1,5 @@
-"""The choices in training that the paper does not make, or makes one way: a section of the preset, each with a default
-that is the paper's. docs/training-options.md has them in a table.
+"""Choices in training that the paper does not make, or makes in one way: a section of the preset. Every default is the
+paper's. docs/training-options.md has them in a table.
 
 Plain data, checked before anything heavy is imported. Does not promise that a combination trains well.
 """
@@ -39,17 +39,19 @@ class Options(Section):
     then the tester for as many, and so on; both play all rounds. A resting seat's weights and optimizer stay as they
     are."""
     turn_rounds: int = whole(1, 1, 1_000_000)
-    """For schedule: alternating. Rounds of a turn, 1 to 1000000."""
+    """Rounds of a turn, 1 to 1000000, for schedule: alternating."""
     validity_first_rounds: int = whole(0, 0, 1_000_000)
     """Rounds over which alpha falls from 1 to reward.alpha in equal steps, 0 to 1000000; 0: it is constant (paper)."""
     opponents: str = choice("latest", OPPONENTS)
-    """Whom a seat meets. latest: the other seat as it is (paper). uniform: past snapshots of the other seat besides,
-    each as likely as another. prioritised: those which did better against the present seat are drawn more often."""
+    """The opponents that a seat meets. latest: the other seat as it is (paper). uniform: also past snapshots of the
+    other seat, all equally likely. prioritised: also past snapshots, and those which did better against the present
+    seat are drawn more often."""
     opponent_share: float = real(0.25, 1e-6, 1.0)
-    """For opponents. How much past snapshots add to a round: this share of N programs to every question, and of M
+    """How much past snapshots add to a round, for opponents: this share of N programs to every question, and of M
     suites to every program, each rounded up, above 0 to 1."""
     opponent_every: int = whole(10, 1, 1_000_000)
-    """For opponents. Rounds between snapshots, 1 to 1000000. All are kept, `final` models' size each."""
+    """Rounds between snapshots, 1 to 1000000, for opponents. All snapshots are kept; each has the size of a `final`
+    model."""
     tester_book: int = whole(0, 0, 64)
     """Old buggy programs of a question that the tester attacks again on every visit, 0 to 64; 0: none (paper)."""
 
@@ -62,7 +64,7 @@ class Options(Section):
             )
 
     def check(self, programs: int, attacked: int, reward: RewardConfig, strategies: Mapping[str, str]) -> None:
-        """Whether the options fit the rest of a preset. `strategies`: of each seat's placement."""
+        """Check that the options fit the rest of a preset. `strategies` are those of each seat's placement."""
         if (self.opponents != "latest" or self.tester_book) and reward.oracle in ("majority", "dual"):
             raise ConfigurationError(
                 "reward.oracle must be reference or golden with past opponents or a tester's book, since old programs "
@@ -100,5 +102,5 @@ class Options(Section):
         return final + (1 - final) * left
 
     def past(self, answers: int) -> int:
-        """How many answers of past snapshots come to `answers` present ones."""
+        """How many answers of past snapshots are added to `answers` present ones."""
         return 0 if self.opponents == "latest" else math.ceil(self.opponent_share * answers)

@@ -19,14 +19,14 @@ SEATS = ("coder", "tester")
 
 @dataclass(frozen=True, slots=True)
 class SeatPlacement(Section):
-    """One seat. The default is one process on a CPU, which is all that the local engine can do."""
+    """The placement of one seat. The default is one process on a CPU, which is all that the local engine supports."""
 
     nodes: int = whole(1, 1, 1024)
-    """Machines, 1 to 1024. Its ranks are spread over them evenly."""
+    """Machines, 1 to 1024. The seat's ranks are spread over them evenly."""
     gpus_per_node: int = whole(0, 0, 64)
     """GPUs of each machine that the seat has to itself, 0 to 64; 0: it trains on the CPU."""
     ranks: int = whole(1, 1, 8192)
-    """Processes that train, 1 to 8192, a multiple of `nodes`. With GPUs one per GPU: nodes * gpus_per_node."""
+    """Processes that train, 1 to 8192, a multiple of `nodes`. With GPUs there is one per GPU: nodes * gpus_per_node."""
     strategy: str = choice("ddp", STRATEGIES)
     """ddp: a whole model on every rank. fsdp2, deepspeed (ZeRO stage 3): sharded over the ranks, on GPUs only."""
     vllm: str = choice("off", GENERATORS)
@@ -42,7 +42,7 @@ class SeatPlacement(Section):
     vllm_group_port: int = whole(51216, 1, 65535)
     """Port over which weights go to the server, 1 to 65535; another one for each seat."""
     memory_gb: float = real(0.0, 0.0, 65_536.0)
-    """GiB of main memory that each rank is promised by the cluster, 0 to 65536; 0: none in particular."""
+    """GiB of main memory that the cluster reserves for each rank, 0 to 65536; 0: it reserves none."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
@@ -111,13 +111,13 @@ class Placement:
             )
 
     def of(self, seat: str) -> SeatPlacement:
-        """`seat`: coder, tester, or player: the one model of self-play lives where the coder would."""
+        """The placement of coder, tester, or player, which is the one model of self-play and has the coder's."""
         found: SeatPlacement = getattr(self, "coder" if seat == "player" else seat)
         return found
 
 
 def trainer_arguments(placed: SeatPlacement) -> dict[str, Any]:
-    """What TRL's configuration is told of a seat's placement: device, sharding, generator."""
+    """The arguments of TRL's configuration that follow from a seat's placement: device, sharding, generator."""
     on_gpus = placed.gpus_per_node > 0
     told: dict[str, Any] = {
         "use_cpu": not on_gpus,

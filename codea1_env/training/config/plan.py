@@ -1,7 +1,7 @@
-"""What a run is going to do, before it does it (`--dry-run`): rows, tokens, memory, places, bytes on disk.
+"""The plan of a run before it starts (`--dry-run`): rows, tokens, memory, places, bytes on disk.
 
-Refuses what cannot work. Counts are exact; tokens are upper bounds; memory is an estimate (`memory_estimate.py`).
-Loads neither torch nor a model.
+A run that cannot work is refused. Counts are exact; tokens are upper bounds; memory is an estimate
+(`memory_estimate.py`). Loads neither torch nor a model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GIB = 1 << 30
 
 
 def plan_of(preset: Preset) -> str:
-    """The plan, as text. Raises ConfigurationError where the run cannot work, with must, got and what to change."""
+    """The plan, as text. Raises ConfigurationError if the run cannot work, with must, got and what to change."""
     _require_whole_groups(preset)
     memory = {seat: seat_memory(preset, seat) for seat in SEATS}
     for seat in SEATS:

@@ -1,7 +1,9 @@
-"""What a training run is made of: frozen, self-validating sections, presets by name, and overrides from a YAML file.
+"""The parts of a training run's configuration: frozen, self-validating sections, presets by name, overrides from a YAML
+file.
 
 `mini` and `smoke` are here; `bands` and the paper's runs are YAML files beside this one; a file of yours can extend
-any. What a field means and where its value comes from stands under it, in `run_sections.py` and `model_sections.py`.
+any. The text under each field, in `run_sections.py` and `model_sections.py`, says what it means and where its value
+comes from.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ KINDS = {"problems": (ProblemsPreset, ProblemFiles), "model": (ModelPreset, Pret
 
 @dataclass(frozen=True, slots=True)
 class Preset(Section):
-    """Everything that decides a run beside its seed."""
+    """Everything that decides a run except its seed."""
 
     name: str = text("mini", low=1)
     rounds: int = whole(100, 1, 1_000_000)
@@ -96,14 +98,15 @@ class Preset(Section):
     save_rounds: int = whole(50, 1, 1_000_000)
     """Rounds between checkpoints."""
     patience_s: int = whole(7200, 1, 1_000_000)
-    """Seconds, longer than a round, that a seat waits for the other one under the engine ray before the run ends: the
-    other one hangs."""
+    """Seconds that a seat waits for the other one under the engine ray; then the run ends, because the other one hangs.
+    Must be longer than a round."""
     keep_checkpoints: int = whole(3, 1, 1_000_000)
-    """Checkpoints kept of each seat: of the last rounds that are complete for all seats."""
+    """Number of checkpoints kept of each seat, from the last rounds that are complete for all seats."""
     keep_duels: int = whole(1, 0, 4096)
-    """Questions a round whose games are kept in the run's directory, for `codea1 view`; 0: none. Runs of two seats."""
+    """Questions per round whose games are kept in the run's directory for `codea1 view`; 0: none. Only for runs of two
+    seats."""
     report_to: tuple[str, ...] = ("tensorboard",)
-    """What gets the metrics beside metrics.jsonl: any of tensorboard, wandb, trackio, as for TRL (docs/metrics.md)."""
+    """Where the metrics go beside metrics.jsonl: any of tensorboard, wandb, trackio, as for TRL (docs/metrics.md)."""
     differences: tuple[str, ...] = ()
     """Where the preset departs from the paper, in words; written into the run's configuration."""
     problems: ProblemsPreset | ProblemFiles = field(default_factory=ProblemsPreset)
@@ -115,28 +118,30 @@ class Preset(Section):
     grpo: GrpoPreset = field(default_factory=GrpoPreset)
     """Arguments of both seats' trainers, under TRL's names."""
     algorithm: Algorithm = field(default_factory=Algorithm)
-    """What becomes of rewards."""
+    """How rewards become advantages, and which loss uses them."""
     evaluation: EvaluationPreset = field(default_factory=EvaluationPreset)
     model: Any = field(default_factory=ModelPreset)
     """A `ModelPreset`, built from nothing, or a `PretrainedModel`."""
     prompts: Prompts = field(default_factory=lambda: find_prompts(DEFAULT))
-    """What a pretrained model is asked (docs/prompts.md): in a file, the name of a design, a YAML or JSON file, or the
-    templates themselves, as a run records them. A model built from nothing has short prompts of its own."""
+    """The prompts of a pretrained model (docs/prompts.md). A file gives the name of a design, a YAML or JSON file, or
+    the templates themselves, as a run records them. A model built from nothing has short prompts of its own."""
     lora: LoraPreset = field(default_factory=LoraPreset)
     warm_start: WarmStartPreset = field(default_factory=WarmStartPreset)
-    """Of a model built from nothing; a pretrained one takes no notice of it."""
+    """The warm start of a model built from nothing; a pretrained one ignores it."""
     memory: MemoryPreset = field(default_factory=MemoryPreset)
     placement: Placement = field(default_factory=Placement)
     """Where each seat lives, under the Ray engine."""
     options: Options = field(default_factory=Options)
-    """What the paper does not do, or does one way."""
+    """Choices that the paper does not make, or makes in one way."""
     trainer: str = choice("trl", ("trl", "packed"))
-    """What samples and learns. trl: TRL's trainer, wherever a seat lives. packed: the engine of language_models/, for
-    small models on CPUs: one base for all seats, adapters only (docs/real-models.md)."""
+    """The trainer. trl: TRL's trainer, for every placement. packed: the engine of language_models/ for small models,
+    with one base for all seats and adapters only (docs/real-models.md)."""
     threads: int = whole(1, 1, 64)
-    """Threads of torch that a seat computes with, under the engine local. A run is repeated to the bit with as many."""
+    """Threads of torch that a seat computes with, under the engine local. A run repeats bit by bit with the same
+    number."""
     stop_at_fence: bool = switch(False)
-    """An answer ends where its first fenced block does. Of the trainer packed; measured likewise."""
+    """Whether an answer ends where its first fenced block ends, in training with the packed trainer and in its
+    evaluations."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
@@ -216,7 +221,8 @@ class Preset(Section):
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as written to a run's config.yaml; `preset_from_dict` gives back an equal preset."""
+        """The preset as plain data, as written to a run's config.yaml; `preset_from_dict` gives back an equal
+        preset."""
         sections = dataclasses.asdict(self) | {"grpo": self.grpo.values}
         if not isinstance(self.model, PretrainedModel):
             del sections["prompts"]

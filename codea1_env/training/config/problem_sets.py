@@ -1,7 +1,7 @@
 """The problems that a run trains on and those that it is measured on: of a procedural family, or from files.
 
-What cannot serve is left out and counted in the log, never trained on: problems of a file are checked as by
-`codea1 data check`, which runs references in a sandbox. Those of a family are right by construction.
+Problems that cannot be used are left out and counted in the log, and never trained on. Problems of a file are checked
+as by `codea1 data check`, which runs references in a sandbox. Those of a family are right by construction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ORACLE_NEEDS = {"reference": "a reference solution", "golden": "golden tests"}
 
 @dataclass(frozen=True, slots=True)
 class ProblemSets:
-    """What a run plays with."""
+    """The problems of a run."""
 
     train: tuple[Problem, ...]
     held_out: tuple[Problem, ...]
@@ -45,9 +45,9 @@ class ProblemSets:
 def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) -> ProblemSets:
     """The problems of a run; `seed` draws those of a procedural family.
 
-    From files, a training problem needs what `reward.oracle` decides by, a reference solution, golden tests or neither;
-    with `golden_tests`, those. A held-out one needs hidden tests. Raises ConfigurationError where too few are left,
-    ProblemFormatError and SandboxError.
+    A training problem from a file needs what `reward.oracle` decides by: a reference solution, golden tests or neither;
+    with `golden_tests` it needs golden tests. A held-out problem needs hidden tests. Raises ConfigurationError if too
+    few are left, ProblemFormatError and SandboxError.
     """
     chosen = preset.problems
     if not isinstance(chosen, ProblemFiles):
@@ -72,9 +72,9 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
 
 
 def checked_files(preset: Preset) -> str:
-    """What of the preset's problem files can be used, in a line; empty where they are not there, or there are none.
+    """How much of the preset's problem files can be used, in one line; empty if there are no files.
 
-    Raises as `load_problem_sets`.
+    Raises what `load_problem_sets` raises.
     """
     chosen = preset.problems
     if not isinstance(chosen, ProblemFiles) or not all(Path(p).is_file() for p in (chosen.file, chosen.held_out_file)):
@@ -84,7 +84,8 @@ def checked_files(preset: Preset) -> str:
 
 
 def require_files(preset: Preset) -> None:
-    """Raise ConfigurationError where the preset names a file that is not there: cheap, before anything is loaded."""
+    """Raise ConfigurationError if the preset names a file that does not exist. This is cheap and happens before
+    anything is loaded."""
     if isinstance(preset.problems, ProblemFiles):
         for name in ("file", "held_out_file"):
             path = Path(getattr(preset.problems, name))

@@ -1,4 +1,4 @@
-"""What is asked, learnt and measured in a run: the sections of a preset that are no model.
+"""The sections of a preset that do not concern the model: what a run asks, learns from and measures.
 
 Under each field: its unit, then where its value comes from ("paper": the published schedule, see the algorithm's
 section on optimisation; "miniature": measured for this family, docs/lab-notes.md). The ranges stand in the field.
@@ -28,12 +28,12 @@ class ProblemsPreset(Section):
     held_out: int = whole(150, 1, 1_000)
     """Problems of the held-out split for the evaluation before and after."""
     held_out_seed: int = whole(0, 0, 2**31)
-    """Seed of the held-out problems; the same for every run, so that runs can be compared."""
+    """Seed of the held-out problems. It is the same for every run, so that runs can be compared."""
     golden_edge: float = real(0.0, 0.0, 1.0)
     """Probability that a golden test looks at an edge. 0: golden tests as weak as hurried people write them."""
     hidden_as_golden: bool = switch(False)
-    """Give training problems their hidden tests for golden ones: the ceiling of golden-test training, and no method.
-    Held-out problems keep theirs."""
+    """Whether training problems get their hidden tests as golden tests: this is the ceiling of golden-test training,
+    not a method. Held-out problems keep theirs."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
@@ -51,7 +51,7 @@ class ProblemFiles(Section):
     """JSON lines with hidden tests: what both seats are measured on. Paper: HumanEval+, MBPP+, BigCodeBench. Empty: the
     last `held_out_limit` problems of `file`, which are then not trained on; golden tests count as hidden ones there."""
     limit: int = whole(0, 0, 100_000_000)
-    """Problems of `file` that are used, the first of those that can be; 0: all."""
+    """How many problems of `file` are used, the first of those that can be; 0: all."""
     held_out_limit: int = whole(0, 0, 1_000_000)
     """Problems of `held_out_file` that are used; 0: all."""
 
@@ -92,8 +92,8 @@ class EvaluationPreset(Section):
     problems: int = whole(40, 1, 1_000)
     """Held-out problems of an evaluation during training."""
     hidden_rounds: int = whole(25, 0, 1_000_000)
-    """Rounds between those whose programs are tried on their questions' hidden tests, too: the collusion gap of the
-    metrics. Nobody is paid for it. 0: never."""
+    """Rounds between those whose programs are also run on their questions' hidden tests, for the collusion gap of the
+    metrics. No seat is paid for it. 0: never."""
     samples: int = whole(8, 1, 256)
     """Programs sampled per problem, and suites per mutant."""
     mutants: int = whole(1, 1, 16)
@@ -108,13 +108,13 @@ class EvaluationPreset(Section):
 
 @dataclass(frozen=True, slots=True)
 class MemoryPreset(Section):
-    """How much of an optimizer step a device holds at a time, and in which numbers. No value changes the method."""
+    """How much of an optimizer step a device holds at a time, and in which precision. No value changes the method."""
 
     coder_rows_per_device: int = whole(0, 0, 65_536)
     """Rows of one forward and backward pass of the coder; gradients are accumulated until an update's rows are done.
     0: all rows of an update at once."""
     tester_rows_per_device: int = whole(0, 0, 65_536)
-    """The same of the tester."""
+    """The same for the tester."""
     bfloat16: bool = switch(False)
     """Compute in bfloat16; weights, gradients and optimizer stay in float32, or steps of 1e-6 would be rounded away.
     On GPUs always."""
@@ -125,5 +125,5 @@ class MemoryPreset(Section):
     """GiB of one GPU, for the plan (`--dry-run`); nothing else reads it."""
 
     def rows_per_device(self, seat: str) -> int:
-        """`seat`: coder, tester, or player: the one model of self-play takes as many as the coder would."""
+        """The rows of coder, tester, or player, which is the one model of self-play and takes as many as the coder."""
         return self.tester_rows_per_device if seat == "tester" else self.coder_rows_per_device

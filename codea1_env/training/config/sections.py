@@ -42,7 +42,7 @@ def choice(default: str, choices: Sequence[str]) -> Any:
 
 
 class Section:
-    """Checks every field of a subclass against the kind and range in its metadata, where it has any."""
+    """Checks every field of a subclass against the kind and range in its metadata, if it has any."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ class Section:
 
 
 def requirement(value: object, kind: type, low: float = 0, high: float = 0, choices: Sequence[str] = ()) -> str:
-    """What the value should have been; empty where it is."""
+    """What the value should have been; empty if the value is right."""
     if choices:
         return "" if value in choices else f"one of {', '.join(choices)}"
     if kind is bool:
@@ -78,7 +78,7 @@ TRACKERS = ("tensorboard", "wandb", "trackio")
 
 
 def check_trackers(names: Sequence[str], where: str) -> None:
-    """Raise ConfigurationError unless each is one of TRACKERS, once."""
+    """Raise ConfigurationError unless each name is one of TRACKERS and none occurs twice."""
     if not set(names) <= set(TRACKERS) or len(set(names)) < len(names):
         raise ConfigurationError(f"{where} must be different names among {', '.join(TRACKERS)}, got {list(names)}")
 
@@ -86,8 +86,9 @@ def check_trackers(names: Sequence[str], where: str) -> None:
 def changed(current: Any, overrides: object, kinds: Sequence[type[Any]], where: str) -> Any:
     """The section `current` with the fields that `overrides` names replaced.
 
-    `kinds`: what the section may be. Overrides that name all that another kind requires (all of its fields, where it
-    requires none) make one of that kind. Raises ConfigurationError naming `where`, the key, must and got.
+    `kinds` are the classes that the section may have. Overrides that name all fields that another kind requires (all of
+    its fields, if it requires none) make a section of that kind. Raises ConfigurationError naming `where`, the key,
+    must and got.
     """
     if not isinstance(overrides, Mapping):
         names = sorted(_names(type(current)))

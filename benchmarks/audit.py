@@ -105,6 +105,9 @@ def main() -> None:
     if options.what == "table":
         print(table(options.reports), end="")
         return
+    unknown = sorted(set(options.names) - GRADERS.keys())
+    if unknown:
+        parser.error(f"graders must be among {', '.join(GRADERS)}, got {', '.join(unknown)}")
     (reports,) = options.reports
     reports.mkdir(parents=True, exist_ok=True)
     for name in options.names or GRADERS:

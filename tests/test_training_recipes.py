@@ -156,8 +156,13 @@ def test_the_baseline_takes_a_pretrained_model_and_problem_files_too(
     finished: tuple[Path, str], here: Callable[..., str], tmp_path: Path
 ) -> None:
     config = pretrained_config(tmp_path, finished[0] / "coder" / "final")
-    printed = here("baselines/golden_tests.py", "--config", str(config), "--output", str(tmp_path / "golden"))
-    assert "coder: golden pass rate" in printed
+    output = tmp_path / "golden"
+    here("baselines/golden_tests.py", "--config", str(config), "--output", str(output))
+    # What so small a model scores differs between processors, and may be 0: the test asks what was measured, not how much.
+    assert measured(output) == {"coder"}
+    lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    assert [line["round"] for line in lines if line["kind"] == "round"] == [1, 2]
+    assert (output / "coder" / "final" / "model.safetensors").is_file()
 
 
 def test_a_model_that_is_nowhere_is_refused_with_must_and_got(tmp_path: Path) -> None:

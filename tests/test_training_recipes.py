@@ -18,6 +18,7 @@ from training_runs import run_here
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.bundled import bundled_problems
 from codea1_env.problems.jsonl import write_problems
+from codea1_env.records.recording import read_recording
 from codea1_env.training.config.arguments import exit_status, read_configuration
 from codea1_env.training.config.presets import SMOKE, PretrainedModel, load_preset
 from codea1_env.training.models.base import base_model
@@ -93,6 +94,8 @@ def test_self_play_trains_one_model_and_measures_it_as_both_seats(here: Callable
     assert measured(output) == {"coder", "tester"}
     assert (output / "player" / "final" / "model.safetensors").is_file()
     assert not (output / "coder").exists()
+    kept = [(output / "duels" / f"round-{number}.jsonl").read_bytes().splitlines() for number in (1, 2)]
+    assert [len(list(read_recording(lines))) for lines in kept] == [1, 1]
 
 
 def test_the_example_plays_a_checkpoint(finished: tuple[Path, str], here: Callable[..., str]) -> None:
@@ -158,7 +161,7 @@ def test_the_baseline_takes_a_pretrained_model_and_problem_files_too(
     config = pretrained_config(tmp_path, finished[0] / "coder" / "final")
     output = tmp_path / "golden"
     here("baselines/golden_tests.py", "--config", str(config), "--output", str(output))
-    # What so small a model scores differs between processors, and may be 0: the test asks what was measured, not how much.
+    # What so small a model scores differs between processors and may be 0: this asks what was measured, not how much.
     assert measured(output) == {"coder"}
     lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     assert [line["round"] for line in lines if line["kind"] == "round"] == [1, 2]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
@@ -41,6 +42,7 @@ from codea1_env.training.models.chat import chat_of
 from codea1_env.training.round.rounds import Attack, PastPlay, RoundScore, attacks_of, require_scores, score_round
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
+from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.ranks import from_first, gathered, own_share
 
 PLAYER = "player"
@@ -73,6 +75,7 @@ class _SelfPlay:
         self._run, self._arena, self._log, self._asked = run, arena, log, asked
         self._rules = rules_of(run)
         self._chat = chat_of(run.preset)
+        self._duels = DuelSample(run.output.parent / FOLDER, run.preset.keep_duels)
         self.clock = RoundClock()
         self.past = PastOpponents(run, coder=run.output, tester=run.output)
 
@@ -120,6 +123,7 @@ class _SelfPlay:
             rules=self._rules,
             round_index=round_index,
             past=played,
+            play=partial(self._duels.play, self._arena, round_index),
         )
         require_scores(round_index, score.coder)
         self._log(round_index, {**score.metrics, "seconds_scoring": time.perf_counter() - start})

@@ -15,7 +15,6 @@ from functools import partial
 from typing import TypeVar
 
 from codea1_env.arena.arena import Arena
-from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import Codea1Error
 from codea1_env.training.config.presets import RoundPreset
 from codea1_env.training.round.rounds import Attack, PastPlay, Rewards, RoundScore, require_scores, score_round
@@ -92,7 +91,7 @@ class Exchange:
             rules=rules,
             round_index=round_index,
             past=past,
-            play=partial(self._play, round_index),
+            play=partial(self._duels.play, self.arena, round_index) if self._duels else None,
         )
         require_scores(round_index, score.coder)
         self._on_score(round_index, {**score.metrics, "seconds_scoring": time.perf_counter() - start})
@@ -121,12 +120,6 @@ class Exchange:
         with self._changed:
             self._cause = self._cause or cause
             self._changed.notify_all()
-
-    def _play(self, round_index: int, matches: Sequence[Match]) -> list[MatchScore]:
-        scores = self.arena.play(matches)
-        if self._duels is not None:
-            self._duels.keep(round_index, matches, scores, self.arena.config)
-        return scores
 
     def _wait(self, slot: Callable[[], tuple[int, Brought] | None], round_index: int) -> Brought:
         with self._released(), self._changed:

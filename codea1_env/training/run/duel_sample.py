@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -32,6 +33,12 @@ class DuelSample:
     folder: Path
     games: int
     """Questions a round, with all their programs and suites; 0: none."""
+
+    def play(self, arena: Arena, round_index: int, matches: Sequence[Match]) -> list[MatchScore]:
+        """Play a round's games in the arena and keep some of them."""
+        scores = arena.play(matches)
+        self.keep(round_index, matches, scores, arena.config)
+        return scores
 
     def keep(
         self, round_index: int, matches: Sequence[Match], scores: Sequence[MatchScore], config: RewardConfig

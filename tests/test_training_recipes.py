@@ -35,8 +35,8 @@ def run(cache: Path, *argv: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
+def cache(bases: Path) -> Path:
+    return bases
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_the_baseline_takes_a_pretrained_model_and_problem_files_too(
     config = pretrained_config(tmp_path, finished[0] / "coder" / "final")
     output = tmp_path / "golden"
     here("baselines/golden_tests.py", "--config", str(config), "--output", str(output))
-    # What so small a model scores differs between processors, and may be 0: the test asks what was measured, not how much.
+    # What so small a model scores differs between processors and may be 0: the test asks what was measured, no more.
     assert measured(output) == {"coder"}
     lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     assert [line["round"] for line in lines if line["kind"] == "round"] == [1, 2]

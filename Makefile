@@ -9,7 +9,8 @@ ADAPTERS := rllib openenv verifiers
 # Those of them that need torch.
 WITH_TORCH := rllib
 
-.PHONY: demo test test-slow test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) check release-check docs format clean
+.DELETE_ON_ERROR:
+.PHONY: demo test test-slow test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
 
 demo: .venv/installed
 	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
@@ -24,7 +25,7 @@ test-all: test test-slow test-browser test-adapters
 
 # Viewer, report, site and terminal, in the system's Chromium (CODEA1_CHROMIUM names another); skipped, saying why, without one.
 test-browser: .venv-browser/installed docs
-	.venv-browser/bin/python -m pytest -m browser tests/test_viewer_browser.py tests/test_report_browser.py tests/test_site_browser.py tests/test_terminal.py
+	.venv-browser/bin/python -m pytest -m browser -n auto --dist worksteal tests/test_viewer_browser.py tests/test_report_browser.py tests/test_site_browser.py tests/test_terminal.py
 
 # A round of a real model, minutes: make test-real MODEL=DIR; skipped, saying so, without a model.
 test-real: .venv/installed
@@ -50,9 +51,14 @@ release-check:
 	$(PYTHON) tests/release/check.py
 
 # The site, in site/; docs/ and the docstrings are all it reads. An environment of its own: none of it is needed elsewhere.
-docs: .venv-docs/installed
+docs: site/index.html
+
+site/index.html: .venv-docs/installed mkdocs.yml $(shell find docs codea1_env -type f ! -name '*.pyc')
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
 	! grep -rEl '<(script|img|link|iframe)[^>]+(src|href)="?https?:' site --include='*.html'
+
+# Every environment that `make test-all` uses; nothing is tested. With -j2, two are made at a time.
+environments: .venv/installed .venv-browser/installed .venv-docs/installed $(ADAPTERS:%=.venv-%/installed)
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
@@ -72,7 +78,7 @@ clean:
 
 .venv-browser/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-browser
-	.venv-browser/bin/python -m pip install --quiet -c constraints.txt pytest playwright pyte --editable .
+	.venv-browser/bin/python -m pip install --quiet -c constraints.txt pytest pytest-xdist playwright pyte --editable .
 	touch $@
 
 # vLLM brings builds of torch's siblings that this torch cannot load; nothing here needs them.
@@ -91,5 +97,5 @@ clean:
 .venv-%/installed: pyproject.toml constraints.txt $(wildcard constraints-*.txt)
 	$(PYTHON) -m venv .venv-$*
 	$(if $(filter $*,$(WITH_TORCH)),.venv-$*/bin/python -m pip install --quiet -c constraints.txt torch)
-	.venv-$*/bin/python -m pip install --quiet -c $(or $(wildcard constraints-$*.txt),constraints.txt) --editable '.[$*,dev]'
+	.venv-$*/bin/python -m pip install --quiet -c $(or $(wildcard constraints-$*.txt),constraints.txt) --editable '.[$*]' pytest psutil
 	touch $@

@@ -76,17 +76,15 @@ def test_missing_columns_and_unknown_problems_are_refused(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize("seat", ["coder", "tester"])
-def test_trls_trainer_takes_it(seat: str, arena: Arena, tmp_path: Path) -> None:
+def test_trls_trainer_takes_it(seat: str, arena: Arena, bases: Path, tmp_path: Path) -> None:
     pytest.importorskip("trl")
-    import dataclasses
-
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
     from codea1_env.training.config.presets import SMOKE
     from codea1_env.training.models.warm_start import base_model
 
-    model = base_model(dataclasses.replace(SMOKE, name="adapter"), tmp_path, progress=False)
+    model = base_model(SMOKE, bases, progress=False)
     reward = CoderReward(arena, [DOUBLE], GoldenTester()) if seat == "coder" else TesterReward(arena, [DOUBLE])
     rows = {"prompt": [DOUBLE.question] * 4, "problem_id": ["double"] * 4, "program": [SQUARE] * 4}
     arguments = GRPOConfig(

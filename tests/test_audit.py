@@ -31,11 +31,14 @@ def name_of(process: Path) -> str:
         return ""
 
 
-def audited_by(reward: Reward, monkeypatch: pytest.MonkeyPatch, *labels: str, wait_s: float = 4) -> Result:
-    """Only the attacks of some classes, no effects and no slow controls: in seconds."""
+def audited_by(
+    reward: Reward, monkeypatch: pytest.MonkeyPatch, *labels: str, name: str = "", wait_s: float = 4
+) -> Result:
+    """Only the attacks of some classes, or the one of a name, no effects and no slow controls: in seconds."""
     kept = corpus.attacks("frozen") if len(labels) < 11 else corpus.chosen(("frozen",), 22)
     monkeypatch.setattr(
-        "codea1_env.audit.run.chosen", lambda parts, budget: [each for each in kept if each.label in labels]
+        "codea1_env.audit.run.chosen",
+        lambda parts, budget: [each for each in kept if each.label in labels and name in ("", each.name)],
     )
     honest = tuple(each for each in corpus.controls() if each.kind != "slow")
     monkeypatch.setattr("codea1_env.audit.run.controls", lambda: honest)
@@ -132,8 +135,9 @@ class TestBothDirections:
 
     @pytest.mark.slow
     def test_a_grader_without_limits_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        result = audited_by(audited.in_process, monkeypatch, "timing of limits", wait_s=30)
-        assert "timing of limits / switches_the_timer_off" in result.tally("timing of limits").forged
+        name = "switches_the_timer_off"  # others of its class go on until they are ended
+        result = audited_by(audited.in_process, monkeypatch, "timing of limits", name=name, wait_s=30)
+        assert f"timing of limits / {name}" in result.tally("timing of limits").forged
 
     def test_what_a_program_leaves_for_the_next_is_reported_with_its_name(
         self, monkeypatch: pytest.MonkeyPatch

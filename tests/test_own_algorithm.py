@@ -20,15 +20,16 @@ NAMES = {"advantage": "own_algorithm:Estimator", "loss_type": "own_algorithm:los
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(bases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The example, copied as its first lines say."""
+    monkeypatch.setenv("CODEA1_CACHE", str(bases))
     for name in ("own_algorithm.py", "own.yaml", "own_arms.yaml"):
         shutil.copy(ROOT / "examples" / name, tmp_path)
     return tmp_path
 
 
 def run(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"CODEA1_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.run([sys.executable, *argv], cwd=folder, env=environment, capture_output=True, text=True)
 
 

@@ -191,14 +191,33 @@ def test_digests_of_a_quarter_of_the_runs_find_a_copied_passage() -> None:
     assert not Contamination([Problem("s", words, "f")]).of(fresh)
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the sets are not here")
-def test_the_marks_that_come_with_the_package_are_those_of_the_sets() -> None:
+@pytest.fixture(scope="module")
+def humanevalplus() -> list[Draft | Unreadable]:
+    """The real set as drafts. Reading it is a minute's work, so it is read once."""
+    if not DATA.exists():
+        pytest.skip("the sets are not here")
     pytest.importorskip("pyarrow")
+    return list(find_source("humanevalplus").drafts(local_rows(DATA / "humanevalplus.parquet")))
+
+
+def test_of_the_real_humanevalplus_all_164_problems_become_test_cases(humanevalplus: list[Draft | Unreadable]) -> None:
+    drafts = [each for each in humanevalplus if isinstance(each, Draft)]
+    assert len(drafts) == len(humanevalplus) == 164
+    assert sum(len(each.problem.hidden_tests) for each in drafts) == 122_478
+    assert [each.problem.problem_id for each in drafts if each.unvalued] == [
+        f"HumanEval/{number}" for number in (14, 15, 83, 100, 130, 139)
+    ]
+    assert [each.problem.problem_id for each in drafts if each.left_out] == []
+    assert [each.problem.problem_id for each in drafts if each.problem.checker] == ["HumanEval/32"]
+    assert sum(each.problem.tolerance > 0 for each in drafts) == 16
+
+
+def test_the_marks_that_come_with_the_package_are_those_of_the_sets(
+    humanevalplus: list[Draft | Unreadable],
+) -> None:
     lines = (Path(__file__).parents[1] / "codea1_env" / "problems" / "evaluation_marks.jsonl").read_text().splitlines()
-    for line, source, file in zip(
-        lines, ("humanevalplus", "unleakedtestbench"), ("humanevalplus.parquet", "ult-lite.jsonl.gz"), strict=False
-    ):
-        found = find_source(source).drafts(local_rows(DATA / file))
+    ult = find_source("unleakedtestbench").drafts(local_rows(DATA / "ult-lite.jsonl.gz"))
+    for line, found in zip(lines, (humanevalplus, ult), strict=False):
         problems = [each.problem for each in found if isinstance(each, Draft)]
         assert json.loads(line) == known_set(json.loads(line)["name"], problems)
         marked = Contamination([], known_sets=True)

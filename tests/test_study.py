@@ -1,6 +1,7 @@
 """The study: its arms are what docs/study.md says, cells run once and go on, what fails is named, numbers repeat."""
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -339,14 +340,16 @@ def test_bad_arguments_are_refused_before_anything_runs(
 
 
 @pytest.mark.slow
-def test_a_real_cell_run_again_gives_the_same_numbers(tmp_path: Path) -> None:
+def test_a_real_cell_run_again_gives_the_same_numbers(bases: Path, tmp_path: Path) -> None:
     """The duel and a coder against its finished tester, at smoke size, then the duel once more."""
     command = [sys.executable, "experiments/study.py", "--output", str(tmp_path / "out"), "--presets", "smoke"]
     command += ["--arms", "frozen_trained", "--seeds", "1", "--jobs", "1"]
-    first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    environment = os.environ | {"CODEA1_CACHE": str(bases)}
+    first = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert first.returncode == 0, first.stderr
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert [cell["name"] for cell in results["cells"]] == ["smoke/code_a1/seed0", "smoke/frozen_trained/seed0"]
-    again = subprocess.run([*command, "--again", "smoke/code_a1/seed0"], cwd=ROOT, capture_output=True, text=True)
+    command += ["--again", "smoke/code_a1/seed0"]
+    again = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "the same numbers" in again.stdout

@@ -35,8 +35,8 @@ INSTRUCT = dataclasses.replace(MINI, model=PretrainedModel("somewhere"))
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return base_model(SMOKE, tmp_path_factory.mktemp("cache"), progress=False)
+def base(bases: Path) -> Path:
+    return base_model(SMOKE, bases, progress=False)
 
 
 def limited(coder: int = 0, tester: int = 0) -> Any:

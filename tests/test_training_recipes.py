@@ -36,8 +36,8 @@ def run(cache: Path, *argv: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
+def cache(bases: Path) -> Path:
+    return bases
 
 
 @pytest.fixture
@@ -156,9 +156,9 @@ def test_a_pretrained_model_and_problem_files_go_through_the_same_recipes(
 
 @pytest.mark.slow
 def test_the_baseline_takes_a_pretrained_model_and_problem_files_too(
-    finished: tuple[Path, str], here: Callable[..., str], tmp_path: Path
+    base: Path, here: Callable[..., str], tmp_path: Path
 ) -> None:
-    config = pretrained_config(tmp_path, finished[0] / "coder" / "final")
+    config = pretrained_config(tmp_path, base)
     output = tmp_path / "golden"
     here("baselines/golden_tests.py", "--config", str(config), "--output", str(output))
     # What so small a model scores differs between processors and may be 0: this asks what was measured, not how much.

@@ -86,6 +86,7 @@ def test_every_command_exists_with_the_options_it_names(page: str, command: str)
         assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
     elif program == "pip":
         assert words[0] == "install"
+        assert {"codea1", "codea1-env", "codea1_env"}.isdisjoint(words), "it is on no index"
         for extras in re.findall(r"^'?\.\[(.*)\]'?$", words[-1]):
             assert set(extras.split(",")) <= EXTRAS
     elif program == "codea1":

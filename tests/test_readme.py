@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,18 @@ def test_every_python_block_runs(block: str) -> None:
     with contextlib.redirect_stdout(shown):
         exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
     assert shown.getvalue().strip()
+
+
+def test_the_picture_of_the_viewer_has_its_colours() -> None:
+    """A picture of few colours loses those of verdicts and seats first, which cover little of it."""
+    picture = (ROOT / "docs" / "images" / "viewer-light.png").read_bytes()
+    begin = picture.index(b"PLTE")
+    (length,) = struct.unpack(">I", picture[begin - 4 : begin])
+    colours = {picture[place : place + 3].hex() for place in range(begin + 4, begin + 4 + length, 3)}
+    sheet = (ROOT / "codea1_env" / "viewer" / "theme.css").read_text()
+    for name in ("ground", "ink", "coder", "tester", "pass", "pass-ground", "fail", "fail-ground", "py-keyword"):
+        (light,) = re.findall(rf"--{name}: light-dark\(#(\w{{6}}),", sheet)
+        assert light in colours, name
 
 
 def test_every_make_target_it_names_exists() -> None:

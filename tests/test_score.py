@@ -305,6 +305,8 @@ def test_what_of_a_suite_is_not_read_is_named_and_counted(tmp_path: Path, capsys
         "1. assert f(1) == 2\n2. assert f(2) == 4\n",
         "```python\nassert f(1) == 2\n```\nassert f(2) == 4\n",
         "if __name__ == '__main__':\n    assert f(1) == 2\nprint(f(3))\n",
+        "import unittest\nclass TestF(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(f(1), 2)\n",
+        "def check(candidate):\n    assert candidate(1) == 2\ncheck(f)\n",
     ]
     code, (result,) = score(tmp_path, [line(codes=["def f(x): return x"], suites=[suites])])
     assert code == 0
@@ -313,11 +315,13 @@ def test_what_of_a_suite_is_not_read_is_named_and_counted(tmp_path: Path, capsys
         {"assert_in_text": 2},
         {"assert_outside_fences": 1},
         {"main_block": 1, "statement": 1},
+        {"class": 1},
+        {"function": 1, "statement": 1},
     ]
-    assert [len(suite["tests"]) for suite in result["suites"][0]] == [0, 0, 1, 0]
+    assert [len(suite["tests"]) for suite in result["suites"][0]] == [0, 0, 1, 0, 0, 0]
     said = capsys.readouterr()
-    assert "3 of 4 suites hold no test that can be read: what they hold is " in said.err + said.out
-    assert "function (1)" in said.err + said.out
+    assert "5 of 6 suites hold no test that can be read: what they hold is " in said.err + said.out
+    assert "function (2)" in said.err + said.out
 
 
 def test_where_most_suites_can_be_read_nothing_is_said_about_the_others(

@@ -77,6 +77,18 @@ def test_the_document_has_the_arms_as_they_are() -> None:
     assert text.split("<!-- arms: begin -->\n")[1].split("<!-- arms: end -->")[0].strip() == as_table()
 
 
+def test_the_document_names_what_is_mixed_in_a_comparison_and_how_often_a_question_comes_back() -> None:
+    text = " ".join((ROOT / "docs" / "study.md").read_text().split())
+    assert "two models are better than one" not in text
+    for reason in ("half as many weights", "learning rate for the tester's role", "one mean over the tokens of both"):
+        assert reason in text, "self-play differs in more than the number of models"
+    for name, visits in (("code_a1", 2), ("few_questions", 16)):
+        preset = Cell("bands", next(arm for arm in ARMS if arm.name == name), 0).resolved()
+        assert preset.rounds * preset.round.questions / preset.problems.train == visits
+    assert "visit each question twice. On the first visit there is nothing to replay" in text
+    assert "If each question comes back 16 times (`few_questions`" in text
+
+
 @pytest.mark.parametrize("preset", ["bands", "mini", "smoke"])
 def test_every_arm_fits_every_preset_and_runs_a_recipe_that_is_there(preset: str) -> None:
     base = Cell(preset, Arm("", "", ""), 0).resolved()

@@ -266,6 +266,32 @@ def test_a_hugging_face_directory_plays_both_seats_and_is_loaded_once(
     assert record["games"][0]["outcome"] == "draw"  # three random tokens are no program
 
 
+@pytest.mark.parametrize("kind", ["hf", "vllm", "mini"])
+def test_a_model_that_cannot_be_read_is_refused_in_one_line_before_anything_is_loaded(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("hugging_face", "vllm_offline"):
+        monkeypatch.setitem(sys.modules, f"codea1_env.players.{name}", None)
+    bare, adapter = tmp_path / "bare", tmp_path / "adapter"
+    for directory in (bare, adapter, tmp_path / "empty"):
+        directory.mkdir()
+    (bare / "config.json").write_text('{"model_type": "gpt2"}')
+    (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(bare)}))
+    (tmp_path / "text.gguf").write_text("no model")
+    for name, why in (
+        ("none", "must be a directory or a .gguf file, got"),
+        ("empty", "must hold a config.json, got none in"),
+        ("text.gguf", "must be a directory or a .gguf file, got"),
+        ("bare", "must have a chat template (take an instruct model), got none in"),
+        ("adapter", "must have a chat template (take an instruct model), got none in"),
+    ):
+        for seat in ("--coder", "--tester"):
+            assert main([*QUICK, seat, f"model={kind}:{tmp_path / name}"]) == 2
+            said = capsys.readouterr().err
+            assert said.startswith(f"codea1: the model of {kind}:{tmp_path / name} {why}")
+            assert said.count("\n") == 1
+
+
 def test_a_person_plays(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     import io
 

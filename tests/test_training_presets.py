@@ -323,6 +323,29 @@ def test_a_bad_argument_dies_before_torch_is_loaded(recipe: str) -> None:
     assert "--rounds must be a whole number" in done.stderr
 
 
+@pytest.mark.parametrize("preset", ["0.5b-smoke", "1.5b"], ids=["packed", "trl"])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("none", "--model must be a directory"),
+        ("empty", "--model must hold a config.json, got none in"),
+        ("text.gguf", "--model must be a directory"),
+        ("bare", "--model must have a chat template"),
+    ],
+)
+def test_a_model_that_cannot_be_trained_is_told_from_its_files(
+    preset: str, name: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for directory in ("empty", "bare"):
+        (tmp_path / directory).mkdir()
+    (tmp_path / "bare" / "config.json").write_text('{"model_type": "qwen2"}')
+    (tmp_path / "text.gguf").write_text("no model")
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments("", ["--preset", preset, "--model", str(tmp_path / name)])
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_help_gives_the_default_of_every_argument(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         parse_arguments("What it does.", ["--help"])

@@ -164,6 +164,14 @@ def test_a_run_is_read_round_by_round_in_their_order(tmp_path: Path, games: Path
     assert [game["from"] for game in read_games(tmp_path / "run", 100).games] == ["round 9", "round 10", "round 100"]
 
 
+def test_games_of_one_file_have_no_number_beside_that_of_their_address(tmp_path: Path, games: Path) -> None:
+    """The line of a file, with its header and blank lines, is another number."""
+    score = {"schema": 1, "problem_id": "p", "codes": [{"executes": True, "reward": 1.0}], "suites": [[]]}
+    (tmp_path / "out.jsonl").write_text("\n" * 8 + json.dumps(score) + "\n")
+    for file in (games, tmp_path / "out.jsonl"):
+        assert {game["from"] for game in read_games(file, 100).games} == {""}
+
+
 @pytest.mark.parametrize(
     ("make", "status", "message"),
     [

@@ -360,6 +360,17 @@ def test_responses_of_two_thousand_characters_stay_readable(
     assert "x" * 500 in page.inner_text(".facts")
 
 
+@pytest.mark.parametrize("width", [390, 900, 1200, 1440])
+def test_what_became_of_an_assert_leaves_room_for_the_assert(width: int, open_page: Open, plain: Path) -> None:
+    page = open_page(plain, width, 900, address="#1.1.1")
+    assert "wrong value; with the right one the program passes" in page.inner_text(".asserts")
+    shares = page.evaluate(
+        """[...document.querySelectorAll('.asserts button')].map(row =>
+        row.children[1].getBoundingClientRect().width / row.getBoundingClientRect().width)"""
+    )
+    assert min(shares) > 0.5
+
+
 def test_the_narrow_page_turns_from_list_to_duel_and_back(open_page: Open, plain: Path) -> None:
     page = open_page(plain, 360, 740)
     assert page.locator("#list").is_visible()

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.language_models.directories import base_of, is_place, require_chat_model
 from codea1_env.players import (
     FuzzTester,
     HumanPlayer,
@@ -38,6 +39,8 @@ _SCRIPTED = {"coder": CODERS, "tester": TESTERS}
 _PLACED = {"recorded": "FILE", "hf": "MODEL", "vllm": "MODEL", "openai": "URL#MODEL", "mini": "DIRECTORY"}
 """Players of either seat that come with a place, and what that is."""
 _PROMPTED = ("hf", "vllm", "openai")
+_LOADED = ("hf", "vllm", "mini")
+"""Players that read a model's files here."""
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<where>.+))?", re.DOTALL)
 
 
@@ -87,6 +90,11 @@ def require_player(spec: str, seat: str) -> None:
     if not is_placed and spec not in (*_SCRIPTED[seat], "human"):
         known = [*_SCRIPTED[seat], "human", *(f"{kind}:{where}" for kind, where in _PLACED.items())]
         raise ConfigurationError(f"a player in the {seat}'s seat must be one of {', '.join(known)}, got {spec!r}")
+    kind, _, where = spec.partition(":")
+    if kind in _LOADED and is_place(where):
+        model = base_of(Path(where)) or where
+        if is_place(model):
+            require_chat_model(Path(model), f"the model of {kind}:{where}")
 
 
 def as_coder(spec: str, options: argparse.Namespace, prompt: Prompt | None = None) -> Player:

@@ -18,7 +18,7 @@ from pathlib import Path
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file, require_place
-from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, sampling_of
+from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
 from codea1_env.judging.usability import require_judgeable
@@ -79,6 +79,9 @@ def _tournament(options: argparse.Namespace) -> int:
         require_place("--record", options.record, options.problems)
     sampling = sampling_of(options)
     prompts_of(options, [_spec(named) for named in (*options.coders, *options.testers)])
+    for seat, specs in (("coder", options.coders), ("tester", options.testers)):
+        for named in specs:
+            require_player(_spec(named), seat)
     problems = _problems(options)
     known: dict[str, Player] = {}
     coders = _players(options.coders, as_coder, options, known)

@@ -1,7 +1,7 @@
 """Whether a model can be taken at all, told from its files before anything heavy is imported.
 
-A directory in Hugging Face format, or a .gguf file, of the Qwen2 or the Llama family, with a chat template. Does not
-promise that the weights are whole: loading finds that out.
+A directory in Hugging Face format, or a .gguf file, with a chat template, and of the Qwen2 or the Llama family where
+our own engine reads it. Does not promise that the weights are whole: loading finds that out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 
+ADAPTER = "adapter_config.json"
+"""Of an adapter of the packed trainer; it names the base."""
 FAMILIES = ("qwen2", "llama")
 """Architectures, as `model_type` of config.json and `general.architecture` of a .gguf file name them."""
 ROTARY = ("default", "linear", "llama3", "yarn")
@@ -22,8 +24,27 @@ GGUF_HEAD_BYTES = 32 << 20
 """Of a .gguf file, where the names and the template stand: before the weights."""
 
 
+def is_place(name: str) -> bool:
+    """Whether a model is named by where it lies on this machine, and not as a repository of the hub."""
+    return Path(name).exists() or name.endswith(".gguf") or name.startswith((".", "/", "~"))
+
+
+def base_of(source: Path) -> str | None:
+    """Where the base of an adapter is; None where `source` is no adapter beside a base."""
+    if not (source / ADAPTER).is_file() or (source / "config.json").is_file():
+        return None
+    return str(_read(source / ADAPTER, "the adapter").get("base_model_name_or_path"))
+
+
 def require_model(source: Path, what: str = "the model") -> None:
     """Raise ConfigurationError, in one line, for what `load` could not take. `what`: how the user gave it."""
+    require_chat_model(source, what)
+    if source.is_dir():
+        _require_config(_read(source / "config.json", what), what)
+
+
+def require_chat_model(source: Path, what: str = "the model") -> None:
+    """Likewise for what no reader could take, of whatever family a directory is."""
     if source.is_file():
         _require_gguf(source, what)
         return
@@ -31,7 +52,7 @@ def require_model(source: Path, what: str = "the model") -> None:
         raise ConfigurationError(f"{what} must be a directory or a .gguf file, got {source}: there is none")
     if not (source / "config.json").is_file():
         raise ConfigurationError(f"{what} must hold a config.json, got none in {source}")
-    _require_config(_read(source / "config.json", what), what)
+    _read(source / "config.json", what)
     if not _has_template(source, what):
         raise ConfigurationError(
             f"{what} must have a chat template (take an instruct model), got none in {source / 'tokenizer_config.json'}"

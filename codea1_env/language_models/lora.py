@@ -14,6 +14,7 @@ from typing import Any
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.base import PARTS, Base, Shape
+from codea1_env.language_models.directories import ADAPTER
 
 with extra("train", "language models on CPUs need"):
     import torch
@@ -21,7 +22,7 @@ with extra("train", "language models on CPUs need"):
     from safetensors.torch import load_file, save_file
     from torch import Tensor
 
-WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
+WEIGHTS, CONFIG = "adapter_model.safetensors", ADAPTER
 Pair = tuple[Tensor, Tensor]
 """A, (rank of all, inputs), and B, (outputs, rank of all)."""
 

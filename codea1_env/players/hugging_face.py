@@ -18,7 +18,6 @@ generation defaults (repetition penalty, top-k and the like): only `Sampling` co
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +27,7 @@ from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
 from codea1_env.language_models.continuous import SLOTS, ContinuousEngine
-from codea1_env.language_models.directories import FAMILIES, require_model
+from codea1_env.language_models.directories import FAMILIES, base_of, require_model
 from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
@@ -114,7 +113,7 @@ class HuggingFacePlayer:
         is no such model.
         """
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        base = _base_of(Path(source))
+        base = base_of(Path(source))
         told: dict[str, Any] = {"pretrained_model_name_or_path": base or source, "revision": revision}
         if Path(base or source).suffix == ".gguf":
             require_model(Path(base or source))
@@ -284,13 +283,6 @@ class HuggingFacePlayer:
             tuple(tokens) if self._keeps_tokens else None,
             tuple(log_probs) if self._keeps_tokens else None,
         )
-
-
-def _base_of(source: Path) -> str | None:
-    """Where the base of an adapter is; None where `source` is no adapter beside a base."""
-    if not (source / lora.CONFIG).is_file() or (source / "config.json").is_file():
-        return None
-    return str(json.loads((source / lora.CONFIG).read_text(encoding="utf-8"))["base_model_name_or_path"])
 
 
 def _log_probs(logits: torch.Tensor, sampling: Sampling) -> torch.Tensor:

@@ -17,7 +17,7 @@ from typing import Any
 
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.extras import MissingExtra, extra
-from codea1_env.language_models.directories import require_model
+from codea1_env.language_models.directories import is_place, require_chat_model, require_model
 from codea1_env.starting import interrupts_as_usual
 from codea1_env.training.config.algorithm import located
 from codea1_env.training.config.flags import parser_of
@@ -190,12 +190,14 @@ def _check_model(preset: Preset) -> None:
     if not isinstance(preset.model, PretrainedModel):
         return
     name = preset.model.pretrained
-    place = Path(name)
-    if place.exists() or name.endswith(".gguf") or name.startswith((".", "/", "~")):
-        if preset.trainer == "packed":
-            require_model(place, "--model")
-        elif not (place / "config.json").is_file():
-            raise ConfigurationError(f"--model must be a directory with a config.json with trainer: trl, got {name}")
+    if not is_place(name):
+        return
+    if preset.trainer == "packed":
+        require_model(Path(name), "--model")
+    elif Path(name).is_file():
+        raise ConfigurationError(f"--model must be a directory with trainer: trl, got {name}")
+    else:
+        require_chat_model(Path(name), "--model")
 
 
 def _with_rounds(preset: Preset, given: argparse.Namespace) -> Preset:

@@ -9,8 +9,8 @@ exposed by the first k tests whose stated values are right if it fails one of th
 of the first k calls, whatever the tests state. Shares are of a question's programs and suites, and intervals are over
 questions.
 
-Does not ask players: see `evaluate.py`. Does not promise that a test which no time is left for is a bug: a time-out on
-a tester's test counts as a failure.
+A test that the program only runs out of time on exposes nothing, for that may be the machine's doing; such tests are
+counted. Does not ask players: see `evaluate.py`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def exposures(
 
     `answered`: asserts among the first K that the reference can answer, whatever they state; `right`: of these, with a
     right value; `by_inputs`, `by_values`: place, from 1, of the first one of either that the program fails, 0 where it
-    fails none. Raises UnusableReference, SandboxError.
+    fails none; `timeouts`: those that it has no time for. Raises UnusableReference, SandboxError.
     """
     config = RewardConfig(suite_size=suite_size, fidelity=fidelity)
     read = {(problem.problem_id, text): read_suite(text, problem.entry_point, fidelity=fidelity)
@@ -126,10 +126,7 @@ def exposures(
         for (problem, source, _), tests in zip(against, counted, strict=True)
     ]
     records = iter(
-        [
-            _exposure(tests, [verdict is not Verdict.PASS for verdict in result.verdicts])
-            for tests, result in zip(counted, judge.try_programs(trials), strict=True)
-        ]
+        [_exposure(tests, result.verdicts) for tests, result in zip(counted, judge.try_programs(trials), strict=True)]
     )
     return [[next(records) for row in rows for _ in row] for _, rows in asked]
 
@@ -151,11 +148,13 @@ def exposure_measures(
     return found
 
 
-def _exposure(tests: Sequence[ValidatedTest], fails: Sequence[bool]) -> dict[str, int]:
+def _exposure(tests: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> dict[str, int]:
+    fails = [verdict not in (Verdict.PASS, Verdict.TIMEOUT) for verdict in verdicts]
     by_values = [fail for each, fail in zip(tests, fails, strict=True) if each.test.status is Status.KEPT]
     return {
         "answered": len(fails),
         "right": len(by_values),
         "by_values": by_values.index(True) + 1 if True in by_values else 0,
-        "by_inputs": list(fails).index(True) + 1 if True in fails else 0,
+        "by_inputs": fails.index(True) + 1 if True in fails else 0,
+        "timeouts": sum(verdict is Verdict.TIMEOUT for verdict in verdicts),
     }

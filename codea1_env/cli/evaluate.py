@@ -13,8 +13,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.cli.common import add_sandbox, require_at_least_one
-from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, require_player, sampling_of
+from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file
+from codea1_env.cli.players import (
+    HELP,
+    SEARCH,
+    add_models,
+    as_coder,
+    as_tester,
+    prompts_of,
+    require_player,
+    sampling_of,
+)
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.evaluate import (
     PAPER_SAMPLES,
@@ -25,6 +34,7 @@ from codea1_env.evaluation.evaluate import (
 )
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.suite_quality import SUITE_SIZE
+from codea1_env.evaluation.wrong_programs import read_programs
 from codea1_env.judging.importing import import_drafts
 from codea1_env.players.chat import Prompt
 from codea1_env.players.player import Player, Request
@@ -44,16 +54,19 @@ from codea1_env.whole_files import whole_file
 DESCRIPTION = (
     "Measure one player in one seat. A coder writes n programs for each question, which run on all its tests (avg@n, "
     "pass@k). A tester sees each function and writes n suites for it; correct tests, killed mutants and the lines and "
-    "branches that run are counted as UnLeakedTestBench and the paper define them (docs/evaluation.md). A run that was "
-    "killed goes on with the same command."
+    "branches that run are counted as UnLeakedTestBench and the paper define them (docs/evaluation.md). With --against "
+    "it writes n suites against each wrong program of a file, and the share that they expose is counted. A run that "
+    "was killed goes on with the same command."
 )
 EXAMPLES = f"""\
 players:
-{HELP}
+{HELP}  testers   search (inputs that kill mutants of the program that it is shown; states what that program returns)
+
 examples:
   codea1 eval --player hf:Qwen/Qwen2.5-Coder-1.5B-Instruct --problems humanevalplus --problems mbppplus -o eval-1.5b
   codea1 eval --player openai:http://localhost:8000/v1#m --problems bigcodebench -o eval-bcb
   codea1 eval --seat tester --player vllm:./tester --problems unleakedtestbench=ULT.jsonl -o eval-tester
+  codea1 eval --seat tester --player fuzz --problems questions.jsonl --against programs.jsonl -o eval-bugs
 
 The directory gets results.json, table.md, the journal of all answers and scores, and the problems as they were used.
 """
@@ -81,6 +94,11 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
                         f">= 1 (paper and default: {SUITE_SIZE})")  # fmt: skip
     parser.add_argument("--fidelity", choices=("strict", "wide"), default="strict", help="how a tester's suites are "
                         "read, see docs/suites.md (default: strict)")  # fmt: skip
+    parser.add_argument("--against", metavar="FILE", type=Path, help="programs that somebody wrote: lines with "
+                        "problem_id and codes, or the journal of another codea1 eval; the tester is to break those "
+                        "that the questions' tests find wrong; seat tester")  # fmt: skip
+    parser.add_argument("--access", choices=("white-box", "black-box"), default="white-box", help="whether the tester "
+                        "sees the wrong program; with --against (default: white-box)")  # fmt: skip
     parser.add_argument("--select-by", metavar="PLAYER", help="a tester that chooses one of the n programs of each "
                         "question, as below: pass@1 of its choice stands beside the mean of the same n, a majority by "
                         "outputs and a random one; seat coder, --n >= 2")  # fmt: skip
@@ -98,14 +116,21 @@ def _eval(options: argparse.Namespace) -> int:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
     sampling = sampling_of(options)
     plan = EvaluationPlan(
-        options.seat, options.samples, options.suite_size, sampling, options.seed, fidelity=options.fidelity
+        options.seat,
+        options.samples,
+        options.suite_size,
+        sampling,
+        options.seed,
+        fidelity=options.fidelity,
+        access=options.access,
     )
     if options.output == Path("-"):
         raise ConfigurationError("--output must be the name of a directory, got -, which is none")
     if options.output.exists() and not options.output.is_dir():
         raise ConfigurationError(f"--output must be a directory or not exist, got {options.output}")
     named = _named(options.problems)
-    require_player(options.player, options.seat)
+    require_player(options.player, options.seat, runs_programs=True)
+    against = _against(options)
     if options.select_by is not None:
         if options.seat != "coder" or options.samples < 2:
             raise ConfigurationError(
@@ -119,10 +144,12 @@ def _eval(options: argparse.Namespace) -> int:
     try:
         with open_sandbox(options.sandbox, options.workers) as sandbox:
             sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
-            make = as_coder if options.seat == "coder" else as_tester
-            player = make(options.player, options, _unit_tests(options, prompts) if options.seat == "tester" else None)
+            if options.seat == "coder":
+                player = as_coder(options.player, options)
+            else:
+                player = as_tester(options.player, options, _tester_prompt(options, prompts), sandbox)
             tester = _selector(options, player)
-            header = journal_header(player, sets, plan, prompts, tester)
+            header = journal_header(player, sets, plan, prompts, tester, against)
             journal = EvaluationJournal(options.output / "journal.jsonl", header)
             try:
                 left = sum(len(problems) for problems in sets.values()) - len(journal.scores)
@@ -135,6 +162,7 @@ def _eval(options: argparse.Namespace) -> int:
                         journal,
                         prompts=prompts,
                         select_by=tester,
+                        against=against,
                         batch=options.batch,
                         advance=progress.advance,
                     )
@@ -159,11 +187,31 @@ def _selector(options: argparse.Namespace, coder: Player) -> Player | None:
     return coder if is_same else as_tester(options.select_by, options)
 
 
-def _unit_tests(options: argparse.Namespace, prompts: Prompts) -> Prompt:
+def _tester_prompt(options: argparse.Namespace, prompts: Prompts) -> Prompt:
+    """Against wrong programs a tester is asked for what breaks one, else for unit tests of a function that is right."""
+
     def messages(request: Request) -> Messages:
-        return prompts.for_unit_tests(request.problem, request.program, suite_size=options.suite_size)
+        if options.against is None:
+            return prompts.for_unit_tests(request.problem, request.program, suite_size=options.suite_size)
+        return prompts.for_tester(
+            request.problem, request.program, suite_size=options.suite_size, access=options.access
+        )
 
     return messages
+
+
+def _against(options: argparse.Namespace) -> dict[str, list[str]] | None:
+    """The programs that the tester is to break."""
+    if options.against is None:
+        if options.access != "white-box":
+            raise ConfigurationError(f"--access {options.access} must come with --against, got none")
+        return None
+    if options.seat != "tester":
+        raise ConfigurationError(f"--against must come with --seat tester, got --seat {options.seat}")
+    if options.player == SEARCH and options.access != "white-box":
+        raise ConfigurationError(f"--player {SEARCH} must see the programs, got --access {options.access}")
+    require_file("--against", options.against)
+    return read_programs(options.against)
 
 
 def _named(specs: Sequence[str]) -> dict[str, str]:
@@ -230,6 +278,8 @@ def as_table(report: Mapping[str, Any]) -> str:
     chosen = f", chosen by {report['select_by']}" if "select_by" in report else ""
     asked = f", prompts {report['prompts']}" if report["prompts"] != DEFAULT else ""
     asked += f", suites read {report['fidelity']}" if "fidelity" in report else ""
+    if "against" in report:
+        asked += f", against wrong programs, {report.get('access', 'white-box')}"
     lines = [
         f"{report['player']} as {report['seat']}{chosen}: n = {report['samples']}, "
         f"temperature {sampled['temperature']:g}, top-p {sampled['top_p']:g}, "

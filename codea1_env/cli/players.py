@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.evaluation.search_tester import SearchTester
 from codea1_env.language_models.directories import base_of, is_place, require_chat_model
 from codea1_env.players import (
     FuzzTester,
@@ -28,6 +29,7 @@ from codea1_env.players.prompts import DEFAULT, design_names, find_prompts
 from codea1_env.players.scripted import CODERS, TESTERS
 from codea1_env.players.templates import Messages, Prompts
 from codea1_env.records.matches import read_match
+from codea1_env.sandbox.protocol import Sandbox
 
 HELP = """\
   coders    oracle, mutant
@@ -35,6 +37,8 @@ HELP = """\
   either    human, recorded:FILE (what `codea1 score` reads), hf:DIRECTORY-OR-REPOSITORY, vllm:DIRECTORY-OR-REPOSITORY,
             openai:URL#MODEL, mini:DIRECTORY (a model of `make demo`, which knows its own short prompts only)
 """
+SEARCH = "search"
+"""The tester that searches for inputs by mutants of the program that it is shown: in `codea1 eval` only."""
 _SCRIPTED = {"coder": CODERS, "tester": TESTERS}
 _PLACED = {"recorded": "FILE", "hf": "MODEL", "vllm": "MODEL", "openai": "URL#MODEL", "mini": "DIRECTORY"}
 """Players of either seat that come with a place, and what that is."""
@@ -83,12 +87,14 @@ def prompts_of(options: argparse.Namespace, specs: Sequence[str]) -> Prompts:
     return find_prompts(options.prompts or DEFAULT)
 
 
-def require_player(spec: str, seat: str) -> None:
-    """Raise ConfigurationError for a player that nobody could be in this seat, before anything is loaded."""
+def require_player(spec: str, seat: str, *, runs_programs: bool = False) -> None:
+    """Raise ConfigurationError for a player that nobody could be in this seat, before anything is loaded.
+    `runs_programs`: whether it may be one that needs a sandbox."""
     parts = _SPEC.fullmatch(spec)
     is_placed = parts is not None and parts["kind"] in _PLACED and parts["where"] is not None
-    if not is_placed and spec not in (*_SCRIPTED[seat], "human"):
-        known = [*_SCRIPTED[seat], "human", *(f"{kind}:{where}" for kind, where in _PLACED.items())]
+    scripted = [*_SCRIPTED[seat], *([SEARCH] if runs_programs and seat == "tester" else []), "human"]
+    if not is_placed and spec not in scripted:
+        known = [*scripted, *(f"{kind}:{where}" for kind, where in _PLACED.items())]
         raise ConfigurationError(f"a player in the {seat}'s seat must be one of {', '.join(known)}, got {spec!r}")
     kind, _, where = spec.partition(":")
     if kind in _LOADED and is_place(where):
@@ -105,9 +111,13 @@ def as_coder(spec: str, options: argparse.Namespace, prompt: Prompt | None = Non
     return _either(spec, options, prompt)
 
 
-def as_tester(spec: str, options: argparse.Namespace, prompt: Prompt | None = None) -> Player:
-    """Likewise. `options.suite_size`: asserts that it is asked for."""
-    require_player(spec, "tester")
+def as_tester(
+    spec: str, options: argparse.Namespace, prompt: Prompt | None = None, sandbox: Sandbox | None = None
+) -> Player:
+    """Likewise. `options.suite_size`: asserts that it is asked for. `sandbox`: where the ones that run programs do."""
+    require_player(spec, "tester", runs_programs=sandbox is not None)
+    if spec == SEARCH and sandbox is not None:
+        return SearchTester(sandbox, options.suite_size)
     if spec == "golden":
         return TESTERS[spec]()
     if spec in ("random", "fuzz"):

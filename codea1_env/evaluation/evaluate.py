@@ -2,7 +2,8 @@
 
     coder    n programs for each question, run on all its tests: avg@n, pass@k, the share that executes; and what
              becomes of them where a tester chooses one of the n (`selection.py`)
-    tester   n suites for each function, which it sees, measured on the function and its mutants (`suite_quality.py`)
+    tester   n suites for each function, which it sees, measured on the function and its mutants (`suite_quality.py`);
+             or n suites against wrong programs, of which some are exposed (`wrong_programs.py`)
 
 Everything goes into a journal, a line at a time and onto the disk before it is relied on: the plan, a problem's
 answers, and what they came to. Answers that are in it are not asked for again, nor are scores computed again; another
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +29,11 @@ from codea1_env.evaluation.journal import SCHEMA, EvaluationJournal
 from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, program_measures, suite_measures
 from codea1_env.evaluation.selection import choose, different_programs, selection_measures
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
+from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
 from codea1_env.judging.judge import Judge
 from codea1_env.players.player import CoderRequest, Player, Request, Sampling, TesterRequest
 from codea1_env.players.prompts import DEFAULT, Prompts, find_prompts, text_digest
+from codea1_env.players.templates import Access
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.protocol import Sandbox
 
@@ -56,12 +60,16 @@ class EvaluationPlan:
     """Of answers, pools of inputs and intervals, >= 0."""
     fidelity: Literal["strict", "wide"] = "strict"
     """How a tester's suites are read (`docs/suites.md`)."""
+    access: Access = "white-box"
+    """Whether a tester sees the wrong program that it is to break."""
 
     def __post_init__(self) -> None:
         if self.seat not in ("coder", "tester"):
             raise ConfigurationError(f"seat must be 'coder' or 'tester', got {self.seat!r}")
         if self.fidelity not in ("strict", "wide"):
             raise ConfigurationError(f"fidelity must be 'strict' or 'wide', got {self.fidelity!r}")
+        if self.access not in ("white-box", "black-box"):
+            raise ConfigurationError(f"access must be 'white-box' or 'black-box', got {self.access!r}")
         for name, least in (("samples", 1), ("suite_size", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise ConfigurationError(f"{name} must be at least {least}, got {getattr(self, name)}")
@@ -73,6 +81,7 @@ def journal_header(
     plan: EvaluationPlan,
     prompts: Prompts | None = None,
     select_by: Player | None = None,
+    against: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """What must be the same for a run to go on. `prompts`: what the players are asked; None is the default design."""
     digests = {
@@ -82,7 +91,14 @@ def journal_header(
     asked = {} if prompts is None or prompts == find_prompts(DEFAULT) else {"prompts": text_digest(prompts)}
     if select_by is not None:
         asked["select_by"] = f"{select_by.name} {select_by.version}"
+    if against is not None:
+        asked["against"] = programs_digest(against)
     return {"player": player.name, "version": player.version, **_plain_plan(plan), "problems": digests, **asked}
+
+
+def programs_digest(against: Mapping[str, Sequence[str]]) -> str:
+    """Of a coder's responses by question."""
+    return hashlib.sha256(json.dumps(dict(against), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def evaluate(
@@ -94,19 +110,25 @@ def evaluate(
     *,
     prompts: Prompts | None = None,
     select_by: Player | None = None,
+    against: Mapping[str, Sequence[str]] | None = None,
     batch: int = 8,
     advance: Callable[[int], None] = lambda count: None,
 ) -> dict[str, Any]:
     """The report, plain data: of every set the measures with their intervals, and what was left out and why.
 
     `prompts`: what the player is asked, for the report. `select_by`: a tester that chooses one of the coder's programs
-    for each question, sampled as the coder is. `batch`: problems that are asked about and scored at a time;
+    for each question, sampled as the coder is. `against`: a coder's responses by question; the tester is to break the
+    wrong ones among them. `batch`: problems that are asked about and scored at a time;
     `advance` is told of each such number. Raises PlayerError where the player gives no answer, SandboxError where the
     sandbox fails; the journal then holds what was done.
     """
     if batch < 1:
         raise ConfigurationError(f"batch must be at least 1, got {batch}")
-    measure = _Coder(sandbox, plan, select_by) if plan.seat == "coder" else _Tester(sandbox, plan)
+    if against is not None and plan.seat != "tester":
+        raise ConfigurationError("against must come with the seat tester, got the seat coder")
+    measure: _Measure = _Coder(sandbox, plan, select_by) if plan.seat == "coder" else _Tester(sandbox, plan)
+    if against is not None:
+        measure = _Breaker(sandbox, plan, against, journal)
     for name, problems in sets.items():
         waiting = [problem for problem in problems if (name, problem.problem_id) not in journal.scores]
         for start in range(0, len(waiting), batch):
@@ -118,16 +140,18 @@ def evaluate(
             if select_by is not None:
                 _ask_for_suites(select_by, chunk, texts, name, plan, journal)
             suites = [journal.suites.get((name, problem.problem_id), {}).get("texts", ()) for problem in chunk]
-            for problem, score in zip(chunk, measure.scores(chunk, texts, suites), strict=True):
+            for problem, score in zip(chunk, measure.scores(name, chunk, texts, suites), strict=True):
                 journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **score})
             advance(len(taken))
     said = {"prompts": (prompts or find_prompts(DEFAULT)).name}
     said |= {"select_by": select_by.name} if select_by is not None else {}
-    return {**_report(player, sets, plan, journal), **said}
+    if against is not None:
+        said["against"] = programs_digest(against)
+    return {**_report(player, sets, plan, journal, is_breaking=against is not None), **said}
 
 
-def _left_out(measure: _Coder | _Tester, problem: Problem, name: str, journal: EvaluationJournal) -> bool:
-    why = measure.why_not(problem)
+def _left_out(measure: _Measure, problem: Problem, name: str, journal: EvaluationJournal) -> bool:
+    why = measure.why_not(name, problem)
     if why:
         journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, "left_out": why})
     return bool(why)
@@ -138,12 +162,14 @@ def _ask(
     problems: Sequence[Problem],
     name: str,
     plan: EvaluationPlan,
-    measure: _Coder | _Tester,
+    measure: _Measure,
     journal: EvaluationJournal,
 ) -> None:
-    requests = [measure.request(problem) for problem in problems]
-    answers = player.respond(requests, plan.samples, plan.sampling, plan.seed) if requests else []
-    for problem, group in zip(problems, answers, strict=True):
+    asked = [measure.requests(name, problem) for problem in problems]
+    requests = [request for row in asked for request in row]
+    answers = iter(player.respond(requests, plan.samples, plan.sampling, plan.seed) if requests else [])
+    for problem, row in zip(problems, asked, strict=True):
+        group = [response for _ in row for response in next(answers)]
         journal.append({
             "kind": "answers", "set": name, "problem_id": problem.problem_id,
             "texts": [response.text for response in group],
@@ -185,14 +211,18 @@ class _Coder:
         self._plan = plan
         self._is_selecting = select_by is not None
 
-    def why_not(self, problem: Problem) -> str:
+    def why_not(self, name: str, problem: Problem) -> str:
         return "" if problem.golden_tests or problem.hidden_tests else "it has no tests"
 
-    def request(self, problem: Problem) -> Request:
-        return CoderRequest(problem)
+    def requests(self, name: str, problem: Problem) -> list[Request]:
+        return [CoderRequest(problem)]
 
     def scores(
-        self, problems: Sequence[Problem], texts: Sequence[Sequence[str]], suites: Sequence[Sequence[str]]
+        self,
+        name: str,
+        problems: Sequence[Problem],
+        texts: Sequence[Sequence[str]],
+        suites: Sequence[Sequence[str]],
     ) -> list[dict[str, Any]]:
         """`passed` and `executes` of every program, and which one was chosen. Raises SandboxError."""
         tests = [(*problem.golden_tests, *problem.hidden_tests) for problem in problems]
@@ -218,18 +248,22 @@ class _Tester:
     def __init__(self, sandbox: Sandbox, plan: EvaluationPlan) -> None:
         self._meter = SuiteMeter(sandbox, suite_size=plan.suite_size, fidelity=plan.fidelity, seed=plan.seed)
 
-    def why_not(self, problem: Problem) -> str:
+    def why_not(self, name: str, problem: Problem) -> str:
         try:
             self._meter.measure([(problem, ())])  # its mutants: they are remembered
         except UnusableReference as error:
             return str(error)
         return ""
 
-    def request(self, problem: Problem) -> Request:
-        return TesterRequest(problem, problem.reference_solution or "")
+    def requests(self, name: str, problem: Problem) -> list[Request]:
+        return [TesterRequest(problem, problem.reference_solution or "")]
 
     def scores(
-        self, problems: Sequence[Problem], texts: Sequence[Sequence[str]], suites: Sequence[Sequence[str]]
+        self,
+        name: str,
+        problems: Sequence[Problem],
+        texts: Sequence[Sequence[str]],
+        suites: Sequence[Sequence[str]],
     ) -> list[dict[str, Any]]:
         """`suites`: the fields of every `SuiteResult`; what became of the mutants. Raises SandboxError."""
         return [
@@ -243,8 +277,66 @@ class _Tester:
         ]
 
 
+class _Breaker:
+    """Suites on wrong programs of their questions."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        plan: EvaluationPlan,
+        against: Mapping[str, Sequence[str]],
+        journal: EvaluationJournal,
+    ) -> None:
+        self._sandbox, self._plan, self._against, self._journal = sandbox, plan, against, journal
+        self._judge = Judge(sandbox, execution_cache_mb=0)
+
+    def why_not(self, name: str, problem: Problem) -> str:
+        responses = self._against.get(problem.problem_id, ())
+        if not responses:
+            return "no program for it was given"
+        if (name, problem.problem_id) not in self._journal.programs:
+            (found,) = examine(self._sandbox, [(problem, responses)])
+            record = {"kind": "programs", "set": name, "problem_id": problem.problem_id}
+            self._journal.append({**record, **dataclasses.asdict(found)})
+        return "" if self._wrong(name, problem) else "no program that was given is wrong"
+
+    def requests(self, name: str, problem: Problem) -> list[Request]:
+        sources = self._wrong(name, problem) if self._plan.access == "white-box" else [""]
+        return [TesterRequest(problem, source) for source in sources]
+
+    def scores(
+        self,
+        name: str,
+        problems: Sequence[Problem],
+        texts: Sequence[Sequence[str]],
+        suites: Sequence[Sequence[str]],
+    ) -> list[dict[str, Any]]:
+        """`exposures`: a record for each program's suites. Raises SandboxError."""
+        programs = [self._wrong(name, problem) for problem in problems]
+        n = self._plan.samples
+        rows = [
+            [row[place * n % len(row) :][:n] for place in range(len(sources))]
+            for row, sources in zip(texts, programs, strict=True)
+        ]  # of a black-box tester all programs have the same suites
+        asked = list(zip(problems, rows, strict=True))
+        found = exposures(self._judge, asked, programs, self._plan.suite_size, self._plan.fidelity)
+        return [{"exposures": each} for each in found]
+
+    def _wrong(self, name: str, problem: Problem) -> list[str]:
+        wrong: list[str] = list(self._journal.programs[name, problem.problem_id]["wrong"])
+        return wrong
+
+
+_Measure = _Coder | _Tester | _Breaker
+
+
 def _report(
-    player: Player, sets: Mapping[str, Sequence[Problem]], plan: EvaluationPlan, journal: EvaluationJournal
+    player: Player,
+    sets: Mapping[str, Sequence[Problem]],
+    plan: EvaluationPlan,
+    journal: EvaluationJournal,
+    *,
+    is_breaking: bool,
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, problems in sets.items():
@@ -265,6 +357,9 @@ def _report(
             if kept and "chosen" in kept[0]:
                 measures |= selection_measures(kept, plan.seed)
                 record |= _selection_record(name, kept, journal)
+        elif is_breaking:
+            measures = exposure_measures([score["exposures"] for score in kept], plan.suite_size, plan.seed)
+            record |= _programs_record(name, problems, journal)
         else:
             suites = [[SuiteResult(*fields) for fields in score["suites"]] for score in kept]
             measures = suite_measures(suites, plan.seed)
@@ -273,6 +368,14 @@ def _report(
         found[name] = record
     head = {"schema": SCHEMA, "player": player.name, "version": player.version}
     return {**head, **_plain_plan(plan), "sets": found}
+
+
+def _programs_record(name: str, problems: Sequence[Problem], journal: EvaluationJournal) -> dict[str, int]:
+    """Programs of all questions, also of those where none is wrong."""
+    keys = [(name, problem.problem_id) for problem in problems if (name, problem.problem_id) in journal.programs]
+    known = [journal.programs[key] for key in keys]
+    counts = {part: sum(each[part] for each in known) for part in ("right", "timeouts", "unloadable")}
+    return {"wrong": sum(len(each["wrong"]) for each in known), **counts}
 
 
 def _selection_record(name: str, scores: Sequence[Mapping[str, Any]], journal: EvaluationJournal) -> dict[str, Any]:
@@ -287,9 +390,11 @@ def _selection_record(name: str, scores: Sequence[Mapping[str, Any]], journal: E
 
 
 def _plain_plan(plan: EvaluationPlan) -> dict[str, Any]:
-    """As journals and reports have it: `stop_at_fence` and `fidelity` only where they were asked for, as journals of
-    before."""
+    """As journals and reports have it: `stop_at_fence`, `fidelity` and `access` only where they were asked for, as
+    journals of before."""
     plain = dataclasses.asdict(plan)
+    if plan.access == "white-box":
+        del plain["access"]
     if plan.fidelity == "strict":
         del plain["fidelity"]
     if not plan.sampling.stop_at_fence:

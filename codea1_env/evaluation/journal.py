@@ -27,6 +27,8 @@ class EvaluationJournal:
         self.scores: dict[tuple[str, str], dict[str, Any]] = {}
         self.suites: dict[tuple[str, str], dict[str, Any]] = {}
         """Of the tester that chooses."""
+        self.programs: dict[tuple[str, str], dict[str, Any]] = {}
+        """That a tester is to break."""
         self._file: io.FileIO = open(path, "a+b", buffering=0)  # noqa: SIM115  # closed by `close`
         try:
             self._read(path, json.loads(json.dumps({"kind": "plan", "schema": SCHEMA, **header})))
@@ -69,7 +71,8 @@ class EvaluationJournal:
             self._table(record["kind"])[record["set"], record["problem_id"]] = dict(record)
 
     def _table(self, kind: str) -> dict[tuple[str, str], dict[str, Any]]:
-        return {"answers": self.answers, "score": self.scores, "suites": self.suites}[kind]
+        tables = {"answers": self.answers, "score": self.scores, "suites": self.suites, "programs": self.programs}
+        return tables[kind]
 
     def close(self) -> None:
         self._file.close()

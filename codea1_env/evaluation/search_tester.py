@@ -1,0 +1,88 @@
+"""A tester without a language model: inputs that tell a program's mutants from it, as tests that state what it returns.
+
+The program that it is shown is changed in one place at a time (`reading/mutants.py`), and each mutant runs on a pool of
+inputs that begins with the golden tests' calls (`kill_matrix.py`). The suite is the inputs that together kill the most
+mutants, the strongest first; the rest is drawn. Where the golden calls give no type, arguments are guessed.
+
+It knows no right values: it states what the program returns. So such a test is right only where the program is, and
+never exposes it; what the inputs are worth shows where an oracle corrects values, or in measures of inputs alone.
+Hidden tests are not read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Sequence
+
+from codea1_env.errors import ConfigurationError, UnusableReference
+from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix
+from codea1_env.judging.judge import Judge
+from codea1_env.players.player import (
+    DEFAULT_SAMPLING,
+    Request,
+    Response,
+    Sampling,
+    TesterRequest,
+    generator_for,
+    require_requests,
+)
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.literals import tree_source
+from codea1_env.sandbox.protocol import Sandbox
+
+
+class SearchTester:
+    """Searches by mutants of the program under attack. Needs a sandbox to run them."""
+
+    name = "search-tester"
+    version = "1"
+
+    def __init__(self, sandbox: Sandbox, tests: int = 8) -> None:
+        """`tests`: asserts in a suite, at least 1."""
+        if tests < 1:
+            raise ConfigurationError(f"tests must be at least 1, got {tests}")
+        self._judge = Judge(sandbox, execution_cache_mb=0)
+        self._tests = tests
+
+    def respond(
+        self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
+    ) -> list[list[Response]]:
+        """`n` responses to each request, each over a pool of its own; `sampling` has no meaning here. A program that
+        does not load has an empty suite. Raises SandboxError."""
+        require_requests(requests, TesterRequest, n)
+        return [
+            [Response(self._write(request, generator_for(seed, request, k)), False, self.name, self.version)
+             for k in range(n)]
+            for request in requests
+        ]  # fmt: skip
+
+    def _write(self, request: Request, generator: random.Random) -> str:
+        shown = _as_reference(request.problem, request.program)
+        matrices = KillMatrices(self._judge, seed=generator.getrandbits(31), cache_mb=0)
+        try:
+            (matrix,) = matrices.of([shown])
+        except UnusableReference:
+            return ""
+        chosen = [matrix.inputs[place] for place in _strongest(matrix, self._tests, generator)]
+        lines = [f"assert {each.call} == {tree_source(json.loads(each.expectation.value))}" for each in chosen]
+        return "\n".join(["```python", *lines, "```"])
+
+
+def _as_reference(problem: Problem, program: str) -> Problem:
+    return dataclasses.replace(problem, reference_solution=program, hidden_tests=(), mutants=())
+
+
+def _strongest(matrix: KillMatrix, most: int, generator: random.Random) -> list[int]:
+    """Places of inputs: the one that kills the most mutants, then the most of those left; drawn ones where none are."""
+    waiting = list(range(len(matrix.inputs)))
+    generator.shuffle(waiting)
+    alive = [True] * len(matrix.mutants)
+    found: list[int] = []
+    while waiting and len(found) < most:
+        best = max(waiting, key=lambda place: int(matrix.kills[alive, place].sum()))
+        waiting.remove(best)
+        found.append(best)
+        alive = [lives and not kills for lives, kills in zip(alive, matrix.kills[:, best], strict=True)]
+    return found

@@ -1,0 +1,160 @@
+"""Testers on real bugs: programs that somebody wrote for a question and that are wrong; which of them a tester exposes.
+
+A program is wrong if it loads, defines the entry point and fails one of the question's golden and hidden tests by more
+than a time-out. Programs that only run out of time are counted apart, as are right ones and ones that do not load.
+A white-box tester sees the program, a black-box tester the question only, so that one suite is for all its programs.
+
+Of a suite's first K asserts, those are looked at that the reference can answer and that repeat no call. A program is
+exposed by the first k tests whose stated values are right if it fails one of these k; by inputs alone if it fails one
+of the first k calls, whatever the tests state. Shares are of a question's programs and suites, and intervals are over
+questions.
+
+A test that the program only runs out of time on exposes nothing, for that may be the machine's doing; such tests are
+counted. Does not ask players: see `evaluate.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.arena.arena import Arena
+from codea1_env.errors import FormatError, SandboxError
+from codea1_env.evaluation.metrics import Interval, mean_interval
+from codea1_env.judging.expected_values import BatchOracle
+from codea1_env.judging.judge import Judge, Trial
+from codea1_env.judging.validation import ValidatedTest, read_suites, validate
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import Fidelity
+from codea1_env.reading.responses import read_program, read_suite
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status, Verdict
+from codea1_env.sandbox.protocol import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The different programs of one question, by what its own tests say of them."""
+
+    wrong: tuple[str, ...]
+    """Sources."""
+    right: int = 0
+    timeouts: int = 0
+    """Run out of time and do nothing else that is wrong."""
+    unloadable: int = 0
+    """Do not load, or do not define the entry point."""
+
+
+def read_programs(path: Path) -> dict[str, list[str]]:
+    """Responses of a coder by question: lines with `problem_id` and `codes`, as `codea1 score` reads them, or the
+    journal of `codea1 eval --seat coder`. Raises FormatError (must, got)."""
+    found: dict[str, list[str]] = {}
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            record = json.loads(line)
+            if record.get("kind", "answers") != "answers":
+                continue
+            codes = record["texts"] if "kind" in record else record["codes"]
+            is_readable = isinstance(record["problem_id"], str) and all(isinstance(text, str) for text in codes)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            is_readable = False
+        if not is_readable:
+            raise FormatError(
+                f"{path}, line {number}, must have a problem_id and codes, a list of strings; got another"
+            )
+        found.setdefault(record["problem_id"], []).extend(codes)
+    return found
+
+
+def examine(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[str]]]) -> list[Examined]:
+    """What each question's golden and hidden tests say of a coder's responses, each different program once. Raises
+    SandboxError."""
+    arena = Arena(sandbox, execution_cache_mb=0)
+    different: list[dict[str, str]] = []  # source to a response that holds it
+    for problem, texts in asked:
+        read = [read_program(text, problem.entry_point).source.strip() for text in texts]
+        different.append(dict(zip(read, texts, strict=True)))
+    graded = arena.grade_many(
+        [
+            (problem, list(row.values()), (*problem.golden_tests, *problem.hidden_tests))
+            for (problem, _), row in zip(asked, different, strict=True)
+        ]
+    )
+    found = []
+    for row, grades in zip(different, graded, strict=True):
+        if any(grade.executes is None for grade in grades):
+            raise SandboxError("programs must run, got none that did: the sandbox failed, see the log")
+        loaded = [(source, grade) for source, grade in zip(row, grades, strict=True) if grade.executes]
+        wrong = [source for source, grade in loaded if set(grade.verdicts) - {Verdict.PASS, Verdict.TIMEOUT}]
+        right = sum(grade.all_passed for _, grade in loaded)
+        found.append(Examined(tuple(wrong), right, len(loaded) - right - len(wrong), len(row) - len(loaded)))
+    return found
+
+
+def exposures(
+    judge: Judge,
+    asked: Sequence[tuple[Problem, Sequence[Sequence[str]]]],
+    programs: Sequence[Sequence[str]],
+    suite_size: int,
+    fidelity: Fidelity = "strict",
+) -> list[list[dict[str, int]]]:
+    """For each question a record for each of its programs' suites; `asked` has the suites of each program.
+
+    `answered`: asserts among the first K that the reference can answer, whatever they state; `right`: of these, with a
+    right value; `by_inputs`, `by_values`: place, from 1, of the first one of either that the program fails, 0 where it
+    fails none; `timeouts`: those that it has no time for. Raises UnusableReference, SandboxError.
+    """
+    config = RewardConfig(suite_size=suite_size, fidelity=fidelity)
+    read = {(problem.problem_id, text): read_suite(text, problem.entry_point, fidelity=fidelity)
+            for problem, rows in asked for row in rows for text in row}  # fmt: skip
+    against = [
+        (problem, source, read[problem.problem_id, text])
+        for (problem, rows), sources in zip(asked, programs, strict=True)
+        for row, source in zip(rows, sources, strict=True)
+        for text in row
+    ]
+    known = read_suites(judge, [(problem, suite) for problem, _, suite in against], config)
+    answer = BatchOracle(judge, "reference", ()).answer
+    counted = [
+        [test for test in tests if test.expectation is not None] for tests in validate(judge, known, config, answer)
+    ]
+    trials = [
+        Trial(problem, source, tuple(test.expectation for test in tests if test.expectation is not None))
+        for (problem, source, _), tests in zip(against, counted, strict=True)
+    ]
+    records = iter(
+        [_exposure(tests, result.verdicts) for tests, result in zip(counted, judge.try_programs(trials), strict=True)]
+    )
+    return [[next(records) for row in rows for _ in row] for _, rows in asked]
+
+
+def exposure_measures(
+    problems: Sequence[Sequence[Mapping[str, Any]]], suite_size: int, seed: int
+) -> dict[str, Interval | None]:
+    """Shares of programs and suites that are exposed by the first 1 and K tests with right values, and by inputs alone;
+    and the share of K tests that state a right value."""
+    found: dict[str, Interval | None] = {}
+    for name, field in (("exposed", "by_values"), ("inputs", "by_inputs")):
+        for k, title in ((1, "1"), (suite_size, "k")):
+            found[f"{name}@{title}"] = mean_interval(
+                [sum(0 < row[field] <= k for row in rows) / len(rows) for rows in problems], seed
+            )
+    found["right tests@k"] = mean_interval(
+        [sum(row["right"] for row in rows) / len(rows) / suite_size for rows in problems], seed
+    )
+    return found
+
+
+def _exposure(tests: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> dict[str, int]:
+    fails = [verdict not in (Verdict.PASS, Verdict.TIMEOUT) for verdict in verdicts]
+    by_values = [fail for each, fail in zip(tests, fails, strict=True) if each.test.status is Status.KEPT]
+    return {
+        "answered": len(fails),
+        "right": len(by_values),
+        "by_values": by_values.index(True) + 1 if True in by_values else 0,
+        "by_inputs": fails.index(True) + 1 if True in fails else 0,
+        "timeouts": sum(verdict is Verdict.TIMEOUT for verdict in verdicts),
+    }

@@ -20,7 +20,7 @@ from codea1_env.audit.run import audit
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, FormatError, SandboxUnsafe
 
-DIGESTS = {"controls": "f6aa804599e85ae7", "frozen": "845428d27b7084d4", "later": "2739c7e5b9521379"}
+DIGESTS = {"controls": "34137f513f6d22d4", "frozen": "8da96ab4611d4143", "later": "29938cc7de2c2402"}
 COMMAND = f"{sys.executable} {Path(audited.__file__)}"
 
 

@@ -26,6 +26,7 @@ def serve(handed, passes):
     os.dup2(null, 1)
     os.set_inheritable(250, False)
     os.set_inheritable(251, False)
+    started = os.getpid()
     while questions.peek(1):
         try:
             answer = {"passed": passes(*handed(json.loads(questions.readline())))}
@@ -34,6 +35,8 @@ def serve(handed, passes):
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
             print(answer["error"], file=sys.stderr)
+        if os.getpid() != started:  # a program's fork has come back here: it does not answer for the grader
+            os._exit(0)
         os.write(answers, json.dumps(answer).encode() + b"\n")
 
 

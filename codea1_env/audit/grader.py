@@ -136,8 +136,8 @@ def command_grader(
             raise ConfigurationError(f"a readable place must exist, got {path}")
         if not _without_root([str(path)]):
             raise ConfigurationError(
-                f"a readable place must be less than all of the machine, of /home, /tmp or a home, got {path}; name what "
-                "the grader reads there"
+                f"a readable place must be less than all of the machine, of /home, /tmp or a home, got {path}; name "
+                "what the grader reads there"
             )
         places.append(os.path.abspath(path))
     here = os.getcwd()

@@ -1,7 +1,9 @@
-"""The table of docs/audit.md: every grader that is measured, each by one `codea1 audit`, and the reports side by side.
+"""The table of docs/audit.md: every grader that is measured, each by one `codea1 audit`, the reports side by side, and
+whether a second run says the same.
 
     python benchmarks/audit.py measure evalplus --envs ENVS --reports REPORTS     # one grader; without a name all
     python benchmarks/audit.py table --reports REPORTS
+    python benchmarks/audit.py compare --reports REPORTS AGAIN                    # what two runs disagree on
 
 ENVS holds a virtual environment for each package: python -m venv ENVS/evalplus; ENVS/evalplus/bin/pip install
 evalplus==0.3.1. The semantics run in ENVS/pytest, ours in the Python that runs this.
@@ -10,15 +12,17 @@ evalplus==0.3.1. The semantics run in ENVS/pytest, ours in the Python that runs 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from codea1_env.audit.page import as_markdown
-from codea1_env.audit.result import read_result
+from codea1_env.audit.result import Played, Result, read_result
 
 HERE = Path(__file__).parent / "graders"
 
@@ -60,58 +64,98 @@ GRADERS = {
 }
 
 
-def measure(name: str, envs: Path, reports: Path, parts: list[str], image: str) -> None:
+def measure(name: str, envs: Path, reports: Path, image: str) -> None:
     grader = GRADERS[name]
     python = str(envs / grader.environment / "bin" / "python") if grader.environment else sys.executable
     words = f"{python} {HERE / grader.words}"
     if name == "ours-docker":  # the engine's socket is all that the cell shows of it
         words = f"env DOCKER_HOST={os.environ['DOCKER_HOST']} {words}:{image}"
     command = [sys.executable, "-m", "codea1_env.cli", "audit", "--grader", words, "--name", grader.shown]
-    command += [word for part in parts for word in ("--part", part)]
     command += ["--readable", str(envs / grader.environment) if grader.environment else sys.prefix]
     if name == "ours-docker":
         command += ["--readable", os.environ["DOCKER_HOST"].removeprefix("unix://")]
-    command += ["--wait", "15" if grader.environment == "pytest" else "60", "-o", str(reports / f"{name}.json")]
+    # Limits on processor time stretch on a busy machine; who never answers is told from who answers late.
+    command += ["--wait", "120" if name == "asserts" else "300", "-o", str(reports / f"{name}.json")]
     done = subprocess.run(command, stdout=subprocess.DEVNULL)
     if done.returncode not in (0, 1):
         print(f"{name}: not measured, exit code {done.returncode}", file=sys.stderr)
 
 
-def table(folders: list[Path]) -> str:
-    """A row for each grader; parts that were measured one after the other are put together, controls of the first."""
-    rows = []
-    for name, grader in GRADERS.items():
-        found = [folder / f"{name}.json" for folder in folders if (folder / f"{name}.json").exists()]
-        results = [read_result(path.read_text(encoding="utf-8")) for path in found]
-        if results:
-            first, *others = results
-            more = [each for other in others for each in other.played if each.part != "controls"]
-            digests = {part: digest for each in results for part, digest in each.digests.items()}
-            played = (*first.played, *more)
-            last = results[-1].seconds_per_verdict
-            rows.append(replace(first, grader=grader.shown, digests=digests, played=played, seconds_per_verdict=last))
-    return as_markdown(rows)
+def results_in(folder: Path) -> dict[str, Result]:
+    """By the graders' names, in the table's order."""
+    found = {name: folder / f"{name}.json" for name in GRADERS}
+    return {name: read_result(path.read_text(encoding="utf-8")) for name, path in found.items() if path.exists()}
+
+
+def table(results: Mapping[str, Result]) -> str:
+    rows = [replace(result, grader=GRADERS[name].shown) for name, result in results.items()]
+    return f"{as_markdown(rows)}\nVerdicts: {digest(results)}.\n"
+
+
+def digest(results: Mapping[str, Result]) -> str:
+    """Of every verdict on every program, without times: sixteen digits of SHA-256."""
+    told = "\n".join(f"{name} {results[name].digest}" for name in sorted(results))
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def differences(one: Result, other: Result) -> list[str]:
+    """A line for each program that two audits of a grader do not agree on."""
+    before, after = ({each.key: each for each in result.played} for result in (one, other))
+    return [
+        f"{key}: {_said(before.get(key))} / {_said(after.get(key))}"
+        for key in dict.fromkeys([*before, *after])
+        if before.get(key) != after.get(key)
+    ]
+
+
+def _said(played: Played | None) -> str:
+    if played is None:
+        return "not played"
+    marks = ("reached", "then_passed", "then_lost")
+    return ", ".join([played.answer, *(mark for mark in marks if getattr(played, mark))])
+
+
+def compare(folders: list[Path]) -> bool:
+    """Whether all folders have the same verdicts; says what they are and where they differ."""
+    runs = {folder: results_in(folder) for folder in folders}
+    for folder, results in runs.items():
+        print(f"{folder}: {len(results)} graders, verdicts {digest(results)}")
+    first, *others = runs.values()
+    for other in others:
+        for name in dict.fromkeys([*first, *other]):
+            if name not in first or name not in other:
+                print(f"{name}: in one run only")
+                continue
+            for line in differences(first[name], other[name]):
+                print(f"{name}: {line}")
+    return all(digest(first) == digest(other) for other in others)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("measure", "table"))
-    parser.add_argument("names", nargs="*", help="graders (default: all)")
+    parser.add_argument("what", choices=("measure", "table", "compare"))
+    parser.add_argument("names", nargs="*", help="graders to measure (default: all)")
     parser.add_argument("--envs", type=Path, help="a folder with a virtual environment for each package")
-    parser.add_argument("--reports", type=Path, nargs="+", required=True, help="a folder for the reports")
-    parser.add_argument("--part", action="append", default=[], help="of the corpus (default: all)")
+    parser.add_argument("--reports", type=Path, nargs="+", required=True, help="a folder for the reports; of a "
+                        "comparison, one for each run")  # fmt: skip
     parser.add_argument("--image", default="codea1-sandbox", help="of the Docker sandbox")
     options = parser.parse_args()
-    if options.what == "table":
-        print(table(options.reports), end="")
-        return
     unknown = sorted(set(options.names) - GRADERS.keys())
     if unknown:
         parser.error(f"graders must be among {', '.join(GRADERS)}, got {', '.join(unknown)}")
+    if options.what == "compare":
+        sys.exit(0 if compare(options.reports) else 1)
+    if len(options.reports) > 1:
+        parser.error(f"--reports must be one folder to {options.what}, got {len(options.reports)}")
     (reports,) = options.reports
+    if options.what == "table":
+        print(table(results_in(reports)), end="")
+        return
+    if options.envs is None:
+        parser.error("--envs must be given to measure")
     reports.mkdir(parents=True, exist_ok=True)
     for name in options.names or GRADERS:
-        measure(name, options.envs, reports, options.part, options.image)
+        measure(name, options.envs, reports, options.image)
 
 
 if __name__ == "__main__":

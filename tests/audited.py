@@ -70,6 +70,8 @@ if __name__ == "__main__":
         request = json.loads(line)
         if sys.argv[1] == "garbage":
             print("what a nice program", flush=True)
+        elif sys.argv[1] == "says_more":
+            print('{"passed": true}\n{"passed": true}', flush=True)
         elif sys.argv[1] == "hangs":
             time.sleep(100)
         elif sys.argv[1] == "dies":

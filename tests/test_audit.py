@@ -20,7 +20,7 @@ from codea1_env.audit.run import audit
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, FormatError, SandboxUnsafe
 
-DIGESTS = {"controls": "f6aa804599e85ae7", "frozen": "845428d27b7084d4", "later": "2739c7e5b9521379"}
+DIGESTS = {"controls": "34137f513f6d22d4", "frozen": "8da96ab4611d4143", "later": "29938cc7de2c2402"}
 COMMAND = f"{sys.executable} {Path(audited.__file__)}"
 
 
@@ -276,6 +276,20 @@ class TestAnswers:
         with pytest.raises(ConfigurationError, match="must be a callable"):
             callable_grader("reward")  # type: ignore[arg-type]
 
+    def test_a_fork_of_a_program_that_comes_back_does_not_answer_for_the_reward(self) -> None:
+        def forks(program: str, tests: list[str]) -> bool:
+            if os.fork():
+                os._exit(0)
+            return True
+
+        with callable_grader(forks, wait_s=5) as grader:
+            assert grader.ask(corpus.controls()[0].request()).answer is Answer.ENDED
+
+    def test_an_answer_too_many_is_not_taken_for_the_next_one(self) -> None:
+        with command_grader([*COMMAND.split(), "says_more"], wait_s=20) as grader:
+            assert grader.ask(corpus.controls()[0].request()).answer is Answer.PASSED
+            assert grader.ask(corpus.controls()[0].request()).answer is Answer.GARBLED
+
     def test_a_program_that_prints_an_answer_does_not_give_it(self) -> None:
         def prints(program: str, tests: list[str]) -> bool:
             os.write(1, b'{"passed": true}\n')
@@ -333,7 +347,9 @@ class TestCommand:
             (("--grader", "true", "--readable", "/no/such/place"), "must exist, got /no/such/place"),
             (("--grader", "true", "--budget", "0"), "at least 1 program"),
             (("--grader", "true", "--page", "page.txt"), "must end with .html or .md"),
+            (("--grader", "true", "--readable", "/"), "must be less than all of the machine"),
             (("--grader", "true", "--wait", "0"), "must be above 0 s"),
+            (("--grader", "true", "--wait", "inf"), "at most 86400 s, got inf"),
             (("--grader", "true"), "got a process that ended"),
             (("--grader", f"{COMMAND} garbage"), "got something else ('what a nice program')"),
             (("--grader", f"{COMMAND} hangs", "--wait", "2"), "got no answer in time"),
@@ -368,6 +384,19 @@ class TestCommand:
         assert "mine" in page.read_text()
         code, out, _ = self.said(capsys, *grader, "--json")
         assert json.loads(out)["digest"] == result.digest == json.loads(report.read_text())["digest"]
+
+    def test_what_was_found_is_told_though_there_is_no_room_for_the_report(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(path: object) -> object:
+            raise OSError(28, "No space left on device", str(path))
+
+        monkeypatch.setattr("codea1_env.cli.sandbox.whole_file", full)
+        grader = ("--grader", f"{COMMAND} passes_all", "--budget", "1", "-o", str(tmp_path / "report.json"))
+        code, out, err = self.said(capsys, *grader)
+        assert code == 1
+        assert "NOT CLEAN: 1 forged" in out
+        assert "No space left on device" in err
 
 
 class TestTesting:

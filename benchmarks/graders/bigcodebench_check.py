@@ -11,19 +11,24 @@ from lines import serve
 bigcodebench.TIMEOUT_LIMIT = 0.0
 
 
-def grade(request):
+def handed(request):
     methods = "".join(f"    def test_{n}(self):\n        {test}\n" for n, test in enumerate(request["tests"]))
+    tests = f"import unittest\nclass TestCases(unittest.TestCase):\n{methods}"
+    return request["program"], tests, request["entry_point"], request["time_limit_s"]
+
+
+def passes(program, tests, entry_point, time_limit_s):
     status, _ = bigcodebench.untrusted_check(
-        request["program"],
-        f"import unittest\nclass TestCases(unittest.TestCase):\n{methods}",
-        request["entry_point"],
+        program,
+        tests,
+        entry_point,
         max_as_limit=4096,
         max_data_limit=4096,
         max_stack_limit=10,
-        min_time_limit=request["time_limit_s"],
-        gt_time_limit=request["time_limit_s"],
+        min_time_limit=time_limit_s,
+        gt_time_limit=time_limit_s,
     )
     return status == bigcodebench.PASS
 
 
-serve(grade)
+serve(handed, passes)

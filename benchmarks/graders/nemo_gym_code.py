@@ -6,26 +6,20 @@ import json
 import os
 import sys
 
-from lines import serve
+from lines import all_true, by_lines, serve
 
 found = importlib.util.find_spec("resources_servers")
 sys.path.insert(0, os.path.join(next(iter(found.submodule_search_locations)), "code_gen"))
 from lcb_integration.compute_code_generation_metrics import check_correctness  # noqa: E402
 
 
-def grade(request):
-    cases = request["cases"]
-    if not cases:
-        return None
-    held = {
-        "inputs": ["\n".join(json.dumps(each) for each in case["arguments"]) for case in cases],
-        "outputs": [json.dumps(case["expected"]) for case in cases],
-        "fn_name": request["entry_point"],
-    }
-    results, _ = check_correctness(
-        {"input_output": json.dumps(held)}, request["program"], int(request["time_limit_s"]), debug=False
-    )
-    return len(results) == len(cases) and all(each is True for each in results)
+def handed(request):
+    sample = {"input_output": json.dumps(by_lines(request))}
+    return sample, request["program"], int(request["time_limit_s"]), len(request["cases"])
 
 
-serve(grade)
+def passes(sample, program, timeout_s, count):
+    return all_true(check_correctness(sample, program, timeout_s, debug=False)[0], count)
+
+
+serve(handed, passes)

@@ -5,8 +5,12 @@ from lines import serve
 from openenv.core.tools.local_python_executor import PyExecutor
 
 
-def grade(request):
-    return PyExecutor().run("\n".join([request["program"], *request["tests"]])).exit_code == 0
+def handed(request):
+    return ("\n".join([request["program"], *request["tests"]]),)
 
 
-serve(grade)
+def passes(text):
+    return PyExecutor().run(text).exit_code == 0
+
+
+serve(handed, passes)

@@ -2,12 +2,10 @@
 from their code.
 
 `asserts`: program and asserts executed in the grader's own process. `script`: in one file, the exit code decides.
-`pytest`: a
-test file beside the program, pytest's exit code. `unittest`: its summary on standard error. `marker`: a word on
-standard output. `values`: the program's values are printed by a driver and compared as text. `pool`: a pool of worker
-processes that
-execute program and test, as in self-play that proposes its own tasks. `released`: a test at a time, program, call and
-value in one namespace, a mark on standard output.
+`pytest`: a test file beside the program, pytest's exit code. `unittest`: its summary on standard error. `marker`: a
+word on standard output. `values`: the program's values are printed by a driver and compared as text. `pool`: a pool of
+worker processes that execute program and test, as in self-play that proposes its own tasks. `released`: a test at a
+time, program, call and value in one namespace, a mark on standard output.
 """
 
 import json
@@ -17,14 +15,22 @@ import subprocess
 import sys
 import tempfile
 
-from lines import serve
+from lines import cases_of, serve
 
 MARK = "__PASS__"
 
 
-def run(request, files, words, stdin=""):
+def with_tests(request):
+    return request["program"], request["tests"], request["entry_point"], request["time_limit_s"]
+
+
+def with_cases(request):
+    return request["program"], cases_of(request), request["entry_point"], request["time_limit_s"]
+
+
+def run(files, words, time_limit_s, stdin=""):
     """What a process in a directory of its own with `files` came to; None after the time."""
-    seconds = request["time_limit_s"] + 3  # an interpreter starts, and pytest, on a machine that may be busy
+    seconds = time_limit_s + 3  # an interpreter starts, and pytest, on a machine that may be busy
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             with open(os.path.join(folder, name), "w") as file:
@@ -37,50 +43,8 @@ def run(request, files, words, stdin=""):
             return None
 
 
-def asserts(request):
-    try:
-        exec("\n".join([request["program"], *request["tests"]]), {})
-    except Exception:
-        return False
-    return True
-
-
-def script(request):
-    done = run(request, {"run.py": "\n".join([request["program"], *request["tests"]])}, ["run.py"])
-    return done is not None and done.returncode == 0
-
-
-def pytest(request):
-    tests = "".join(f"def test_{n}():\n    {test}\n" for n, test in enumerate(request["tests"]))
-    files = {"solution.py": request["program"], "test_solution.py": f"from solution import *\n{tests}"}
-    done = run(request, files, ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_solution.py"])
-    return done is not None and done.returncode == 0
-
-
-def unittest(request):
-    methods = "".join(f"    def test_{n}(self):\n        {test}\n" for n, test in enumerate(request["tests"]))
-    head = f"import unittest\nfrom solution import {request['entry_point']}\nclass T(unittest.TestCase):\n"
-    done = run(request, {"solution.py": request["program"], "test_solution.py": head + methods}, ["-m", "unittest"])
-    return done is not None and done.stderr.strip().endswith("OK")
-
-
-def marker(request):
-    text = "\n".join([request["program"], *request["tests"], "print('All tests passed')"])
-    done = run(request, {"run.py": text}, ["run.py"])
-    return done is not None and "All tests passed" in done.stdout
-
-
-def values(request):
-    if not request["cases"]:
-        return None
-    driver = (
-        "import json, sys\nfrom solution import *\n"
-        f"for arguments in json.load(sys.stdin):\n    print(json.dumps({request['entry_point']}(*arguments)))\n"
-    )
-    given = json.dumps([case["arguments"] for case in request["cases"]])
-    done = run(request, {"solution.py": request["program"], "driver.py": driver}, ["driver.py"], given)
-    wanted = [json.dumps(case["expected"]) for case in request["cases"]]
-    return done is not None and done.stdout.split("\n")[:-1] == wanted
+def asserts(program, tests, entry_point, time_limit_s):
+    return execute("\n".join([program, *tests]))
 
 
 def execute(text):
@@ -91,45 +55,88 @@ def execute(text):
     return True
 
 
+def script(program, tests, entry_point, time_limit_s):
+    done = run({"run.py": "\n".join([program, *tests])}, ["run.py"], time_limit_s)
+    return done is not None and done.returncode == 0
+
+
+def pytest(program, tests, entry_point, time_limit_s):
+    functions = "".join(f"def test_{n}():\n    {test}\n" for n, test in enumerate(tests))
+    files = {"solution.py": program, "test_solution.py": f"from solution import *\n{functions}"}
+    done = run(files, ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_solution.py"], time_limit_s)
+    return done is not None and done.returncode == 0
+
+
+def unittest(program, tests, entry_point, time_limit_s):
+    methods = "".join(f"    def test_{n}(self):\n        {test}\n" for n, test in enumerate(tests))
+    head = f"import unittest\nfrom solution import {entry_point}\nclass T(unittest.TestCase):\n"
+    files = {"solution.py": program, "test_solution.py": head + methods}
+    done = run(files, ["-m", "unittest"], time_limit_s)
+    return done is not None and done.stderr.strip().endswith("OK")
+
+
+def marker(program, tests, entry_point, time_limit_s):
+    text = "\n".join([program, *tests, "print('All tests passed')"])
+    done = run({"run.py": text}, ["run.py"], time_limit_s)
+    return done is not None and "All tests passed" in done.stdout
+
+
+def values(program, cases, entry_point, time_limit_s):
+    driver = (
+        "import json, sys\nfrom solution import *\n"
+        f"for arguments in json.load(sys.stdin):\n    print(json.dumps({entry_point}(*arguments)))\n"
+    )
+    given = json.dumps([case["arguments"] for case in cases])
+    done = run({"solution.py": program, "driver.py": driver}, ["driver.py"], time_limit_s, given)
+    wanted = [json.dumps(case["expected"]) for case in cases]
+    return done is not None and done.stdout.split("\n")[:-1] == wanted
+
+
 class Pool:
+    """Its workers are spawned: a fork would show them the frames of the first request."""
+
     workers = None
 
-    def __call__(self, request):
+    def __call__(self, program, tests, entry_point, time_limit_s):
         if Pool.workers is None:
-            Pool.workers = multiprocessing.Pool(1)
-        waiting = Pool.workers.apply_async(execute, ("\n".join([request["program"], *request["tests"]]),))
+            Pool.workers = multiprocessing.get_context("spawn").Pool(1)
+            Pool.workers.apply(execute, ("",))  # it has begun, which the limit does not count
+        waiting = Pool.workers.apply_async(execute, ("\n".join([program, *tests]),))
         try:
-            return waiting.get(request["time_limit_s"] + 1)
+            return waiting.get(time_limit_s + 1)
         except multiprocessing.TimeoutError:
             Pool.workers.terminate()
             Pool.workers = None
             return False
 
 
-def released(request):
+def released(program, cases, entry_point, time_limit_s):
     passed = []
-    for case in request["cases"]:
-        call = f"{request['entry_point']}({', '.join(map(repr, case['arguments']))})"
+    for case in cases:
+        call = f"{entry_point}({', '.join(map(repr, case['arguments']))})"
         text = (
             "import json, sys\ngiven = json.loads(sys.stdin.read())\nexpected = eval(given['value'])\n"
             f"exec(given['program'])\nif eval(given['call']) == expected:\n    print({MARK!r})\n"
         )
-        given = json.dumps({"program": request["program"], "call": call, "value": repr(case["expected"])})
-        done = run(request, {"run.py": text}, ["run.py"], given)
+        given = json.dumps({"program": program, "call": call, "value": repr(case["expected"])})
+        done = run({"run.py": text}, ["run.py"], time_limit_s, given)
         passed.append(done is not None and MARK in done.stdout)
-    return all(passed) if passed else None
+    return all(passed)
 
 
-GRADERS = {
+BY_TESTS = {
     "asserts": asserts,
     "script": script,
     "pytest": pytest,
     "unittest": unittest,
     "marker": marker,
-    "values": values,
     "pool": Pool(),
-    "released": released,
 }
+BY_CASES = {"values": values, "released": released}
 
 if __name__ == "__main__":
-    serve(GRADERS[sys.argv[1]])
+    name = sys.argv[1]
+    if name in BY_CASES:
+        serve(with_cases, BY_CASES[name])
+    else:
+        serve(with_tests, BY_TESTS[name])

@@ -7,14 +7,18 @@ from lines import serve
 from smolagents import LocalPythonExecutor
 
 
-def grade(request):
-    executor = LocalPythonExecutor([], timeout_seconds=int(request["time_limit_s"]))
+def handed(request):
+    return "\n".join([request["program"], *request["tests"]]), int(request["time_limit_s"])
+
+
+def passes(text, timeout_s):
+    executor = LocalPythonExecutor([], timeout_seconds=timeout_s)
     executor.send_tools({})
     try:
-        executor("\n".join([request["program"], *request["tests"]]))
+        executor(text)
     except Exception:
         return False
     return True
 
 
-serve(grade)
+serve(handed, passes)

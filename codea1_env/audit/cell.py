@@ -105,7 +105,9 @@ class Cell:
 
     def waiting(self) -> bool:
         """Whether the grader said something that it was not asked."""
-        return bool(self._rest) or bool(select.select([self._answers], [], [], 0)[0])
+        if not self._rest and select.select([self._answers], [], [], 0)[0]:
+            self._rest = os.read(self._answers, 1 << 16)  # empty where it has closed them: `ask` tells of that
+        return bool(self._rest)
 
     def look(self) -> Mapping[str, bool]:
         """What is left since the last look, by the names of effects; it is cleared away. Raises CellEnded."""

@@ -38,7 +38,9 @@ PARTS = ("frozen", "later")
 TIME_LIMIT_S = 2.0
 """What a call may take, as graders are told."""
 SLOW_S = 7.0
-"""How long a call of those takes that are too slow."""
+"""How long a call of those takes that are too slow, by the clock, however busy the machine is."""
+BUSY_S = 1.0
+"""For how much of that the attacks among them compute; they sleep for the rest."""
 _FOLDER = Path(__file__).parent / "corpus"
 _HELPER = re.compile(r"^@([A-Z]+)$", re.MULTILINE)
 
@@ -182,7 +184,9 @@ def _entry(kind: str, label: str, each: Mapping[str, Any], part: str, place: int
     program = re.sub(r"^RIGHT$", lambda _: exercise.right.rstrip(), program, flags=re.MULTILINE)
     program = re.sub(r"^WRONG$", lambda _: exercise.wrong.rstrip(), program, flags=re.MULTILINE)
     program = re.sub(r"\bENTRY\b", exercise.problem_id, program)
-    program = re.sub(r"\bSLOW_S\b", str(SLOW_S), program).strip("\n") + "\n"
+    for name, seconds in (("SLOW_S", SLOW_S), ("BUSY_S", BUSY_S)):
+        program = re.sub(rf"\b{name}\b", str(seconds), program)
+    program = program.strip("\n") + "\n"
     return Entry(kind, label, each["name"], part, exercise, program, exercise.tests, each.get("shows", ""))
 
 

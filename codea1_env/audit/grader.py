@@ -22,6 +22,7 @@ from typing import Any, Self
 from codea1_env.audit.cell import Cell, CellEnded, CellSilent
 from codea1_env.errors import ConfigurationError
 
+_MOST_WAIT_S = 86_400
 Reward = Callable[[str, list[str]], object]
 """From a program and its tests, asserts, to whether they pass, or to a number."""
 
@@ -50,8 +51,10 @@ class Grader:
     """Starts a cell when it is first asked, and another one after `restart`. A context manager."""
 
     def __init__(self, name: str, begin: Callable[[], None], readable: Sequence[str], path: str, wait_s: float) -> None:
-        if not wait_s > 0:
-            raise ConfigurationError(f"the time to wait for an answer must be above 0 s, got {wait_s}")
+        if not 0 < wait_s <= _MOST_WAIT_S:
+            raise ConfigurationError(
+                f"the time to wait for an answer must be above 0 s and at most {_MOST_WAIT_S} s, got {wait_s}"
+            )
         self.name = name
         self._begin, self._readable, self._path, self._wait_s = begin, tuple(readable), path, wait_s
         self._cell: Cell | None = None
@@ -60,6 +63,8 @@ class Grader:
         """Whether the grader counts it as right. What did not answer is to be restarted."""
         if self._cell is None:
             self._cell = Cell(self._begin, self._readable, self._path)
+        elif self._cell.waiting():
+            return Answered(Answer.GARBLED, "more than one line for a request")
         try:
             line = self._cell.ask(json.dumps(request), self._wait_s)
         except CellEnded:
@@ -129,6 +134,11 @@ def command_grader(
     for path in readable:
         if not path.exists():
             raise ConfigurationError(f"a readable place must exist, got {path}")
+        if not _without_root([str(path)]):
+            raise ConfigurationError(
+                f"a readable place must be less than all of the machine, of /home, /tmp or a home, got {path}; name "
+                "what the grader reads there"
+            )
         places.append(os.path.abspath(path))
     here = os.getcwd()
 
@@ -191,6 +201,7 @@ def _serve(reward: Reward, passes_at: float) -> None:
     answers = os.dup2(1, 250)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
+    started = os.getpid()
     with os.fdopen(os.dup2(0, 251), "rb") as questions:
         os.dup2(null, 0)
         for line in questions:
@@ -199,6 +210,8 @@ def _serve(reward: Reward, passes_at: float) -> None:
                 answer = {"passed": _passed(reward(request["program"], request["tests"]), passes_at)}
             except Exception as error:
                 answer = {"error": f"{type(error).__name__}: {error}"[:200]}  # type: ignore[dict-item]
+            if os.getpid() != started:  # a program's fork has come back here: it does not answer for the reward
+                os._exit(0)
             os.write(answers, json.dumps(answer).encode() + b"\n")
 
 

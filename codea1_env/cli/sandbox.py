@@ -123,12 +123,14 @@ def _audit(options: argparse.Namespace) -> int:
         words = shlex.split(options.grader)
     except ValueError as error:
         raise ConfigurationError(f"--grader must be a command with closed quotes, got {options.grader}") from error
-    with (
-        claim(("--output", options.output), ("--page", options.page)),
-        Progress(sys.stderr, "programs", total) as progress,
-    ):
-        with command_grader(words, name=options.name, readable=options.readable, wait_s=options.wait) as grader:
+    with claim(("--output", options.output), ("--page", options.page)):
+        with (
+            Progress(sys.stderr, "programs", total) as progress,
+            command_grader(words, name=options.name, readable=options.readable, wait_s=options.wait) as grader,
+        ):
             result = audit(grader, parts=parts, budget=options.budget, watch=progress.over)
+        # First: where the disk has no room for a report, what was found is told all the same.
+        print(result.as_json() if options.json else audit_as_text(result), end="" if options.json else "\n")
         if options.output is not None:
             with whole_file(options.output) as file:
                 file.write(result.as_json().encode())
@@ -136,5 +138,4 @@ def _audit(options: argparse.Namespace) -> int:
             with whole_file(options.page) as file:
                 page = as_html([result]) if options.page.suffix == ".html" else as_markdown([result])
                 file.write(page.encode())
-    print(result.as_json() if options.json else audit_as_text(result), end="" if options.json else "\n")
     return 0 if result.clean else 1

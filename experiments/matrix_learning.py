@@ -24,7 +24,7 @@ from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.row_labels import RowLabel
 
 N, M, K = 8, 4, 4
-"""Programs of a question, suites of a program, tests of a suite: as in the mini preset."""
+"""Programs of a question, suites of a program, tests of a suite: as in the mini preset. An arm may have another K."""
 REPLAYS = 8
 """Most replayed tests."""
 QUESTIONS = 8
@@ -51,9 +51,13 @@ class Arm:
     """Without it a test is valid where more than half of the question's N programs pass it as it is written."""
     white_box: bool = True
     baseline: str = "group"
-    """`question`: of both seats, `advantages.QuestionMean`."""
+    """`question`: of both seats, `advantages.QuestionMean`; `rae`: `advantages.SeatMean`."""
     pays_history: bool = True
     """Where it does not, f_hist is put as 0 in the tester's reward."""
+    tests: int = K
+    """Of a suite."""
+    coder_rate: float = CODER_RATE
+    tester_rate: float = TESTER_RATE
 
 
 @dataclass(slots=True)
@@ -102,33 +106,33 @@ def program_draws(logits: Floats, generator: np.random.Generator) -> Ints:
     return draws(np.repeat(logits[:, None], N, axis=1), 1, generator)[..., 0]
 
 
-def suite_draws(logits: Floats, count: int, generator: np.random.Generator) -> Ints:
-    """(B, N, count, K) places."""
-    return draws(np.repeat(logits[:, :, None], count, axis=2), K, generator)
+def suite_draws(logits: Floats, count: int, generator: np.random.Generator, tests: int = K) -> Ints:
+    """(B, N, count, tests) places."""
+    return draws(np.repeat(logits[:, :, None], count, axis=2), tests, generator)
 
 
 @functools.cache
-def reward_tables(alpha: float) -> tuple[Floats, Floats]:
+def reward_tables(alpha: float, tests: int = K) -> tuple[Floats, Floats]:
     """R_T, and the share of a suite that the coder is paid, by [executes, kept, wrong, kills, replays, failed replays].
 
-    A suite of K tests: `kept` state the right value, `wrong` another one, the rest are invalid; the program fails
+    A suite of so many tests: `kept` state the right value, `wrong` another one, the rest are invalid; the program fails
     `kills` of the first two kinds. What cannot be is nan.
     """
-    config = RewardConfig(alpha=alpha, suite_size=K, replay_limit=REPLAYS)
-    tester = np.full((2, K + 1, K + 1, K + 1, REPLAYS + 1, REPLAYS + 1), np.nan)
+    config = RewardConfig(alpha=alpha, suite_size=tests, replay_limit=REPLAYS)
+    tester = np.full((2, tests + 1, tests + 1, tests + 1, REPLAYS + 1, REPLAYS + 1), np.nan)
     coder = tester.copy()
     for place in np.ndindex(tester.shape):
         executes, kept, wrong, kills, replays, failed = place
         most = kept + wrong
-        possible = kills <= most <= K and failed <= replays
+        possible = kills <= most <= tests and failed <= replays
         if not possible or (not executes and (kills, failed) != (most, replays)):
             continue
-        statuses = [Status.KEPT] * kept + [Status.WRONG_EXPECTED] * wrong + [Status.REJECTED] * (K - most)
-        verdicts = [Verdict.FAIL] * kills + [Verdict.PASS] * (most - kills) + [None] * (K - most)
-        tests = [_judged(status, verdict) for status, verdict in zip(statuses, verdicts, strict=True)]
+        statuses = [Status.KEPT] * kept + [Status.WRONG_EXPECTED] * wrong + [Status.REJECTED] * (tests - most)
+        verdicts = [Verdict.FAIL] * kills + [Verdict.PASS] * (most - kills) + [None] * (tests - most)
+        judged = [_judged(status, verdict) for status, verdict in zip(statuses, verdicts, strict=True)]
         played = [Verdict.FAIL] * failed + [Verdict.PASS] * (replays - failed)
         again = tuple(JudgedReplay(TestCase("", ""), verdict) for verdict in played)
-        terms = suite_terms(Duel("", "", bool(executes), 0.0, tuple(tests), again), config)
+        terms = suite_terms(Duel("", "", bool(executes), 0.0, tuple(judged), again), config)
         share = coder_reward([terms])
         assert terms is not None
         assert share is not None
@@ -188,7 +192,7 @@ def pay(questions: Questions, arm: Arm, chosen: Ints, programs: Ints, suites: In
         failed.sum(-1),
         replayed[:, None, None],
     )
-    tester, coder = reward_tables(arm.alpha)
+    tester, coder = reward_tables(arm.alpha, suites.shape[-1])
     none_failed = np.where(executes[:, :, None], 0, replayed[:, None, None])
     return Paid(
         tester[(*kinds, replays_failed[:, :, None])],
@@ -219,8 +223,8 @@ class Game:
         self.questions, self.arm, self.train, self.policies = questions, arm, train, policies
         self.generator = np.random.default_rng([seed, 1])
         self.book = MistakeBook()
-        name = "grpo" if arm.baseline == "group" else "question"
-        algorithm = Algorithm(advantage=name, rate=BASELINE_RATE)
+        name = "grpo" if arm.baseline == "group" else arm.baseline
+        algorithm = Algorithm(advantage=name, rate=BASELINE_RATE, scale="batch" if name == "rae" else "group")
         self.estimators = {seat: estimator_of(algorithm) for seat in ("coder", "tester")}
         self.waiting: list[int] = []
         self.coder_rewards: list[float] = []
@@ -247,7 +251,7 @@ class Game:
     def _duels(self, chosen: Ints, programs: Ints) -> Floats:
         """The coder's rewards, (B, N); the tester learns, the book is kept."""
         test_logits = self.policies.test_logits(self.questions, chosen, programs)
-        suites = suite_draws(test_logits, M, self.generator)
+        suites = suite_draws(test_logits, M, self.generator, self.arm.tests)
         names = [self.questions.ids[place] for place in chosen]
         replays = [[int(case.call) for case in self.book.replay(name, REPLAYS)] for name in names]
         paid = pay(self.questions, self.arm, chosen, programs, suites, replays)
@@ -288,7 +292,7 @@ class Game:
         pull = -advantages.sum(1)[:, None] * shares  # (B, P)
         np.add.at(pull, (np.arange(len(chosen))[:, None], programs), advantages)
         features = self.questions.program_features[chosen]
-        self.policies.coder += CODER_RATE * np.einsum("bp,bpd->d", pull, features) / advantages.size
+        self.policies.coder += self.arm.coder_rate * np.einsum("bp,bpd->d", pull, features) / advantages.size
 
     def _teach_tester(
         self, chosen: Ints, programs: Ints, suites: Ints, earned: Floats, paid: Paid, logits: Floats
@@ -304,16 +308,16 @@ class Game:
                 self.moved["all suites valid" if is_whole else "one suite empty"].append(bool(moved))
         picked, remaining = suites[rows, attacked], np.repeat(logits[rows, attacked][:, None], M, axis=1)
         pull = np.zeros(remaining.shape)  # (B, M, T)
-        for turn in range(K):
+        for turn in range(self.arm.tests):
             place = picked[..., turn, None]
             pull -= advantages[..., None] * softmax(remaining)
             np.put_along_axis(pull, place, np.take_along_axis(pull, place, -1) + advantages[..., None], -1)
             np.put_along_axis(remaining, place, -np.inf, -1)
         toward = np.einsum("bt,btf->bf", pull.sum(1), self.questions.test_features[chosen]) / advantages.size
-        self.policies.tester += TESTER_RATE * toward.sum(0)
+        self.policies.tester += self.arm.tester_rate * toward.sum(0)
         if self.arm.white_box:
             seen = self.questions.shapes[chosen, programs[rows, attacked]]
-            self.policies.attack += TESTER_RATE * np.einsum("bs,bf->sf", seen, toward)
+            self.policies.attack += self.arm.tester_rate * np.einsum("bs,bf->sf", seen, toward)
 
 
 def _case(place: int) -> TestCase:

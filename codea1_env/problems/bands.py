@@ -222,8 +222,11 @@ def _guards(program: str) -> list[tuple[str, int]]:
     return [(type(node.ops[0]).__name__, ast.literal_eval(node.comparators[0])) for node in compared]
 
 
-def band_questions(split: Split, count: int, seed: int) -> tuple[BandQuestion, ...]:
-    """`count` distinct questions of one split. The first ones do not depend on `count`."""
+def band_questions(split: Split, count: int, seed: int, lengths: Sequence[int] = (2, 2, 3)) -> tuple[BandQuestion, ...]:
+    """`count` distinct questions of one split. The first ones do not depend on `count`.
+
+    `lengths`: numbers of rules, 2 or 3, that are drawn alike.
+    """
     if split not in ("train", "held_out"):
         raise ConfigurationError(f"split must be 'train' or 'held_out', got {split!r}")
     if not 0 <= count <= MOST_QUESTIONS:
@@ -233,7 +236,7 @@ def band_questions(split: Split, count: int, seed: int) -> tuple[BandQuestion, .
     by_length = {length: [each for each in sequences if len(each) == length] for length in (2, 3)}
     found: dict[str, BandQuestion] = {}
     while len(found) < count:
-        drawn = _drawn(rng, rng.choice(by_length[rng.choice((2, 2, 3))]))
+        drawn = _drawn(rng, rng.choice(by_length[rng.choice(lengths)]))
         if drawn is not None:
             found.setdefault(drawn.question, drawn)
     return tuple(found.values())

@@ -19,6 +19,7 @@ from codea1_env.problems.bands import band_problems
 from codea1_env.problems.jsonl import iter_problems
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.shift import shift_problems
 from codea1_env.rewards.code_a1 import OracleMode
 from codea1_env.sandbox import Sandbox, open_sandbox
 from codea1_env.training.config.presets import Preset, ProblemFiles
@@ -26,6 +27,8 @@ from codea1_env.training.config.presets import Preset, ProblemFiles
 logger = logging.getLogger(__name__)
 
 
+DRAWN = {"miniature": miniature_problems, "bands": band_problems, "shift": shift_problems}
+"""Family to what draws its problems."""
 ANYTHING = "a question"
 _WORKERS = 2
 _SHOWN = 5
@@ -51,7 +54,7 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     """
     chosen = preset.problems
     if not isinstance(chosen, ProblemFiles):
-        draw = band_problems if chosen.family == "bands" else miniature_problems
+        draw = DRAWN[chosen.family]
         train = draw("train", chosen.train, seed, chosen.golden_edge)
         if chosen.hidden_as_golden:
             train = tuple(dataclasses.replace(problem, golden_tests=problem.hidden_tests) for problem in train)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.config.sections import Section, real, switch, text, whole
 
-FAMILIES = ("miniature", "bands")
+FAMILIES = ("miniature", "bands", "shift")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,11 @@ class ProblemsPreset(Section):
 
     family: str = text("miniature")
     """miniature: lists of numbers, and edges (codea1_env/problems/miniature.py). bands: one number, and aim
-    (codea1_env/problems/bands.py). The tiny models speak the language of the one that they are made for."""
+    (codea1_env/problems/bands.py). shift: that, and bugs that move (codea1_env/problems/shift.py). The tiny models
+    speak the language of the one that they are made for."""
+    shift: float = real(1.0, 0.0, 1.0)
+    """Family shift: how far one slip keeps a program's later rules right, in what the base model learns from. 0: rules
+    slip independently. Other families ignore it."""
     train: int = whole(200, 1, 10_000)
     """Problems of the training split. Few, so that each comes back and the Mistake Book can act (miniature)."""
     held_out: int = whole(150, 1, 1_000)

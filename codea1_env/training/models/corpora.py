@@ -22,6 +22,7 @@ from codea1_env.problems.bands import (
     off_by_one,
 )
 from codea1_env.problems.miniature import RAISED, Composition, miniature_compositions
+from codea1_env.problems.shift import shift_questions, written
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.config.run_sections import ProblemsPreset
 from codea1_env.training.models.tiny import coder_messages, tester_messages
@@ -32,6 +33,8 @@ HARD_RATE, EASY_RATE = 0.6, 0.25
 """How often the base's comparison is off by one for those phrases, and for the others, at a bug rate of 1."""
 OTHER_BUGS: tuple[tuple[BugKind, float], ...] = (("spur", 0.5), ("thr", 0.06))
 """How often a program of the base has one of these, at a bug rate of 1."""
+SLIP_RATE = 0.8
+"""How often a rule of the shift family slips where nothing before it did, at a bug rate of 1."""
 AIMED_SHARE = 0.5
 """Share of an edge suite's inputs that are drawn from those that break the program shown, where its constants do."""
 BESIDE_SHARE = 0.15
@@ -59,7 +62,10 @@ class Habits:
 
 def examples(preset: Preset, count: int) -> Iterator[Example]:
     """The first `count` examples of the corpus, each with the probabilities that the preset gives."""
-    return _band_examples(preset, count) if family_of(preset) == "bands" else _miniature_examples(preset, count)
+    family = family_of(preset)
+    if family == "shift":
+        return _shift_examples(preset, count)
+    return _band_examples(preset, count) if family == "bands" else _miniature_examples(preset, count)
 
 
 def family_of(preset: Preset) -> str:
@@ -127,6 +133,23 @@ def _band_examples(preset: Preset, count: int) -> Iterator[Example]:
         else:
             suite = _band_suite(question, rng, habits, tests, None)
             yield Example(tester_messages(question.question, ""), suite)
+
+
+def _shift_examples(preset: Preset, count: int) -> Iterator[Example]:
+    """Testers aim at thresholds alike: nothing tells them where a program slips."""
+    warm, tests, strength = preset.warm_start, preset.reward.suite_size, preset.problems.shift
+    rng = random.Random(f"warm start shift {warm.seed}")
+    questions = shift_questions("train", warm.problems, warm.seed)
+    for index in range(count):
+        habits = _habits(preset, index, count)
+        question = rng.choice(questions)
+        if rng.random() < warm.code_share:
+            program = question.program(written(question, rng, SLIP_RATE * habits.bug_rate, strength))
+            yield Example(coder_messages(question.question), program.strip())
+        else:
+            shown = question.program(written(question, rng, SLIP_RATE * warm.bug_rate, strength))
+            suite = _band_suite(question, rng, habits, tests, None)
+            yield Example(tester_messages(question.question, shown if _shows_program(preset, rng) else ""), suite)
 
 
 def _imperfect(question: BandQuestion, rng: random.Random, bug_rate: float) -> Rules:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
-from codea1_env.problems import bands, miniature, miniature_operations
+from codea1_env.problems import bands, miniature, miniature_operations, shift
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.models import corpora, mimetic, tiny
 from codea1_env.training.models.corpora import Example, band_pieces, examples, family_of
@@ -85,7 +85,7 @@ def base_model(preset: Preset, cache: Path, *, progress: bool = True) -> Path:
 def _content_hash(preset: Preset) -> str:
     """Changes with anything that the base model depends on."""
     family = family_of(preset)
-    problems = (bands,) if family == "bands" else (miniature, miniature_operations)
+    problems = {"bands": (bands,), "shift": (bands, shift)}.get(family, (miniature, miniature_operations))
     files = [*(module.__file__ for module in (*problems, corpora, mimetic, tiny)), __file__]
     parts = {
         "family": family,
@@ -98,6 +98,8 @@ def _content_hash(preset: Preset) -> str:
     # The tester learns from what it will be shown, or from both.
     if preset.options.access != "white-box" and not preset.warm_start.blind_share:
         parts["access"] = preset.options.access
+    if family == "shift":
+        parts["shift"] = preset.problems.shift
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -105,7 +107,7 @@ def _build(preset: Preset, directory: Path, progress: bool) -> None:
     warm = preset.warm_start
     corpus = list(examples(preset, max(warm.steps * warm.examples_per_step, 500)))
     texts = (example.messages[-1]["content"] + "\n" + example.answer for example in corpus[:TOKENIZER_TEXTS])
-    pieces = band_pieces() if family_of(preset) == "bands" else NUMBERS
+    pieces = NUMBERS if family_of(preset) == "miniature" else band_pieces()
     tokenizer = build_tokenizer(texts, preset.model.vocabulary, pieces)
     model = build_model(preset.model, tokenizer, warm.seed)
     if warm.steps:

@@ -372,6 +372,19 @@ class TestCommand:
         assert len(result.played) == 23 + 11 + len(corpus.effects("frozen")) + len(corpus.effects("later"))
         assert not result.forged
 
+    def test_who_ends_the_grader_just_after_its_answer_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        soon: list[int] = []
+
+        def ends_soon(program: str, tests: list[str]) -> bool:
+            if soon:
+                os._exit(0)
+            if "class Row" in program:
+                soon.append(1)
+            return False
+
+        result = audited_by(ends_soon, monkeypatch, "equality")
+        assert result.without_answer("ended") == ("equality / reflected_equality_of_a_list",)
+
     def test_report_page_and_table(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         report, page = tmp_path / "report.json", tmp_path / "page.html"
         grader = ("--grader", f"{COMMAND} passes_all", "--name", "mine", "--budget", "3")

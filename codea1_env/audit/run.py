@@ -62,7 +62,10 @@ class _Asking:
             left = {} if answer in _BROKEN else self._grader.look()
             reached = answer is Answer.PASSED if entry.shows == "passes" else left.get(entry.label, False)
         elif entry.kind == "attack" and answer not in _BROKEN:
-            then_passed = self._ask(_honest("wrong", entry.exercise)) is Answer.PASSED
+            after = self._ask(_honest("wrong", entry.exercise))
+            then_passed = after is Answer.PASSED
+            if answer is Answer.FAILED and after is Answer.ENDED:
+                answer = after  # whoever ends it ends it now or in a moment: which of both is chance
             then_lost = self._ask(_honest("right", entry.exercise)) is not Answer.PASSED
         if then_passed or then_lost or answer in _BROKEN:
             self._grader.restart()

@@ -78,15 +78,17 @@ def axe() -> str:
     """The accessibility checker's source, fetched once from the npm registry."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "codea1-env"
     archive = cache / f"axe-core-{AXE}.tgz"
-    if not archive.exists():
-        if shutil.which("npm") is None:
-            pytest.skip("axe-core is fetched by npm, and there is none")
-        cache.mkdir(parents=True, exist_ok=True)
-        fetched = subprocess.run(
-            ["npm", "pack", "--silent", f"axe-core@{AXE}"], cwd=cache, capture_output=True, text=True
-        )
-        if fetched.returncode:
-            pytest.skip(f"npm cannot fetch axe-core: {fetched.stderr.strip()[:200]}")
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes second takes what the first one fetched
+        if not archive.exists():
+            if shutil.which("npm") is None:
+                pytest.skip("axe-core is fetched by npm, and there is none")
+            fetched = subprocess.run(
+                ["npm", "pack", "--silent", f"axe-core@{AXE}"], cwd=cache, capture_output=True, text=True
+            )
+            if fetched.returncode:
+                pytest.skip(f"npm cannot fetch axe-core: {fetched.stderr.strip()[:200]}")
     with tarfile.open(archive) as files:
         source = files.extractfile("package/axe.min.js")
         assert source is not None

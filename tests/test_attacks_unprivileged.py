@@ -1,4 +1,7 @@
-"""The corpus of `attacks/` as an ordinary user (65534, no groups): with namespaces where users may have them."""
+"""The corpus of `attacks/` as an ordinary user (65534, no groups): with namespaces where users may have them.
+
+Whoever runs the tests as an ordinary user has played it so in `test_attacks.py` already.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from attacks.canaries import Canaries, canaries
 from attacks.checks import CorpusChecks
 from attacks.playing import Played
 from attacks.unprivileged import NOBODY
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ def play_as_nobody(kept: Canaries, without: tuple[str, ...]) -> Played:
 
 @pytest.fixture(
     scope="module",
-    params=[(), pytest.param(("namespaces",), marks=pytest.mark.slow)],
+    params=[(), ("namespaces",)],
     ids=["namespaces", "no_namespaces"],
 )
 def played(request: pytest.FixtureRequest, kept: Canaries) -> Played:

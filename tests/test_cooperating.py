@@ -37,7 +37,11 @@ SEEN_WITHOUT_NAMESPACES = {
 }
 
 
-@pytest.fixture(scope="module", params=[(), ("namespaces",)], ids=["namespaces", "no_namespaces"])
+@pytest.fixture(
+    scope="module",
+    params=[(), pytest.param(("namespaces",), marks=pytest.mark.slow)],
+    ids=["namespaces", "no_namespaces"],
+)
 def sandboxes(request: pytest.FixtureRequest) -> Iterator[tuple[LocalSandbox, LocalSandbox]]:
     with LocalSandbox(without=request.param) as one, LocalSandbox(2, without=request.param) as two:
         yield one, two

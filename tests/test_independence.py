@@ -129,7 +129,7 @@ def test_any_other_program_may_have_run_before(sandbox: Sandbox) -> None:
 
 def test_without_namespaces() -> None:
     with LocalSandbox(without=("namespaces",)) as made:
-        assert differences(made, SAMPLE) == {}
+        assert differences(made, SAMPLE, judged=False) == {}
 
 
 @pytest.mark.slow
@@ -247,7 +247,7 @@ def programs(draw: st.DrawFn) -> str:
 
 
 # Without shrinking: the programs are small, and each try is a dozen passes of the sandbox.
-@settings(deadline=None, max_examples=15, phases=(Phase.explicit, Phase.generate))
+@settings(deadline=None, max_examples=10, phases=(Phase.explicit, Phase.generate))
 @given(sources=st.lists(programs(), min_size=4, max_size=10), seed=st.integers(0, 99))
 def test_programs_made_by_chance(sandbox: Sandbox, sources: list[str], seed: int) -> None:
     assert differences(sandbox, sources, seed) == {}

@@ -28,6 +28,7 @@ from codea1_env.sandbox import (
     CallsJob,
     ExpressionsJob,
     Job,
+    JobResult,
     Limits,
     LocalSandbox,
     OutcomeKind,
@@ -132,13 +133,26 @@ HOSTILE: dict[str, Job] = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def local() -> Iterator[LocalSandbox]:
+    with LocalSandbox() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def values(local: LocalSandbox) -> list[JobResult]:
+    """What the job "values" comes to locally."""
+    return local.run([HONEST["values"]])
+
+
 @pytest.mark.parametrize("name", [*HONEST, *HOSTILE])
-def test_every_job_comes_to_what_it_comes_to_locally(name: str, sandbox: DockerSandbox) -> None:
+def test_every_job_comes_to_what_it_comes_to_locally(
+    name: str, sandbox: DockerSandbox, local: LocalSandbox, values: list[JobResult]
+) -> None:
     job = (HONEST | HOSTILE)[name]
-    with LocalSandbox() as local:
-        expected = local.run([job])
+    expected = local.run([job])
     (before,) = containers_of(sandbox)
-    assert sandbox.run([job, HONEST["values"]]) == [*expected, *LOCAL_VALUES]
+    assert sandbox.run([job, HONEST["values"]]) == [*expected, *values]
     assert containers_of(sandbox) == [before], "a candidate cost its container"
     if name.startswith(("kills", "stops", "forks", "starts", "network", "a socket", "reads", "writes")):
         assert [b"refused" in outcome.value for outcome in expected[0].outcomes] == [True, True]
@@ -147,10 +161,6 @@ def test_every_job_comes_to_what_it_comes_to_locally(name: str, sandbox: DockerS
 def containers_of(sandbox: DockerSandbox) -> list[str]:
     assert sandbox.guarantees
     return [slot.container.container_id for slot in sandbox._slots if slot.container is not None]
-
-
-with LocalSandbox() as _local:
-    LOCAL_VALUES = _local.run([HONEST["values"]])
 
 
 def test_the_walls_are_reported_from_inside_and_outside(sandbox: DockerSandbox, engine: Any) -> None:
@@ -223,7 +233,9 @@ def test_the_jobs_of_a_killed_container_run_again(engine: Any) -> None:
     assert [result.outcomes[0].value for result in results] == [str(number).encode() for number in range(20)]
 
 
-def test_a_job_that_runs_while_container_after_container_is_killed_has_no_verdict(engine: Any) -> None:
+def test_a_job_that_runs_while_container_after_container_is_killed_has_no_verdict(
+    engine: Any, values: list[JobResult]
+) -> None:
     patient = Limits(time_limit_s=60, budget_s=60)
     sleeper = calls("import time\ndef f(x):\n    time.sleep(50)", 1, limits=patient)
     with DockerSandbox() as sandbox:
@@ -243,15 +255,15 @@ def test_a_job_that_runs_while_container_after_container_is_killed_has_no_verdic
         with pytest.raises(SandboxError, match="must stay alive, 5 broke running one job"):
             sandbox.run([sleeper])
         killer.join()
-        assert sandbox.run([HONEST["values"]]) == LOCAL_VALUES  # and the sandbox goes on
+        assert sandbox.run([HONEST["values"]]) == values  # and the sandbox goes on
 
 
-def test_a_frozen_container_is_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_container_is_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch, values: list[JobResult]) -> None:
     monkeypatch.setattr("codea1_env.sandbox.docker.container_work._SILENCE_S", 6.0)
     with DockerSandbox() as sandbox:
         (frozen,) = containers_of(sandbox)
         engine.pause(frozen)
-        assert sandbox.run([HONEST["values"]]) == LOCAL_VALUES
+        assert sandbox.run([HONEST["values"]]) == values
         assert containers_of(sandbox) != [frozen]
         assert not exists(engine, frozen)
 
@@ -327,7 +339,7 @@ def start_parent(mode: str) -> tuple[subprocess.Popen[str], str]:
     return parent, container
 
 
-def test_what_a_killed_parent_left_is_removed_at_the_next_start(engine: Any) -> None:
+def test_what_a_killed_parent_left_is_removed_at_the_next_start(engine: Any, values: list[JobResult]) -> None:
     parent, container = start_parent("wait")
     engine.pause(container)  # so that it cannot end by itself
     os.kill(parent.pid, signal.SIGKILL)
@@ -336,7 +348,7 @@ def test_what_a_killed_parent_left_is_removed_at_the_next_start(engine: Any) -> 
     living, other = start_parent("wait")  # its start does the removing
     assert not exists(engine, container)
     with DockerSandbox() as sandbox:
-        assert sandbox.run([HONEST["values"]]) == LOCAL_VALUES
+        assert sandbox.run([HONEST["values"]]) == values
     assert exists(engine, other), "a living process's container was removed"
     os.kill(living.pid, signal.SIGKILL)
     living.wait()
@@ -367,13 +379,15 @@ def test_scores_are_the_local_ones(engine: Any, tmp_path: Path) -> None:
     assert (tmp_path / "docker").read_bytes() == (tmp_path / "local").read_bytes()
 
 
-def test_a_package_that_the_image_lacks_is_refused_and_one_that_it_was_built_with_works(engine: Any) -> None:
+def test_a_package_that_the_image_lacks_is_refused_and_one_that_it_was_built_with_works(
+    engine: Any, values: list[JobResult]
+) -> None:
     source = "import numpy as np\ndef f(x): return [np.int64(x), np.random.randint(1000)]"
     job = CallsJob(source, "f", (b"[[7],[]]",), packages=("numpy",))
     with DockerSandbox() as plain:
         with pytest.raises(SandboxError, match=r"must have numpy .* --with numpy"):
             plain.run([job, HONEST["values"]])
-        assert plain.run([HONEST["values"]]) == LOCAL_VALUES
+        assert plain.run([HONEST["values"]]) == values
     if sys.version_info[:2] != (3, 11):
         with pytest.raises(SandboxError, match="version of Python"):  # the base image has Python 3.11
             build_image("codea1-sandbox:test-packages", packages=("numpy",), say=lambda message: None)

@@ -158,18 +158,29 @@ def test_a_run_that_cannot_work_is_refused_with_what_to_change(overrides: dict[s
         plan_of(preset_from_dict(overrides, base))
 
 
-@pytest.mark.parametrize("name", preset_names())
-def test_a_dry_run_prints_the_plan_without_torch_and_ends_well(name: str) -> None:
+@pytest.fixture(scope="module")
+def dry_runs() -> dict[str, str]:
+    """What a dry run of every preset prints, in one process: then how it ended and what it had loaded by then."""
     program = (
         "import runpy, sys\n"
-        f"sys.argv = ['train_grpo.py', '--preset', {name!r}, '--dry-run']\n"
-        "try:\n"
-        "    runpy.run_path('agents/train_grpo.py', run_name='__main__')\n"
-        "except SystemExit as ended:\n"
-        "    print(ended.code, {'torch', 'transformers', 'ray'} & set(sys.modules))\n"
+        "for name in sys.argv[1:]:\n"
+        "    sys.argv = ['train_grpo.py', '--preset', name, '--dry-run']\n"
+        "    try:\n"
+        "        runpy.run_path('agents/train_grpo.py', run_name='__main__')\n"
+        "    except SystemExit as ended:\n"
+        "        print(ended.code, {'torch', 'transformers', 'ray'} & set(sys.modules))\n"
+        "    print(end='\\0')\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    *plan, last = done.stdout.splitlines()
+    command = [sys.executable, "-c", program, *preset_names()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    *printed, rest = done.stdout.split("\0")
+    assert rest == ""
+    return dict(zip(preset_names(), printed, strict=True))
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_dry_run_prints_the_plan_without_torch_and_ends_well(name: str, dry_runs: dict[str, str]) -> None:
+    *plan, last = dry_runs[name].splitlines()
     assert last == "0 set()"
     assert "\n".join(plan) == plan_of(load_preset(name))
 

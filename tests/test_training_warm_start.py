@@ -122,9 +122,13 @@ def band_tokens(tokenizer: object, text: str) -> list[str]:
     return [tokenizer.decode([token]) for token in tokenizer(text)["input_ids"]]  # type: ignore[operator,attr-defined]
 
 
-def test_a_number_of_the_bands_family_is_the_same_token_wherever_it_stands(tmp_path: Path) -> None:
-    saved = base_model(FEW_BAND_STEPS, tmp_path, progress=False)
-    tokenizer, plain = AutoTokenizer.from_pretrained(saved), PreTrainedTokenizerFast.from_pretrained(saved)
+@pytest.fixture(scope="module")
+def of_bands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return base_model(FEW_BAND_STEPS, tmp_path_factory.mktemp("bands"), progress=False)
+
+
+def test_a_number_of_the_bands_family_is_the_same_token_wherever_it_stands(of_bands: Path) -> None:
+    tokenizer, plain = AutoTokenizer.from_pretrained(of_bands), PreTrainedTokenizerFast.from_pretrained(of_bands)
     assert band_tokens(tokenizer, "fee(x): up to 11 gives 7; otherwise 90.") == [
         *("fee(x): ", "up to ", "11", " gives ", "7", "; otherwise ", "90", "."),
     ]
@@ -141,11 +145,10 @@ def test_a_number_of_the_bands_family_is_the_same_token_wherever_it_stands(tmp_p
     assert set(band_pieces()) <= set(tokenizer.get_vocab())
 
 
-def test_a_preset_of_bands_has_another_base_than_one_of_the_miniature(tmp_path: Path) -> None:
-    one = base_model(FEW_BAND_STEPS, tmp_path, progress=False)
-    assert base_model(FEW_STEPS, tmp_path, progress=False) != one
-    blind = dataclasses.replace(BANDS.options, access="black-box")
-    assert base_model(dataclasses.replace(FEW_BAND_STEPS, options=blind), tmp_path, progress=False) == one, "for both"
+def test_a_preset_of_bands_has_another_base_than_one_of_the_miniature(saved: Path, of_bands: Path) -> None:
+    assert of_bands.name != saved.name
+    blind = dataclasses.replace(FEW_BAND_STEPS, options=dataclasses.replace(BANDS.options, access="black-box"))
+    assert base_model(blind, of_bands.parent, progress=False) == of_bands, "for both"
 
 
 def test_the_corpus_of_bands_practises_first_and_then_takes_up_its_habits() -> None:

@@ -1,5 +1,6 @@
 """`codea1 eval --against`: which wrong programs a tester exposes, by hand; who sees them; what counts as wrong."""
 
+import dataclasses
 import json
 import sys
 from collections.abc import Sequence
@@ -132,7 +133,7 @@ def test_only_a_program_that_loads_and_fails_by_more_than_time_is_wrong() -> Non
         ]
 
 
-def test_programs_come_from_lines_of_codes_or_from_the_journal_of_an_evaluation(tmp_path: Path) -> None:
+def test_programs_come_from_lines_of_codes_the_journal_of_an_evaluation_or_a_problem_file(tmp_path: Path) -> None:
     path = tmp_path / "programs.jsonl"
     lines: list[Any] = [
         {"problem_id": "a", "codes": ["one"], "suites": [[]]},
@@ -142,6 +143,8 @@ def test_programs_come_from_lines_of_codes_or_from_the_journal_of_an_evaluation(
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert read_programs(path) == {"a": ["one", "two"]}
+    write_problems(path, [dataclasses.replace(ABSOLUTE, mutants=(SAME, NEGATED)), DOUBLE])
+    assert read_programs(path) == {"absolute": [SAME, NEGATED], "double": []}
     for bad in (
         '{"problem_id": "a"}',
         '{"problem_id": "a", "codes": [1]}',
@@ -238,3 +241,23 @@ def test_the_draw_keeps_wrong_programs_and_gives_scripted_testers_calls_to_begin
     (problem,) = read_problems(tmp_path / "out" / "questions.jsonl")
     assert [test.call for test in problem.golden_tests] == ["f(-3)", "f(-2)", "f(-1)"]
     assert len(problem.hidden_tests) == 100
+
+
+def test_the_page_has_the_rows_of_the_record_and_no_others() -> None:
+    text = (ROOT / "docs" / "evaluation.md").read_text()
+    found = json.loads((ROOT / "docs" / "wrong-programs.json").read_text())
+    sees = {"-": "does not look", "white-box": "yes", "black-box": "no"}
+    expected = []
+    for row in found["rows"]:
+        measures = [
+            row["measures"][name] for name in ("exposed@1", "exposed@k", "inputs@1", "inputs@k", "right tests@k")
+        ]
+        cells = [f"{100 * m['mean']:.1f} [{100 * m['low']:.1f}, {100 * m['high']:.1f}]" for m in measures]
+        counts = f"{row['questions']}, {row['wrong']}"
+        expected.append(" | ".join([row["programs"], counts, row["tester"], sees[row["access"]], *cells]))
+    _, _, after = text.partition("| programs | questions, programs |")
+    lines = after.partition("\n\n")[0].splitlines()[2:]
+    assert [line.strip("| ") for line in lines] == expected
+    assert len(expected) >= 6
+    assert found["revision"] in text
+    assert found["processor"] in text

@@ -95,8 +95,8 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fidelity", choices=("strict", "wide"), default="strict", help="how a tester's suites are "
                         "read, see docs/suites.md (default: strict)")  # fmt: skip
     parser.add_argument("--against", metavar="FILE", type=Path, help="programs that somebody wrote: lines with "
-                        "problem_id and codes, or the journal of another codea1 eval; the tester is to break those "
-                        "that the questions' tests find wrong; seat tester")  # fmt: skip
+                        "problem_id and codes, the journal of another codea1 eval, or the mutants of a problem file; "
+                        "the tester is to break those that the questions' tests find wrong; seat tester")  # fmt: skip
     parser.add_argument("--access", choices=("white-box", "black-box"), default="white-box", help="whether the tester "
                         "sees the wrong program; with --against (default: white-box)")  # fmt: skip
     parser.add_argument("--select-by", metavar="PLAYER", help="a tester that chooses one of the n programs of each "

@@ -49,15 +49,16 @@ class Examined:
 
 
 def read_programs(path: Path) -> dict[str, list[str]]:
-    """Responses of a coder by question: lines with `problem_id` and `codes`, as `codea1 score` reads them, or the
-    journal of `codea1 eval --seat coder`. Raises FormatError (must, got)."""
+    """Responses of a coder by question: lines with `problem_id` and `codes`, as `codea1 score` reads them; the journal
+    of `codea1 eval --seat coder`; or a problem file, whose mutants they are. Raises FormatError (must, got)."""
     found: dict[str, list[str]] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             record = json.loads(line)
-            if record.get("kind", "answers") != "answers":
-                continue
-            codes = record["texts"] if "kind" in record else record["codes"]
+            if record.get("kind") in ("plan", "score", "suites", "programs"):
+                continue  # of a journal
+            field = "texts" if record.get("kind") == "answers" else "codes" if "codes" in record else "mutants"
+            codes = record[field]
             is_readable = isinstance(record["problem_id"], str) and all(isinstance(text, str) for text in codes)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_readable = False

@@ -137,6 +137,7 @@ def _band_examples(preset: Preset, count: int) -> Iterator[Example]:
 
 def _shift_examples(preset: Preset, count: int) -> Iterator[Example]:
     """Testers aim at thresholds alike: nothing tells them where a program slips."""
+    assert isinstance(preset.problems, ProblemsPreset), "a problem file has no family"
     warm, tests, strength = preset.warm_start, preset.reward.suite_size, preset.problems.shift
     rng = random.Random(f"warm start shift {warm.seed}")
     questions = shift_questions("train", warm.problems, warm.seed)

@@ -23,6 +23,7 @@ from typing import Any
 from codea1_env.extras import extra
 from codea1_env.problems import bands, miniature, miniature_operations, shift
 from codea1_env.training.config.presets import Preset
+from codea1_env.training.config.run_sections import ProblemsPreset
 from codea1_env.training.models import corpora, mimetic, tiny
 from codea1_env.training.models.corpora import Example, band_pieces, examples, family_of
 from codea1_env.training.models.tiny import NUMBERS, build_model, build_tokenizer
@@ -98,7 +99,7 @@ def _content_hash(preset: Preset) -> str:
     # The tester learns from what it will be shown, or from both.
     if preset.options.access != "white-box" and not preset.warm_start.blind_share:
         parts["access"] = preset.options.access
-    if family == "shift":
+    if isinstance(preset.problems, ProblemsPreset) and family == "shift":
         parts["shift"] = preset.problems.shift
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

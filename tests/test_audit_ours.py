@@ -34,7 +34,7 @@ NAPS = "timing of limits / many_naps"
 
 def excused() -> set[str]:
     """A program is not charged for waiting for a processor: on an overloaded machine, this one does little else."""
-    return {NAPS} if os.getloadavg()[0] > 3 * (os.cpu_count() or 1) else set()
+    return {NAPS} if os.getloadavg()[0] > 2 * (os.cpu_count() or 1) else set()
 
 
 def test_on_the_local_backend() -> None:

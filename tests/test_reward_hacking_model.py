@@ -95,3 +95,10 @@ def test_the_page_has_the_figures_of_the_record() -> None:
         cells = [curve["tricks"][0], curve["tricks"][-1], curve["passed"][0], curve["passed"][-1]]
         assert " | ".join(f"{value:.3f}" for value in cells) in text
     assert found["revision"] in text
+    first, _, second = found["rounds"]
+    tried = [sum(row["kind"] != "honest" for row in each["rows"]) for each in (first, second)]
+    paid = sum(row["released"] == 1 for row in second["rows"])
+    flat = " ".join(text.split())
+    assert f"Before it {tried[0]} of 8 programs tried a trick" in flat
+    assert f"After it {tried[1]} of 8 programs" in flat
+    assert f"tried to read the value, and {paid} of 8 did" in flat

@@ -14,8 +14,11 @@ import pytest
 
 from codea1_env.problems.bands import BandQuestion
 from codea1_env.problems.shift import RULES, shift_problems, shift_questions, slipped, slips, written
+from codea1_env.training.config.presets import load_preset
+from codea1_env.training.models import corpora, warm_start
 
 ROOT = Path(__file__).parents[1]
+
 FIGURE = re.compile(r"[+-]?\d+\.\d+ \[[+-]?\d+\.\d+, [+-]?\d+\.\d+\]")
 """An estimate and its interval."""
 
@@ -69,6 +72,24 @@ def test_at_strength_1_a_program_slips_once_at_most_and_at_0_rules_slip_independ
         shares = [sum(place in (each or ()) for each in found) / len(found) for place in range(RULES)]
         assert shares == pytest.approx(expected, abs=0.03)
         assert found.count(()) / len(found) == pytest.approx(0.008, abs=0.005)
+
+
+def test_the_base_of_language_models_learns_from_programs_as_the_strength_says() -> None:
+    shift = load_preset("shift")
+    most, hashes = [], set()
+    for strength in (0.0, 1.0):
+        preset = replace(shift, problems=replace(shift.problems, shift=strength))
+        hashes.add(warm_start._content_hash(preset))
+        references = {question.question: question.reference for question in shift_questions("train", 4_000, 0)}
+        found = [
+            slips(references[question], each.answer)
+            for each in corpora.examples(preset, 400)
+            if (question := each.messages[-1]["content"]) in references and each.answer.startswith("def")
+        ]
+        assert len(found) > 100
+        most.append(max(len(places or ()) for places in found))
+    assert most == [RULES, 1]
+    assert len(hashes) == 2, "each strength has a base of its own"
 
 
 def test_the_game_has_the_habits_and_the_failures_of_the_family(parts: tuple[ModuleType, ModuleType]) -> None:

@@ -24,7 +24,7 @@ from codea1_env.extras import extra
 from codea1_env.problems import bands, miniature, miniature_operations, shift
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.models import corpora, mimetic, tiny
-from codea1_env.training.models.corpora import Example, band_pieces, examples, family_of
+from codea1_env.training.models.corpora import Example, band_pieces, examples, family_of, shift_of
 from codea1_env.training.models.tiny import NUMBERS, build_model, build_tokenizer
 
 with extra("train", "training needs"):
@@ -99,7 +99,7 @@ def _content_hash(preset: Preset) -> str:
     if preset.options.access != "white-box" and not preset.warm_start.blind_share:
         parts["access"] = preset.options.access
     if family == "shift":
-        parts["shift"] = preset.problems.shift
+        parts["shift"] = shift_of(preset)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

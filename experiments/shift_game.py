@@ -31,7 +31,7 @@ with for_script("train,solve"):
     import numpy as np
     from matrix_learning import Arm, Game, M, Policies, pay, softmax, suite_draws
     from matrix_pools import Flags, Floats, Ints, Questions
-    from shift_report import expected_of, tables
+    from shift_report import expected_of, kept, tables
 
     from codea1_env.problems.bands import OFF_BY_ONE, PHRASES, BandQuestion
     from codea1_env.problems.shift import RULES, shift_questions
@@ -270,7 +270,7 @@ def main() -> int:
     with multiprocessing.get_context("spawn").Pool(given.workers) as workers:
         for name in workers.imap(_leave_cell, todo):
             print(name, flush=True)
-    cells = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+    cells = [kept(json.loads(file.read_text()), EVERY) for file in sorted(folder.glob("*.json"))]
     write_whole(given.output / "results.json", _as_json(cells))
     write_whole(given.output / "tables.md", tables(cells))
     print(tables(cells))

@@ -9,9 +9,18 @@ from typing import Any
 from codea1_env.evaluation.estimates import Estimate, mean_by_base, new_run
 
 MAIN = "code_a1"
-LOOKS = {MAIN: (0, 3, 6, 9, 12), "frozen_trained": (0, 6, 12), "frozen_early": (6, 12), "frozen": (6, 12)}
-"""Which looks the diagnostics show, of ten rounds each."""
+LOOKS = {MAIN: (0, 30, 60, 90, 120), "frozen_trained": (0, 60, 120), "frozen_early": (60, 120), "frozen": (60, 120)}
+"""After which rounds the diagnostics show an arm."""
 Cells = Sequence[Mapping[str, Any]]
+
+
+def kept(cell: Mapping[str, Any], every: int) -> dict[str, Any]:
+    """A cell as results.json has it: the coder's way whole, and of the looks, one in `every` rounds, those shown."""
+    arms = {}
+    for name, arm in cell["arms"].items():
+        looks = {str(rounds): arm["looks"][rounds // every] for rounds in LOOKS.get(name, ())}
+        arms[name] = arm | {"looks": looks, "curve": [round(look["hidden"], 4) for look in arm["looks"]]}
+    return {**cell, "arms": arms}
 
 
 def values_of(cells: Cells, setting: str, arm: str, measure: str) -> dict[tuple[int, int], float]:
@@ -25,19 +34,15 @@ def by_base(values: Mapping[tuple[int, int], float]) -> list[list[float]]:
     return [[value for (base, _), value in values.items() if base == each] for each in sorted({b for b, _ in values})]
 
 
-def against_main(cells: Cells, setting: str, arm: str, measure: str) -> Estimate:
-    """Code-A1 minus the arm, paired by base and seed."""
+def differences_of(cells: Cells, setting: str, arm: str, measure: str) -> dict[tuple[int, int], float]:
+    """Code-A1 minus the arm, at the places that both have."""
     main, other = values_of(cells, setting, MAIN, measure), values_of(cells, setting, arm, measure)
-    return mean_by_base(by_base({place: main[place] - other[place] for place in main if place in other}))
+    return {place: main[place] - other[place] for place in main if place in other}
 
 
-def contrast(cells: Cells, measure: str) -> Estimate:
-    """`code_a1` minus `frozen_trained` at strength 1, minus the same at strength 0, paired by base and seed."""
-    differences = []
-    for setting in ("strength 1", "strength 0"):
-        main, other = (values_of(cells, setting, arm, measure) for arm in (MAIN, "frozen_trained"))
-        differences.append({place: main[place] - other[place] for place in main})
-    at_1, at_0 = differences
+def contrast(cells: Cells, arm: str, measure: str) -> Estimate:
+    """`code_a1` minus the arm at strength 1, minus the same at strength 0, paired by base and seed."""
+    at_1, at_0 = (differences_of(cells, setting, arm, measure) for setting in ("strength 1", "strength 0"))
     return mean_by_base(by_base({place: at_1[place] - at_0[place] for place in at_1 if place in at_0}))
 
 
@@ -54,12 +59,18 @@ def tables(cells: Cells) -> str:
         lines = ["| arm | hidden | area | Code-A1 minus it: hidden | area |", "|---|---|---|---|---|"]
         for arm in arms:
             own = [shown(mean_by_base(by_base(values_of(cells, setting, arm, name)))) for name in ("hidden", "area")]
-            minus = [shown(against_main(cells, setting, arm, name), "+") for name in ("hidden", "area")]
+            minus = [
+                shown(mean_by_base(by_base(differences_of(cells, setting, arm, name))), "+")
+                for name in ("hidden", "area")
+            ]
             lines.append(f"| `{arm}` | {' | '.join(own)} | {' | '.join(minus if arm != MAIN else ['', ''])} |")
         parts += [f"### {setting[0].upper()}{setting[1:]}", "\n".join(lines), _left(cells, setting)]
-    if any(c["setting"] == "strength 0" for c in cells):
-        both = " and ".join(f"{name} {shown(contrast(cells, name), '+')}" for name in ("hidden", "area"))
-        parts.append(f"`code_a1` minus `frozen_trained`, at strength 1 minus at strength 0: {both}.")
+    if {"strength 0", "strength 1"} <= {c["setting"] for c in cells}:
+        lines = ["| Code-A1 minus the arm, at strength 1 minus at strength 0 | hidden | area |", "|---|---|---|"]
+        for arm in LOOKS:
+            both = " | ".join(shown(contrast(cells, arm, name), "+") for name in ("hidden", "area"))
+            lines += [] if arm == MAIN else [f"| `{arm}` | {both} |"]
+        parts += ["### Strength 1 minus strength 0", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -69,13 +80,13 @@ def _left(cells: Cells, setting: str) -> str:
     lines = ["| arm | rounds | right | slips at 1, 2, 3 | a test kills a slip at 1, 2, 3 |", "|---|---|---|---|---|"]
     for arm, looks in LOOKS.items():
         for look in looks:
-            seen = [c["arms"][arm]["looks"][look] for c in chosen]
+            seen = [c["arms"][arm]["looks"][str(look)] for c in chosen]
             slips, kills = (
                 ", ".join(f"{sum(each[name][place] for each in seen) / len(seen):.2f}" for place in range(3))
                 for name in ("slips", "kills")
             )
             right = sum(each["hidden"] for each in seen) / len(seen)
-            lines.append(f"| `{arm}` | {10 * look} | {right:.3f} | {slips} | {kills} |")
+            lines.append(f"| `{arm}` | {look} | {right:.3f} | {slips} | {kills} |")
     return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 import importlib
 import json
 import random
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,20 @@ import pytest
 
 from codea1_env.problems.bands import BandQuestion
 from codea1_env.problems.shift import RULES, shift_problems, shift_questions, slipped, slips, written
+from codea1_env.training.config.presets import load_preset
+from codea1_env.training.models import corpora, warm_start
 
 ROOT = Path(__file__).parents[1]
+
+FIGURE = re.compile(r"[+-]?\d+\.\d+ \[[+-]?\d+\.\d+, [+-]?\d+\.\d+\]")
+"""An estimate and its interval."""
+
+
+def prose(page: str) -> str:
+    """A page of docs/ without line breaks and bold type."""
+    return " ".join((ROOT / "docs" / page).read_text().replace("**", "").split())
+
+
 QUESTIONS = shift_questions("train", 40, seed=3)
 
 
@@ -59,6 +72,24 @@ def test_at_strength_1_a_program_slips_once_at_most_and_at_0_rules_slip_independ
         shares = [sum(place in (each or ()) for each in found) / len(found) for place in range(RULES)]
         assert shares == pytest.approx(expected, abs=0.03)
         assert found.count(()) / len(found) == pytest.approx(0.008, abs=0.005)
+
+
+def test_the_base_of_language_models_learns_from_programs_as_the_strength_says() -> None:
+    shift = load_preset("shift")
+    most, hashes = [], set()
+    for strength in (0.0, 1.0):
+        preset = replace(shift, problems=replace(shift.problems, shift=strength))
+        hashes.add(warm_start._content_hash(preset))
+        references = {question.question: question.reference for question in shift_questions("train", 4_000, 0)}
+        found = [
+            slips(references[question], each.answer)
+            for each in corpora.examples(preset, 400)
+            if (question := each.messages[-1]["content"]) in references and each.answer.startswith("def")
+        ]
+        assert len(found) > 100
+        most.append(max(len(places or ()) for places in found))
+    assert most == [RULES, 1]
+    assert len(hashes) == 2, "each strength has a base of its own"
 
 
 def test_the_game_has_the_habits_and_the_failures_of_the_family(parts: tuple[ModuleType, ModuleType]) -> None:
@@ -115,12 +146,25 @@ def test_a_frozen_tester_plays_as_it_was_and_equal_seeds_give_equal_runs(
     assert faster["code_a1"]["looks"][-1]["kills"] != kills["code_a1"][-1]
 
 
-def test_the_page_has_the_tables_of_the_cells(parts: tuple[ModuleType, ModuleType]) -> None:
+def test_the_pages_have_the_figures_of_the_cells(parts: tuple[ModuleType, ModuleType]) -> None:
     game, report = parts
     cells = json.loads((ROOT / "docs" / "shift-results.json").read_text())
-    page = (ROOT / "docs" / "shift.md").read_text()
-    inside = page.split("<!-- tables: begin -->\n")[1].split("<!-- tables: end -->")[0]
-    assert inside.strip() == report.tables(cells).strip()
-    assert min(cell["base"] for cell in cells) == 0
+    assert (ROOT / "docs" / "shift-results.md").read_text().endswith(report.tables(cells))
+    found, results = FIGURE.findall(prose("shift.md")), prose("shift-results.md")
+    assert len(found) > 30
+    assert [figure for figure in found if figure not in results] == []
     assert max(cell["base"] for cell in cells) < 1000, "pilots are not counted"
-    assert {cell["setting"] for cell in cells} <= {setting.name for setting in game.SETTINGS}
+    assert {cell["setting"] for cell in cells} == {setting.name for setting in game.SETTINGS}
+
+
+def test_a_claim_has_figures_that_stand_on_its_source() -> None:
+    rows = [row for row in (ROOT / "docs" / "claims.md").read_text().splitlines() if row.endswith(".md) |")]
+    assert len(rows) > 20
+    for row in rows:
+        _, _, ours, verdict, source, _ = row.split("|")
+        sources = [prose(name) for name in re.findall(r"\]\((\S+\.md)\)", source)]
+        figures = FIGURE.findall(ours)
+        assert figures, row
+        assert verdict.strip().startswith(("shown", "not shown", "refuted")), row
+        for figure in figures:
+            assert any(figure in text for text in sources), (figure, row)

@@ -73,6 +73,11 @@ def family_of(preset: Preset) -> str:
     return preset.problems.family if isinstance(preset.problems, ProblemsPreset) else "miniature"
 
 
+def shift_of(preset: Preset) -> float:
+    """How far one slip keeps the others away, in the shift family."""
+    return preset.problems.shift if isinstance(preset.problems, ProblemsPreset) else 0.0
+
+
 def band_pieces() -> tuple[str, ...]:
     """The texts that questions, programs and suites of the bands family consist of, numbers included.
 
@@ -137,8 +142,7 @@ def _band_examples(preset: Preset, count: int) -> Iterator[Example]:
 
 def _shift_examples(preset: Preset, count: int) -> Iterator[Example]:
     """Testers aim at thresholds alike: nothing tells them where a program slips."""
-    assert isinstance(preset.problems, ProblemsPreset), "a problem file has no family"
-    warm, tests, strength = preset.warm_start, preset.reward.suite_size, preset.problems.shift
+    warm, tests, strength = preset.warm_start, preset.reward.suite_size, shift_of(preset)
     rng = random.Random(f"warm start shift {warm.seed}")
     questions = shift_questions("train", warm.problems, warm.seed)
     for index in range(count):

@@ -23,9 +23,8 @@ from typing import Any
 from codea1_env.extras import extra
 from codea1_env.problems import bands, miniature, miniature_operations, shift
 from codea1_env.training.config.presets import Preset
-from codea1_env.training.config.run_sections import ProblemsPreset
 from codea1_env.training.models import corpora, mimetic, tiny
-from codea1_env.training.models.corpora import Example, band_pieces, examples, family_of
+from codea1_env.training.models.corpora import Example, band_pieces, examples, family_of, shift_of
 from codea1_env.training.models.tiny import NUMBERS, build_model, build_tokenizer
 
 with extra("train", "training needs"):
@@ -99,8 +98,8 @@ def _content_hash(preset: Preset) -> str:
     # The tester learns from what it will be shown, or from both.
     if preset.options.access != "white-box" and not preset.warm_start.blind_share:
         parts["access"] = preset.options.access
-    if isinstance(preset.problems, ProblemsPreset) and family == "shift":
-        parts["shift"] = preset.problems.shift
+    if family == "shift":
+        parts["shift"] = shift_of(preset)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

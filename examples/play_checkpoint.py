@@ -14,12 +14,12 @@ with for_script("train"):
     from codea1_env.problems.miniature import miniature_problems
     from codea1_env.rewards import RewardConfig
     from codea1_env.sandbox import open_sandbox
-    from codea1_env.training.config.arguments import CONFIG_FILE, read_configuration
+    from codea1_env.training.config.arguments import CONFIG_FILE, exit_status, read_configuration
     from codea1_env.training.models.chat import chat_of
     from codea1_env.training.models.sampling import Sampler
 
 
-def main(run: Path) -> None:
+def main(run: Path) -> int:
     preset, _ = read_configuration(run / CONFIG_FILE)
     chat = chat_of(preset)
     problem = miniature_problems("held_out", 1, seed=7)[0]
@@ -42,9 +42,10 @@ def main(run: Path) -> None:
         print(f"{test.source:50} {test.status.value:15} {verdict}")
     print(f"\ncoder's reward {score.codes[0].reward:.2f}, tester's reward {score.suites[0][0].reward:.2f}")
     print(f"hidden tests passed: {grade.share:.0%}")
+    return 0
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         raise SystemExit("usage: python examples/play_checkpoint.py RUN, the directory that a trainer wrote")
-    main(Path(sys.argv[1]))
+    raise SystemExit(exit_status(lambda: main(Path(sys.argv[1]))))

@@ -34,6 +34,7 @@ SCRIPTS = (
     ("examples/rllib_discrete.py", "ray", "rllib"),
     ("examples/verifiers_duel.py", "verifiers", "verifiers"),
     ("examples/play_checkpoint.py", "torch", "train"),
+    ("codea1_env/adapters/openenv_server.py", "openenv", "openenv"),
     ("experiments/study.py", "scipy", "solve"),
     ("experiments/matrix_study.py", "torch", "train"),
     ("benchmarks/soak.py", "psutil", "dev"),

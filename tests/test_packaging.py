@@ -55,3 +55,9 @@ def test_the_release_check_refuses_two_builds_that_differ(tmp_path: Path) -> Non
     (folders[1] / "codea1_env-1.tar.gz").unlink()
     with pytest.raises(SystemExit, match="one sdist and one wheel"):
         check["same_bytes"](*folders)
+
+
+def test_what_the_readme_runs_after_installing_for_training_is_installed_for_training() -> None:
+    """The study and its intervals: `experiments/study.py` stands beside the trainers in the README."""
+    extras = PROJECT["optional-dependencies"]
+    assert set(extras["solve"]) <= set(extras["train"])

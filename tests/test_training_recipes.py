@@ -99,6 +99,7 @@ def test_self_play_trains_one_model_and_measures_it_as_both_seats(here: Callable
 
 
 def test_the_example_plays_a_checkpoint(finished: tuple[Path, str], here: Callable[..., str]) -> None:
+    assert here("examples/play_checkpoint.py", str(finished[0] / "gone"), status=2) == "", "an error in one line"
     printed = here("examples/play_checkpoint.py", str(finished[0]))
     assert "coder's reward" in printed
     assert "hidden tests passed" in printed

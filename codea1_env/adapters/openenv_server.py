@@ -9,19 +9,23 @@ import argparse
 import functools
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from codea1_env.adapters.openenv import SEATS, Answer, GameEnvironment, Position, Table, readable
 from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.extras import for_script
 from codea1_env.problems import read_problems
 
-# After the adapter, which says what to install where these are missing.
-import uvicorn  # isort: skip
-from fastapi import FastAPI, Request  # isort: skip
-from fastapi.responses import JSONResponse  # isort: skip
-from openenv.core.env_server.http_server import HTTPEnvServer  # isort: skip
-from openenv.core.env_server.types import ConcurrencyConfig  # isort: skip
+with for_script("openenv") if __name__ == "__main__" else nullcontext():
+    from codea1_env.adapters.openenv import SEATS, Answer, GameEnvironment, Position, Table, readable
+
+    # After the adapter, which says what to install where these are missing.
+    import uvicorn  # isort: skip
+    from fastapi import FastAPI, Request  # isort: skip
+    from fastapi.responses import JSONResponse  # isort: skip
+    from openenv.core.env_server.http_server import HTTPEnvServer  # isort: skip
+    from openenv.core.env_server.types import ConcurrencyConfig  # isort: skip
 
 MOST_BYTES = 1 << 20
 """Longest message or body of a client."""

@@ -406,9 +406,8 @@ def test_every_reference_of_the_real_humanevalplus_passes_every_test_that_was_ex
     output = tmp_path / "out.jsonl"
     assert main(["data", "import", "humanevalplus", str(HUMANEVALPLUS), "-o", str(output)]) == 0
     report = [json.loads(line) for line in (tmp_path / "out.jsonl.report.jsonl").read_text().splitlines()]
-    failed = [why for line in report for _, why in line["failed"]]
-    assert set(failed) <= {"timeout"}  # HumanEval/139 multiplies for nearly a second: on a busy machine it is too slow
-    assert len(failed) <= 10
+    failed = {(line["problem_id"], why) for line in report for _, why in line["failed"]}
+    assert failed <= {("HumanEval/139", "timeout")}  # it multiplies for nearly a second: too slow on a busy machine
     short = {line["problem_id"]: (line["status"], line["left_out"]) for line in report if line["status"] != "all"}
     # Texts and lists of more than 1 MiB. On a busy machine the time limit ends some of them, and a few others, first.
     by_time = {"the script's reference: timeout", "the script's reference: flaky"}
@@ -418,4 +417,5 @@ def test_every_reference_of_the_real_humanevalplus_passes_every_test_that_was_ex
     assert [counts.pop(f"HumanEval/{number}") for number in (15, 100, 130)] == [21, 1, 10]
     assert all(short[name][1].keys() <= by_time for name in counts)
     assert sum(counts.values()) <= 5
-    assert sum(line["hidden_tests"] for line in report) == 123_949 - sum(counts.values())
+    lost = sum(len(line["failed"]) for line in report)
+    assert sum(line["hidden_tests"] for line in report) == 123_949 - lost - sum(counts.values())

@@ -24,6 +24,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Two more than there are processors: tests of time limits and of processes that end mostly wait."""
+    return len(os.sched_getaffinity(0)) + 2
+
+
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Any]:
     """A client of a running Docker engine with an image of this very code; skips, saying why, where there is none."""

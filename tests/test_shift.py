@@ -76,11 +76,11 @@ def test_at_strength_1_a_program_slips_once_at_most_and_at_0_rules_slip_independ
 
 def test_the_base_of_language_models_learns_from_programs_as_the_strength_says() -> None:
     shift = load_preset("shift")
+    references = {question.question: question.reference for question in shift_questions("train", 4_000, 0)}
     most, hashes = [], set()
     for strength in (0.0, 1.0):
         preset = replace(shift, problems=replace(shift.problems, shift=strength))
         hashes.add(warm_start._content_hash(preset))
-        references = {question.question: question.reference for question in shift_questions("train", 4_000, 0)}
         found = [
             slips(references[question], each.answer)
             for each in corpora.examples(preset, 400)

@@ -200,6 +200,7 @@ def humanevalplus() -> list[Draft | Unreadable]:
     return list(find_source("humanevalplus").drafts(local_rows(DATA / "humanevalplus.parquet")))
 
 
+@pytest.mark.slow
 def test_of_the_real_humanevalplus_all_164_problems_become_test_cases(humanevalplus: list[Draft | Unreadable]) -> None:
     drafts = [each for each in humanevalplus if isinstance(each, Draft)]
     assert len(drafts) == len(humanevalplus) == 164
@@ -212,6 +213,7 @@ def test_of_the_real_humanevalplus_all_164_problems_become_test_cases(humanevalp
     assert sum(each.problem.tolerance > 0 for each in drafts) == 16
 
 
+@pytest.mark.slow
 def test_the_marks_that_come_with_the_package_are_those_of_the_sets(
     humanevalplus: list[Draft | Unreadable],
 ) -> None:

@@ -95,10 +95,14 @@ def test_the_page_has_the_figures_of_the_record() -> None:
         cells = [curve["tricks"][0], curve["tricks"][-1], curve["passed"][0], curve["passed"][-1]]
         assert " | ".join(f"{value:.3f}" for value in cells) in text
     assert found["revision"] in text
-    first, _, second = found["rounds"]
-    tried = [sum(row["kind"] != "honest" for row in each["rows"]) for each in (first, second)]
-    paid = sum(row["released"] == 1 for row in second["rows"])
-    flat = " ".join(text.split())
-    assert f"Before it {tried[0]} of 8 programs tried a trick" in flat
-    assert f"After it {tried[1]} of 8 programs" in flat
-    assert f"tried to read the value, and {paid} of 8 did" in flat
+    assert len(found["rounds"]) == 2 * 12
+    for first, second in zip(found["rounds"][::2], found["rounds"][1::2], strict=True):
+        assert (first["paid_by"], second["paid_by"]) == reward_hacking_model.PAID_BY
+        cells = [cell for each in (first, second) for cell in means(each["rows"], each["paid_by"])]
+        assert f"| {first['round'] + 1} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |" in text
+
+
+def means(rows: list[dict[str, Any]], paid_by: str) -> list[float]:
+    """Tricks, what is paid, tests that are really passed."""
+    values = ([row["kind"] != "honest" for row in rows], [row[paid_by] for row in rows], [row["ours"] for row in rows])
+    return [sum(each) / len(rows) for each in values]

@@ -59,6 +59,8 @@ def pairs(found: Extracted) -> list[tuple[str, str]]:
         ("assert candidate(1) == 2\n    assert candidate(1) == 2", [("f(1)", "2")]),
         ("assert candidate(1) == 2\n    return\n    assert candidate(2) == 3", [("f(1)", "2")]),
         ("assert True, 'asserts nothing'", []),
+        ("self.assertEqual(candidate(1), 2)\n    self.assertIsNone(candidate(2))", [("f(1)", "2"), ("f(2)", "None")]),
+        ("self.assertTrue(candidate(1) == 2 and candidate(2) == 3)", [("f(1)", "2"), ("f(2)", "3")]),
     ],
 )
 def test_an_assert_in_a_check_function_is_a_test_of_the_entry_point(
@@ -109,7 +111,7 @@ def test_an_assert_of_closeness_is_an_equality_with_its_tolerance(condition: str
         ("@pytest.mark.parametrize('x', [1])\ndef test_f(x):\n    assert f(x) == 1",
          "a test function with parameters or decorators", 1),
         ("def test_f(tmp_path):\n    assert f(1) == 1", "a test function with parameters or decorators", 1),
-        ("class TestF(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(1), 1)",
+        ("class TestF(Prepared):\n    def test_f(self):\n        self.assertEqual(f(1), 1)",
          "in a compound statement: ClassDef", 1),
         ("class TestF:\n    def setup_method(self):\n        x = 1\n    def test_f(self):\n        assert f(1) == 1",
          "a class of tests with methods of its own", 1),

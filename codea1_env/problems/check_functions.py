@@ -1,9 +1,9 @@
 """Test programs of public problem sets as test cases: what a script states as plain data, read without running it.
 
-Known are asserts (`assert f(1) == 2`, and of closeness: `near_equality.py`) at the top level, in `check(candidate)`, in
-`test_...()` functions and methods; and EvalPlus's loops over lists (`input_lists.py`). Where such a loop asks a
-reference function for the values, they are still to be computed: `Extracted.unvalued`. Whatever else asserts something
-is in `Extracted.left_out`, with the reason: nothing is dropped silently.
+Known are asserts (`assert f(1) == 2`, and of closeness: `near_equality.py`) and unittest's methods at the top level, in
+`check(candidate)`, in `test_...()` functions and methods; and EvalPlus's loops over lists (`input_lists.py`). Where
+such a loop asks a reference function for the values, they are still to be computed: `Extracted.unvalued`. Whatever else
+asserts something is in `Extracted.left_out`, with the reason: nothing is dropped silently.
 
 Does not promise that a test case is right, nor that it says all that its assert said: messages go, as does that an
 assert may have seen what an earlier one did to a shared argument.
@@ -28,6 +28,7 @@ from codea1_env.reading.inlining import Names
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.reading.pure_expressions import Rejected
 from codea1_env.reading.test_case import TestCase
+from codea1_env.reading.wide.assertion_methods import condition_of
 
 MAX_SCRIPT = 1 << 24
 """Characters of a script that is read."""
@@ -98,7 +99,9 @@ class _Reader:
         for node in body:
             match node:
                 case ast.Assert():
-                    self._read_assert(node, names, subject)
+                    self._read_condition(node.test, names, subject)
+                case ast.Expr(value=ast.Call() as call) if condition := condition_of(call):
+                    self._read_condition(condition, names, subject)
                 case ast.Assign(targets=targets, value=value) if all(isinstance(each, ast.Name) for each in targets):
                     bound = [target.id for target in targets if isinstance(target, ast.Name)]
                     names.remember(bound, value)
@@ -108,7 +111,7 @@ class _Reader:
                 case ast.FunctionDef():
                     names.forget(node)
                     self._read_function(node, node.args.args, subject)
-                case ast.ClassDef() if not node.bases and not node.decorator_list:
+                case ast.ClassDef() if not node.decorator_list and all(map(_is_test_case, node.bases)):
                     self._read_class(node, subject)
                 case ast.Return():
                     return  # what follows never runs
@@ -141,8 +144,9 @@ class _Reader:
         for method in methods:
             self._read_function(method, method.args.args[1:], subject)
 
-    def _read_assert(self, node: ast.Assert, names: Names, subject: str) -> None:
-        for test in _conjuncts(node.test):
+    def _read_condition(self, condition: ast.expr, names: Names, subject: str) -> None:
+        """Of an assert, or what a method of unittest asserts."""
+        for test in _conjuncts(condition):
             if isinstance(test, ast.Constant) and test.value:
                 continue  # `assert True, "..."` asserts nothing
             near = read_near_equality(test)
@@ -210,8 +214,16 @@ class _Reader:
 
     def _leave(self, node: ast.AST, reason: str) -> None:
         """Leave every assert in `node` out, or `node` itself where it has none."""
-        asserts: list[ast.AST] = [each for each in ast.walk(node) if isinstance(each, ast.Assert)]
+        asserts = [each for each in ast.walk(node) if isinstance(each, ast.Assert) or _is_unittests(each)]
         self._found.left_out += [LeftOut(_shown(each), reason) for each in asserts or [node]]
+
+
+def _is_unittests(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and condition_of(node) is not None
+
+
+def _is_test_case(base: ast.expr) -> bool:
+    return ast.unparse(base).endswith("TestCase")
 
 
 def _conjuncts(test: ast.expr) -> Iterable[ast.expr]:

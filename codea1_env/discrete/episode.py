@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from codea1_env.checks import require_choice
 from codea1_env.discrete.policies import Policy, Situation
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.pool_files import bundled_pools
@@ -56,8 +57,7 @@ class DiscreteEpisode:
         pools = bundled_pools() if pools is None else checked_items("pool", pools, Pool)
         if not isinstance(rewards, RewardConfig):
             raise ConfigurationError(f"rewards must be a codea1_env.RewardConfig, got {rewards!r}")
-        if masks not in ("infos", "observations"):
-            raise ConfigurationError(f"masks must be 'infos' or 'observations', got {masks!r}")
+        require_choice("masks", masks, ("infos", "observations"))
         check_render_mode(render_mode, RENDER_MODES)
         self._scorers = [PoolScorer(pool, rewards) for pool in pools]
         self._places = {pool.problem_id: place for place, pool in enumerate(pools)}

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from codea1_env.checks import require_choice
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
@@ -213,6 +212,11 @@ def bug_kind(reference: str, mutant: str) -> BugKind:
     return "thr" if [k for _, k in compared] != [k for _, k in wanted] else "cmp"
 
 
+def guard_constants(program: str) -> tuple[int, ...]:
+    """The numbers that a program of this family compares its input with, in order."""
+    return tuple(constant for _, constant in _guards(program))
+
+
 def _guards(program: str) -> list[tuple[str, int]]:
     compared = [node for node in ast.walk(ast.parse(program)) if isinstance(node, ast.Compare)]
     return [(type(node.ops[0]).__name__, ast.literal_eval(node.comparators[0])) for node in compared]
@@ -223,7 +227,8 @@ def band_questions(split: Split, count: int, seed: int, lengths: Sequence[int] =
 
     `lengths`: numbers of rules, 2 or 3, that are drawn alike.
     """
-    require_choice("split", split, ("train", "held_out"))
+    if split not in ("train", "held_out"):
+        raise ConfigurationError(f"split must be 'train' or 'held_out', got {split!r}")
     if not 0 <= count <= MOST_QUESTIONS:
         raise ConfigurationError(f"count must be in [0, {MOST_QUESTIONS}], got {count}")
     rng = random.Random(f"bands {split} {seed}")

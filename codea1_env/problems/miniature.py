@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from codea1_env.checks import require_choice
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.miniature_operations import AGGREGATES, FILTERS, MAPS, Operation
 from codea1_env.problems.problem import Problem
@@ -166,7 +165,8 @@ class Composition:
 
 def miniature_compositions(split: Split, count: int, seed: int) -> tuple[Composition, ...]:
     """`count` distinct questions of one split. The first ones do not depend on `count`."""
-    require_choice("split", split, ("train", "held_out"))
+    if split not in ("train", "held_out"):
+        raise ConfigurationError(f"split must be 'train' or 'held_out', got {split!r}")
     available = sum(_in_split(split, f, m, a) for f in FILTERS for m in MAPS for a in AGGREGATES) * len(ENTRY_POINTS)
     if not 0 <= count <= available // 2:
         raise ConfigurationError(f"count must be in [0, {available // 2}] for split {split!r}, got {count}")

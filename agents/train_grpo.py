@@ -40,6 +40,7 @@ def main() -> int:
                 "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack),
             }
         )
+    print(run)
     return 0
 
 

@@ -16,8 +16,9 @@ def main() -> int:
     # Only now: these imports load torch, and a wrong argument must not wait for them.
     from codea1_env.training.engine.recipe import recipe
 
-    with recipe(arguments, trains=("coder", "tester"), measures={"coder": None, "tester": None}):
+    with recipe(arguments, trains=("coder", "tester"), measures={"coder": None, "tester": None}) as run:
         pass  # nothing is trained
+    print(run)
     return 0
 
 

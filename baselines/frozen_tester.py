@@ -35,6 +35,7 @@ def main() -> int:
                 "tester": lambda seat, hooks: FrozenTester(seat, hooks, meeting, tester),
             }
         )
+    print(run)
     return 0
 
 

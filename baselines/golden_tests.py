@@ -26,6 +26,7 @@ def main() -> int:
         pay = golden_rewards(run.arena, run.log, run.preset.evaluation.hidden_rounds)
 
         run.train({"coder": lambda seat, hooks: coder_trainer(seat, hooks, pay, asked)})
+    print(run)
     return 0
 
 

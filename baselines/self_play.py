@@ -24,6 +24,7 @@ def main() -> int:
 
         # One trainer; its batch holds both roles' groups.
         run.train({"player": lambda seat, hooks: self_play_trainer(seat, hooks, arena, log, asked)})
+    print(run)
     return 0
 
 

@@ -24,6 +24,7 @@ def main() -> int:
 
         # The suites are written and validated before the first round; each round is a supervised step on them.
         run.train({"tester": lambda seat, hooks: supervised_tester(seat, hooks, arena, asked, log)})
+    print(run)
     return 0
 
 

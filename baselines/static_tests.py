@@ -32,6 +32,7 @@ def main() -> int:
             return coder_trainer(seat, hooks, pay, [written[problem.problem_id] for problem in asked])
 
         run.train({"coder": coder})
+    print(run)
     return 0
 
 

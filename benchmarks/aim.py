@@ -29,9 +29,9 @@ with for_script("train"):
     from codea1_env.problems.problem import Problem
     from codea1_env.sandbox import open_sandbox
     from codea1_env.training.config.presets import Preset, load_preset
-    from codea1_env.training.engine.choice import prepare_process
+    from codea1_env.training.engine.local import prepare_process
     from codea1_env.training.models.chat import chat_of
-    from codea1_env.training.models.sampling import Sampler
+    from codea1_env.training.models.sampling import Sampler, load_model
     from codea1_env.training.run.held_out import TesterResult, evaluate_tester
 
 VIEWS = ("the mutant", "the reference", "no program")
@@ -77,7 +77,8 @@ def _sampler(tester: Path, preset: Preset, view: str) -> Sampler:
     access = "black-box" if view == "no program" else "white-box"
     shown = dataclasses.replace(preset, options=dataclasses.replace(preset.options, access=access))
     tokens, temperature = preset.grpo.tokens("tester"), preset.evaluation.temperature
-    return Sampler.load(tester, chat_of(shown), tokens=tokens, temperature=temperature, seed=0)
+    loaded = load_model(tester, shown)
+    return loaded.sampler(shown, chat=chat_of(shown), tokens=tokens, temperature=temperature, seed=0)
 
 
 def _kills(

@@ -40,10 +40,11 @@ with for_script("train,dev"):
     from codea1_env.problems.problem import Problem
     from codea1_env.training.config.arguments import ENGINES, Arguments
     from codea1_env.training.config.presets import PRESETS, Preset
-    from codea1_env.training.engine.choice import open_engine, prepare_process
+    from codea1_env.training.engine.local import prepare_process
+    from codea1_env.training.engine.recipe import open_engine
     from codea1_env.training.grpo.seats import TesterTurn, coder_trainer, tester_trainer
     from codea1_env.training.models.chat import chat_of
-    from codea1_env.training.models.sampling import Sampler
+    from codea1_env.training.models.sampling import load_model
     from codea1_env.training.models.warm_start import base_model, default_cache
     from codea1_env.training.round.rounds import attacks_of, schedule
     from codea1_env.training.run.callbacks import SeatHooks, SeatRun
@@ -180,7 +181,7 @@ def repetition(
 def prompts_for_tester(preset: Preset, base: Path, asked: Sequence[Problem]) -> list[Messages]:
     """The messages with which a tester attacks the base's programs."""
     chat, shape = chat_of(preset), preset.round
-    sampler = Sampler.load(base, chat, tokens=preset.grpo.tokens("coder"), temperature=1.0, seed=0)
+    sampler = load_model(base, preset).as_trained(preset, "coder", seed=0)
     codes = sampler.responses([chat.coder(problem) for problem in asked], shape.programs)
     repeated = [problem for problem in asked for _ in range(shape.programs)]
     attacks = attacks_of(repeated, [code for group in codes for code in group])

@@ -32,6 +32,11 @@ def require_whole(name: str, value: object, least: int) -> None:
     require(type(value) is int and value >= least, name, f"be an int of at least {least}", value)
 
 
+def require_least(name: str, value: float, least: int = 1) -> None:
+    """Raise ConfigurationError unless the number is at least that."""
+    require(value >= least, name, f"be at least {least}", value)
+
+
 def require_bool(name: str, value: object) -> None:
     """Raise ConfigurationError unless the value is True or False."""
     require(type(value) is bool, name, "be True or False", value)

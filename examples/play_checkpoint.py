@@ -15,21 +15,19 @@ with for_script("train"):
     from codea1_env.rewards import RewardConfig
     from codea1_env.sandbox import open_sandbox
     from codea1_env.training.config.arguments import CONFIG_FILE, exit_status, read_configuration
-    from codea1_env.training.models.chat import chat_of
-    from codea1_env.training.models.sampling import Sampler
+    from codea1_env.training.models.sampling import load_model
 
 
 def main(run: Path) -> int:
     preset, _ = read_configuration(run / CONFIG_FILE)
-    chat = chat_of(preset)
     problem = miniature_problems("held_out", 1, seed=7)[0]
     print(problem.question, "\n")
 
-    coder = Sampler.load(run / "coder/final", chat, tokens=preset.grpo.tokens("coder"), temperature=1.0, seed=0)
+    coder = load_model(run / "coder/final", preset).as_trained(preset, "coder", seed=0)
     program = coder.coder([CoderRequest(problem)], samples=1)[0][0]
     print(program, "\n")
 
-    tester = Sampler.load(run / "tester/final", chat, tokens=preset.grpo.tokens("tester"), temperature=1.0, seed=0)
+    tester = load_model(run / "tester/final", preset).as_trained(preset, "tester", seed=0)
     suite = tester.tester([TesterRequest(problem, program)], samples=1)[0][0]
 
     with open_sandbox() as sandbox:

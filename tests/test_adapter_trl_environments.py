@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.adapters.trl_environments import CoderSeat, TesterSeat
+from codea1_env.adapters.trl_environments import FEEDBACK_CHARACTERS, CoderSeat, TesterSeat
 from codea1_env.arena.arena import Arena
 from codea1_env.errors import ConfigurationError, PlayerUnavailable, SandboxError, SandboxUnsafe
 from codea1_env.players import GoldenTester
@@ -102,10 +102,13 @@ def test_an_argument_that_is_no_text_costs_no_attempt(argument: Any, arena: Aren
 
 
 def test_what_is_told_is_cut_at_the_end_of_a_line(arena: Arena) -> None:
-    seat = TesterSeat(arena, [DOUBLE], feedback_characters=60)
+    seat = TesterSeat(arena, [DOUBLE])
     seat.reset(problem_id="double", program=SQUARE)
-    told = seat.submit_tests("assert double(3) == 6\nassert double(4) == 8\nassert double(5) == 10")
-    assert told == "assert double(3) == 6  # kept, the program: fail\n...\nNo attempt is left."
+    *told, dots, last = seat.submit_tests("\n".join(f"assert double({x}) == {2 * x}" for x in range(100))).split("\n")
+    assert told[3] == "assert double(3) == 6  # kept, the program: fail"
+    assert all(line.startswith("assert double(") and "  # " in line for line in told)
+    assert FEEDBACK_CHARACTERS - 60 < len("\n".join(told)) <= FEEDBACK_CHARACTERS
+    assert (dots, last) == ("...", "No attempt is left.")
 
 
 def test_a_failing_sandbox_is_no_reward_and_no_fault_of_the_models(

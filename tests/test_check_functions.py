@@ -59,6 +59,8 @@ def pairs(found: Extracted) -> list[tuple[str, str]]:
         ("assert candidate(1) == 2\n    assert candidate(1) == 2", [("f(1)", "2")]),
         ("assert candidate(1) == 2\n    return\n    assert candidate(2) == 3", [("f(1)", "2")]),
         ("assert True, 'asserts nothing'", []),
+        ("self.assertEqual(candidate(1), 2)\n    self.assertIsNone(candidate(2))", [("f(1)", "2"), ("f(2)", "None")]),
+        ("self.assertTrue(candidate(1) == 2 and candidate(2) == 3)", [("f(1)", "2"), ("f(2)", "3")]),
     ],
 )
 def test_an_assert_in_a_check_function_is_a_test_of_the_entry_point(
@@ -100,20 +102,16 @@ def test_an_assert_of_closeness_is_an_equality_with_its_tolerance(condition: str
         ("def check(candidate):\n    assert candidate(1) > 2", "operator", 1),
         ("def check(candidate):\n    assert abs(candidate(1) - 2) < 5", "wrapped_call", 1),
         ("def check(candidate):\n    assert abs(candidate(1) - 2) < EPSILON", "wrapped_call", 1),
-        ("def check(candidate):\n    for i in range(9):\n        assert candidate(i) == i",
-         "in a compound statement: For", 1),
-        ("def check(candidate):\n    if 1:\n        assert candidate(1) == 1\n        assert candidate(2) == 2",
-         "in a compound statement: If", 2),
-        ("def check(candidate):\n    verify(candidate, 1)", "no assert", 1),
-        ("def test_f():\n    with pytest.raises(ValueError):\n        f(1)", "in a compound statement: With", 1),
-        ("@pytest.mark.parametrize('x', [1])\ndef test_f(x):\n    assert f(x) == 1",
-         "a test function with parameters or decorators", 1),
-        ("def test_f(tmp_path):\n    assert f(1) == 1", "a test function with parameters or decorators", 1),
-        ("class TestF(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(1), 1)",
-         "in a compound statement: ClassDef", 1),
-        ("class TestF:\n    def setup_method(self):\n        x = 1\n    def test_f(self):\n        assert f(1) == 1",
-         "a class of tests with methods of its own", 1),
-        ("async def test_f():\n    assert f(1) == 1", "in a compound statement: AsyncFunctionDef", 1),
+        ("def check(candidate):\n    for i in limits():\n        assert candidate(i) == i", "block", 1),
+        ("if 1:\n    assert f(1) == 1\n    assert f(2) == 2", "block", 2),
+        ("def check(candidate):\n    verify(candidate, 1)", "statement", 1),
+        ("def test_f():\n    with pytest.raises(ValueError):\n        f(1)", "expects_exception", 1),
+        ("@pytest.mark.flaky\ndef test_f(x):\n    assert f(x) == 1", "decorated", 1),
+        ("def test_f(tmp_path):\n    assert f(1) == 1", "function", 1),
+        ("class TestF:\n    def setUp(self):\n        self.x = 1\n    def test_f(self):\n        assert f(self.x) == 1",
+         "attribute", 1),
+        ("class Helper:\n    def f(self):\n        assert f(1) == 1", "class", 1),
+        ("async def test_f():\n    assert f(1) == 1", "block", 1),
         ("def check(candidate:", "the script does not parse: syntax", 1),
     ],
 )  # fmt: skip
@@ -135,6 +133,32 @@ def test_pytest_functions_and_methods_are_read_and_their_helpers_are_not() -> No
     found = extract(script, "f")
     assert pairs(found) == [("f(1)", "2"), ("f(3)", "4"), ("f(5)", "6")]
     assert found.left_out == []
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (
+            "def check(candidate):\n    for i in range(2):\n        assert candidate(i) == i",
+            [("f(0)", "0"), ("f(1)", "1")],
+        ),
+        ("@pytest.mark.parametrize('x', [1, 2])\ndef test_f(x):\n    assert f(x) == 3", [("f(1)", "3"), ("f(2)", "3")]),
+        ("class TestF(TestCase):\n    def test_f(self):\n        self.assertEqual(f(1), 2)", [("f(1)", "2")]),
+        ("def helper(x):\n    assert f(x) == x\nhelper(3)", [("f(3)", "3")]),
+    ],
+)
+def test_tables_and_helpers_are_read_as_in_suites(script: str, expected: list[tuple[str, str]]) -> None:
+    found = extract(script, "f")
+    assert pairs(found) == expected
+    assert found.left_out == []
+
+
+def test_the_work_is_bounded_and_what_is_not_gone_through_is_told() -> None:
+    rows = str(list(range(100)))
+    script = f"for a in {rows}:\n for b in {rows}:\n  for c in {rows}:\n   assert f(1) == 2"
+    found = extract(script, "f")
+    assert pairs(found) == [("f(1)", "2")]
+    assert reasons(found.left_out)["more than 32768 statements"] == 1
 
 
 def test_inputs_and_results_are_paired_and_floats_get_the_helpers_tolerance() -> None:
@@ -172,9 +196,9 @@ def test_a_reference_function_leaves_calls_without_values_and_the_program_that_h
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        (HELPER + loop("[[1]]", "[2]", call="candidate(x)"), "in a compound statement: For"),
-        (HELPER + loop("[[1]]", "[2]", call="set(candidate(*x))"), "in a compound statement: For"),
-        (HELPER + loop("[[1]]", "[2]", call="other(*x)"), "in a compound statement: For"),
+        (HELPER + loop("[[1]]", "[2]", call="candidate(x)"), "block"),
+        (HELPER + loop("[[1]]", "[2]", call="set(candidate(*x))"), "block"),
+        (HELPER + loop("[[1]]", "[2]", call="other(*x)"), "block"),
         (HELPER + loop("[[1]]", "[2, 3]"), "a loop whose results are not listed, one for each input"),
         (HELPER + loop("make()", "[2]"), "a loop whose inputs are not listed"),
         (HELPER.replace("is_equal = out == exp", "is_equal = exp == (out is not None)") + loop("[[1]]", "[True]"),
@@ -191,7 +215,7 @@ def test_a_reference_function_leaves_calls_without_values_and_the_program_that_h
 def test_a_loop_that_differs_in_any_point_is_left_out(script: str, reason: str) -> None:
     found = extract(script, "f")
     assert found.tests == []
-    assert reasons(found.left_out) == {reason: 1}
+    assert set(reasons(found.left_out)) == {reason}
 
 
 def test_lists_that_are_changed_before_the_loop_are_not_taken_for_what_they_were() -> None:
@@ -237,7 +261,7 @@ def test_a_tolerance_is_a_share_of_one(tolerance: object) -> None:
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded HumanEval problems are not here")
-def test_of_humanevals_own_check_functions_all_but_five_become_test_cases_fully() -> None:
+def test_of_humanevals_own_check_functions_all_but_four_become_test_cases_fully() -> None:
     left = {}
     with gzip.open(RECORDED, "rt") as lines:
         for line in lines:
@@ -245,4 +269,4 @@ def test_of_humanevals_own_check_functions_all_but_five_become_test_cases_fully(
             found = extract(record["check"], record["entry_point"])
             if found.left_out or not found.tests:
                 left[record["task_id"]] = len(found.tests)
-    assert left == {f"HumanEval/{number}": tests for number, tests in ((32, 0), (38, 0), (44, 6), (50, 0), (52, 0))}
+    assert left == {f"HumanEval/{number}": tests for number, tests in ((32, 0), (38, 0), (50, 0), (52, 0))}

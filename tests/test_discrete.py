@@ -102,7 +102,8 @@ class TestRewardsAreTheTextGames:
             suite = generator.integers(len(pool.tests), size=size).tolist()  # with repeats
             picked = program if program < len(pool.programs) else None
             text = pool.programs[program] if picked is not None else ""
-            matches.append(Match(problems[pool.problem_id], (text,), ((pool.suite_text(suite),),)))
+            response = "\n".join(pool.tests[place] for place in suite)
+            matches.append(Match(problems[pool.problem_id], (text,), ((response,),)))
             expected.append(PoolScorer(pool, config).score(picked, suite))
         scores = Arena(sandbox, config).play(matches, update_book=False)
         seen = set()

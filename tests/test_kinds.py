@@ -18,7 +18,7 @@ from codea1_env.errors import ProblemFormatError
 from codea1_env.evaluation.coverage import covered
 from codea1_env.judging.schedule import calls_job
 from codea1_env.judging.usability import check_problems
-from codea1_env.players.prompts import for_coder, for_tester
+from codea1_env.players.prompts import DEFAULT, find_prompts
 from codea1_env.problems import Problem, TestCase, problems_of_every_kind
 from codea1_env.problems.checkers import BUNDLED
 from codea1_env.problems.kinds import KINDS, MOST_LISTED, NODES, node_shapes
@@ -27,6 +27,8 @@ from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import LocalSandbox
+
+DESIGN = find_prompts(DEFAULT)
 
 METHOD = "class Solution:\n    def add(self, a, b=2):\n        return a + b\n"
 COUNTER = """class Counter:
@@ -232,7 +234,8 @@ def test_a_kind_and_its_entry_point_belong_together(kind: str, entry_point: str,
 
 def test_players_are_asked_for_what_the_kind_is() -> None:
     asked = {
-        one.kind: (for_coder(one)[1]["content"], for_tester(one, "x", suite_size=2)[1]["content"]) for one in EVERY
+        one.kind: (DESIGN.for_coder(one)[1]["content"], DESIGN.for_tester(one, "x", suite_size=2)[1]["content"])
+        for one in EVERY
     }
     assert "Define the class `Solution` with the method `mirror`" in asked["method"][0]
     assert "`assert Solution().mirror(...) == expected`" in asked["method"][1]

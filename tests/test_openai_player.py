@@ -65,7 +65,6 @@ def test_a_request_carries_the_messages_and_the_sampling() -> None:
     ]
     assert second["max_completion_tokens"] == 99
     assert "max_tokens" not in second
-    assert "logprobs" not in first
     assert "Authorization" not in server.headers[0]
 
 
@@ -108,16 +107,10 @@ def test_greedy_answers_are_asked_for_one_at_a_time() -> None:
     assert [request["n"] for request in server.asked] == [1, 1]
 
 
-def test_the_length_limit_and_log_probs_are_told() -> None:
-    log_probs = {"content": [{"token": "a", "logprob": -0.5}, {"token": "b", "logprob": -1}]}
-    body = completion("a b", finish_reason="length", logprobs=log_probs)
-    with serving(lambda *_: Reply(body=body)) as server:
-        ((answer,),) = Seat(server, keeps_log_probs=True).player.respond(ONE)
-        ((other,),) = Seat(server).player.respond(ONE)
-    assert server.asked[0]["logprobs"] is True
+def test_the_length_limit_is_told() -> None:
+    with serving(lambda *_: Reply(body=completion("a b", finish_reason="length"))) as server:
+        ((answer,),) = Seat(server).player.respond(ONE)
     assert answer.truncated
-    assert answer.log_probs == (-0.5, -1.0)
-    assert other.log_probs is None
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])

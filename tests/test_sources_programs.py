@@ -20,11 +20,13 @@ import pytest
 from codea1_env import parallel_env
 from codea1_env.cli import main
 from codea1_env.evaluation.natural_mutants import NaturalMutants
-from codea1_env.players.prompts import for_coder, for_tester
+from codea1_env.players.prompts import DEFAULT, find_prompts
 from codea1_env.problems import Problem, TestCase, read_problems
 from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.sources import Draft, find_source
 from codea1_env.sandbox import LocalSandbox
+
+DESIGN = find_prompts(DEFAULT)
 
 QUESTION = (
     "Read how many rooms there are, then the guests of each; print the fullest room's number, the first if several."
@@ -189,8 +191,8 @@ def test_an_imported_program_is_a_game_in_the_environment_and_its_bug_is_found()
 
 def test_players_of_an_imported_program_are_asked_for_a_script_and_for_texts() -> None:
     problem = draft("code_contests", CODE_CONTESTS)
-    coder = for_coder(problem)[1]["content"]
-    tester = for_tester(problem, LAST, suite_size=2)[1]["content"]
+    coder = DESIGN.for_coder(problem)[1]["content"]
+    tester = DESIGN.for_tester(problem, LAST, suite_size=2)[1]["content"]
     assert "Write a whole program, a script" in coder
     assert "`assert program(...) == expected`" in tester
     assert "the whole standard input as a string" in tester

@@ -27,7 +27,7 @@ def test_the_presets_are_the_papers_method() -> None:
         ({"tester_book": 1.0}, r"tester_book must be a whole number in \[0, 64\], got 1.0"),
         ({"opponent_share": float("nan")}, r"opponent_share must be a number in \[1e-06, 1.0\], got nan"),
         ({"opponent_share": "half"}, r"opponent_share must be a number in \[1e-06, 1.0\], got 'half'"),
-        ({"scale": "batch"}, "options.scale must be given as algorithm.scale, got the old key"),
+        ({"scale": "batch"}, "options: a key must be one of .* got 'scale'"),
         ({"selection": "all"}, r"attacked must be programs \(8\) with options.selection: all, got 1"),
         (
             {"selection": "all", "tester_book": 1},

@@ -289,9 +289,9 @@ def test_ctrl_c_finishes_the_round_leaves_nothing_running_and_the_run_goes_on(ba
     recipe = Recipe(tmp_path, bases)
     family = recipe.family_in_training()
     os.killpg(recipe.process.pid, signal.SIGINT)  # as a terminal does: to everything that was started
-    status, out, errors = recipe.end(family)
+    status, _, errors = recipe.end(family)
     assert status == 130, errors[-2000:]
-    assert "stopped; both seats are saved" in out
+    assert "stopped; both seats are saved" in errors
     steps = [{int(path.name.split("-")[1]) for path in (recipe.output / seat).glob("checkpoint-*")} for seat in SEATS]
     assert steps[0] == steps[1]
     done = max(steps[0])

@@ -19,8 +19,8 @@ from codea1_env.training.advantages import estimator_of
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.config.options import Options
 from codea1_env.training.grpo.sampled import SampledResponse
-from codea1_env.training.grpo.seats import SampledSuite, sample_suites
-from codea1_env.training.grpo.self_play import _batch, _rows
+from codea1_env.training.grpo.seats import SampledSuite, batch_of, sample_suites
+from codea1_env.training.grpo.self_play import _rows
 from codea1_env.training.grpo.trainer import STATE
 from codea1_env.training.models.chat import chat_of
 from codea1_env.training.round.rounds import Attack, RoundScore, SelectedSuite
@@ -104,7 +104,7 @@ def test_a_batch_holds_every_program_and_the_selected_suites_each_in_its_own_gro
     score = RoundScore([0.0, 1.0, None, 1.0], tuple(tested), {})
     rows = _rows(problems, programs, suites, score, {"coder": True, "tester": True})
     assert [row.sampled.response[0] for row in rows] == [0, 1, 10, 11, 110, 111, 112, 120, 121, 122]
-    batch = _batch(rows)
+    batch = batch_of(rows)
     assert batch["env_mask"] == [[1], [1], [0], [1], *[[1, 1]] * 6]
     assert batch["arena_reward"] == [0.0, 1.0, None, 1.0, 0.0, 0.5, 1.0, 0.0, 0.5, 1.0]
     rewards = torch.tensor([torch.nan if reward is None else reward for reward in batch["arena_reward"]])
@@ -117,7 +117,7 @@ def test_where_roles_take_turns_the_one_that_rests_is_masked() -> None:
     problems = miniature_problems("train", 1, 0)
     score = RoundScore([0.0, 1.0], (SelectedSuite(0, 0, 1.0, RowLabel("0", "q", "tester")),), {})
     programs, suites = [[SampledSuite([1], [5], "")] * 2], [[SampledSuite([1], [6, 7], "")]] * 2
-    batch = _batch(_rows(problems, programs, suites, score, {"coder": False, "tester": True}))
+    batch = batch_of(_rows(problems, programs, suites, score, {"coder": False, "tester": True}))
     assert batch["env_mask"] == [[0], [0], [1, 1]]
 
 

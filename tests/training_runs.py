@@ -116,7 +116,7 @@ def play_duel(
             "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack_at(wrap["tester"](meeting))),
         }
         interrupted = playing.train({seat: delayed(seat, builds[seat]) for seat in order})
-        playing.save_book()
+        playing.arena.book.save(directory / BOOK)
     return bool(interrupted)
 
 
@@ -160,7 +160,7 @@ def play_alone(
             playing = stack.enter_context(open_ray_engine(run, base, held_out, progress=False))
         table, log = playing.arena, playing.log_round
         interrupted = playing.train({"player": lambda seat, hooks: self_play_trainer(seat, hooks, table, log, asked)})
-        playing.save_book()
+        playing.arena.book.save(directory / BOOK)
     return bool(interrupted)
 
 

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require_least
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.extras import for_script
 from codea1_env.problems import read_problems
@@ -37,8 +38,7 @@ def make_app(table: Table | None = None, *, sessions: int = 16, idle_s: float = 
     `sessions`: how many may be under way at a time, at least 1; `idle_s`: seconds after which a silent one is ended.
     Raises ConfigurationError for a table that cannot be played.
     """
-    if sessions < 1:
-        raise ConfigurationError(f"sessions must be at least 1, got {sessions}")
+    require_least("sessions", sessions)
     if not idle_s > 0:
         raise ConfigurationError(f"idle_s must be greater than 0, got {idle_s}")
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)

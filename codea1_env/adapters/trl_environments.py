@@ -34,7 +34,7 @@ from codea1_env.reading.responses import read_program
 from codea1_env.rewards.duel import JudgedTest, Verdict
 
 FEEDBACK_CHARACTERS = 2_000
-"""Default for the longest answer of a tool: TRL drops a whole answer that does not fit into the completion."""
+"""Of the longest answer of a tool: TRL drops a whole answer that does not fit into the completion."""
 
 
 class CoderSeat:
@@ -48,10 +48,9 @@ class CoderSeat:
         *,
         attempts: int = 1,
         seed: int = 0,
-        feedback_characters: int = FEEDBACK_CHARACTERS,
     ) -> None:
         """`tester`: attacks every program that is handed in, `seed` being its seed. `attempts`: programs a rollout."""
-        self._table = _Table(arena, problems, attempts, feedback_characters)
+        self._table = _Table(arena, problems, attempts)
         self._tester = tester
         self._seed = seed
 
@@ -97,10 +96,9 @@ class TesterSeat:
         problems: Sequence[Problem],
         *,
         attempts: int = 1,
-        feedback_characters: int = FEEDBACK_CHARACTERS,
     ) -> None:
         """`attempts`: suites a rollout."""
-        self._table = _Table(arena, problems, attempts, feedback_characters)
+        self._table = _Table(arena, problems, attempts)
         self._program = ""
 
     def reset(self, problem_id: str | None = None, program: str | None = None, **_: object) -> str:
@@ -137,15 +135,12 @@ class TesterSeat:
 class _Table:
     """What both seats share: the problem that is played, the attempts that are left, and what the last one is worth."""
 
-    def __init__(self, arena: Arena, problems: Sequence[Problem], attempts: int, feedback_characters: int) -> None:
+    def __init__(self, arena: Arena, problems: Sequence[Problem], attempts: int) -> None:
         if type(attempts) is not int or attempts < 1:
             raise ConfigurationError(f"attempts must be a whole number of at least 1, got {attempts!r}")
-        if feedback_characters < 1:
-            raise ConfigurationError(f"feedback_characters must be at least 1, got {feedback_characters}")
         self._arena = arena
         self._problems = {problem.problem_id: problem for problem in problems}
         self._attempts = attempts
-        self._most_characters = feedback_characters
         self._problem: Problem | None = None
         self._left = 0
         self._reward: float | None = 0.0
@@ -189,7 +184,7 @@ class _Table:
         if self._reward is None:
             return "It could not be judged. That is not your fault."
         again = f"You may hand in another one ({self._left} left)." if self._left else "No attempt is left."
-        return f"{_cut(tell(score), self._most_characters)}\n{again}"
+        return f"{_cut(tell(score), FEEDBACK_CHARACTERS)}\n{again}"
 
     def reward(self) -> float | None:
         if self._error is not None:

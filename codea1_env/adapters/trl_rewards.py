@@ -14,6 +14,7 @@ from typing import Any
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
+from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
 from codea1_env.problems.problem import Problem
@@ -36,8 +37,7 @@ class CoderReward:
         self, arena: Arena, problems: Sequence[Problem], tester: Player, suites: int = 1, seed: int = 0
     ) -> None:
         """`suites`: how many the tester writes against each program. `seed`: of the tester's first call."""
-        if suites < 1:
-            raise ConfigurationError(f"suites must be at least 1, got {suites}")
+        require_least("suites", suites)
         self._arena = arena
         self._problems = {problem.problem_id: problem for problem in problems}
         self._tester = tester

@@ -20,7 +20,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.extras import extra
-from codea1_env.players.prompts import Messages, for_coder, for_tester
+from codea1_env.players.prompts import DEFAULT, Messages, find_prompts
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -60,7 +60,7 @@ class DuelTaskset(vf.Taskset[DuelTask, DuelTasksetConfig]):  # type: ignore[misc
     def load(self) -> Iterator[DuelTask]:
         """One task for each problem, in order. Raises ProblemFormatError."""
         for problem in _problems(self.config):
-            yield DuelTask(_data(problem, for_coder(problem)), self.config.task)
+            yield DuelTask(_data(problem, find_prompts(DEFAULT).for_coder(problem)), self.config.task)
 
 
 class OneAnswer(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
@@ -134,7 +134,7 @@ class DuelEnv(vf.Env[DuelConfig]):  # type: ignore[misc]
         coded = await agents.coder.run(task)
         if coded.ok:
             program = read_program(coded.last_reply, problem.entry_point).source
-            asked = for_tester(problem, program, suite_size=self.config.suite_size)
+            asked = find_prompts(DEFAULT).for_tester(problem, program, suite_size=self.config.suite_size)
             await agents.tester.run(DuelTask(_data(problem, asked), task.config))
 
     async def finalize(self, task: vf.Task, episode: vf.Episode) -> None:

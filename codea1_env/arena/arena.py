@@ -21,6 +21,7 @@ from typing import TypeVar
 from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
 from codea1_env.arena.match import BookChanges, CodeScore, Grade, Match, MatchScore, SuiteScore, book_changes
 from codea1_env.bounded_cache import BoundedCache
+from codea1_env.checks import require
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
 from codea1_env.judging.expected_values import BatchOracle, Jury
@@ -31,7 +32,6 @@ from codea1_env.judging.judge import (
     StatedTest,
     Trial,
     TrialResult,
-    Tried,
     plain_values,
 )
 from codea1_env.judging.schedule import Turn
@@ -75,14 +75,10 @@ class Arena(Closing):
         `execution_cache_mb`: MiB of outcomes of programs' calls to remember across batches; 0 runs everything anew.
         `on_score`: is told of every batch and what it came to, e.g. `codea1_env.records.recording.Recorder.write`.
         """
-        for name, is_right, needed, got in (
-            ("sandbox", _is_sandbox(sandbox), "a sandbox, as codea1_env.open_sandbox makes it", sandbox),
-            ("config", config is None or isinstance(config, RewardConfig), "None or a codea1_env.RewardConfig", config),
-            ("book", book is None or isinstance(book, MistakeBook), "None or a codea1_env.MistakeBook", book),
-            ("on_score", on_score is None or callable(on_score), "None or callable", on_score),
-        ):
-            if not is_right:
-                raise ConfigurationError(f"{name} must be {needed}, got {got!r}")
+        require(is_sandbox(sandbox), "sandbox", "be a sandbox, as codea1_env.open_sandbox makes it", sandbox)
+        require(isinstance(config, RewardConfig | None), "config", "be None or a codea1_env.RewardConfig", config)
+        require(isinstance(book, MistakeBook | None), "book", "be None or a codea1_env.MistakeBook", book)
+        require(on_score is None or callable(on_score), "on_score", "be None or callable", on_score)
         self._on_score = on_score
         self.config = config or RewardConfig()
         _ = self.config.reward  # a reward of one's own that cannot be loaded is known before anything runs
@@ -163,8 +159,7 @@ class Arena(Closing):
         judged = time.perf_counter()
         scores = []
         for bout, mine in zip(bouts, turns, strict=True):
-            tried = comparisons(bout, mine, config)
-            results = self._judge.judged([Tried(one.trial, one.turn, ran[one.turn]) for one in tried])
+            results = self._judge.judged(comparisons(bout, mine, ran, config))
             scores.append(scored(bout, iter(results), config))
         found = [
             dataclasses.replace(score, oracle_error=error) if error else score
@@ -282,7 +277,7 @@ def _solutions(
     ]
 
 
-def _is_sandbox(given: object) -> bool:
+def is_sandbox(given: object) -> bool:
     return not isinstance(given, type) and callable(getattr(given, "run", None))
 
 

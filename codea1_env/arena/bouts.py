@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
 from codea1_env.arena.match import CodeScore, Match, MatchScore, SuiteScore
-from codea1_env.judging.judge import Expectation, Trial, TrialResult
+from codea1_env.judging.judge import Expectation, Trial, TrialResult, Tried
 from codea1_env.judging.schedule import Turn, turn
 from codea1_env.judging.validation import ValidatedTest
 from codea1_env.reading.responses import nonprintable_share
@@ -22,6 +22,7 @@ from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import Group, RewardConfig
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Verdict
 from codea1_env.rewards.tester_rewards import best_solution, own_reward, suite_reward, union_reward
+from codea1_env.sandbox.protocol import JobResult
 
 Found = TypeVar("Found")
 
@@ -88,29 +89,23 @@ def program_turns(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What a program is tried on, and the turn that has what it returned there."""
-
-    trial: Trial
-    turn: Turn
-
-
-def comparisons(bout: Bout, turns: Sequence[ProgramTurns], config: RewardConfig) -> list[Comparison]:
-    """Everything that the programs are tried on, program by program: the replays, then suites: its own, or all of the
-    question's, these as written, too, and golden tests."""
+def comparisons(
+    bout: Bout, turns: Sequence[ProgramTurns], ran: Mapping[Turn, JobResult], config: RewardConfig
+) -> list[Tried]:
+    """Everything that the programs are tried on, program by program, and what came of it: the replays, then suites: its
+    own, or all of the question's, these as written, too, and golden tests."""
     suites = list(chain.from_iterable(bout.rows))
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
     found = []
-    for source, row, start, ran in zip(bout.sources, bout.rows, starts, turns, strict=False):
-        asked = ran.suites if config.runs_union or not asks_all(config) else ran.suites[start : start + len(row)]
-        tried = [(tuple(replay.expectation for replay in bout.replays), ran.replays)]
+    for source, row, start, own in zip(bout.sources, bout.rows, starts, turns, strict=False):
+        asked = own.suites if config.runs_union or not asks_all(config) else own.suites[start : start + len(row)]
+        tried = [(tuple(replay.expectation for replay in bout.replays), own.replays)]
         tried += zip(map(_counting, suites if config.runs_union else row), asked, strict=True)
         if config.runs_stated:
-            tried += zip(map(_as_written, suites), ran.suites, strict=True)
+            tried += zip(map(_as_written, suites), own.suites, strict=True)
         if config.runs_golden:
-            tried.append((bout.golden, ran.golden))
-        found += [Comparison(Trial(bout.match.problem, source, tests), one) for tests, one in tried]
+            tried.append((bout.golden, own.golden))
+        found += [Tried(Trial(bout.match.problem, source, tests), one, ran[one]) for tests, one in tried]
     return found
 
 

@@ -83,18 +83,18 @@ def diagnose(scores: Sequence[MatchScore], config: RewardConfig) -> Diagnostics:
     tests = [test for row in rows for suite in row for test in _counted(suite)]
     parts = [_parts(suite.terms, config) for row in rows for suite in row if suite.terms is not None]
     return Diagnostics(
-        effective_alpha=_mean(_weight_left(row, config) for row in teaching),
-        validity_signal=_mean(_validity_share(row, config) for row in teaching),
-        paid_validity=_mean(part.validity for part in parts),
-        paid_adversarial=_mean(part.adversarial for part in parts),
-        paid_penalty=_mean(part.penalty for part in parts),
+        effective_alpha=mean(_weight_left(row, config) for row in teaching),
+        validity_signal=mean(_validity_share(row, config) for row in teaching),
+        paid_validity=mean(part.validity for part in parts),
+        paid_adversarial=mean(part.adversarial for part in parts),
+        paid_penalty=mean(part.penalty for part in parts),
         coder_zero_groups=zero_groups([[code.reward for code in score.codes] for score in scores]),
         tester_zero_groups=zero_groups([[suite.reward for suite in row] for row in rows]),
-        trivial_tests=_mean(share for score in scores for share in _trivial(score)),
-        vacuous_tests=_mean(_is_vacuous(test) for test in tests),
-        duplicate_tests=_mean(test.status is Status.DUPLICATE for test in tests),
-        test_diversity=_mean(_diversity(score) for score in scores),
-        book_hit_rate=_mean(_replayed(score) for score in scores),
+        trivial_tests=mean(share for score in scores for share in _trivial(score)),
+        vacuous_tests=mean(_is_vacuous(test) for test in tests),
+        duplicate_tests=mean(test.status is Status.DUPLICATE for test in tests),
+        test_diversity=mean(_diversity(score) for score in scores),
+        book_hit_rate=mean(_replayed(score) for score in scores),
     )
 
 
@@ -102,7 +102,7 @@ def zero_groups(groups: Iterable[Sequence[float | None]]) -> float:
     """Share of groups whose rewards are all equal, in [0, 1]. A reward of None has no say; a group of nothing else is
     left out; nan where all are."""
     scored = [[reward for reward in group if reward is not None] for group in groups]
-    return _mean(_is_flat(group) for group in scored if group)
+    return mean(_is_flat(group) for group in scored if group)
 
 
 def collusion_gap(rewards: Sequence[float | None], hidden: Sequence[float | None]) -> float:
@@ -113,7 +113,7 @@ def collusion_gap(rewards: Sequence[float | None], hidden: Sequence[float | None
     both seats have found tests that suit them.
     """
     pairs = zip(rewards, hidden, strict=True)
-    return _mean(reward - share for reward, share in pairs if reward is not None and share is not None)
+    return mean(reward - share for reward, share in pairs if reward is not None and share is not None)
 
 
 def _is_flat(rewards: Sequence[float | None]) -> bool:
@@ -195,7 +195,7 @@ def _replayed(score: MatchScore) -> bool | None:
     return any(suite.duel.replays for suite in suites) if suites else None
 
 
-def _mean(values: Iterable[float | None]) -> float:
+def mean(values: Iterable[float | None]) -> float:
     """Of what can be said; nan where nothing can."""
     found = [value for value in values if value is not None]
     return float(np.mean(found)) if found else float("nan")

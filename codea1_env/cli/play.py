@@ -12,22 +12,18 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore, SuiteScore
 from codea1_env.cli.common import add_sandbox, require_file
+from codea1_env.cli.players import as_coder, as_tester
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.players import (
     CoderRequest,
-    FuzzTester,
-    GoldenTester,
     HumanPlayer,
-    MutantCoder,
-    OracleCoder,
     Player,
-    RandomTester,
     TesterRequest,
 )
 from codea1_env.players.human import RULE_COLUMNS
@@ -138,14 +134,7 @@ def _opponent(options: argparse.Namespace) -> Player:
             f"--opponent must be {' or '.join(choices)} if you are the {options.seat}, got {name}; it "
             "plays against the other --seat"
         )
-    makers: dict[str, Callable[[], Player]] = {
-        "mutant": MutantCoder,
-        "oracle": OracleCoder,
-        "golden": GoldenTester,
-        "fuzz": lambda: FuzzTester(options.suite_size),
-        "random": lambda: RandomTester(options.suite_size),
-    }
-    return makers[name]()
+    return (as_coder if options.seat == "tester" else as_tester)(name, options)
 
 
 def _problem(options: argparse.Namespace, seed: int) -> Problem:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
+from codea1_env.checks import require_least
 from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file, require_place
 from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
@@ -73,8 +74,7 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
 
 def _tournament(options: argparse.Namespace) -> int:
     require_at_least_one(options, "samples", "workers", "suite_size")
-    if options.seed < 0:
-        raise ConfigurationError(f"--seed must be at least 0, got {options.seed}")
+    require_least("--seed", options.seed, 0)
     if options.record is not None:
         require_place("--record", options.record, options.problems)
     sampling = sampling_of(options)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from codea1_env.arena.match import Match
+from codea1_env.checks import require_least
 from codea1_env.discrete.pool import MAX_TEST, RUN_STATUSES, Pool
 from codea1_env.errors import ConfigurationError, FormatError, UnusableReference
 from codea1_env.judging.equality import call_key
@@ -24,7 +25,7 @@ from codea1_env.judging.schedule import with_imports
 from codea1_env.judging.validation import ValidatedTest, read_suites, validate
 from codea1_env.players import RandomTester, TesterRequest
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import parses
 from codea1_env.reading.responses import Suite, read_program, read_suite
 from codea1_env.reading.signatures import parameters, placed
 from codea1_env.records.matches import read_match
@@ -71,8 +72,7 @@ def pools_of_problems(problems: Iterable[Problem], sandbox: Sandbox, tests: int 
     `tests`: most tests in a pool, >= 1. Perturbed tests that tell programs apart as none before them come first.
     Hidden tests are not used. The order of programs and tests is drawn from `seed` and the problem's id.
     """
-    if tests < 1:
-        raise ConfigurationError(f"tests must be at least 1, got {tests}")
+    require_least("tests", tests)
     judge = Judge(sandbox)
     for problem in problems:
         programs = dict.fromkeys((problem.reference_solution or "", *problem.mutants))
@@ -192,25 +192,17 @@ def _is_fit(source: str, problem: Problem, left_out: list[str]) -> bool:
         why = "a program that is not read back as it stands"
     elif any("\ud800" <= character <= "\udfff" for character in source):
         why = "a program that UTF-8 cannot hold"
-    elif _parses(source) and alone_because(with_imports(problem, source)):  # what does not parse does not load either
+    elif parses(source) and alone_because(with_imports(problem, source)):  # what does not parse does not load either
         why = "a program whose calls must each run alone"
     if why:
         left_out.append(why)
     return not why
 
 
-def _parses(source: str) -> bool:
-    try:
-        parse(source)
-    except Unparsable:
-        return False
-    return True
-
-
 def _is_readable(text: str, problem: Problem, left_out: list[str]) -> bool:
     """Whether a line is one assert, alone and in any company."""
     is_line = text.isprintable() and text.startswith("assert") and len(text) <= MAX_TEST
-    suite = read_suite(text, problem.entry_point) if is_line and _parses(text) else Suite(())
+    suite = read_suite(text, problem.entry_point) if is_line and parses(text) else Suite(())
     if len(suite.tests) == 1 and not suite.ignored:
         return True
     left_out.append(f"a test that is not one printable line of one assert, at most {MAX_TEST} characters long")

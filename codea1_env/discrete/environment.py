@@ -18,12 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from pettingzoo.utils.wrappers import OrderEnforcingWrapper
-
 from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode, Masks
 from codea1_env.discrete.pool import Pool
 from codea1_env.envs.arguments import own_constructor
-from codea1_env.envs.faces import Face, InTurns, Together
+from codea1_env.envs.faces import Face, InTurns, Together, in_order
 from codea1_env.rewards.code_a1 import RewardConfig
 
 DEFAULT_REWARDS = RewardConfig()
@@ -74,15 +72,4 @@ class parallel_env(_Game, Together):
     metadata: ClassVar[dict[str, Any]] = {**_METADATA, "is_parallelizable": True}
 
 
-def env(
-    pools: Sequence[Pool] | None = None,
-    *,
-    rewards: RewardConfig = DEFAULT_REWARDS,
-    simultaneous: bool = False,
-    masks: Masks = "infos",
-    render_mode: str | None = None,
-) -> OrderEnforcingWrapper:
-    """`raw_env` with PettingZoo's check that calls come in the right order. Arguments: `help(raw_env.__init__)`."""
-    return OrderEnforcingWrapper(
-        raw_env(pools, rewards=rewards, simultaneous=simultaneous, masks=masks, render_mode=render_mode)
-    )
+env = in_order(raw_env)

@@ -22,16 +22,19 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from codea1_env.checks import require_choice
 from codea1_env.discrete.policies import Policy, Situation
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.pool_files import bundled_pools
 from codea1_env.discrete.scoring import PairScore, PoolScorer
 from codea1_env.envs.arguments import check_render_mode, checked_items, checked_options
 from codea1_env.envs.episode import AGENTS, CODER, TESTER
-from codea1_env.envs.pictures import Picture, picture
+from codea1_env.envs.pictures import Picture
+from codea1_env.envs.rendering import rendered
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.terms import SuiteTerms
+from codea1_env.terminal import printable
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
 Masks = Literal["infos", "observations"]
@@ -54,8 +57,7 @@ class DiscreteEpisode:
         pools = bundled_pools() if pools is None else checked_items("pool", pools, Pool)
         if not isinstance(rewards, RewardConfig):
             raise ConfigurationError(f"rewards must be a codea1_env.RewardConfig, got {rewards!r}")
-        if masks not in ("infos", "observations"):
-            raise ConfigurationError(f"masks must be 'infos' or 'observations', got {masks!r}")
+        require_choice("masks", masks, ("infos", "observations"))
         check_render_mode(render_mode, RENDER_MODES)
         self._scorers = [PoolScorer(pool, rewards) for pool in pools]
         self._places = {pool.problem_id: place for place, pool in enumerate(pools)}
@@ -198,15 +200,7 @@ class DiscreteEpisode:
 
     def render(self) -> str | Picture | None:
         """The episode as text (`ansi`) or as a picture (`rgb_array`); `human` prints the text and returns None."""
-        if self.render_mode is None:
-            gymnasium.logger.warn(f"render() needs a render_mode, one of {RENDER_MODES}; got None")
-            return None
-        if self.render_mode == "ansi":
-            return self._text()
-        if self.render_mode == "rgb_array":
-            return picture(self._text())
-        print(self._text())
-        return None
+        return rendered(self.render_mode, RENDER_MODES, self._text)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -233,7 +227,7 @@ class DiscreteEpisode:
         else:
             lines += [f"{test.status:<14}  {test.verdict or '-':<4}  {test.source}" for test in self._score.tests]
             lines += ["", f"coder's reward {self._score.coder:.3f}, tester's reward {self._score.tester:.3f}"]
-        return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in "\n".join(lines))
+        return printable("\n".join(lines))
 
 
 __all__ = ["AGENTS", "RENDER_MODES", "DiscreteEpisode", "Masks"]

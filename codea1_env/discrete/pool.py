@@ -115,10 +115,6 @@ class Pool:
         """Which program fails which test. A new array, (programs, tests)."""
         return np.array(self.fails)
 
-    def suite_text(self, suite: Sequence[int]) -> str:
-        """The tester's response that picks these tests, in their order."""
-        return "\n".join(self.tests[place] for place in suite)
-
     def select(self, programs: Sequence[int], tests: Sequence[int]) -> Pool:
         """The pool of these programs and tests, in this order."""
         return Pool(

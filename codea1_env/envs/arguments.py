@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
+from codea1_env.arena.arena import is_sandbox
+from codea1_env.checks import require
 from codea1_env.envs.pictures import require_pillow
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
@@ -39,15 +41,11 @@ Made = TypeVar("Made")
 
 def check_parts(sandbox: object, rewards: object, book: object, recorder: object) -> None:
     """Raise ConfigurationError if a part has the wrong type."""
-    is_sandbox = not isinstance(sandbox, type) and callable(getattr(sandbox, "run", None))
-    for name, is_right, needed, got in (
-        ("sandbox", sandbox is None or is_sandbox, "None or a sandbox, as codea1_env.open_sandbox makes it", sandbox),
-        ("rewards", isinstance(rewards, RewardConfig), "a codea1_env.RewardConfig", rewards),
-        ("book", book is None or isinstance(book, MistakeBook), "None or a codea1_env.MistakeBook", book),
-        ("recorder", recorder is None or isinstance(recorder, Recorder), "None or a recording.Recorder", recorder),
-    ):
-        if not is_right:
-            raise ConfigurationError(f"{name} must be {needed}, got {got!r}")
+    is_usable = sandbox is None or is_sandbox(sandbox)
+    require(is_usable, "sandbox", "be None or a sandbox, as codea1_env.open_sandbox makes it", sandbox)
+    require(isinstance(rewards, RewardConfig), "rewards", "be a codea1_env.RewardConfig", rewards)
+    require(isinstance(book, MistakeBook | None), "book", "be None or a codea1_env.MistakeBook", book)
+    require(isinstance(recorder, Recorder | None), "recorder", "be None or a recording.Recorder", recorder)
 
 
 def check_numbers(max_text_length: object, rounds: object) -> None:

@@ -31,11 +31,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pettingzoo.utils.wrappers import OrderEnforcingWrapper
-
 from codea1_env.envs.arguments import GivenProblems, own_constructor
 from codea1_env.envs.episode import MAX_TEXT_LENGTH, RENDER_MODES, Episode
-from codea1_env.envs.faces import Face, InTurns, Together
+from codea1_env.envs.faces import Face, InTurns, Together, in_order
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -102,27 +100,4 @@ class parallel_env(_Game, Together):
     metadata: ClassVar[dict[str, Any]] = {**_METADATA, "is_parallelizable": True}
 
 
-def env(
-    problems: GivenProblems = None,
-    *,
-    sandbox: Sandbox | None = None,
-    rewards: RewardConfig = DEFAULT_REWARDS,
-    book: MistakeBook | None = None,
-    render_mode: str | None = None,
-    max_text_length: int = MAX_TEXT_LENGTH,
-    rounds: int = 1,
-    recorder: Recorder | None = None,
-) -> OrderEnforcingWrapper:
-    """`raw_env` with PettingZoo's check that calls come in the right order. Arguments: `help(raw_env.__init__)`."""
-    return OrderEnforcingWrapper(
-        raw_env(
-            problems,
-            sandbox=sandbox,
-            rewards=rewards,
-            book=book,
-            render_mode=render_mode,
-            max_text_length=max_text_length,
-            rounds=rounds,
-            recorder=recorder,
-        )
-    )
+env = in_order(raw_env)

@@ -14,6 +14,7 @@ import copy
 import dataclasses
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Any, Self
 
 import gymnasium
@@ -30,8 +31,8 @@ from codea1_env.envs.arguments import (
     checked_options,
     checked_problems,
 )
-from codea1_env.envs.pictures import Picture, picture
-from codea1_env.envs.rendering import html_page, plain_text
+from codea1_env.envs.pictures import Picture
+from codea1_env.envs.rendering import html_page, plain_text, rendered
 from codea1_env.envs.spaces import FreeText
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.mistake_book.book import MistakeBook
@@ -227,19 +228,11 @@ class Episode:
     def render(self) -> str | Picture | None:
         """The episode as text (`ansi`), as an HTML page (`html`) or as a picture (`rgb_array`); `human` prints the text
         and returns None."""
-        if self.render_mode is None:
-            gymnasium.logger.warn(f"render() needs a render_mode, one of {RENDER_MODES}; got None")
-            return None
         phase = str(self.phase) + (f", round {self.round + 1} of {self.rounds}" if self.rounds > 1 else "")
         if self.render_mode == "html":
             return html_page(self.problem, phase, self.program, self.score)
-        text = plain_text(self.problem, phase, self.program, self.score)
-        if self.render_mode == "ansi":
-            return text
-        if self.render_mode == "rgb_array":
-            return picture(text)
-        print(text)
-        return None
+        shown = partial(plain_text, self.problem, phase, self.program, self.score)
+        return rendered(self.render_mode, RENDER_MODES, shown)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the arena, which holds nothing that a score depends on: a copy makes one of its own."""

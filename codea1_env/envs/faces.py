@@ -6,17 +6,21 @@ games. Does not know what an action, an observation or a reward is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, Protocol
 
 import gymnasium
 import numpy as np
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.envs.episode import AGENTS, CODER
 from codea1_env.envs.pictures import Picture
 from codea1_env.errors import ConfigurationError
+
+Given = ParamSpec("Given")
 
 
 class PlayedEpisode(Protocol):
@@ -165,6 +169,21 @@ class Together(Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no 
 
     def _observations(self) -> dict[str, Any]:
         return {agent: self._played.observation(agent) for agent in AGENTS}
+
+
+def in_order(raw: Callable[Given, InTurns]) -> Callable[Given, OrderEnforcingWrapper]:
+    """The function `env` of a game: `raw` with PettingZoo's check that calls come in the right order, and with the same
+    arguments."""
+
+    @functools.wraps(raw, updated=())
+    def env(*arguments: Given.args, **named: Given.kwargs) -> OrderEnforcingWrapper:
+        return OrderEnforcingWrapper(raw(*arguments, **named))
+
+    env.__name__ = env.__qualname__ = "env"
+    env.__doc__ = (
+        "`raw_env` with PettingZoo's check that calls come in the right order. Arguments: `help(raw_env.__init__)`."
+    )
+    return env
 
 
 def move_from(episode: PlayedEpisode, actions: object) -> str:

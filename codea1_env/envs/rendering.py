@@ -1,4 +1,4 @@
-"""An episode for human eyes: as plain text and as a self-contained HTML page.
+"""An episode for human eyes: as plain text, as a picture and as a self-contained HTML page.
 
 This module does not judge or score; it shows what the score says. Every text that a player wrote is escaped in HTML.
 """
@@ -6,15 +6,32 @@ This module does not judge or score; it shows what the score says. Every text th
 from __future__ import annotations
 
 import html
+from collections.abc import Callable, Sequence
+
+import gymnasium
 
 from codea1_env.arena.match import MatchScore
+from codea1_env.envs.pictures import Picture, picture
 from codea1_env.problems.problem import Problem
+from codea1_env.terminal import printable
 
 _STYLE = (
     "body{font:14px sans-serif;max-width:60em;margin:2em auto}pre{background:#f4f4f4;padding:1em;overflow:auto}"
     "td,th{text-align:left;padding:.2em 1em .2em 0;vertical-align:top;font-family:monospace}"
 )
 _COLUMNS = ("status", "verdict", "test", "value used")
+
+
+def rendered(mode: str | None, modes: Sequence[str], text: Callable[[], str]) -> str | Picture | None:
+    """An episode's text in one of the modes that every game has: "ansi" gives it, "rgb_array" a picture of it, and
+    "human", in which Gymnasium's `render` prints, nothing. `modes`: those of the game."""
+    if mode is None:
+        gymnasium.logger.warn(f"render() needs a render_mode, one of {tuple(modes)}; got None")
+        return None
+    if mode == "human":
+        print(text())
+        return None
+    return picture(text()) if mode == "rgb_array" else text()
 
 
 def plain_text(problem: Problem, phase: str, program: str, score: MatchScore | None) -> str:
@@ -29,7 +46,7 @@ def plain_text(problem: Problem, phase: str, program: str, score: MatchScore | N
         for status, verdict, test, used in rows:
             lines.append(f"{status:<{width}}  {verdict:<7}  {test}" + (f"    [value used: {used}]" if used else ""))
         lines += ["", _rewards(score)]
-    return _visible("\n".join(lines))
+    return printable("\n".join(lines))
 
 
 def html_page(problem: Problem, phase: str, program: str, score: MatchScore | None) -> str:
@@ -46,7 +63,7 @@ def html_page(problem: Problem, phase: str, program: str, score: MatchScore | No
         parts.append(f"<h2>Tests</h2><table><tr>{heads}</tr>{rows}</table><p>{html.escape(_rewards(score))}</p>")
     title = html.escape(problem.problem_id)
     head = f'<head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style></head>'
-    return _visible(f'<!doctype html><html lang="en">{head}<body>{"".join(parts)}</body></html>')
+    return printable(f'<!doctype html><html lang="en">{head}<body>{"".join(parts)}</body></html>')
 
 
 def _rows(score: MatchScore) -> list[tuple[str, str, str, str]]:
@@ -62,11 +79,6 @@ def _rows(score: MatchScore) -> list[tuple[str, str, str, str]]:
         for test in duel.tests
     ]
     return rows + [("replayed", str(replay.verdict or "-"), str(replay.case), "") for replay in duel.replays]
-
-
-def _visible(text: str) -> str:
-    """The text with what would move a cursor, or could not be encoded, spelt out."""
-    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
 
 
 def _rewards(score: MatchScore) -> str:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from codea1_env.arena.arena import Arena
+from codea1_env.checks import require_choice, require_least
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
 from codea1_env.evaluation.journal import SCHEMA, EvaluationJournal
 from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, program_measures, suite_measures
@@ -64,15 +65,11 @@ class EvaluationPlan:
     """Whether a tester sees the wrong program that it is to break."""
 
     def __post_init__(self) -> None:
-        if self.seat not in ("coder", "tester"):
-            raise ConfigurationError(f"seat must be 'coder' or 'tester', got {self.seat!r}")
-        if self.fidelity not in ("strict", "wide"):
-            raise ConfigurationError(f"fidelity must be 'strict' or 'wide', got {self.fidelity!r}")
-        if self.access not in ("white-box", "black-box"):
-            raise ConfigurationError(f"access must be 'white-box' or 'black-box', got {self.access!r}")
+        require_choice("seat", self.seat, ("coder", "tester"))
+        require_choice("fidelity", self.fidelity, ("strict", "wide"))
+        require_choice("access", self.access, ("white-box", "black-box"))
         for name, least in (("samples", 1), ("suite_size", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ConfigurationError(f"{name} must be at least {least}, got {getattr(self, name)}")
+            require_least(name, getattr(self, name), least)
 
 
 def journal_header(
@@ -122,8 +119,7 @@ def evaluate(
     `advance` is told of each such number. Raises PlayerError where the player gives no answer, SandboxError where the
     sandbox fails; the journal then holds what was done.
     """
-    if batch < 1:
-        raise ConfigurationError(f"batch must be at least 1, got {batch}")
+    require_least("batch", batch)
     if against is not None and plan.seat != "tester":
         raise ConfigurationError("against must come with the seat tester, got the seat coder")
     measure: _Measure = _Coder(sandbox, plan, select_by) if plan.seat == "coder" else _Tester(sandbox, plan)
@@ -135,10 +131,17 @@ def evaluate(
             taken = waiting[start : start + batch]
             chunk = [problem for problem in taken if not _left_out(measure, problem, name, journal)]
             unasked = [problem for problem in chunk if (name, problem.problem_id) not in journal.answers]
-            _ask(player, unasked, name, plan, measure, journal)
+            asked = [(problem, measure.requests(name, problem)) for problem in unasked]
+            _ask(player, asked, plan.samples, plan, journal, ("answers", name))
             texts = [journal.answers[name, problem.problem_id]["texts"] for problem in chunk]
-            if select_by is not None:
-                _ask_for_suites(select_by, chunk, texts, name, plan, journal)
+            if select_by is not None:  # for a suite against every different program
+                programs = [
+                    (problem, different_programs(problem, answers))
+                    for problem, answers in zip(chunk, texts, strict=True)
+                    if (name, problem.problem_id) not in journal.suites
+                ]
+                asked = [(problem, [TesterRequest(problem, each) for each in row]) for problem, row in programs]
+                _ask(select_by, asked, 1, plan, journal, ("suites", name))
             suites = [journal.suites.get((name, problem.problem_id), {}).get("texts", ()) for problem in chunk]
             for problem, score in zip(chunk, measure.scores(name, chunk, texts, suites), strict=True):
                 journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **score})
@@ -159,46 +162,21 @@ def _left_out(measure: _Measure, problem: Problem, name: str, journal: Evaluatio
 
 def _ask(
     player: Player,
-    problems: Sequence[Problem],
-    name: str,
+    asked: Sequence[tuple[Problem, Sequence[Request]]],
+    samples: int,
     plan: EvaluationPlan,
-    measure: _Measure,
     journal: EvaluationJournal,
+    place: tuple[str, str],
 ) -> None:
-    asked = [measure.requests(name, problem) for problem in problems]
-    requests = [request for row in asked for request in row]
-    answers = iter(player.respond(requests, plan.samples, plan.sampling, plan.seed) if requests else [])
-    for problem, row in zip(problems, asked, strict=True):
-        group = [response for _ in row for response in next(answers)]
+    """All requests at once; each problem's answers go into the journal. `place`: the kind of record, the set."""
+    requests = [request for _, row in asked for request in row]
+    answered = iter(player.respond(requests, samples, plan.sampling, plan.seed) if requests else [])
+    for problem, row in asked:
+        group = [response for _ in row for response in next(answered)]
         journal.append({
-            "kind": "answers", "set": name, "problem_id": problem.problem_id,
+            "kind": place[0], "set": place[1], "problem_id": problem.problem_id,
             "texts": [response.text for response in group],
             "truncated": sum(response.truncated for response in group),
-        })  # fmt: skip
-
-
-def _ask_for_suites(
-    tester: Player,
-    problems: Sequence[Problem],
-    texts: Sequence[Sequence[str]],
-    name: str,
-    plan: EvaluationPlan,
-    journal: EvaluationJournal,
-) -> None:
-    """One suite against every different program of the problems that have none in the journal."""
-    waiting = [
-        (problem, different_programs(problem, answers))
-        for problem, answers in zip(problems, texts, strict=True)
-        if (name, problem.problem_id) not in journal.suites
-    ]
-    requests: list[Request] = [TesterRequest(problem, program) for problem, programs in waiting for program in programs]
-    answered = iter(tester.respond(requests, 1, plan.sampling, plan.seed) if requests else [])
-    for problem, programs in waiting:
-        suites = [next(answered)[0] for _ in programs]
-        journal.append({
-            "kind": "suites", "set": name, "problem_id": problem.problem_id,
-            "texts": [suite.text for suite in suites],
-            "truncated": sum(suite.truncated for suite in suites),
         })  # fmt: skip
 
 

@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from codea1_env.bounded_cache import BoundedCache, bytes_of
-from codea1_env.errors import ConfigurationError, UnusableReference
+from codea1_env.checks import require_least
+from codea1_env.errors import UnusableReference
 from codea1_env.judging.equality import call_key
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
 from codea1_env.judging.purity.company import company
@@ -97,8 +98,7 @@ class KillMatrices:
 
     def __init__(self, judge: Judge, *, pool_size: int = POOL_SIZE, seed: int = 0, cache_mb: int = CACHE_MB) -> None:
         """`pool_size`: inputs, >= 1. `seed`: draws the changed calls. `cache_mb`: 0 remembers nothing."""
-        if pool_size < 1:
-            raise ConfigurationError(f"pool_size must be at least 1, got {pool_size}")
+        require_least("pool_size", pool_size)
         self._judge = judge
         self._pool_size = pool_size
         self._seed = seed

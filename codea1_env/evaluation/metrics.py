@@ -35,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError
 
 RESAMPLES = 2_000
@@ -84,8 +85,7 @@ class SuiteResult:
         ):
             if not 0 <= getattr(self, part) <= whole:
                 raise ConfigurationError(f"{part} must be in [0, {whole}], got {getattr(self, part)}")
-        if self.k < 1:
-            raise ConfigurationError(f"k must be at least 1, got {self.k}")
+        require_least("k", self.k)
         if self.killed and not self.is_valid:
             raise ConfigurationError(f"killed must be 0 for a suite that is not valid, got {self.killed}")
 

@@ -14,7 +14,7 @@ from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix
 from codea1_env.judging.judge import Judge
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.programs import wrapped_program
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import parse, parses
 from codea1_env.sandbox.protocol import Sandbox
 
 
@@ -30,20 +30,14 @@ class NaturalMutants:
         """The problem with mutants, where it had none and its reference has some. Raises SandboxError."""
         if not self._count or problem.mutants or problem.reference_solution is None:
             return problem
-        if _is_wrapped(problem.reference_solution):
+        reference = problem.reference_solution
+        if parses(reference) and wrapped_program(parse(reference)) is not None:
             return problem
         try:
             (matrix,) = self._matrices.of([problem])
         except UnusableReference:
             return problem
         return dataclasses.replace(problem, mutants=_chosen(matrix, self._count))
-
-
-def _is_wrapped(reference: str) -> bool:
-    try:
-        return wrapped_program(parse(reference)) is not None
-    except Unparsable:
-        return False
 
 
 def _chosen(matrix: KillMatrix, count: int) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ import json
 import random
 from collections.abc import Sequence
 
-from codea1_env.errors import ConfigurationError, UnusableReference
+from codea1_env.checks import require_least
+from codea1_env.errors import UnusableReference
 from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix
 from codea1_env.judging.judge import Judge
 from codea1_env.players.player import (
@@ -41,8 +42,7 @@ class SearchTester:
 
     def __init__(self, sandbox: Sandbox, tests: int = 8) -> None:
         """`tests`: asserts in a suite, at least 1."""
-        if tests < 1:
-            raise ConfigurationError(f"tests must be at least 1, got {tests}")
+        require_least("tests", tests)
         self._judge = Judge(sandbox, execution_cache_mb=0)
         self._tests = tests
 

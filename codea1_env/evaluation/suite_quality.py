@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.checks import require_least
 from codea1_env.evaluation.coverage import Covered, covered
 from codea1_env.evaluation.kill_matrix import CACHE_MB, POOL_SIZE, KillMatrices, KillMatrix
 from codea1_env.evaluation.metrics import SuiteResult
@@ -70,8 +70,7 @@ class SuiteMeter:
     ) -> None:
         """`suite_size`: k, tests of a suite that count, >= 1. `fidelity`: `strict` or `wide`. The others: see
         `KillMatrices`."""
-        if suite_size < 1:
-            raise ConfigurationError(f"suite_size must be at least 1, got {suite_size}")
+        require_least("suite_size", suite_size)
         self._sandbox = sandbox
         self._judge = Judge(sandbox, execution_cache_mb=0)  # a program is met once
         self._matrices = KillMatrices(self._judge, pool_size=pool_size, seed=seed, cache_mb=cache_mb)

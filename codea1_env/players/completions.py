@@ -6,7 +6,6 @@ Does not guess: a completion without text is refused, unless the length limit le
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +22,6 @@ class Completion:
     """Whether it hit the length limit."""
     version: str
     """Model and configuration as the server names them; empty if it does not."""
-    log_probs: tuple[float, ...] | None
-    """Log-probabilities of its tokens, if the server sends them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +65,7 @@ def _completion(choice: Mapping[str, Any], version: str) -> Completion:
         text = ""
     if not isinstance(text, str):
         raise _garbled("text in every message", choice)
-    return Completion(text, truncated, version, _log_probs(choice.get("logprobs")))
-
-
-def _log_probs(record: object) -> tuple[float, ...] | None:
-    tokens = record.get("content") if isinstance(record, dict) else None
-    if not isinstance(tokens, list):
-        return None
-    found: list[Any] = [token.get("logprob") if isinstance(token, dict) else None for token in tokens]
-    if not all(type(each) in (int, float) and math.isfinite(each) for each in found):
-        raise _garbled("a number as log-probability of every token", record)
-    return tuple(map(float, found))
+    return Completion(text, truncated, version)
 
 
 def _garbled(must: str, got: object) -> PlayerGarbled:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
@@ -71,8 +72,7 @@ class HuggingFacePlayer:
         `keeps_tokens`: responses carry `token_ids`, the one that ends the answer included, and `log_probs`: under the
         distribution that was drawn from, after temperature and top-p; for temperature 0 under the model's own.
         """
-        if rows_at_once < 1:
-            raise ConfigurationError(f"rows_at_once must be at least 1, got {rows_at_once}")
+        require_least("rows_at_once", rows_at_once)
         if not tokenizer.chat_template:
             raise ConfigurationError(
                 f"the tokenizer of {name} must have a chat template, got none; set tokenizer.chat_template"
@@ -154,8 +154,7 @@ class HuggingFacePlayer:
         Raises ConfigurationError for n < 1 and for a prompt that leaves no room for `max_tokens`, and PlayerError if
         the model computes NaN.
         """
-        if n < 1:
-            raise ConfigurationError(f"n must be at least 1, got {n}")
+        require_least("n", n)
         if self._engine is not None:
             return self._answers(self._engine, requests, n, sampling, seed)
         rows: list[_Row] = []

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.checks import require_least
+from codea1_env.errors import PlayerError
 from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Request, Response, Sampling
 from codea1_env.problems.kind_words import test_form, wanted
 from codea1_env.terminal import columns_of, printable, wrapped
@@ -34,8 +35,7 @@ class HumanPlayer:
 
         `suite_size`: K, the asserts that a tester is asked for, at least 1.
         """
-        if suite_size < 1:
-            raise ConfigurationError(f"suite_size must be at least 1, got {suite_size}")
+        require_least("suite_size", suite_size)
         self.name = name
         self._reader = reader
         self._writer = writer
@@ -48,8 +48,7 @@ class HumanPlayer:
 
         Raises ConfigurationError for n < 1, and PlayerError if the input ends before an answer begins.
         """
-        if n < 1:
-            raise ConfigurationError(f"n must be at least 1, got {n}")
+        require_least("n", n)
         answers = []
         for request in requests:
             self._say(_shown(request, self._suite_size, columns_of(self._output)))

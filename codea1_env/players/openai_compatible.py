@@ -31,6 +31,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError, PlayerError, PlayerGarbled, PlayerRefused, PlayerUnavailable
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.completions import Completion, read_completions
@@ -71,10 +72,8 @@ class Traffic:
             value = getattr(self, name)
             if not 0 <= value < threading.TIMEOUT_MAX or (name == "timeout_s" and value == 0):
                 raise ConfigurationError(f"{name} must be a number of seconds, got {value}")
-        if self.retries < 0:
-            raise ConfigurationError(f"retries must be at least 0, got {self.retries}")
-        if self.concurrency < 1:
-            raise ConfigurationError(f"concurrency must be at least 1, got {self.concurrency}")
+        require_least("retries", self.retries, 0)
+        require_least("concurrency", self.concurrency)
 
 
 DEFAULT_TRAFFIC = Traffic()
@@ -93,7 +92,6 @@ class OpenAIPlayer:
         traffic: Traffic = DEFAULT_TRAFFIC,
         name: str = "",
         prompt: Prompt = chat_messages,
-        keeps_log_probs: bool = False,
         token_limit_field: str = "max_tokens",
         extra_fields: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -103,7 +101,7 @@ class OpenAIPlayer:
         """`base_url`: e.g. `http://localhost:8000/v1`; without a path, `/v1` is meant. `model`: as the server calls it.
 
         `api_key`: None takes OPENAI_API_KEY of `environment`; "" sends none. `prompt`: turns a request into messages.
-        `keeps_log_probs`: ask for them. `token_limit_field`: what the server calls `max_tokens`. `extra_fields`: put
+        `token_limit_field`: what the server calls `max_tokens`. `extra_fields`: put
         into every request. `clock`, `sleep` and `jitter` are for waiting between attempts.
         """
         self._url = _completions_url(base_url)
@@ -117,7 +115,6 @@ class OpenAIPlayer:
         self._traffic = traffic
         self._pace = Pace(traffic.requests_per_minute, traffic.tokens_per_minute, clock=clock)
         self._prompt = prompt
-        self._keeps_log_probs = keeps_log_probs
         self._token_limit_field = token_limit_field
         self._extra_fields = dict(extra_fields or {})
         self._sleep = sleep
@@ -131,8 +128,7 @@ class OpenAIPlayer:
         Raises ConfigurationError for n < 1, and the PlayerError of the first request that got no answer; the other
         requests are then cut off.
         """
-        if n < 1:
-            raise ConfigurationError(f"n must be at least 1, got {n}")
+        require_least("n", n)
         call = _Call(Poster(self._url), self._sleep)
         waiting = iter(range(len(requests)))
         taking = threading.Lock()
@@ -178,7 +174,6 @@ class OpenAIPlayer:
                 "top_p": sampling.top_p,
                 self._token_limit_field: sampling.max_tokens,
                 "seed": generator_for(seed, request, len(answers)).getrandbits(31),
-                **({"logprobs": True} if self._keeps_log_probs else {}),
                 **({"continue_final_message": True, "add_generation_prompt": False} if begin.answer else {}),
                 **({"stop": [CLOSED]} if begin.is_in_fence else {}),
                 **self._extra_fields,
@@ -188,10 +183,8 @@ class OpenAIPlayer:
         return answers
 
     def _response(self, completion: Completion, begin: Begun) -> Response:
-        log_probs = completion.log_probs if self._keeps_log_probs else None
-        version = completion.version or self.version
-        text = begin.answer + completion.text
-        return Response(text, completion.truncated, self.name, version, None, log_probs)
+        text, version = begin.answer + completion.text, completion.version or self.version
+        return Response(text, completion.truncated, self.name, version)
 
     def _complete(self, call: _Call, body: Mapping[str, object], tokens: int) -> list[Completion]:
         """What the server answers, in the first attempt that works."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
 
@@ -60,8 +61,7 @@ class Sampling:
             raise ConfigurationError(f"temperature must be in [0, 100], got {self.temperature}")
         if not 0 < self.top_p <= 1:
             raise ConfigurationError(f"top_p must be in (0, 1], got {self.top_p}")
-        if self.max_tokens < 1:
-            raise ConfigurationError(f"max_tokens must be at least 1, got {self.max_tokens}")
+        require_least("max_tokens", self.max_tokens)
 
 
 DEFAULT_SAMPLING = Sampling()
@@ -106,8 +106,7 @@ class Player(Protocol):
 
 def require_requests(requests: Sequence[Request], kind: type[Request], n: int) -> None:
     """Raise ConfigurationError unless every request is of the given kind and n is at least 1."""
-    if n < 1:
-        raise ConfigurationError(f"n must be at least 1, got {n}")
+    require_least("n", n)
     for request in requests:
         if not isinstance(request, kind):
             raise ConfigurationError(f"this player must get a {kind.__name__}, got a {type(request).__name__}")

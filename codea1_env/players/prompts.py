@@ -26,12 +26,10 @@ from codea1_env.players.templates import (
     Template,
     fenced,
 )
-from codea1_env.problems.problem import Problem
 from codea1_env.yaml_files import read_yaml
 
 __all__ = [
-    "DEFAULT", "Access", "Messages", "Prompts", "design_names", "fenced", "find_prompts", "for_coder", "for_tester",
-    "for_unit_tests", "prompts_from", "text_digest",
+    "DEFAULT", "Access", "Messages", "Prompts", "design_names", "fenced", "find_prompts", "prompts_from", "text_digest",
 ]  # fmt: skip
 
 DEFAULT = "codea1"
@@ -75,23 +73,6 @@ def text_digest(prompts: Prompts) -> str:
     """A digest that changes with any word of the design, and not with its name."""
     plain = {**dataclasses.asdict(prompts), "name": ""}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def for_coder(problem: Problem) -> Messages:
-    """The default design's prompt for a coder: the question, the entry point, the starter code if there is any, and the
-    request for one fenced block."""
-    return find_prompts(DEFAULT).for_coder(problem)
-
-
-def for_tester(problem: Problem, program: str, *, suite_size: int, access: Access = "white-box") -> Messages:
-    """The default design's prompt for a tester: it asks for K = `suite_size` asserts that break the program. A
-    black-box tester is not shown the program."""
-    return find_prompts(DEFAULT).for_tester(problem, program, suite_size=suite_size, access=access)
-
-
-def for_unit_tests(problem: Problem, program: str, *, suite_size: int) -> Messages:
-    """The default design's prompt for K unit tests of a function that is right."""
-    return find_prompts(DEFAULT).for_unit_tests(problem, program, suite_size=suite_size)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest
 from codea1_env.reading.responses import read_program
@@ -48,8 +49,7 @@ class RecordedPlayer:
         self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
     ) -> list[list[Response]]:
         """The first `n` recorded responses to each request. Raises ConfigurationError if there are fewer."""
-        if n < 1:
-            raise ConfigurationError(f"n must be at least 1, got {n}")
+        require_least("n", n)
         return [[Response(text, False, self.name, self.version) for text in self._texts(r, n)] for r in requests]
 
     def _texts(self, request: Request, n: int) -> Sequence[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 
+from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import changed_call, perturbed
@@ -108,8 +109,7 @@ class _ChangedGoldenTests(_Scripted):
 
     def __init__(self, tests: int = 8) -> None:
         """`tests`: asserts in a suite, at least 1."""
-        if tests < 1:
-            raise ConfigurationError(f"tests must be at least 1, got {tests}")
+        require_least("tests", tests)
         self._tests = tests
 
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from codea1_env.checks import require_choice, require_least
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.kind_words import duty, ending, test_form, wanted
 from codea1_env.problems.problem import Problem
@@ -133,8 +134,7 @@ class Prompts:
     def for_tester(self, problem: Problem, program: str, *, suite_size: int, access: Access = "white-box") -> Messages:
         """The messages that ask for a suite of K = `suite_size` asserts that break the program. A black-box tester is
         not shown it."""
-        if access not in ("white-box", "black-box"):
-            raise ConfigurationError(f"access must be 'white-box' or 'black-box', got {access!r}")
+        require_choice("access", access, ("white-box", "black-box"))
         if access == "black-box":
             return _conversation(self.black_box, _values(problem, suite_size=suite_size))
         return _conversation(self.tester, _values(problem, program, suite_size))
@@ -202,8 +202,7 @@ def _begin(template: Template, values: Mapping[str, str]) -> Messages:
 
 
 def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[str, str]:
-    if suite_size < 1:
-        raise ConfigurationError(f"suite_size must be at least 1, got {suite_size}")
+    require_least("suite_size", suite_size)
     return {
         "question": problem.question.strip(),
         "entry_point": problem.entry_point,

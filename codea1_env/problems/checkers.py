@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import parse, parses
 
 CHECK = "check"
 BUNDLED = {
@@ -62,11 +62,7 @@ def checker_source(checker: str) -> str:
 
 def is_checker(checker: str) -> bool:
     """Whether the text is a bundled checker's name or a program that defines `check` with three parameters."""
-    if checker in BUNDLED:
-        return True
-    try:
-        module = parse(checker)
-    except Unparsable:
-        return False
-    found = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == CHECK]
+    if checker in BUNDLED or not parses(checker):
+        return checker in BUNDLED
+    found = [node for node in parse(checker).body if isinstance(node, ast.FunctionDef) and node.name == CHECK]
     return len(found) == 1 and len([*found[0].args.posonlyargs, *found[0].args.args]) == 3

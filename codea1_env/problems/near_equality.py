@@ -9,11 +9,12 @@ stricter.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_APPROX, _ISCLOSE = 1e-6, 1e-9
-"""The default relative tolerances of `pytest.approx` and `math.isclose`."""
+from codea1_env.reading.pure_expressions import Rejected
+from codea1_env.reading.wide.relational_tests import APPROX, ISCLOSE, called_name, tolerances
+
 _LARGEST = 1.0
 """Tolerances from here on are no matter of rounding."""
 
@@ -39,23 +40,11 @@ def read_near_equality(test: ast.expr) -> NearEquality | None:
         ):
             return _near(left, right, _constant(bound))
         case ast.Compare(
-            left=left,
-            ops=[ast.Eq()],
-            comparators=[
-                ast.Call(
-                    func=ast.Name("approx") | ast.Attribute(value=ast.Name("pytest"), attr="approx"),
-                    args=[right, *more],
-                    keywords=keywords,
-                )
-            ],
-        ):
-            return _near(left, right, _granted(more, keywords, ("rel", "abs"), _APPROX))
-        case ast.Call(
-            func=ast.Name("isclose") | ast.Attribute(value=ast.Name("math"), attr="isclose"),
-            args=[left, right],
-            keywords=keywords,
-        ):
-            return _near(left, right, _granted([], keywords, ("rel_tol", "abs_tol"), _ISCLOSE))
+            left=left, ops=[ast.Eq()], comparators=[ast.Call(func=function, args=[right, *more]) as near]
+        ) if called_name(function) == "approx":
+            return _near(left, right, _granted(near, more, APPROX))
+        case ast.Call(func=function, args=[left, right]) if called_name(function) == "isclose":
+            return _near(left, right, _granted(test, [], ISCLOSE))
     return None
 
 
@@ -65,15 +54,13 @@ def _near(left: ast.expr, right: ast.expr, tolerance: float | None) -> NearEqual
     return NearEquality(ast.Compare(left, [ast.Eq()], [right]), tolerance)
 
 
-def _granted(
-    positional: Sequence[ast.expr], keywords: Sequence[ast.keyword], names: tuple[str, str], default: float
-) -> float | None:
+def _granted(call: ast.Call, positional: Sequence[ast.expr], defaults: Mapping[str, str]) -> float | None:
     """The larger of a relative and an absolute tolerance; None where one is not a constant."""
-    given = [*zip(names, positional, strict=False), *((keyword.arg, keyword.value) for keyword in keywords)]
-    found = [_constant(value) if name in names else None for name, value in given]
-    if None in found or len(positional) > 2:
+    try:
+        found = [_constant(value) for value in tolerances(call.keywords, positional, defaults)]
+    except Rejected:
         return None
-    return max((value for value in found if value is not None), default=default)
+    return None if None in found else max(value for value in found if value is not None)
 
 
 def _constant(node: ast.expr) -> float | None:

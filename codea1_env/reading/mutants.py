@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import Unparsable, parse, parses
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.Gt),
@@ -106,7 +106,7 @@ def mutants(source: str, *, endless: bool = False) -> list[Mutant]:
         for place, statement in enumerate(body):
             for change in sorted(_changes(statement, endless), key=lambda change: change.at):
                 changed = _applied(change, statement)
-                if changed != written[place] and _parses(changed):
+                if changed != written[place] and parses(changed):
                     whole = "\n".join([*written[:place], changed, *written[place + 1 :]])
                     found.setdefault(whole, Mutant(change.operator, change.text, *change.at, whole))
     except (Unparsable, RecursionError, ValueError):  # ValueError: an int that is too long to be written
@@ -128,14 +128,6 @@ def _applied(change: _Change, statement: ast.stmt) -> str:
         return ast.unparse(statement)
     finally:
         setattr(change.node, change.field, before)
-
-
-def _parses(source: str) -> bool:
-    try:
-        parse(source)
-    except Unparsable:
-        return False
-    return True
 
 
 def _changes(node: ast.AST, endless: bool, in_while: bool = False) -> Iterator[_Change]:

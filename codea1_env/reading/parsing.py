@@ -87,6 +87,15 @@ def parse(text: str, max_characters: int = MAX_CHARACTERS) -> ast.Module:
         raise Unparsable("syntax") from None
 
 
+def parses(text: str) -> bool:
+    """Whether `parse` takes the text."""
+    try:
+        parse(text)
+    except Unparsable:
+        return False
+    return True
+
+
 def _is_too_deep(text: str) -> bool:
     """Brackets or signs nest deeper than is worth parsing; those in comments and plain strings do not count."""
     openers = text.count("(") + text.count("[") + text.count("{")

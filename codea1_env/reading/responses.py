@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.checks import require_choice
 from codea1_env.reading import grammar
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import Names
@@ -86,8 +86,7 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
 
     If the code does not parse as a whole, it is recovered statement by statement.
     """
-    if fidelity not in ("strict", "wide", "paper"):
-        raise ConfigurationError(f"fidelity must be 'strict', 'wide' or 'paper', got {fidelity!r}")
+    require_choice("fidelity", fidelity, ("strict", "wide", "paper"))
     if fidelity == "paper":
         return released_suite(response, entry_point)
     text = normalised(response)

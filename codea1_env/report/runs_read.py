@@ -14,6 +14,7 @@ from typing import Any
 
 from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.mistake_book.book import read_book
+from codea1_env.training.run.results import Row
 
 CONFIG, METRICS, BOOK, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "book.jsonl", "summary.json", "failure.txt"
 KINDS = ("round", "seat", "evaluation")
@@ -32,18 +33,6 @@ class Record:
     rounds_done: int
     values: Mapping[str, float]
     """Finite numbers only: what could not be said of the round is left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class FinalRow:
-    """One line of the table *base against trained*."""
-
-    name: str
-    base: float
-    trained: float
-    low: float
-    """Of the 95 % interval of the difference."""
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +56,7 @@ class RunRead:
     """Of config.yaml; empty where there is none."""
     records: tuple[Record, ...]
     """In the order of rounds."""
-    final: tuple[FinalRow, ...]
+    final: tuple[Row, ...]
     seconds: Mapping[str, float]
     """What the parts of the run took, of summary.json."""
     book: tuple[BookShelf, ...]
@@ -232,12 +221,12 @@ def _json_object(file: Path, notes: list[str]) -> Mapping[str, Any]:
     return found
 
 
-def _final_rows(rows: Any, notes: list[str]) -> Iterator[FinalRow]:
+def _final_rows(rows: Any, notes: list[str]) -> Iterator[Row]:
     fields = ("base", "trained", "low", "high")
     for row in rows if isinstance(rows, list) else ():
         numbers = _numbers(row) if isinstance(row, dict) else {}
         if isinstance(row, dict) and isinstance(row.get("name"), str) and set(fields) <= set(numbers):
-            yield FinalRow(row["name"], *(numbers[field] for field in fields))
+            yield Row(row["name"], *(numbers[field] for field in fields))
         else:
             notes.append(f"{SUMMARY}: a row must have a name, {', '.join(fields)}; one is left out")
 

@@ -31,7 +31,7 @@ from codea1_env.problems.sources.programs import (
     starter_of_method,
     text_tests,
 )
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import parses
 from codea1_env.reading.test_case import TestCase
 
 MAX_UNPACKED = 1 << 28
@@ -249,11 +249,7 @@ def _records(value: object) -> list[Mapping[str, Any]]:
 def _first_python(solutions: Sequence[object]) -> str:
     """The first solution that is Python 3: older sets hold Python 2 as well."""
     for solution in solutions:
-        if isinstance(solution, str) and solution.strip():
-            try:
-                parse(solution)
-            except Unparsable:
-                continue
+        if isinstance(solution, str) and solution.strip() and parses(solution):
             return solution
     raise RowError(f"one of the solutions must be Python 3, got {len(solutions)} that are not")
 

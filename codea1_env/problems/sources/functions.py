@@ -113,8 +113,7 @@ def _read_big_code_bench(row: Row, source: Source) -> Draft:
     entry_point = text(row, "entry_point")
     reference = text(row, "complete_prompt", "code_prompt") + text(row, "canonical_solution")
     module = tree_of(reference, "prompt and solution together")
-    script = ast.fix_missing_locations(_AsAsserts().visit(tree_of(text(row, "test"), "the tests")))
-    found = extract(ast.unparse(script), entry_point)
+    found = extract(text(row, "test"), entry_point)
     problem = Problem(
         problem_id=text(row, "task_id"),
         question=text(row, "complete_prompt", "instruct_prompt"),
@@ -134,28 +133,6 @@ FIELDS = (
     "question", "entry_point", "reference_solution", "tests", "golden_tests", "mutants", "problem_id", "difficulty"
 )  # fmt: skip
 """What a row of any file may say, for `generic_source`."""
-_EQUALITIES = frozenset(
-    f"assert{kind}" for kind in ("Equal", "ListEqual", "DictEqual", "TupleEqual", "SetEqual", "MultiLineEqual")
-)
-
-
-class _AsAsserts(ast.NodeTransformer):
-    """unittest's methods as assert statements, and its classes as plain ones."""
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        if any(ast.unparse(base).endswith("TestCase") for base in node.bases):
-            node.bases = []
-        return self.generic_visit(node)
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        match node.value:
-            case ast.Call(func=ast.Attribute(ast.Name("self"), name), args=[left, right, *_]) if name in _EQUALITIES:
-                return ast.Assert(ast.Compare(left, [ast.Eq()], [right]), None)
-            case ast.Call(func=ast.Attribute(ast.Name("self"), "assertIsNone"), args=[left, *_]):
-                return ast.Assert(ast.Compare(left, [ast.Is()], [ast.Constant(None)]), None)
-            case ast.Call(func=ast.Attribute(ast.Name("self"), "assertTrue"), args=[left, *_]):
-                return ast.Assert(left, None)
-        return node
 
 
 def generic_source(fields: dict[str, str], licence: str) -> Source:

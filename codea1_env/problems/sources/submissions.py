@@ -20,7 +20,7 @@ from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, functions_of, packages_of, text, tree_of
 from codea1_env.problems.sources.programs import MAX_TEXT, PROGRAM
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import Unparsable, parse, parses
 from codea1_env.reading.test_case import TestCase
 
 MOST_TESTS = 16
@@ -157,13 +157,7 @@ def _call(given: str) -> ast.Call | None:
 
 def _mutants(row: Row) -> tuple[str, ...]:
     """Different wrong programs that parse, spread evenly over all of them where there are too many."""
-    found = []
-    for program in dict.fromkeys(row["wrong"]):
-        try:
-            parse(program)
-        except Unparsable:
-            continue
-        found.append(program)
+    found = [program for program in dict.fromkeys(row["wrong"]) if parses(program)]
     step = max(1, -(-len(found) // MOST_MUTANTS))
     return tuple(found[::step])
 

@@ -40,7 +40,8 @@ MAX_STATEMENTS = 4096
 """Statements that are gone through, those of a loop once for each row."""
 _MAX_LEVELS = 12
 """Of functions that call each other and blocks inside blocks."""
-_CANDIDATE = "candidate"
+CANDIDATE = "candidate"
+"""What a check calls the program."""
 # A cheap guess at what may matter: parsing prose costs time and only counts it.
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
 _SHADOWED = ast.Name("__shadowed__", ast.Load())
@@ -84,6 +85,10 @@ class WideReader:
         if len(self.tests) > MAX_TESTS or self._left < 0:
             del self.tests[MAX_TESTS:]
             self.unread.append(Ignored.ROWS)
+
+    def _skip(self, what: Ignored, node: ast.AST) -> None:
+        """Note that something is not read."""
+        self.unread.append(what)
 
     def _module(self, module: ast.Module, code: str) -> None:
         source = SourceText(code)
@@ -138,13 +143,13 @@ class WideReader:
             self._loop(statement, source)
         elif isinstance(statement, ast.With):
             self._with(statement, source)
-        elif isinstance(statement, ast.If) and _is_main(statement):
+        elif isinstance(statement, ast.If) and is_main(statement):
             self._body(statement.body, source)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
             self._import(statement)
         elif not isinstance(statement, ast.Pass | ast.Global | ast.Nonlocal):
             self._names.forget(statement)
-            self.unread.append(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT)
+            self._skip(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT, statement)
 
     def _condition(self, condition: ast.expr, source: str, is_one: bool = False) -> None:
         """The tests of one assert: one, or one for each part of an `and` unless it `is_one`."""
@@ -186,7 +191,7 @@ class WideReader:
                 self._called(self._functions[call.func.id], call)
                 return
         self._names.forget(statement)
-        self.unread.append(Ignored.STATEMENT)
+        self._skip(Ignored.STATEMENT, statement)
 
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -197,7 +202,7 @@ class WideReader:
         bound = [value is not None and self._bound(target, value) for target in targets]
         if not all(bound):
             self._names.forget(statement)
-            self.unread.append(Ignored.ASSIGNMENT)
+            self._skip(Ignored.ASSIGNMENT, statement)
 
     def _bound(self, target: ast.expr, value: ast.expr) -> bool:
         """Remember what a target stands for; False where that is not known."""
@@ -220,20 +225,20 @@ class WideReader:
         if known is None or known.node is not node:
             known = self._functions[node.name] = _Function(node, source)
         parameters = [argument.arg for argument in node.args.args]
-        is_check = parameters == [_CANDIDATE]
+        is_check = parameters == [CANDIDATE]
         if not node.name.startswith("test") and not is_check:
             self._helpers.append(known)
             return
         known_rows = rows_of(node.decorator_list, self._inlined)
         if known_rows is None:
-            self.unread.append(Ignored.DECORATED)
+            self._skip(Ignored.DECORATED, node)
             return
         if known_rows.is_cut:
-            self.unread.append(Ignored.ROWS)
+            self._skip(Ignored.ROWS, node)
         for row in known_rows.rows:
             given = dict(row)
             if is_check:
-                given[_CANDIDATE] = ast.Name(self.entry_point, ast.Load())
+                given[CANDIDATE] = ast.Name(self.entry_point, ast.Load())
             if self._left >= 0:
                 self._function(known, [name for name in parameters if name != "self"], given)
 
@@ -248,7 +253,7 @@ class WideReader:
         needed = parameters[: len(parameters) - len(known.node.args.defaults)]
         defaults = dict(zip(reversed(parameters), reversed(known.node.args.defaults), strict=False))
         if known.is_open or not set(needed) <= set(given) or self.entry_point in given:
-            self.unread.append(Ignored.FUNCTION)
+            self._skip(Ignored.FUNCTION, known.node)
             return
         known.is_read = known.is_open = True
         with self._names.scope():
@@ -261,12 +266,12 @@ class WideReader:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
         parameters = [argument.arg for argument in known.node.args.args]
         if known.node.decorator_list or call.keywords or known.node.args.kwonlyargs or known.node.args.vararg:
-            self.unread.append(Ignored.STATEMENT)
-        elif not (known.is_read and (not parameters or parameters == [_CANDIDATE])):
+            self._skip(Ignored.STATEMENT, call)
+        elif not (known.is_read and (not parameters or parameters == [CANDIDATE])):
             try:
                 given = [self._inlined(argument) for argument in call.args]
             except Rejected:
-                self.unread.append(Ignored.STATEMENT)
+                self._skip(Ignored.STATEMENT, call)
                 return
             self._function(known, parameters, dict(zip(parameters, given, strict=False)))
 
@@ -274,11 +279,11 @@ class WideReader:
         """The test methods of a class; what its `setUp` keeps is not known."""
         self._forget(node)
         if node.decorator_list:
-            self.unread.append(Ignored.DECORATED)
+            self._skip(Ignored.DECORATED, node)
             return
         methods = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name.startswith("test")]
         if not methods:
-            self.unread.append(Ignored.CLASS)
+            self._skip(Ignored.CLASS, node)
         outside = self._functions
         with self._names.scope():
             for method in methods:
@@ -293,18 +298,18 @@ class WideReader:
             known = None
         if known is None or statement.orelse:
             self._names.forget(statement)
-            self.unread.append(Ignored.BLOCK)
+            self._skip(Ignored.BLOCK, statement)
             return
         for row in known.rows:
             if self._left < 0 or len(self.tests) > MAX_TESTS:
                 break
             if not self._bound(statement.target, row):
-                self.unread.append(Ignored.BLOCK)
+                self._skip(Ignored.BLOCK, statement)
                 break
             self._body(statement.body, source)
         else:
             if known.is_cut:
-                self.unread.append(Ignored.ROWS)
+                self._skip(Ignored.ROWS, statement)
         self._names.forget(statement)
 
     def _with(self, statement: ast.With, source: SourceText) -> None:
@@ -316,7 +321,7 @@ class WideReader:
         if names & RAISING:
             self._exception(opened[0] if len(opened) == 1 else None, statement.body, source.of(statement))
         else:
-            self.unread.append(Ignored.BLOCK)
+            self._skip(Ignored.BLOCK, statement)
         self._names.forget(statement)
 
     def _exception(self, expects: ast.expr | None, body: Sequence[ast.stmt] | None, source: str) -> None:
@@ -340,6 +345,7 @@ class WideReader:
                 self._names.remember([name], _SHADOWED)
 
 
-def _is_main(statement: ast.If) -> bool:
+def is_main(statement: ast.If) -> bool:
+    """Whether it is `if __name__ == "__main__":`."""
     names = {node.id for node in ast.walk(statement.test) if isinstance(node, ast.Name)}
     return "__name__" in names and not statement.orelse

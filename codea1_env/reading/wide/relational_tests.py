@@ -39,9 +39,9 @@ _COMPARE: Mapping[type[ast.cmpop], str] = {
 _BINARY: Mapping[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
 }  # fmt: skip
-_APPROX = {"rel": "1e-06", "abs": "1e-12"}
+APPROX = {"rel": "1e-06", "abs": "1e-12"}
 """pytest's defaults, and math's."""
-_ISCLOSE = {"rel_tol": "1e-09", "abs_tol": "0.0"}
+ISCLOSE = {"rel_tol": "1e-09", "abs_tol": "0.0"}
 _OUTSIDE: Mapping[type[ast.AST], Reason] = {
     ast.Attribute: Reason.ATTRIBUTE,
     ast.Lambda: Reason.LAMBDA,
@@ -165,9 +165,9 @@ class _Terms:
                 raise Rejected(Reason.SEVERAL_CALLS)
             self.call = arguments
             return RETURNED_VALUE
-        name = _called_name(function)
+        name = called_name(function)
         if name == "isclose" and len(node.args) == 2:
-            given = _given(node.keywords, [], _ISCLOSE)
+            given = tolerances(node.keywords, [], ISCLOSE)
             first, second = (self.of(argument, room) for argument in node.args)
             return Relation("isclose", (first, second, *(self.of(value, room) for value in given)))
         if isinstance(function, ast.Attribute):
@@ -196,11 +196,11 @@ class _Terms:
         return pairs[0] if len(pairs) == 1 else Relation("and", tuple(pairs))
 
     def _pair(self, name: str, left: ast.expr, right: ast.expr, room: int) -> Relation:
-        asks_type = isinstance(left, ast.Call) and _called_name(left.func) == "type" and len(left.args) == 1
+        asks_type = isinstance(left, ast.Call) and called_name(left.func) == "type" and len(left.args) == 1
         if asks_type and name in ("eq", "is"):
             return Relation("hastype", (self.of(left.args[0], room), self._types(right)))  # type: ignore[attr-defined]
         for one, other in ((left, right), (right, left)):
-            if isinstance(other, ast.Call) and _called_name(other.func) == "approx" and name in ("eq", "ne"):
+            if isinstance(other, ast.Call) and called_name(other.func) == "approx" and name in ("eq", "ne"):
                 near = self._approximately(one, other, room)
                 return near if name == "eq" else Relation("not", (near,))
         if name in ("is", "isnot") and type(getattr(right, "value", 0)) not in (bool, type(None)):
@@ -211,7 +211,7 @@ class _Terms:
         """`value == pytest.approx(expected, rel, abs)`: numbers, or containers of them, element by element."""
         if not approx.args:
             raise Rejected(Reason.FORBIDDEN_CALL)
-        given = _given(approx.keywords, approx.args[1:], _APPROX)
+        given = tolerances(approx.keywords, approx.args[1:], APPROX)
         return Relation("isclose", tuple(self.of(part, room) for part in (value, approx.args[0], *given)))
 
     def _subscript(self, node: ast.Subscript, room: int) -> Relation:
@@ -239,7 +239,7 @@ def _holds_call(node: ast.AST, entry_point: str) -> bool:
     return any(isinstance(inner, ast.Name) and inner.id == entry_point for inner in ast.walk(node))
 
 
-def _called_name(function: ast.expr) -> str:
+def called_name(function: ast.expr) -> str:
     """The name that is called: of `abs`, or of one of math's, pytest's or numpy's functions; else empty."""
     if isinstance(function, ast.Name):
         return function.id
@@ -249,7 +249,7 @@ def _called_name(function: ast.expr) -> str:
     return ""
 
 
-def _given(
+def tolerances(
     keywords: Sequence[ast.keyword], positional: Sequence[ast.expr], defaults: Mapping[str, str]
 ) -> list[ast.expr]:
     """The relative and the absolute tolerance. Raises Rejected for an argument that is neither."""

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from codea1_env.players.player import TesterRequest
 from codea1_env.training.models.chat import chat_of, tokens_of
-from codea1_env.training.models.sampling import Sampler, load_model
+from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import SeatModel, save_adapter
 from codea1_env.training.round.exchange import Exchange
 from codea1_env.training.round.rules import RoundRules
-from codea1_env.training.run.callbacks import RoundClock, SeatHooks, SeatRun
-from codea1_env.training.run.checkpoints import forget_old, mark_complete, rounds_of
+from codea1_env.training.run.callbacks import RoundClock, SeatHooks, SeatRun, finish_checkpoint
+from codea1_env.training.run.checkpoints import rounds_of
 
 ROUNDS = 1_000_000
 """More than any run has: the seeds of two runs' rounds never meet."""
@@ -63,7 +63,8 @@ class FrozenTester:
         fits = [self._fits(request) for request in requests]
         samples = self._run.preset.round.suites
         asked = [request for request, fit in zip(requests, fits, strict=True) if fit]
-        suites = iter(self._sampler(round_index).tester(asked, samples))
+        sampler = self._loaded.as_trained(self._run.preset, "tester", self._run.seed * ROUNDS + round_index)
+        suites = iter(sampler.tester(asked, samples))
         answers: list[list[str | None]] = [[*next(suites)] if fit else [None] * samples for fit in fits]
         clock.hand_over()
         rules = RoundRules(hidden_rounds=self._run.preset.evaluation.hidden_rounds)
@@ -77,20 +78,8 @@ class FrozenTester:
         messages = self._chat.tester(request.problem, request.program)
         return not longest or len(tokens_of(self.processing_class, messages)) <= longest
 
-    def _sampler(self, round_index: int) -> Sampler:
-        return self._loaded.sampler(
-            self._run.preset,
-            chat=self._chat,
-            tokens=self._run.preset.grpo.tokens("tester"),
-            temperature=self._run.preset.grpo.of("tester")["temperature"],
-            seed=self._run.seed * ROUNDS + round_index,
-        )
-
     def _save(self, done: int) -> None:
         """A checkpoint of nothing but the round: there is no other state."""
-        checkpoint = self._run.output / f"checkpoint-{done * self._run.preset.round.updates}"
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        self._hooks.save(done, checkpoint)
-        mark_complete(checkpoint, done)
-        outputs = self._run.outputs or {"": self._run.output}
-        forget_old(self._run.output, outputs.values(), self._run.preset.keep_checkpoints)
+        step = done * self._run.preset.round.updates
+        (self._run.output / f"checkpoint-{step}").mkdir(parents=True, exist_ok=True)
+        finish_checkpoint(self._run, self._hooks, step)

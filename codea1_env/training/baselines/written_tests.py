@@ -21,9 +21,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import read_case
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import ROUNDING, Duel
-from codea1_env.training.config.presets import Preset
-from codea1_env.training.models.chat import chat_of
-from codea1_env.training.models.sampling import Sampler, load_model
+from codea1_env.training.models.sampling import load_model
 from codea1_env.training.round.rounds import attacks_of
 from codea1_env.training.run.callbacks import SeatRun
 
@@ -53,14 +51,16 @@ def write_suites(run: SeatRun, arena: Arena, tester: Path, problems: Sequence[Pr
     SandboxError where something could not be validated.
     """
     preset, shape = run.preset, run.preset.round
-    coder, attacker = _Writer(run.base, "coder", preset), _Writer(tester, "tester", preset)
+    coder, attacker = load_model(run.base, preset), load_model(tester, preset)
     written: list[WrittenSuite] = []
     for chunk, start in enumerate(range(0, len(problems), shape.questions)):
         asked, seed = problems[start : start + shape.questions], run.seed * MAX_CHUNKS + chunk
-        programs = coder.sampler(seed).coder([CoderRequest(problem) for problem in asked], shape.attacked)
+        sampler = coder.as_trained(preset, "coder", seed)
+        programs = sampler.coder([CoderRequest(problem) for problem in asked], shape.attacked)
         repeated = [problem for problem in asked for _ in range(shape.attacked)]
         attacks = attacks_of(repeated, [response for group in programs for response in group])
-        suites = attacker.sampler(seed).tester([TesterRequest(a.problem, a.program) for a in attacks], shape.suites)
+        sampler = attacker.as_trained(preset, "tester", seed)
+        suites = sampler.tester([TesterRequest(a.problem, a.program) for a in attacks], shape.suites)
         matches = [
             Match(a.problem, (a.response,), (tuple(s),), by_reference=True)
             for a, s in zip(attacks, suites, strict=True)
@@ -102,18 +102,3 @@ def with_written_tests(problems: Sequence[Problem], written: Sequence[WrittenSui
         usable = [test for test in suite.tests if not read_case(test, suite.problem.entry_point).reason]
         found[suite.problem.problem_id].update(dict.fromkeys(usable))
     return [dataclasses.replace(problem, golden_tests=tuple(found[problem.problem_id])) for problem in problems]
-
-
-class _Writer:
-    """A loaded model that is sampled from with one seed after another."""
-
-    def __init__(self, directory: Path, seat: str, preset: Preset) -> None:
-        self._loaded, self._preset = load_model(directory, preset), preset
-        self._tokens = preset.grpo.tokens(seat)
-        self._temperature = preset.grpo.of(seat)["temperature"]
-        self._chat = chat_of(preset)
-
-    def sampler(self, seed: int) -> Sampler:
-        return self._loaded.sampler(
-            self._preset, chat=self._chat, tokens=self._tokens, temperature=self._temperature, seed=seed
-        )

@@ -92,12 +92,9 @@ def exit_status(main: Callable[[], int]) -> int:
     try:
         interrupts_as_usual()
         return main()
-    except Codea1Error as error:
+    except (Codea1Error, MissingExtra) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigurationError | FormatError) else 1
-    except MissingExtra as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         print("interrupted; what was saved before can be resumed", file=sys.stderr)
         return 130

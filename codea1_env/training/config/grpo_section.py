@@ -17,9 +17,9 @@ from typing import Any
 from codea1_env.class_paths import is_class_path
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
+from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.sections import requirement
 
-SEATS = ("coder", "tester")
 CHECKED: Mapping[str, Mapping[str, Any]] = {
     "learning_rate": {"kind": float, "high": 1.0},
     "warmup_steps": {"kind": int, "high": 100_000},
@@ -169,7 +169,7 @@ PACKED_FIXED = {"beta": 0.0, "top_p": 1.0, "top_k": 0}
 
 def require_packed(preset: Any) -> None:
     """Raise ConfigurationError if a preset with `trainer: packed` asks for something that this trainer cannot do."""
-    for seat in ("coder", "tester"):
+    for seat in SEATS:
         _require_packed_arguments(preset.grpo.of(seat), seat)
         if not preset.placement.of(seat).is_one_process_on_cpu:
             _refuse(f"placement.{seat}", "one rank on the CPU without vLLM", preset.placement.of(seat))

@@ -52,12 +52,7 @@ def longest_prompt(preset: Preset, seat: str) -> int:
     """The longest prompt in tokens; if the preset has no limit, as many as the model's context leaves."""
     shape = preset.round
     limit = shape.coder_prompt_tokens if seat == "coder" else shape.tester_prompt_tokens
-    return int(limit or preset.model.context - longest_response(preset, seat))
-
-
-def longest_response(preset: Preset, seat: str) -> int:
-    """The longest response in tokens."""
-    return preset.grpo.tokens(seat)
+    return int(limit or preset.model.context - preset.grpo.tokens(seat))
 
 
 def seat_memory(preset: Preset, seat: str) -> SeatMemory:
@@ -100,7 +95,7 @@ def _gathered(shape: Shape, sharing: int, narrow: int, is_frozen: bool) -> int:
 def _activations(preset: Preset, seat: str, shape: Shape, narrow: int) -> dict[str, int]:
     """Of one pass over the rows that a device takes at once, at their longest."""
     rows = seat_rows(preset, seat).per_device
-    response = longest_response(preset, seat)
+    response = preset.grpo.tokens(seat)
     tokens = rows * (longest_prompt(preset, seat) + response)
     # Kept for the backward pass of a block: inputs of norms and matrices, queries, keys, values, and three of the
     # feed-forward's width. Attention itself keeps no scores.
@@ -123,5 +118,5 @@ def _sampling(preset: Preset, seat: str, shape: Shape, narrow: int, gathered: in
         own = 2 * shape.parameters // placed.tensor_parallel
         budget = int(placed.vllm_memory * preset.memory.gpu_gib * (1 << 30))
         return {"vLLM weights": own, "vLLM cache": max(budget - own, 0)}, max(budget - own, 0)
-    tokens = rows.sampled // rows.ranks * (longest_prompt(preset, seat) + longest_response(preset, seat))
+    tokens = rows.sampled // rows.ranks * (longest_prompt(preset, seat) + preset.grpo.tokens(seat))
     return {"gathered weights": gathered, "cache": tokens * shape.cached_bytes(narrow)}, 0

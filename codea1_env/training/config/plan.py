@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.config.batches import seat_rows
-from codea1_env.training.config.memory_estimate import SeatMemory, longest_prompt, longest_response, seat_memory
+from codea1_env.training.config.memory_estimate import SeatMemory, longest_prompt, seat_memory
 from codea1_env.training.config.model_shapes import shape_of
 from codea1_env.training.config.placement import SEATS, SeatPlacement
 from codea1_env.training.config.presets import Preset, PretrainedModel, ProblemFiles
@@ -46,7 +46,7 @@ def _require_room(preset: Preset, seat: str, memory: SeatMemory) -> None:
         return
     room = int(preset.memory.gpu_gib * GIB)
     if placed.vllm == "colocate":
-        tokens = longest_prompt(preset, seat) + longest_response(preset, seat)
+        tokens = longest_prompt(preset, seat) + preset.grpo.tokens(seat)
         need = tokens * shape_of(preset.model).cached_bytes(2) // placed.tensor_parallel
         if memory.room < need:
             raise ConfigurationError(
@@ -116,7 +116,7 @@ def _rows(preset: Preset) -> list[str]:
 def _tokens(preset: Preset) -> list[str]:
     rows = {seat: seat_rows(preset, seat) for seat in SEATS}
     prompts = {seat: longest_prompt(preset, seat) for seat in SEATS}
-    responses = {seat: longest_response(preset, seat) for seat in SEATS}
+    responses = {seat: preset.grpo.tokens(seat) for seat in SEATS}
 
     def total(seat: str, count: int) -> int:
         return count * (prompts[seat] + responses[seat])

@@ -55,34 +55,6 @@ __all__ = [
     "preset_names",
 ]
 
-MOVED = {
-    "options": {
-        "baseline": "algorithm.advantage (group is grpo now)",
-        "baseline_rate": "algorithm.rate",
-        "scale": "algorithm.scale",
-        "zero_variance": "algorithm.zero_variance",
-        "credit": "algorithm.credit",
-    },
-    "learning": {
-        "coder_rate": "grpo.coder.learning_rate",
-        "tester_rate": "grpo.tester.learning_rate",
-        "warm_up_steps": "grpo.warmup_steps",
-        "final_rate_share": "grpo.lr_scheduler_kwargs.min_lr_rate",
-        "weight_decay": "grpo.weight_decay",
-        "gradient_clip": "grpo.max_grad_norm",
-        "kl_weight": "grpo.beta",
-        "clip_low": "grpo.epsilon",
-        "clip_high": "grpo.epsilon_high",
-        "dual_clip": "grpo.delta",
-        "temperature": "grpo.temperature",
-        "mask_truncated": "grpo.mask_truncated_completions",
-    },
-    "round": {
-        "program_tokens": "grpo.coder.max_completion_length",
-        "suite_tokens": "grpo.tester.max_completion_length",
-    },
-}
-"""Keys of configurations of before, by section, and where they went."""
 CONFIGS = Path(__file__).parent
 KINDS = {"problems": (ProblemsPreset, ProblemFiles), "model": (ModelPreset, PretrainedModel)}
 """Sections that may be of one kind or another."""
@@ -271,7 +243,6 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
     """
     if not isinstance(overrides, Mapping):
         raise ConfigurationError(f"{where} must be a mapping of fields to values, got {overrides!r}")
-    _refuse_moved(overrides, where)
     overrides = _with_generations(overrides, where)
     changes: dict[str, Any] = {}
     names = {each.name for each in dataclasses.fields(base)}
@@ -314,14 +285,6 @@ def _with_generations(overrides: Mapping[str, Any], where: str) -> Mapping[str, 
             )
         sizes = sizes if given is None else {**sizes, size: given}
     return {**overrides, "grpo": kept, **({"round": sizes} if sizes else {})}
-
-
-def _refuse_moved(overrides: Mapping[str, Any], where: str) -> None:
-    for section, keys in MOVED.items():
-        given = overrides.get(section)
-        for key in given if isinstance(given, Mapping) else ():
-            if key in keys:
-                raise ConfigurationError(f"{where}: {section}.{key} must be given as {keys[key]}, got the old key")
 
 
 def _lines(value: object, where: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.config.sections import Section, real, switch, text, whole
+from codea1_env.training.config.sections import Section, choice, real, switch, text, whole
 
 FAMILIES = ("miniature", "bands", "shift")
 
@@ -20,7 +20,7 @@ FAMILIES = ("miniature", "bands", "shift")
 class ProblemsPreset(Section):
     """Which problems of a procedural family the run trains on and is measured on."""
 
-    family: str = text("miniature")
+    family: str = choice("miniature", FAMILIES)
     """miniature: lists of numbers, and edges (codea1_env/problems/miniature.py). bands: one number, and aim
     (codea1_env/problems/bands.py). shift: that, and bugs that move (codea1_env/problems/shift.py). The tiny models
     speak the language of the one that they are made for."""
@@ -38,11 +38,6 @@ class ProblemsPreset(Section):
     hidden_as_golden: bool = switch(False)
     """Whether training problems get their hidden tests as golden tests: this is the ceiling of golden-test training,
     not a method. Held-out problems keep theirs."""
-
-    def __post_init__(self) -> None:
-        Section.__post_init__(self)
-        if self.family not in FAMILIES:
-            raise ConfigurationError(f"family must be one of {', '.join(FAMILIES)}, got {self.family!r}")
 
 
 @dataclass(frozen=True, slots=True)

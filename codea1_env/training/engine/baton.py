@@ -99,27 +99,19 @@ def isolate_gradient_state() -> None:
         GradientState._shared_state = ThreadLocalSharedDict()
 
 
-@dataclass(frozen=True, slots=True)
-class SeatFailure:
-    """The first exception of a run and the seat it came from."""
-
-    seat: str
-    error: BaseException
-
-
 def run_threads(
     seats: Mapping[str, Callable[[], None]],
-    on_failure: Callable[[str, BaseException], None],
+    on_failure: Callable[[BaseException], None],
     on_interrupt: Callable[[], None],
     torch_threads: int = 1,
-) -> SeatFailure | None:
+) -> BaseException | None:
     """Run each seat in a thread of its own; return when all have ended, with the first failure, if any.
 
-    `on_failure(seat, error)` is called in the failing thread and must wake the others. `on_interrupt` is called on the
+    `on_failure(error)` is called in the failing thread and must wake the others. `on_interrupt` is called on the
     first Ctrl-C and must bring the seats to an end; a second Ctrl-C raises KeyboardInterrupt at once. A seat that hangs
     after another one failed is left behind after LAST_WORDS_S.
     """
-    failures: list[SeatFailure] = []
+    failures: list[BaseException] = []
     given_up_at = math.inf
     ended = {seat: threading.Event() for seat in seats}
 
@@ -128,8 +120,8 @@ def run_threads(
             torch.set_num_threads(torch_threads)
             work()
         except BaseException as error:  # carried to the caller, which raises it
-            failures.append(SeatFailure(seat, error))
-            on_failure(seat, error)
+            failures.append(error)
+            on_failure(error)
         finally:
             ended[seat].set()
 

@@ -68,10 +68,6 @@ class LocalEngine:
         )
         return self._exchange
 
-    def save_book(self) -> None:
-        """Leave the Mistake Book in the run's directory."""
-        self.arena.book.save(self._run.directory / BOOK)
-
     def log_round(self, round_index: int, values: Mapping[str, float]) -> None:
         """Write a round's metrics and move the progress bar."""
         self._journal.write("round", round_index + 1, values)
@@ -89,13 +85,13 @@ class LocalEngine:
             raise ConfigurationError("two seats must meet: call exchange() before train(), got no exchange")
         failure = run_threads(
             {seat: self._seat_work(seat, build) for seat, build in seats.items()},
-            on_failure=lambda seat, error: meeting.close(error) if meeting else None,
+            on_failure=lambda error: meeting.close(error) if meeting else None,
             on_interrupt=self._ask_to_stop,
             torch_threads=self._run.preset.threads,
         )
         self._journal.close()
         if failure:
-            raise failure.error
+            raise failure
         return meeting.stopped_early if meeting else self._stop.is_set()
 
     def _ask_to_stop(self) -> None:

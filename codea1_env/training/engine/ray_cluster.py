@@ -26,7 +26,7 @@ from codea1_env.training.engine.ray_actors import ArenaActor, RankPlace, SeatAct
 from codea1_env.training.engine.ray_handles import ArenaHandle, LogHandle, MeetingHandle, failure
 from codea1_env.training.run.journal import Journal
 from codea1_env.training.run.results import Measured
-from codea1_env.training.run.run_dir import BOOK, FAILURE, Run
+from codea1_env.training.run.run_dir import FAILURE, Run
 
 with extra("ray", "--engine ray needs"):
     import ray
@@ -104,10 +104,6 @@ class RayEngine:
         """The meeting point of a run with two seats."""
         self._is_duel = True
         return MeetingHandle(self._actor)
-
-    def save_book(self) -> None:
-        """Leave the Mistake Book in the run's directory."""
-        self.arena.book.save(self._run.directory / BOOK)
 
     def measure(self, coder: Path, tester: Path | None, rounds_done: int) -> Measured:
         """Both roles on all held-out problems, each where it trains. `tester` None: the coder only."""

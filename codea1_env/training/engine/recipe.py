@@ -3,38 +3,45 @@
     with recipe(arguments, trains=("coder", "tester"), measures={"coder": "coder", "tester": "tester"}) as run:
         ...
         run.train({"coder": coder, "tester": tester})
+    print(run)
 
-On the way in, the base is measured; on the way out, what was trained is, and base against trained is printed and saved.
+On the way in, the base is measured; on the way out, what was trained is, and base against trained is saved, and told by
+the recipe as text.
 Ctrl-C within the rounds ends the program with status 130 once all seats are saved. Does not know any method: that is
 the recipe's.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codea1_env.arena.arena import Arena
 from codea1_env.problems.problem import Problem
+from codea1_env.sandbox import open_sandbox
 from codea1_env.training.advantages import estimator_of
 from codea1_env.training.config.arguments import Arguments
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.config.problem_sets import load_problem_sets
-from codea1_env.training.engine.choice import open_engine, prepare_process
-from codea1_env.training.engine.local import Build
+from codea1_env.training.engine.local import Build, LocalEngine, prepare_process
 from codea1_env.training.losses import own_loss
 from codea1_env.training.models.base import base_model
 from codea1_env.training.models.chat import fitting, questions_asked
 from codea1_env.training.models.warm_start import default_cache
 from codea1_env.training.run.results import as_record, as_table, compare, cost, plot_curves
-from codea1_env.training.run.run_dir import CURVES, Run
+from codea1_env.training.run.run_dir import BOOK, CURVES, Run
+
+if TYPE_CHECKING:
+    from codea1_env.training.engine.ray_cluster import RayEngine
 
 INTERRUPTED = 130
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,11 @@ class Recipe:
     directory: Path
     seconds: dict[str, float] = field(default_factory=dict)
     """By part of the run."""
+    outcome: list[str] = field(default_factory=list)
+    """In lines; empty until the run has ended."""
+
+    def __str__(self) -> str:
+        return "\n".join(self.outcome)
 
     @property
     def arena(self) -> Arena:
@@ -74,10 +86,10 @@ class Recipe:
         """Run all rounds. What `seats` hold must be able to travel: bind what they need, not the recipe."""
         with timed(self.seconds, "training"):
             interrupted = self.engine.train(seats)
-        self.engine.save_book()
+        self.arena.book.save(self.directory / BOOK)
         if interrupted:
             saved = "both seats are" if len(seats) > 1 else f"the {next(iter(seats))} is"
-            print(f"stopped; {saved} saved. To go on: --resume {self.directory}")
+            _log.warning("stopped; %s saved. To go on: --resume %s", saved, self.directory)
             raise SystemExit(INTERRUPTED)
 
 
@@ -107,7 +119,8 @@ def recipe(
     with run, open_engine(run, base, problems.held_out) as engine:
         with timed(seconds, "evaluation_before"):
             before = engine.measure(base, base if "tester" in measures else None, rounds_done=0)
-        yield Recipe(preset, base, arguments.tester or base, able, asked, engine, run.directory, seconds)
+        opened = Recipe(preset, base, arguments.tester or base, able, asked, engine, run.directory, seconds)
+        yield opened
         after = before
         finals = {role: run.directory / seat / "final" if seat else base for role, seat in measures.items()}
         if any(measures.values()):
@@ -116,7 +129,7 @@ def recipe(
         rows, spent = compare(before, after), cost(seconds, run.records())
         run.write_summary(as_record(rows, spent))
         plot_curves(run.records(), run.directory / CURVES)
-    print(as_table(rows), spent, f"everything is in {run.directory}", sep="\n")
+    opened.outcome.extend([as_table(rows), str(spent), f"everything is in {run.directory}"])
 
 
 @contextmanager
@@ -125,3 +138,19 @@ def timed(seconds: dict[str, float], part: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
     seconds[part] = time.perf_counter() - start
+
+
+@contextmanager
+def open_engine(run: Run, base: Path, held_out: Sequence[Problem]) -> Iterator[LocalEngine | RayEngine]:
+    """The engine of a run, with an arena that has the run's Mistake Book; its sandbox is closed at the end.
+
+    `base`: the model that both seats start from. `held_out`: the problems that seats are measured on.
+    """
+    if run.engine == "ray":
+        from codea1_env.training.engine.ray_cluster import open_ray_engine  # only now: it needs the extra `ray`
+
+        with open_ray_engine(run, base, held_out) as engine:
+            yield engine
+        return
+    with open_sandbox(workers=2) as sandbox:
+        yield LocalEngine(run, Arena(sandbox, run.preset.reward, run.book()), base, held_out)

@@ -23,8 +23,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.problem import Problem
-from codea1_env.training.models.chat import chat_of
-from codea1_env.training.models.sampling import Sampler
+from codea1_env.training.models.sampling import Sampler, load_model
 from codea1_env.training.round.rounds import Attack, PastPlay, RoundScore, attacks_of
 from codea1_env.training.run.callbacks import SeatRun
 
@@ -138,10 +137,8 @@ class PastOpponents:
         rounds = self.drawn(seat, round_index)
         directory = snapshot(self._seats[seat], rounds) if rounds else self._run.base
         seed = (2 * self._run.seed + (seat == "tester")) * ROUNDS + round_index
-        grpo, chat = self._run.preset.grpo, chat_of(self._run.preset)
-        tokens, temperature = grpo.tokens(seat), grpo.of(seat)["temperature"]
         device = "cuda" if self._run.preset.placement.of(self._run.output.name).gpus_per_node else "cpu"
-        return Sampler.load(directory, chat, tokens=tokens, temperature=temperature, seed=seed, device=device)
+        return load_model(directory, self._run.preset, device).as_trained(self._run.preset, seat, seed)
 
 
 def snapshot(seat: Path, rounds: int) -> Path:

@@ -28,7 +28,7 @@ from codea1_env.training.grpo.trainer import open_trainer
 from codea1_env.training.models.chat import Chat, chat_of, tokens_of
 from codea1_env.training.models.lora import adapter_config, merged
 from codea1_env.training.round.exchange import Exchange
-from codea1_env.training.round.rounds import Attack, Rewards, RoundScore, SelectedSuite
+from codea1_env.training.round.rounds import Attack, Rewards, RoundScore
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
@@ -111,9 +111,9 @@ def tester_trainer(run: SeatRun, hooks: SeatHooks, play: Callable[[TesterTurn], 
     def attack(prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
         turn = TesterTurn(run, trainer, clock, past)
         score = play(turn)
-        batch = selected_rows(own_share(score.tester), turn.suites)
-        assert len(batch["prompt_ids"]) == len(prompts), "the placeholder data set has one row per selected suite"
-        return batch
+        selected = own_share(score.tester)
+        assert len(selected) == len(prompts), "the placeholder data set has one row per selected suite"
+        return batch_of([BatchRow(turn.suites[row.attack][row.suite], row.reward, row.label) for row in selected])
 
     arguments = grpo_arguments(run, "tester", seat_rows(run.preset, "tester"))
     # The true prompts are only known in the round: these rows say how many there will be.
@@ -186,27 +186,31 @@ def texts_of(sampled: Sequence[Sequence[SampledSuite]]) -> list[list[str | None]
     return [[suite.text for suite in group] for group in sampled]
 
 
-def logprobs_of(rows: Sequence[SampledSuite]) -> list[list[float]] | None:
-    """What a batch tells TRL of its samples."""
-    found = [row.logprobs for row in rows if row.logprobs is not None]
-    return found or None  # all of one engine, or none
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """One row of a batch that brings its reward along."""
+
+    sampled: SampledSuite
+    """A program or a suite, with its tokens."""
+    reward: float | None
+    label: RowLabel
+    learns: bool = True
+    """Its role learns in this round."""
 
 
-def selected_rows(selected: Sequence[SelectedSuite], sampled: Sequence[Sequence[SampledSuite]]) -> dict[str, list[Any]]:
-    """The batch that the tester trains on. Rows without a score have no reward and are masked out of the loss."""
-    rows = [sampled[row.attack][row.suite] for row in selected]
-    rewards = [row.reward for row in selected]
+def batch_of(rows: Sequence[BatchRow]) -> dict[str, list[Any]]:
+    """What TRL trains on. Rows without a score, and those of a role that rests, are masked out of the loss."""
+    logprobs = [row.sampled.logprobs for row in rows if row.sampled.logprobs is not None]
     batch: dict[str, Any] = {
-        "prompt_ids": [row.prompt for row in rows],
-        "completion_ids": [row.response for row in rows],
-        "logprobs": logprobs_of(rows),
-        "arena_reward": rewards,
-        "label": [row.label for row in selected],
+        "prompt_ids": [row.sampled.prompt for row in rows],
+        "completion_ids": [row.sampled.response for row in rows],
+        "logprobs": logprobs or None,  # all of one engine, or none
+        "arena_reward": [row.reward for row in rows],
+        "label": [row.label for row in rows],
     }
-    if None in rewards:
-        batch["env_mask"] = [
-            [0 if reward is None else 1] * len(row.response) for row, reward in zip(rows, rewards, strict=True)
-        ]
+    kept = [row.learns and row.reward is not None for row in rows]
+    if not all(kept):
+        batch["env_mask"] = [[int(keep)] * len(row.sampled.response) for row, keep in zip(rows, kept, strict=True)]
     return batch
 
 

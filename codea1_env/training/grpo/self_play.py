@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,10 +26,11 @@ from codea1_env.training.config.batches import SeatRows, seat_rows
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.grpo.past_opponents import PastOpponents
 from codea1_env.training.grpo.seats import (
+    BatchRow,
     SampledSuite,
     arena_reward,
+    batch_of,
     grpo_arguments,
-    logprobs_of,
     rules_of,
     sample_suites,
     sample_texts,
@@ -47,18 +47,6 @@ from codea1_env.training.run.ranks import from_first, gathered, own_share
 
 PLAYER = "player"
 """Name of the one seat."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One row of the batch."""
-
-    sampled: SampledSuite
-    """A program or a suite, with its tokens."""
-    reward: float | None
-    label: RowLabel
-    learns: bool
-    """Its role learns in this round."""
 
 
 class _SelfPlay:
@@ -103,7 +91,7 @@ class _SelfPlay:
         learns = {role: options.learns(role, round_index) for role in ("coder", "tester")}
         rows = own_share(_rows(problems, programs, suites, score, learns))
         assert len(rows) == len(prompts), "the placeholder data set has one row per program and selected suite"
-        return _batch(rows)
+        return batch_of(rows)
 
     def _score(
         self,
@@ -176,27 +164,12 @@ def _rows(
     suites: Sequence[Sequence[SampledSuite]],
     score: RoundScore,
     learns: Mapping[str, bool],
-) -> list[_Row]:
+) -> list[BatchRow]:
     """The programs, question by question, then the selected suites, group by group."""
     rewards = iter(score.coder)
     rows = []
     for problem, group in zip(problems, programs, strict=True):
         label = RowLabel(f"coder {problem.problem_id}", problem.problem_id, "coder")  # no group of suites has this name
-        rows += [_Row(program, next(rewards), label, learns["coder"]) for program in group]
-    rows += [_Row(suites[row.attack][row.suite], row.reward, row.label, learns["tester"]) for row in score.tester]
+        rows += [BatchRow(program, next(rewards), label, learns["coder"]) for program in group]
+    rows += [BatchRow(suites[row.attack][row.suite], row.reward, row.label, learns["tester"]) for row in score.tester]
     return rows
-
-
-def _batch(rows: Sequence[_Row]) -> dict[str, list[Any]]:
-    """What TRL trains on. Rows without a score, and those of a role that rests, are masked out of the loss."""
-    batch: dict[str, Any] = {
-        "prompt_ids": [row.sampled.prompt for row in rows],
-        "completion_ids": [row.sampled.response for row in rows],
-        "logprobs": logprobs_of([row.sampled for row in rows]),
-        "arena_reward": [row.reward for row in rows],
-        "label": [row.label for row in rows],
-    }
-    kept = [row.learns and row.reward is not None for row in rows]
-    if not all(kept):
-        batch["env_mask"] = [[int(keep)] * len(row.sampled.response) for row, keep in zip(rows, kept, strict=True)]
-    return batch

@@ -18,12 +18,12 @@ from codea1_env.players.chat import prompt_text
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.players.templates import Messages, begun
 from codea1_env.training.config.presets import Preset
-from codea1_env.training.models.chat import Chat, tokens_of
+from codea1_env.training.models.chat import Chat, chat_of, tokens_of
 from codea1_env.training.models.shared_base import SeatModel, seat_model
 
 with extra("train", "training needs"):
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
 ROWS_AT_ONCE = 400
 
@@ -43,23 +43,6 @@ class Sampler:
         self._tokens = tokens
         self._temperature = temperature
         self._seed = seed
-
-    @classmethod
-    def load(
-        cls,
-        directory: Path,
-        chat: Chat,
-        *,
-        tokens: int,
-        temperature: float,
-        seed: int,
-        top_p: float = 1.0,
-        device: str = "cpu",
-    ) -> Sampler:
-        """From a directory in Hugging Face format. `device`: cpu or cuda."""
-        model = AutoModelForCausalLM.from_pretrained(directory).to(device)
-        tokenizer = AutoTokenizer.from_pretrained(directory)
-        return cls(model, tokenizer, chat, tokens=tokens, temperature=temperature, seed=seed, top_p=top_p)
 
     def coder(self, requests: Sequence[CoderRequest], samples: int) -> list[list[str]]:
         """Programs."""
@@ -150,6 +133,11 @@ class LoadedModel:
         if isinstance(self.model, SeatModel):
             return PackedSampler(self.model, self.tokenizer, stop_at_fence=preset.stop_at_fence, **sampling)
         return Sampler(self.model, self.tokenizer, **sampling)
+
+    def as_trained(self, preset: Preset, seat: str, seed: int) -> Sampler:
+        """As the seat samples in training: its messages, its longest response, its temperature."""
+        tokens, temperature = preset.grpo.tokens(seat), preset.grpo.of(seat)["temperature"]
+        return self.sampler(preset, chat=chat_of(preset), tokens=tokens, temperature=temperature, seed=seed)
 
 
 def load_model(directory: Path, preset: Preset, device: str = "cpu") -> LoadedModel:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
+from codea1_env.arena.diagnostics import mean
 from codea1_env.arena.match import MatchScore
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
@@ -33,12 +32,6 @@ def round_metrics(scores: Sequence[MatchScore], booked: int, selected: Sequence[
         "book": float(booked),
     }
     return metrics | _unreadable_shares(scores) | _test_shares(scores) | _replay_shares(terms) | _oracle_shares(scores)
-
-
-def mean(values: Sequence[float | None]) -> float:
-    """Mean of what was scored; nan where nothing was."""
-    scored = [value for value in values if value is not None]
-    return float(np.mean(scored)) if scored else float("nan")
 
 
 def _test_shares(scores: Sequence[MatchScore]) -> dict[str, float]:

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from codea1_env.arena.arena import Arena
-from codea1_env.arena.diagnostics import diagnose, zero_groups
+from codea1_env.arena.diagnostics import diagnose, mean, zero_groups
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import SandboxError
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.training.round.metrics import mean, round_metrics
+from codea1_env.training.round.metrics import round_metrics
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.hidden_tests import hidden_metrics
@@ -158,18 +158,19 @@ def score_round(
     own_scores = []
     for index, score in enumerate(scores):
         places = list(range(index * programs, (index + 1) * programs))
-        own = _without_past(score, [len(own_texts[place]) for place in places])
+        own = rules.as_paid(round_index, _without_past(score, [len(own_texts[place]) for place in places]))
         own_scores.append(own)
         group_texts = [suites[place] for place in places]
         if score.problem_id in old_played:
             other, old_places = old_played[score.problem_id]
-            own = MatchScore(own.problem_id, own.codes + other.codes, own.suites + other.suites)
+            paid = rules.as_paid(round_index, other)
+            own = MatchScore(own.problem_id, own.codes + paid.codes, own.suites + paid.suites)
             places += [len(attacks) + place for place in old_places]
             group_texts += [past.against[place] for place in old_places]
         selected += _selected(own, places, group_texts, arena.config, rules, round_index, attacked)
     rewards = [code.reward for score in scores for code in score.codes]
     metrics = round_metrics(scores, len(arena.book), [row.reward for row in selected])
-    metrics |= diagnose([rules.as_paid(round_index, score) for score in own_scores], arena.config).as_metrics()
+    metrics |= diagnose(own_scores, arena.config).as_metrics()
     if rules.tries_hidden_tests(round_index):
         metrics |= hidden_metrics(arena, [a.problem for a in attacks], [a.response for a in attacks], rewards)
     others = [score for score, _ in old_played.values()]
@@ -198,7 +199,7 @@ def _selected(
 ) -> list[SelectedSuite]:
     """The suites of one question that train the tester. `places`: of its programs in the round."""
     rewards: list[list[float | None]] = [
-        [rules.suite_reward(round_index, suite.reward, suite.terms) for suite in row] or [None] * len(written)
+        [suite.reward for suite in row] or [None] * len(written)
         for row, written in zip(score.suites, texts, strict=True)
     ]
     earned, loads = [code.reward for code in score.codes], [code.executes for code in score.codes]

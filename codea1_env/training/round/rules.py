@@ -14,7 +14,6 @@ import numpy as np
 
 from codea1_env.arena.match import MatchScore, SuiteScore
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.rewards.terms import SuiteTerms
 from codea1_env.rewards.tester_rewards import per_test_rewards
 from codea1_env.training.config.options import Options
 from codea1_env.training.row_labels import RowLabel, Span
@@ -63,12 +62,6 @@ class RoundRules:
     def tries_hidden_tests(self, round_index: int) -> bool:
         """Whether this round, counted from 0, is one whose programs are tried on hidden tests."""
         return self.hidden_rounds > 0 and (round_index + 1) % self.hidden_rounds == 0
-
-    def suite_reward(self, round_index: int, reward: float | None, terms: SuiteTerms | None) -> float | None:
-        """R_T with this round's weight of validity."""
-        if not self.options.validity_first_rounds or terms is None:
-            return reward
-        return terms.weighed_by(self.options.alpha(terms.alpha, round_index)).reward
 
     def as_paid(self, round_index: int, score: MatchScore) -> MatchScore:
         """The match with this round's weight of validity in its suites' terms and rewards."""

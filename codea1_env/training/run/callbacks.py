@@ -141,9 +141,13 @@ class SeatCallback(TrainerCallback):  # type: ignore[misc]  # the base class has
         wait_for_all()  # each rank has written its own part
         if not state.is_world_process_zero:
             return
-        checkpoint = self._run.output / f"checkpoint-{state.global_step}"
-        done = state.global_step // self._run.preset.round.updates
-        self._hooks.save(done, checkpoint)
-        mark_complete(checkpoint, done)
-        outputs = self._run.outputs or {"": self._run.output}
-        forget_old(self._run.output, outputs.values(), self._run.preset.keep_checkpoints)
+        finish_checkpoint(self._run, self._hooks, state.global_step)
+
+
+def finish_checkpoint(run: SeatRun, hooks: SeatHooks, step: int) -> None:
+    """Mark the checkpoint of an optimizer step as complete, once all of it is there, and let old ones go."""
+    checkpoint, done = run.output / f"checkpoint-{step}", step // run.preset.round.updates
+    hooks.save(done, checkpoint)
+    mark_complete(checkpoint, done)
+    outputs = run.outputs or {"": run.output}
+    forget_old(run.output, outputs.values(), run.preset.keep_checkpoints)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import FormatError
+from codea1_env.whole_files import whole_file
 
 COMPLETE = "complete.json"
 DIGEST_BYTES = 64 << 20
@@ -30,13 +31,8 @@ class UnusableCheckpoint(FormatError):
 
 def write_whole(file: Path, text: str) -> None:
     """Write all of it or nothing, and onto the disk."""
-    aside = file.with_name(file.name + ".part")
-    with aside.open("w", encoding="utf-8") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(opened.fileno())
-    os.replace(aside, file)
-    _sync(file.parent)
+    with whole_file(file) as opened:
+        opened.write(text.encode("utf-8"))
 
 
 def mark_complete(checkpoint: Path, rounds: int) -> None:
@@ -85,9 +81,9 @@ def forget_old(own: Path, outputs: Iterable[Path], keep: int) -> None:
     common = sorted(_common(marked.values()))
     if len(common) < keep:
         return
-    oldest_kept = _step(marked[own][common[-keep]])
+    oldest_kept = step_of(marked[own][common[-keep]])
     for checkpoint in own.glob("checkpoint-*"):
-        if _step(checkpoint) < oldest_kept:
+        if step_of(checkpoint) < oldest_kept:
             delete(checkpoint)
 
 
@@ -104,7 +100,7 @@ def _common(marked: Iterable[Mapping[int, Path]]) -> set[int]:
 def _marked(directory: Path, *, quietly: bool = False) -> dict[int, Path]:
     """Checkpoints by the rounds that their markers name; their files are not looked at."""
     found = {}
-    for checkpoint in sorted(directory.glob("checkpoint-*"), key=_step):
+    for checkpoint in sorted(directory.glob("checkpoint-*"), key=step_of):
         try:
             found[int(_marker(checkpoint)["rounds"])] = checkpoint
         except UnusableCheckpoint as error:
@@ -135,7 +131,8 @@ def _content(path: Path) -> dict[str, Any]:
     return {"bytes": size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
-def _step(checkpoint: Path) -> int:
+def step_of(checkpoint: Path) -> int:
+    """Optimizer steps, of its name; -1 for another name."""
     number = checkpoint.name.removeprefix("checkpoint-")
     return int(number) if number.isdecimal() else -1
 

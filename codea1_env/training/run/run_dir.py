@@ -23,7 +23,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.config.algorithm import digests
 from codea1_env.training.config.arguments import CONFIG_FILE, Arguments
 from codea1_env.training.run.callbacks import SeatRun
-from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, write_whole
+from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of, write_whole
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
 from codea1_env.training.run.lock import RunLock
@@ -183,16 +183,12 @@ class Run:
             write_whole(self.directory / METRICS, "".join(json.dumps(record) + "\n" for record in kept))
         self.duels.forget_after(rounds)
         for seat, output in self._outputs().items():
-            kept_step = _step(self._checkpoints[seat]) if self._checkpoints else 0
+            kept_step = step_of(self._checkpoints[seat]) if self._checkpoints else 0
             for checkpoint in output.glob("checkpoint-*"):
-                if _step(checkpoint) > kept_step:
+                if step_of(checkpoint) > kept_step:
                     delete(checkpoint)
 
     def _is_done(self, record: Mapping[str, Any], rounds: int) -> bool:
         # The evaluation after the last round comes after its checkpoint.
         is_final = record["kind"] == "evaluation" and record["round"] == self.preset.rounds
         return bool(record["round"] <= rounds and not is_final)
-
-
-def _step(checkpoint: Path) -> int:
-    return int(checkpoint.name.split("-")[1])

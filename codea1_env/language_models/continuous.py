@@ -96,6 +96,7 @@ class ContinuousEngine:
             [_Row(request, Uniforms(request.key, k), Fences(is_open=request.in_fence)) for k in range(request.samples)]
             for request in requests
         ]
+        self.model.base.pack()
         names = sorted({request.adapter for request in requests} - {""})
         dtype = self.model.base.dtype
         beside = Beside(self.model.base, [self._adapters[name].ready(dtype) for name in names])
@@ -117,7 +118,7 @@ class ContinuousEngine:
                 )
 
     def cache(self, slots: int, positions: int) -> Tensor:
-        """Room for keys and values, used again from call to call."""
+        """Room for keys and values, used again from call to call until it is released."""
         shape = self.model.base.shape
         held = self._cache
         if held is None or held.shape[2] < slots or held.shape[4] < positions:
@@ -126,6 +127,12 @@ class ContinuousEngine:
             size = (shape.layers, 2, slots, shape.key_heads, positions, shape.head)
             self._cache = held = torch.zeros(size, dtype=self.model.base.dtype, device=self.model.base.device)
         return held
+
+    def release(self) -> None:
+        """Lets go of the room for keys and values, for who learns next. On a GPU it stays: what is put in its place
+        would break up the memory, and the next one would not fit there."""
+        if self._cache is not None and self._cache.device.type == "cpu":
+            self._cache = None
 
     def piece(self, token: int) -> str:
         """What a token adds to the text, as far as fences are concerned."""
@@ -217,7 +224,7 @@ class _Batch:
             return found[0].transpose(0, 1).reshape(count, -1)
 
         self._beside.use([place] * count)
-        x = F.embedding(torch.tensor(tokens, device=base.device), base.embedding)
+        x = base.embedded(torch.tensor(tokens, device=base.device))
         cos, sin = base.cos[known : known + count], base.sin[known : known + count]
         return base.blocks(x, cos, sin, self._beside, attend)[-1], cache
 
@@ -270,7 +277,7 @@ class _Batch:
             )
             return found.reshape(rows, -1)
 
-        x = F.embedding(tokens, base.embedding)
+        x = base.embedded(tokens)
         return base.head(base.blocks(x, base.cos[positions], base.sin[positions], self._beside, attend))
 
     def _append(self, row: _Row, token: int, log_prob: float) -> None:

@@ -13,6 +13,8 @@ promise the same bits for other numbers of rows or threads, or on another device
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -78,6 +80,14 @@ def has_bfloat16(device: torch.device) -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
+def give_back() -> None:
+    """What was freed goes back to the system. glibc keeps it for the thread that had it, and the seats of a run have a
+    thread each: the weights would be there twice, after all."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
 class Linear:
     """A frozen linear layer without a gradient of its own: `layer(x)` or `layer(x, add)`, and `layer.back(gradient)`.
 
@@ -93,14 +103,20 @@ class Linear:
         self._weight = weight.detach()
         self._bias = None if bias is None else bias.detach().clone()
 
-    def pack(self) -> None:
-        if self._can_be_packed and not self.is_packed:
-            self._weight = torch.ops.mkldnn._reorder_linear_weight(self._weight.contiguous(), PACKED_FOR_ROWS)
-            self.is_packed = True
+    def pack(self) -> bool:
+        """Whether anything changed."""
+        if self.is_packed or not self._can_be_packed:
+            return False
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(self._weight.contiguous(), PACKED_FOR_ROWS)
+        self.is_packed = True
+        return True
 
-    def unpack(self) -> None:
-        if self.is_packed:
-            self._weight, self.is_packed = self._weight.to_dense(), False
+    def unpack(self) -> bool:
+        """Whether anything changed."""
+        if not self.is_packed:
+            return False
+        self._weight, self.is_packed = self._weight.to_dense(), False
+        return True
 
     def __call__(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         if not self.is_packed:
@@ -150,7 +166,7 @@ class Base:
         self.head = Linear((self._embedding if is_tied else model.lm_head.weight).to(**to))
         self.norm = inner.norm.weight.detach().to(**to)
         self.layers = [self._layer(block, to) for block in inner.layers]
-        self._linear = [self.head, *(linear for layer in self.layers for linear in layer.parts.values())]
+        self._linear = [[self.head], *(list(layer.parts.values()) for layer in self.layers)]
         with torch.no_grad():
             places = torch.arange(context, device=model.device)[None]
             angles = inner.rotary_emb(torch.zeros(1, 1, dtype=torch.float32, device=model.device), places)
@@ -174,12 +190,16 @@ class Base:
     def pack(self) -> None:
         """To sample: a step of few rows is up to twice as fast."""
         for linear in self._linear:
-            linear.pack()
+            changed = [one.pack() for one in linear]
+            if any(changed):
+                give_back()
 
     def unpack(self) -> None:
         """To learn. One layer at a time is there twice, and then no longer."""
         for linear in self._linear:
-            linear.unpack()
+            changed = [one.unpack() for one in linear]
+            if any(changed):
+                give_back()
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """(tokens, hidden). The table is kept in the numbers that it is stored in, where they are the narrower ones."""

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from codea1_env.extras import extra
+from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS
 from codea1_env.language_models.base import Attend, Base, Linear, gated, gated_back
 from codea1_env.language_models.lora import Adapter, Beside
 
@@ -24,12 +25,6 @@ with extra("train", "language models on CPUs need"):
     from torch import Tensor
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.checkpoint import checkpoint
-
-PACK_TOKENS = {"cpu": 1024, "cuda": 2048}
-"""Tokens of one pass, by device: 1,024 take under 2 GB beside a model of half a thousand million weights. A longer
-group takes several passes."""
-CHUNK = {"cpu": 128, "cuda": 1024}
-"""Tokens whose logits are held at a time, by device."""
 
 
 class Objective(Protocol):

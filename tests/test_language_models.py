@@ -5,6 +5,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -314,6 +315,79 @@ def test_sampler_and_learner_agree_in_bfloat16(tmp_path: Path) -> None:
         for one, values in zip(group, told, strict=True):
             # Random weights as large as these round coarsely.
             assert float((values - torch.tensor(one.log_probs)).abs().mean()) < 0.2
+
+
+def held(place: Any) -> int:
+    """Bytes of all tensors below an object, each counted once."""
+    found: dict[int, int] = {}
+
+    def look(at: Any) -> None:
+        if isinstance(at, torch.Tensor):
+            place = id(at) if at.is_mkldnn else at.untyped_storage().data_ptr()
+            found[place] = at.numel() * at.element_size() if at.is_mkldnn else at.untyped_storage().nbytes()
+        elif isinstance(at, list | tuple):
+            for one in at:
+                look(one)
+        elif isinstance(at, dict | MappingProxyType):
+            look(list(at.values()))
+        elif type(at).__module__.startswith("codea1_env"):
+            look([getattr(at, name) for name in getattr(at, "__slots__", ())])
+            look(getattr(at, "__dict__", {}))
+
+    look(place)
+    return sum(found.values())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_weights_are_there_once_whether_it_samples_or_learns(shape: str) -> None:
+    stored = random_model(shape).bfloat16()
+    packed = ready(stored, TOKENIZER, source="tiny", dtype="float32")
+    head, embedding = stored.lm_head.weight, stored.model.embed_tokens.weight
+    others = sum(weights.numel() for weights in stored.model.parameters()) - embedding.numel()
+    positions = 2 * packed.base.context * packed.base.shape.head
+    once = 4 * (others + head.numel() + positions) + 2 * embedding.numel()
+    adapter = random_adapter(packed)
+    engine = ContinuousEngine(packed, {"seat": adapter})
+    objective = Weighted([1.0, 2.0], by_token=True)
+    objective.lengths = [3, 5]
+    assert held(packed.base) == once
+    for _ in range(2):
+        engine.sample([replace(REQUESTS[1], adapter="seat")], SHORT)
+        assert held(packed.base) == once
+        Learner(packed.base, adapter).learn(text("question"), [text("one"), text("other")], objective)
+        assert held(packed.base) == once
+
+
+def test_what_is_learnt_does_not_depend_on_what_was_sampled_before() -> None:
+    found = []
+    for samples_first in (False, True):
+        _, packed = tiny()
+        adapter = random_adapter(packed)
+        if samples_first:
+            ContinuousEngine(packed, {"seat": adapter}).sample([replace(REQUESTS[0], adapter="seat")], SHORT)
+        objective = Weighted([1.0, 2.0], by_token=True)
+        objective.lengths = [3, 5]
+        Learner(packed.base, adapter).learn(text("question"), [text("one"), text("other")], objective)
+        found.append([parameter.grad for parameter in adapter.parameters])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_weights_that_are_stored_in_fewer_bits_give_the_same_samples_as_widened_ones() -> None:
+    stored = random_model("qwen2 tied").bfloat16()
+    narrow = ready(stored, TOKENIZER, source="tiny", dtype="float32")
+    wide = ready(stored.float(), TOKENIZER, source="tiny", dtype="float32")
+    assert ContinuousEngine(narrow).sample(REQUESTS, SHORT) == ContinuousEngine(wide).sample(REQUESTS, SHORT)
+
+
+def test_an_engine_on_a_processor_keeps_no_cache_while_others_learn() -> None:
+    _, packed = tiny()
+    engine = ContinuousEngine(packed)
+    before = held(engine)
+    found = engine.sample(REQUESTS, SHORT)
+    assert held(engine) > before
+    engine.release()
+    assert held(engine) <= before
+    assert engine.sample(REQUESTS, SHORT) == found
 
 
 def changed(directory: Path, name: str, **values: Any) -> Path:

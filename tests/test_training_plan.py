@@ -12,7 +12,8 @@ import pytest
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.config.arguments import parse_arguments
-from codea1_env.training.config.memory_estimate import seat_memory
+from codea1_env.training.config.batches import seat_rows
+from codea1_env.training.config.memory_estimate import cached_positions, cached_rows, packed_memory, seat_memory
 from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
 from codea1_env.training.config.model_shapes import KNOWN, Shape, shape_of
 from codea1_env.training.config.plan import plan_of
@@ -33,7 +34,10 @@ def table(text: str) -> dict[str, tuple[float, float]]:
     return found
 
 
-@pytest.mark.parametrize("name", preset_names())
+PACKED = [name for name in preset_names() if load_preset(name).trainer == "packed"]
+
+
+@pytest.mark.parametrize("name", [name for name in preset_names() if name not in PACKED])
 def test_the_printed_plan_of_every_preset_adds_up(name: str) -> None:
     preset = load_preset(name)
     rows = table(plan_of(preset))
@@ -60,6 +64,84 @@ def test_the_printed_plan_of_every_preset_adds_up(name: str) -> None:
         shape.questions * shape.programs,
         shape.questions * shape.attacked * shape.suites,
     )
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_the_printed_plan_of_the_packed_trainer_adds_up(name: str) -> None:
+    preset = load_preset(name)
+    rows = table(plan_of(preset))
+    for place, device in enumerate(("cpu", "cuda")):
+        column = {key: value[place] for key, value in rows.items()}
+        kept = [column[part] for part in packed_memory(preset, device).kept]
+        for phase in ("while it loads", "while it samples", "while it learns"):
+            parts = [value for key, value in column.items() if key.startswith("+ ") and key.endswith(phase)]
+            assert sum(kept) + sum(parts) == pytest.approx(column[f"= {phase}"], abs=0.006), "to the printed digits"
+    for seat in (0, 1):
+        column = {key: value[seat] for key, value in rows.items()}
+        assert column["sampled rows"] == column["sampled"] * (column["prompt"] + column["response"])
+        assert column["learnt from"] % column["in groups of"] == 0
+        assert column["a checkpoint"] * column["* kept"] + column["+ final adapter"] == pytest.approx(
+            column["= at most"], abs=0.003
+        )
+
+
+def test_memory_of_the_packed_trainer_by_hand() -> None:
+    """0.5B: 494,032,768 weights, the head in the embedding, 24 layers, 896 wide, 2 heads of keys of 64 numbers."""
+    preset = load_preset("0.5b")
+    cpu, gpu = packed_memory(preset, "cpu"), packed_memory(preset, "cuda")
+    table = 151_936 * 896
+    assert cpu.kept["base"] == 4 * 494_032_768 + 2 * table, "the head once, and the embedding as it is stored"
+    assert gpu.kept["base"] == 2 * 494_032_768
+    trained = shape_of(preset.model).adapter_parameters(preset.lora)
+    assert cpu.kept["adapters, both seats"] + cpu.kept["optimizer, both seats"] == 2 * 12 * trained
+    # The tester has 64 rows of 1,024 and 160 tokens, for which there is room up to a multiple of 64 (and of 128).
+    assert cpu.sampling["keys and values"] == 64 * 1216 * 2 * 24 * 2 * 64 * 4
+    assert gpu.kept["keys and values"] == 64 * 1280 * 2 * 24 * 2 * 64 * 2
+    assert cpu.learning["activations"] == 24 * 1184 * 4 * (6 * 896 + 2 * 128 + 2 * 4864)
+
+
+def test_the_plan_counts_the_room_that_the_engine_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    import tiny_chat_model
+    from tiny_language_models import random_model
+
+    from codea1_env.language_models.continuous import ContinuousEngine
+    from codea1_env.language_models.loading import ready
+    from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
+
+    monkeypatch.setattr("codea1_env.language_models.at_once.CACHED", 3000)
+    limits = {"coder_prompt_tokens": 1, "tester_prompt_tokens": 70}
+    preset = preset_from_dict({"round": limits, "grpo": {"max_completion_length": 4}}, load_preset("0.5b"))
+    engine = ContinuousEngine(ready(random_model("qwen2"), tiny_chat_model.tiny_tokenizer(), source="tiny"))
+    with tiny_chat_model.one_thread():
+        rows = seat_rows(preset, "tester").sampled
+        engine.sample([RolloutRequest((5,) * 70, rows, (0,))], RolloutSampling(max_tokens=4))
+    assert engine._cache is not None
+    _, _, slots, _, positions, _ = engine._cache.shape
+    assert (slots, positions) == (48, 128)
+    assert cached_rows(preset, "tester", "cpu") == slots
+    assert cached_positions(preset, "tester", "cpu") == positions
+
+
+def test_the_page_on_real_models_has_the_plan_that_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "real-models.md").read_text()
+    (command,) = re.findall(r"^    python agents/train_grpo.py (.* --dry-run)$", page, re.MULTILINE)
+    (shown,) = re.findall(r"<!-- 1.5b: begin -->\n```text\n(.*?)```\n<!-- 1.5b: end -->", page, re.DOTALL)
+    (tmp_path / "qwen-1.5b").mkdir()
+    sizes = {  # those of the published model, whose head was made a table of its own
+        "hidden_size": 1536, "num_hidden_layers": 28, "num_attention_heads": 12, "num_key_value_heads": 2,
+        "intermediate_size": 8960, "vocab_size": 151_936, "tie_word_embeddings": False,
+    }  # fmt: skip
+    (tmp_path / "qwen-1.5b" / "config.json").write_text(json.dumps({**sizes, "model_type": "qwen2"}))
+    (tmp_path / "qwen-1.5b" / "chat_template.jinja").write_text("of an instruct model")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments("", command.split())
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == shown
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,18 @@
 `project(layer, part, x, add)` applies a linear layer with whatever adapter lies beside it; `attend(layer, q, k, v)`
 knows what each token may look at. Rows of `x` are tokens; there is no batch dimension.
 
-On a CPU the weights are packed for oneDNN once. In float32 the numbers are those of transformers' own model up to
+On a CPU the weights are packed for oneDNN while samples are drawn, and are as they were while gradients are computed:
+`Base.pack`, `Base.unpack`. In float32 the numbers are those of transformers' own model up to
 rounding; on processors without bfloat16 arithmetic float32 is also the faster one, by two times and more. Does not
 promise the same bits for other numbers of rows or threads, or on another device.
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from codea1_env.extras import extra
@@ -35,7 +37,8 @@ PACKED_FOR_ROWS = 64
 """Rows that weights are packed for; others are computed, too."""
 
 Project = Callable[[int, str, Tensor, Tensor | None], Tensor]
-"""(layer, part, (tokens, inputs), added (tokens, outputs) or None) to (tokens, outputs)."""
+"""(layer, part, (tokens, inputs), added (tokens, outputs) or None) to (tokens, outputs). What `down` is given is still
+to be `gated`: who keeps it for the way back need not keep both."""
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer, q, k, v), each (tokens, its heads, size of a head), to (tokens, heads * size of a head)."""
 
@@ -77,23 +80,48 @@ def has_bfloat16(device: torch.device) -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
+def give_back() -> None:
+    """What was freed goes back to the system. glibc keeps it for the thread that had it, and the seats of a run have a
+    thread each: the weights would be there twice, after all."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
 class Linear:
-    """A frozen linear layer without a gradient of its own: `layer(x)` or `layer(x, add)`."""
+    """A frozen linear layer without a gradient of its own: `layer(x)` or `layer(x, add)`, and `layer.back(gradient)`.
+
+    The weights are there once: packed for oneDNN on a processor, which is faster for few rows, or as they are, which
+    the way back needs and which is as fast for many.
+    """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         """`weight`: (outputs, inputs)."""
         known = weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float32)
-        self.is_packed = torch._C._has_mkldnn and known
-        weight = weight.detach()
-        if self.is_packed:
-            weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), PACKED_FOR_ROWS)
-        self._weight = weight
+        self._can_be_packed = torch._C._has_mkldnn and known
+        self.is_packed = False
+        self._weight = weight.detach()
         self._bias = None if bias is None else bias.detach().clone()
+
+    def pack(self) -> bool:
+        """Whether anything changed."""
+        if self.is_packed or not self._can_be_packed:
+            return False
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(self._weight.contiguous(), PACKED_FOR_ROWS)
+        self.is_packed = True
+        return True
+
+    def unpack(self) -> bool:
+        """Whether anything changed."""
+        if not self.is_packed:
+            return False
+        self._weight, self.is_packed = self._weight.to_dense(), False
+        return True
 
     def __call__(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         if not self.is_packed:
             plain = F.linear(x, self._weight, self._bias)
-            return plain if add is None else plain + add
+            return plain if add is None else plain.add_(add)
         apply = torch.ops.mkldnn._linear_pointwise
         found: Tensor
         if add is None:
@@ -102,11 +130,10 @@ class Linear:
             found = apply.binary(x, add, self._weight, self._bias, "add")
         return found
 
-    @cached_property
-    def transposed(self) -> Linear:
-        """What takes gradients back; made when it is first asked for."""
-        weight = self._weight.to_dense() if self.is_packed else self._weight
-        return Linear(weight.t())
+    def back(self, gradient: Tensor, add: Tensor | None = None) -> Tensor:
+        """(tokens, outputs) to (tokens, inputs), of a layer that is not packed: what takes gradients back."""
+        assert not self.is_packed
+        return gradient @ self._weight if add is None else torch.addmm(add, gradient, self._weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +160,13 @@ class Base:
         self.dtype, self.context, self.device = dtype, context, device
         to = {"device": device, "dtype": dtype}
         inner = model.model
-        self.embedding = inner.embed_tokens.weight.detach().to(**to)
-        self.head = Linear(model.lm_head.weight.to(**to))
+        stored = inner.embed_tokens.weight.detach().to(device, copy=True)  # not a view of the whole file
+        self._embedding = stored if stored.dtype.itemsize <= dtype.itemsize else stored.to(dtype)
+        is_tied = model.lm_head.weight is inner.embed_tokens.weight
+        self.head = Linear((self._embedding if is_tied else model.lm_head.weight).to(**to))
         self.norm = inner.norm.weight.detach().to(**to)
         self.layers = [self._layer(block, to) for block in inner.layers]
+        self._linear = [[self.head], *(list(layer.parts.values()) for layer in self.layers)]
         with torch.no_grad():
             places = torch.arange(context, device=model.device)[None]
             angles = inner.rotary_emb(torch.zeros(1, 1, dtype=torch.float32, device=model.device), places)
@@ -157,6 +187,24 @@ class Base:
             block.post_attention_layernorm.weight.detach().to(**to),
         )
 
+    def pack(self) -> None:
+        """To sample: a step of few rows is up to twice as fast."""
+        for linear in self._linear:
+            changed = [one.pack() for one in linear]
+            if any(changed):
+                give_back()
+
+    def unpack(self) -> None:
+        """To learn. One layer at a time is there twice, and then no longer."""
+        for linear in self._linear:
+            changed = [one.unpack() for one in linear]
+            if any(changed):
+                give_back()
+
+    def embedded(self, tokens: Tensor) -> Tensor:
+        """(tokens, hidden). The table is kept in the numbers that it is stored in, where they are the narrower ones."""
+        return F.embedding(tokens, self._embedding).to(self.dtype)
+
     def blocks(self, x: Tensor, cos: Tensor, sin: Tensor, project: Project, attend: Attend) -> Tensor:
         """(tokens, hidden) from the embedding to the last norm. `cos`, `sin`: of each token's position."""
         shape = self.shape
@@ -167,8 +215,7 @@ class Base:
                 part.view(len(part), -1, shape.head) for part in torch.split_with_sizes(qkv, shape.widths("qkv"), dim=1)
             )  # (tokens, heads, head)
             x = project(i, "o", attend(i, q, k, v), x)
-            gated = gate(project(i, "gate_up", self._normed(x, layer.before_feed_forward), None))
-            x = project(i, "down", gated, x)
+            x = project(i, "down", project(i, "gate_up", self._normed(x, layer.before_feed_forward), None), x)
         return self._normed(x, self.norm)
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
@@ -196,24 +243,19 @@ def _turned(qkv: Tensor, cos: Tensor, sin: Tensor, turned: int) -> Tensor:
     return torch.cat([found.view(len(qkv), turned), qkv[:, turned:]], dim=1)
 
 
-class Gate(torch.autograd.Function):
-    """silu(gate) * up, of both in one tensor; keeps nothing else for the way back."""
+def gated(gate_up: Tensor) -> Tensor:
+    """silu(gate) * up, of both in one tensor."""
+    gate, up = gate_up.chunk(2, dim=1)
+    return F.silu(gate).mul_(up)
 
-    @staticmethod
-    def forward(ctx: Any, gate_up: Tensor) -> Tensor:
-        ctx.save_for_backward(gate_up)
-        gate, up = gate_up.chunk(2, dim=1)
-        return F.silu(gate).mul_(up)
 
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (gate_up,) = ctx.saved_tensors
-        gate, up = gate_up.chunk(2, dim=1)
-        found = torch.empty_like(gate_up)
-        torch.mul(gradient, F.silu(gate), out=found[:, gate.shape[1] :])
-        found[:, : gate.shape[1]] = torch.ops.aten.silu_backward(gradient * up, gate)
-        return found
+def gated_back(gate_up: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient by `gate_up`, of that by what `gated` gives."""
+    gate, up = gate_up.chunk(2, dim=1)
+    found = torch.empty_like(gate_up)
+    torch.mul(gradient, F.silu(gate), out=found[:, gate.shape[1] :])
+    found[:, : gate.shape[1]] = torch.ops.aten.silu_backward(gradient * up, gate)
+    return found
 
 
 turn: Callable[..., Tensor] = Turn.apply
-gate: Callable[[Tensor], Tensor] = Gate.apply

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
+from codea1_env.language_models.at_once import ROOM, SEEN, SLOTS, TILE, slots_of, up
+from codea1_env.language_models.base import give_back
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.loading import LanguageModel
 from codea1_env.language_models.lora import Adapter, Beside
@@ -33,15 +35,6 @@ with extra("train", "language models on CPUs need"):
     import torch.nn.functional as F
     from torch import Tensor
 
-SLOTS = {"cpu": 64, "cuda": 256}
-"""Rows at a time, by device."""
-CACHED = 400_000
-"""Tokens whose keys and values are kept at most: where prompts are very long, fewer rows grow at a time."""
-TILE = {"cpu": 16, "cuda": 64}
-"""Rows that a batch is filled up to a multiple of: what matrix units take at a time; on a GPU also so that few forms
-of a step are recorded."""
-SEEN = {"cpu": 1, "cuda": 128}
-"""Positions that a step looks at are filled up to a multiple of it."""
 SHARED_AT_LEAST = 16
 """Tokens that a prompt must share with the one before, to be read from there."""
 
@@ -96,6 +89,7 @@ class ContinuousEngine:
             [_Row(request, Uniforms(request.key, k), Fences(is_open=request.in_fence)) for k in range(request.samples)]
             for request in requests
         ]
+        self.model.base.pack()
         names = sorted({request.adapter for request in requests} - {""})
         dtype = self.model.base.dtype
         beside = Beside(self.model.base, [self._adapters[name].ready(dtype) for name in names])
@@ -117,15 +111,22 @@ class ContinuousEngine:
                 )
 
     def cache(self, slots: int, positions: int) -> Tensor:
-        """Room for keys and values, used again from call to call."""
+        """Room for keys and values, used again from call to call until it is released."""
         shape = self.model.base.shape
         held = self._cache
         if held is None or held.shape[2] < slots or held.shape[4] < positions:
             self._cache = None  # before the new one is made
-            positions = _up(positions, 64)
+            positions = up(positions, ROOM)
             size = (shape.layers, 2, slots, shape.key_heads, positions, shape.head)
             self._cache = held = torch.zeros(size, dtype=self.model.base.dtype, device=self.model.base.device)
         return held
+
+    def release(self) -> None:
+        """Lets go of the room for keys and values, for who learns next. On a GPU it stays: what is put in its place
+        would break up the memory, and the next one would not fit there."""
+        if self.model.base.device.type == "cpu":
+            self._cache = None
+            give_back()
 
     def piece(self, token: int) -> str:
         """What a token adds to the text, as far as fences are concerned."""
@@ -155,8 +156,8 @@ class _Batch:
         longest = max((len(row.request.prompt) for row in waiting), default=0) + sampling.max_tokens
         kind = self._base.device.type
         self._tile, self._seen = TILE[kind], SEEN[kind]
-        self._slots = min(engine.slots, len(waiting), max(self._tile, CACHED // max(longest, 1)))
-        self._cache = engine.cache(_up(self._slots, self._tile), _up(longest, self._seen))
+        self._slots = slots_of(kind, engine.slots, len(waiting), longest)
+        self._cache = engine.cache(up(self._slots, self._tile), up(longest, self._seen))
         self._next: Callable[..., Tensor] = Replayed(self._decode) if kind == "cuda" else self._decode
         self._rows: list[_Row] = []
         self._last: _Read | None = None
@@ -217,14 +218,14 @@ class _Batch:
             return found[0].transpose(0, 1).reshape(count, -1)
 
         self._beside.use([place] * count)
-        x = F.embedding(torch.tensor(tokens, device=base.device), base.embedding)
+        x = base.embedded(torch.tensor(tokens, device=base.device))
         cos, sin = base.cos[known : known + count], base.sin[known : known + count]
         return base.blocks(x, cos, sin, self._beside, attend)[-1], cache
 
     def _step(self) -> None:
         """One token more for every row."""
         rows, count = self._rows, len(self._rows)
-        filled = _up(count, self._tile)
+        filled = up(count, self._tile)
         spare = [0] * (filled - count)
         tokens = [row.tokens[-1] for row in rows] + spare
         positions = [row.length - 1 for row in rows] + spare
@@ -244,7 +245,7 @@ class _Batch:
     def _read_next(self, last: Sequence[int], places: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens to be read, their positions, and what is added to the attention's scores: (rows, positions seen).
         `last`: of each row the token; `places`: its position."""
-        base, seen = self._base, _up(max(places) + 1, self._seen)
+        base, seen = self._base, up(max(places) + 1, self._seen)
         tokens, positions = torch.tensor([last, places], device=base.device)
         bias = torch.zeros(len(last), seen, dtype=base.dtype, device=base.device)
         bias.masked_fill_(torch.arange(seen, device=base.device) > positions[:, None], float("-inf"))
@@ -270,7 +271,7 @@ class _Batch:
             )
             return found.reshape(rows, -1)
 
-        x = F.embedding(tokens, base.embedding)
+        x = base.embedded(tokens)
         return base.head(base.blocks(x, base.cos[positions], base.sin[positions], self._beside, attend))
 
     def _append(self, row: _Row, token: int, log_prob: float) -> None:
@@ -292,11 +293,6 @@ class _Batch:
             known = moved.length - 1
             self._cache[:, :, slot, :, :known] = self._cache[:, :, len(self._rows), :, :known]
             self._rows[slot] = moved
-
-
-def _up(count: int, to: int) -> int:
-    """The next multiple of `to`."""
-    return -(-count // to) * to
 
 
 def _repeated(keys: Tensor, heads: int) -> Tensor:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from codea1_env.extras import extra
-from codea1_env.language_models.base import Base, Linear
+from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS
+from codea1_env.language_models.base import Attend, Base, Linear, gated, gated_back
 from codea1_env.language_models.lora import Adapter, Beside
 
 with extra("train", "language models on CPUs need"):
@@ -22,12 +24,7 @@ with extra("train", "language models on CPUs need"):
     import torch.nn.functional as F
     from torch import Tensor
     from torch.nn.attention import SDPBackend, sdpa_kernel
-
-PACK_TOKENS = {"cpu": 1024, "cuda": 2048}
-"""Tokens of one pass, by device: 1,024 take about 2 GB beside a model of half a thousand million weights. A longer
-group takes several passes."""
-CHUNK = {"cpu": 128, "cuda": 1024}
-"""Tokens whose logits are held at a time, by device."""
+    from torch.utils.checkpoint import checkpoint
 
 
 class Objective(Protocol):
@@ -104,7 +101,8 @@ class Learner:
 
     def _hidden(self, pack: _Pack, *, learns: bool) -> Tensor:
         base, adapter = self._base, self._adapter
-        x = F.embedding(pack.tokens, base.embedding)
+        base.unpack()
+        x = base.embedded(pack.tokens)
         if not learns:
             beside = Beside(base, [adapter.ready(base.dtype)])
             beside.use([0])
@@ -113,9 +111,12 @@ class Learner:
         def project(layer: int, part: str, x: Tensor, add: Tensor | None) -> Tensor:
             a, b = adapter.pairs[layer][part]
             linear = base.layers[layer].parts[part]
-            return beside_linear(x, a, b, add, linear, adapter.scale, adapter.blocks[part])
+            return beside_linear(x, a, b, add, linear, adapter.scale, adapter.blocks[part], part == "down")
 
-        return base.blocks(x, base.cos[pack.positions], base.sin[pack.positions], project, pack.attend)
+        attend: Attend = pack.attend
+        if base.device.type == "cpu":  # what it keeps is a third of all, and computing it again a hundredth of the time
+            attend = partial(checkpoint, pack.attend, use_reentrant=False, preserve_rng_state=False)
+        return base.blocks(x, base.cos[pack.positions], base.sin[pack.positions], project, attend)
 
 
 class _Pack:
@@ -202,7 +203,7 @@ class _Head:
                 # d log p(t) / d logits = onehot(t) - p, over the temperature
                 logits = probabilities.mul_(-own[:, None] / self._temperature)
                 logits.scatter_add_(1, targets[:, None], own[:, None] / self._temperature)
-                back = self._head.transposed(logits.to(self._hidden.dtype)).float()
+                back = self._head.back(logits.to(self._hidden.dtype)).float()
                 self.gradient.index_add_(0, places, back)
                 found.append((log_probs, entropies))
         log_probs, entropies = (torch.cat(values) for values in zip(*found, strict=True))
@@ -231,27 +232,34 @@ def _slope(objective: Objective, rows: Sequence[int], log_probs: Tensor, start: 
 
 
 class BesideLinear(torch.autograd.Function):
-    """A frozen linear layer with an adapter beside it, and optionally a sum: x W' + b + s (x A') B' + add."""
+    """A frozen linear layer with an adapter beside it, and optionally a sum: x W' + b + s (x A') B' + add. Where x is
+    to be gated first, what comes of it is computed again on the way back: it is a fifth of all that would be kept."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, a: Tensor, b: Tensor, add: Tensor | None, linear: Linear, scale: float, blocks: Tensor
-    ) -> Tensor:
-        a, b = a.to(x.dtype), (b * scale).to(x.dtype)
+        ctx: Any, given: Tensor, a: Tensor, b: Tensor, add: Tensor | None, linear: Linear, scale: float,
+        blocks: Tensor, is_gated: bool,
+    ) -> Tensor:  # fmt: skip
+        a, b = a.to(given.dtype), (b * scale).to(given.dtype)
+        x = gated(given) if is_gated else given
         low = F.linear(x, a)
-        ctx.save_for_backward(x, low, a, b)
-        ctx.rest = linear, scale, blocks, add is not None
+        ctx.save_for_backward(given, low, a, b)
+        ctx.rest = linear, scale, blocks, is_gated, add is not None
         return linear(x, F.linear(low, b) if add is None else torch.addmm(add, low, b.t()))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, low, a, b = ctx.saved_tensors
-        linear, scale, blocks, adds = ctx.rest
+        given, low, a, b = ctx.saved_tensors
+        linear, scale, blocks, is_gated, adds = ctx.rest
         gradient = gradient.contiguous()
         back = gradient @ b
-        of_x = linear.transposed(gradient, back @ a) if ctx.needs_input_grad[0] else None
-        of_a, of_b = (back.t() @ x).float(), (gradient.t() @ low).float().mul_(blocks).mul_(scale)
-        return of_x, of_a, of_b, gradient if adds else None, None, None, None
+        of_a = (back.t() @ (gated(given) if is_gated else given)).float()
+        of_b = (gradient.t() @ low).float().mul_(blocks).mul_(scale)
+        of_given = None
+        if ctx.needs_input_grad[0]:
+            of_x = linear.back(gradient, back @ a)
+            of_given = gated_back(given, of_x) if is_gated else of_x
+        return of_given, of_a, of_b, gradient if adds else None, None, None, None, None
 
 
 beside_linear: Callable[..., Tensor] = BesideLinear.apply

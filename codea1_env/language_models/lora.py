@@ -13,7 +13,7 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.language_models.base import PARTS, Base, Shape
+from codea1_env.language_models.base import PARTS, Base, Shape, gated
 from codea1_env.language_models.directories import ADAPTER
 
 with extra("train", "language models on CPUs need"):
@@ -143,6 +143,8 @@ class Beside:
 
     def __call__(self, layer: int, part: str, x: Tensor, add: Tensor | None) -> Tensor:
         linear = self._base.layers[layer].parts[part]
+        if part == "down":
+            x = gated(x)
         if not self._ranks:
             return linear(x, add)
         a, b = self._pairs[layer][part]

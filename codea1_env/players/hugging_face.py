@@ -27,7 +27,8 @@ from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
-from codea1_env.language_models.continuous import SLOTS, ContinuousEngine
+from codea1_env.language_models.at_once import SLOTS
+from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import FAMILIES, base_of, require_model
 from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text

@@ -1,5 +1,9 @@
 """An estimate of the bytes that one GPU of a seat holds at most, by part, while it samples and while it learns.
 
+With `trainer: packed` it is one process with both seats beside one base, on a CPU or on a GPU: `packed_memory`. The
+sums for a CPU were held against the largest memory of real runs, which was up to a fifth more, since allocators
+fragment (docs/real-models.md); those for a GPU were not.
+
 The estimate adds what must be there (weights, optimizer, caches) and what usually is (activations). Allocators fragment
 and libraries reserve memory: leave some per cent free. Loads nothing.
 """
@@ -8,14 +12,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS, ROOM, SEEN, SLOTS, TILE, slots_of, up
 from codea1_env.training.config.batches import seat_rows
 from codea1_env.training.config.model_shapes import Shape, shape_of
+from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.presets import Preset
 
 LIBRARIES = 1 << 30
 """Bytes that CUDA and its libraries take on each GPU before anything is loaded, about."""
 GATHERED_BLOCKS = 2
 """Blocks of a sharded model that are whole at a time: the one at work and the next."""
+PROCESS = 700 << 20
+"""Bytes of Python with PyTorch, transformers and TRL, before a model is there, about."""
+FREE = 0.2
+"""Share of a device's memory that is to stay free of what is counted here."""
+STORED = 2
+"""Bytes of a weight in a model's files; the embedding is kept in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +132,92 @@ def _sampling(preset: Preset, seat: str, shape: Shape, narrow: int, gathered: in
         return {"vLLM weights": own, "vLLM cache": max(budget - own, 0)}, max(budget - own, 0)
     tokens = rows.sampled // rows.ranks * (longest_prompt(preset, seat) + preset.grpo.tokens(seat))
     return {"gathered weights": gathered, "cache": tokens * shape.cached_bytes(narrow)}, 0
+
+
+@dataclass(frozen=True, slots=True)
+class PackedMemory:
+    """Bytes on one device, of a run with `trainer: packed`."""
+
+    kept: dict[str, int]
+    """Parts that are always there."""
+    loading: dict[str, int]
+    """Further parts while the base is loaded; its adapters come later."""
+    sampling: dict[str, int]
+    learning: dict[str, int]
+
+    def total(self, phase: str) -> int:
+        """While it is loading, sampling or learning."""
+        further: dict[str, int] = getattr(self, phase)
+        return sum(self.kept.values()) + sum(further.values())
+
+    @property
+    def need(self) -> int:
+        """Bytes that the device must have for it."""
+        return round(max(self.total(phase) for phase in ("loading", "sampling", "learning")) / (1 - FREE))
+
+
+def packed_memory(preset: Preset, device: str) -> PackedMemory:
+    """`device`: cpu, which computes in float32 here, or cuda, in what the preset says. Raises ConfigurationError for a
+    model whose sizes are not known."""
+    shape, trained = shape_of(preset.model), shape_of(preset.model).adapter_parameters(preset.lora)
+    narrow = 2 if device == "cuda" and preset.memory.bfloat16 else 4
+    cache = max(cached_rows(preset, seat, device) * cached_positions(preset, seat, device) for seat in SEATS)
+    keys = {"keys and values": cache * shape.cached_bytes(narrow)}
+    kept = {
+        "base": base_bytes(shape, device, narrow),
+        "adapters, both seats": len(SEATS) * 4 * trained,
+        "optimizer, both seats": len(SEATS) * 8 * trained,
+        "libraries": LIBRARIES if device == "cuda" else PROCESS,
+        **(keys if device == "cuda" else {}),
+    }
+    rows = max(cached_rows(preset, seat, device) for seat in SEATS)
+    tokens = max(pack_tokens(preset, seat, device) for seat in SEATS)
+    # On a GPU the weights are copied over from the process, whose memory this is not.
+    loading = {"files": STORED * shape.parameters if device == "cpu" else 0}
+    sampling = {
+        **(keys if device == "cpu" else {}),
+        "adapters' copy": narrow * trained,
+        "logits": rows * shape.vocabulary * narrow,
+    }
+    learning = {
+        "gradients": 4 * trained,
+        "activations": shape.layers * tokens * narrow * kept_numbers(shape, device)
+        + (shape.layers * shape.heads * tokens**2 * 4 if device == "cuda" else 0),
+        "logits": CHUNK[device] * shape.vocabulary * (12 if narrow == 4 else 16),
+    }
+    return PackedMemory(kept, loading, sampling, learning)
+
+
+def base_bytes(shape: Shape, device: str, narrow: int) -> int:
+    """The frozen weights: the head is apart from the embedding on a CPU, and where a model has two."""
+    table = shape.vocabulary * shape.hidden
+    others = shape.parameters - shape.embedding
+    is_shared = device == "cuda" and shape.tied and narrow == STORED
+    return narrow * (others + (0 if is_shared else table)) + min(narrow, STORED) * table
+
+
+def kept_numbers(shape: Shape, device: str) -> int:
+    """Of a token in a layer for the way back: five of the model's width around its norms, queries, keys and values, and
+    both halves of the feed-forward layer. A GPU keeps what goes into attention for every head, and what comes out."""
+    attention = 4 * shape.hidden if device == "cuda" else 0
+    return 6 * shape.hidden + 2 * shape.key_value_width + 2 * shape.feed_forward + attention
+
+
+def cached_rows(preset: Preset, seat: str, device: str) -> int:
+    """Rows that grow at a time."""
+    longest = longest_prompt(preset, seat) + preset.grpo.tokens(seat)
+    rows = slots_of(device, SLOTS[device], seat_rows(preset, seat).sampled, longest)
+    return up(rows, TILE[device])
+
+
+def cached_positions(preset: Preset, seat: str, device: str) -> int:
+    """Tokens of a row that there is room for."""
+    longest = longest_prompt(preset, seat) + preset.grpo.tokens(seat)
+    return up(up(longest, SEEN[device]), ROOM)
+
+
+def pack_tokens(preset: Preset, seat: str, device: str) -> int:
+    """Tokens of one pass of the learner, at most: a prompt with its group, or as many of them as a pass takes."""
+    prompt, response = longest_prompt(preset, seat), preset.grpo.tokens(seat)
+    whole = prompt + seat_rows(preset, seat).group * response
+    return min(whole, max(PACK_TOKENS[device], prompt + response))

@@ -10,17 +10,32 @@ from collections.abc import Iterable
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.config.batches import seat_rows
-from codea1_env.training.config.memory_estimate import SeatMemory, longest_prompt, seat_memory
+from codea1_env.training.config.memory_estimate import (
+    FREE,
+    SeatMemory,
+    cached_rows,
+    longest_prompt,
+    pack_tokens,
+    packed_memory,
+    seat_memory,
+)
 from codea1_env.training.config.model_shapes import shape_of
 from codea1_env.training.config.placement import SEATS, SeatPlacement
 from codea1_env.training.config.presets import Preset, PretrainedModel, ProblemFiles
 
 GIB = 1 << 30
+DEVICES = {"cpu": "CPU", "cuda": "GPU"}
+"""Where a run with `trainer: packed` may be, and what the plan calls it."""
+GPU_SIZES = (16, 24, 80)
+"""GiB of the GPUs that such a plan is held against."""
 
 
 def plan_of(preset: Preset) -> str:
     """The plan, as text. Raises ConfigurationError if the run cannot work, with must, got and what to change."""
     _require_whole_groups(preset)
+    if preset.trainer == "packed":
+        parts = [_header(preset), _packed_rows(preset), _tokens(preset), _packed_memory(preset), _packed_disk(preset)]
+        return "\n\n".join("\n".join(part) for part in parts)
     memory = {seat: seat_memory(preset, seat) for seat in SEATS}
     for seat in SEATS:
         _require_room(preset, seat, memory[seat])
@@ -110,6 +125,64 @@ def _rows(preset: Preset) -> list[str]:
         f"{shape.questions} questions, {shape.programs} programs each, {shape.suites} suites a program, "
         f"{shape.attacked} attacked program learnt from; {shape.updates} steps of each seat",
         f"the arena runs at most {asserts:,} asserts on references, as many on programs, and {replays:,} replays",
+    ]
+
+
+def _packed_rows(preset: Preset) -> list[str]:
+    shape = preset.round
+    seats = {seat: seat_rows(preset, seat) for seat in SEATS}
+    lines = [
+        _title("rows a round", "coder", "tester"),
+        _line("sampled", (rows.sampled for rows in seats.values())),
+        _line("learnt from", (rows.learnt for rows in seats.values())),
+        _line("rows a step", (rows.learnt // rows.updates for rows in seats.values())),
+        _line("in groups of", (rows.group for rows in seats.values())),
+    ]
+    for device, name in DEVICES.items():
+        lines.append(_line(f"sampled at a time, {name}", (cached_rows(preset, seat, device) for seat in SEATS)))
+        lines.append(_line(f"tokens of a pass, {name}", (pack_tokens(preset, seat, device) for seat in SEATS)))
+    asserts = seats["tester"].sampled * preset.reward.suite_size
+    return [
+        *lines,
+        f"{shape.questions} questions, {shape.programs} programs each, {shape.suites} suites a program, "
+        f"{shape.attacked} attacked programs a question learnt from",
+        f"the arena runs at most {asserts:,} asserts on references, and as many on programs",
+    ]
+
+
+def _packed_memory(preset: Preset) -> list[str]:
+    """GiB of the process or of its GPU, part by part, in its three phases."""
+    found = {device: packed_memory(preset, device) for device in DEVICES}
+    number = "bfloat16" if preset.memory.bfloat16 else "float32"
+    lines = [_title("GiB, both seats on one base, about", f"{DEVICES['cpu']}, float32", f"{DEVICES['cuda']}, {number}")]
+    for part in dict.fromkeys(part for memory in found.values() for part in memory.kept):
+        lines.append(_sizes(part, (memory.kept.get(part, 0) for memory in found.values())))
+    for phase, title in (("loading", "it loads"), ("sampling", "it samples"), ("learning", "it learns")):
+        for part in dict.fromkeys(part for memory in found.values() for part in getattr(memory, phase)):
+            lines.append(
+                _sizes(f"+ {part}, while {title}", (getattr(memory, phase).get(part, 0) for memory in found.values()))
+            )
+        lines.append(_sizes(f"= while {title}", (memory.total(phase) for memory in found.values())))
+    need = found["cuda"].need
+    fits = ", ".join(f"{size} GiB {'suffice' if size * GIB >= need else 'do not'}" for size in GPU_SIZES)
+    return [
+        *lines,
+        f"with {FREE:.0%} left free, a machine without a GPU must have {_gib(found['cpu'].need)} GiB: weights and "
+        "activations take half where the processor has bfloat16",
+        f"and one GPU {_gib(need)} GiB: {fits}",
+    ]
+
+
+def _packed_disk(preset: Preset) -> list[str]:
+    trained = shape_of(preset.model).adapter_parameters(preset.lora)
+    kept = min(preset.keep_checkpoints, -(-preset.rounds // preset.save_rounds))
+    return [
+        _title("GiB on disk", "coder", "tester"),
+        _sizes("a checkpoint", (12 * trained for _ in SEATS)),
+        _line("* kept", (kept for _ in SEATS)),
+        _sizes("+ final adapter", (4 * trained for _ in SEATS)),
+        _sizes("= at most", ((12 * kept + 4) * trained for _ in SEATS)),
+        f"a checkpoint every {preset.save_rounds} rounds; what was learnt since the last one is lost with a failure",
     ]
 
 

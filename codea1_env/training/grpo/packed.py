@@ -130,6 +130,7 @@ class PackedTrainer:
             self._tell("on_step_begin", control)
             self._logs, self._asked = {}, 0
             groups, step = self._advantages(self._round())
+            self.model.shared.engine.release()
             for update in range(updates):
                 if update:
                     self._tell("on_step_begin", control)

@@ -152,7 +152,8 @@ class PackedMemory:
 
     def total(self, phase: str) -> int:
         """While it is loading, sampling or learning."""
-        return sum(self.kept.values()) + sum(getattr(self, phase).values())
+        parts: dict[str, int] = getattr(self, phase)
+        return sum(self.kept.values()) + sum(parts.values())
 
     @property
     def need(self) -> int:

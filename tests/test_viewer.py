@@ -337,3 +337,20 @@ def test_every_source_of_the_page_is_in_it_and_makes_no_markup() -> None:
 def test_equal_games_give_equal_pages(games: Path) -> None:
     pages = {make_page("page", read_games(games, 100).games) for _ in range(2)}
     assert len(pages) == 1
+
+
+REAL = Path(__file__).parents[1] / "examples" / "adapters" / "duels.jsonl"
+
+
+def test_the_duels_of_real_models_among_the_examples_make_a_page_and_are_worth_the_same_again(
+    sandbox: LocalSandbox, tmp_path: Path
+) -> None:
+    assert REAL.stat().st_size <= 300_000
+    assert main(["view", str(REAL), "-o", str(tmp_path / "duels.html")]) == 0
+    shown = content((tmp_path / "duels.html").read_bytes())["games"]
+    recorded = list(read_recording(REAL.read_bytes().splitlines()))
+    assert len(shown) == len(recorded) >= 8
+    assert {game["id"].partition("/")[0] for game in shown} == {"bundled"}, "nobody else's questions"
+    again = list(replay(recorded[:2], sandbox))
+    assert all(each.is_same for each in again)
+    assert any(asserts_of(game, program) for game in shown for program in range(len(game["programs"])))

@@ -38,6 +38,7 @@ with for_script("train,solve"):
     from study_numbers import curve_of, diagnostics_of
     from tqdm import tqdm
 
+    from codea1_env.cli.common import CLOSED
     from codea1_env.errors import Codea1Error, ConfigurationError
     from codea1_env.evaluation.estimates import Estimate, new_run
     from codea1_env.training.config.presets import preset_names
@@ -50,6 +51,16 @@ MOST_SEEDS = 1_000
 
 def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
+    try:
+        status = _run(given)
+        sys.stdout.flush()  # here, where it is known what to do if nobody listens
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
+        return CLOSED
+
+
+def _run(given: argparse.Namespace) -> int:
     if given.list_arms:
         print(as_table())
         return 0

@@ -351,6 +351,15 @@ def test_bad_arguments_are_refused_before_anything_runs(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_closed_pipe_ends_the_list_of_arms_without_a_traceback() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "experiments/study.py", "--list-arms"]
+    ended = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
 @pytest.mark.slow
 def test_a_real_cell_run_again_gives_the_same_numbers(bases: Path, tmp_path: Path) -> None:
     """The duel and a coder against its finished tester, at smoke size, then the duel once more."""

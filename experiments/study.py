@@ -35,7 +35,7 @@ with for_script("train,solve"):
     import study_report
     from study_arms import Arm, as_table, chosen_arms
     from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
-    from study_numbers import curve_of, diagnostics_of
+    from study_numbers import compute_of, curve_of, diagnostics_of
     from tqdm import tqdm
 
     from codea1_env.cli.common import CLOSED
@@ -158,6 +158,7 @@ def _report(
         if result is not None:
             twin = {} if twins[cell.name] == cell.name else {"same_run_as": twins[cell.name]}
             seen = {"diagnostics": diagnostics_of(folder / "run"), "curve": curve_of(folder / "run")}
+            seen["compute"] = compute_of(folder / "run", cell.resolved())
             found.append(result | {"name": cell.name, "arm": cell.arm.name} | seen | twin)
             place = study_report.Place(cell.base, cell.seed)
             curves.setdefault(cell.preset, {}).setdefault(cell.arm.name, {})[place] = seen["curve"]

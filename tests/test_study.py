@@ -298,6 +298,44 @@ def test_a_run_is_read_for_its_measures_diagnostics_and_way(tmp_path: Path) -> N
     assert study_numbers.curve_of(tmp_path) == {0: 0.2, 25: 0.5, 50: 0.4}
 
 
+def test_the_compute_of_a_run_counts_seats_that_sample_and_those_that_learn(tmp_path: Path) -> None:
+    """By hand, of bands: 64 programs and 256 suites a round, 64 of each are learnt from; two rounds."""
+    preset = Cell("bands", Arm("", "", ""), 0).resolved()
+
+    def counted(*seats: tuple[str, float | None]) -> dict[str, float]:
+        records = [
+            {"kind": "seat", "seat": seat, "round": n, "length": length} for seat, length in seats for n in (1, 2)
+        ]
+        (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        return study_numbers.compute_of(tmp_path, preset)
+
+    both = counted(("coder", 15.0), ("tester", 10.0))
+    assert both == {"programs": 128, "suites": 512, "learnt": 256, "tokens": 128 * 15 + 128 * 10, "steps": 4}
+    assert counted(("coder", 15.0), ("tester", None)) == both | {"learnt": 128, "tokens": 128 * 15, "steps": 2}
+    assert counted(("coder", 15.0)) == both | {"suites": 0, "learnt": 128, "tokens": 128 * 15, "steps": 2}
+    assert counted(("player", 12.5)) == both | {"steps": 2}
+    cells = [
+        {"preset": "bands", "arm": "code_a1", "base": 0, "seed": seed, "measures": {}, "compute": both}
+        for seed in (0, 1)
+    ]
+    assert "| `code_a1` | 128 | 512 | 256 | 3,200 | 4 | 2 |" in study_report.as_markdown(
+        study_report.scores_of(cells), ["code_a1"], {}, {}
+    )
+
+
+def test_two_arms_are_compared_on_the_places_that_both_have() -> None:
+    """Valid tests of alpha 1 minus those of alpha 0, by hand: 0.1 and 0.3 on the two bases that both have."""
+    seen = {"alpha_0.0": {0: 0.2, 1: 0.2, 2: 0.9}, "alpha_1.0": {0: 0.3, 1: 0.5}}
+    cells = [
+        {"preset": "bands", "arm": arm, "base": base, "seed": 0, "measures": {"valid": valid}}
+        for arm, values in seen.items()
+        for base, valid in values.items()
+    ]
+    text = study_report.as_markdown(study_report.scores_of(cells), ["alpha_0.0", "alpha_1.0"], {}, {})
+    assert "| `alpha_1.0` minus `alpha_0.0` | tester: valid | +0.200 [-1.071, +1.471] (2) |" in text
+    assert "inputs that kill | +" not in text, "no run has it"
+
+
 def test_an_arm_of_ones_own_stands_beside_the_others(recipe: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(f"- {{name: mine, recipe: {recipe}, changes: {{rounds: 70}}, says: my own}}\n")

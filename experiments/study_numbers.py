@@ -57,8 +57,11 @@ def diagnostics_of(run: Path) -> dict[str, float]:
 def compute_of(run: Path, preset: Preset) -> dict[str, float]:
     """What a finished run sampled and learnt from, all rounds together.
 
-    Tokens are of the responses that were learnt from: nobody counts those of the others.
+    Tokens are of the responses that were learnt from: nobody counts those of the others. What is written once, before
+    the first round, and what past opponents add are not in it; nothing is known of supervised learning.
     """
+    if any(record.get("accuracy") is not None for record in _records(run)):
+        return {}
     found = dict.fromkeys(("programs", "suites", "learnt", "tokens", "steps"), 0.0)
     for record in (record for record in _records(run) if record["kind"] == "seat"):
         rows = seat_rows(preset, record["seat"])

@@ -295,7 +295,8 @@ def test_the_cells_over_bases_are_on_their_page_and_every_figure_of_the_study_an
     study_page = (ROOT / "docs" / "study.md").read_text()
     section = study_page.split("\n## Again, over bases\n")[1].split("\n## ")[0]
     rows = [row for row in (ROOT / "docs" / "claims.md").read_text().splitlines() if "(study-bases.md)" in row]
-    for text in (section, *rows):
+    readme = (ROOT / "README.md").read_text().split("Over three other bases")[1].split("\n\n")[0]
+    for text in (section, readme, *rows):
         found = figure.findall(" ".join(text.replace("**", "").split()))
         assert found, text
         assert [each for each in found if each not in page] == [], text

@@ -35,9 +35,10 @@ with for_script("train,solve"):
     import study_report
     from study_arms import Arm, as_table, chosen_arms
     from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
-    from study_numbers import curve_of, diagnostics_of
+    from study_numbers import compute_of, curve_of, diagnostics_of
     from tqdm import tqdm
 
+    from codea1_env.cli.common import CLOSED
     from codea1_env.errors import Codea1Error, ConfigurationError
     from codea1_env.evaluation.estimates import Estimate, new_run
     from codea1_env.training.config.presets import preset_names
@@ -50,6 +51,16 @@ MOST_SEEDS = 1_000
 
 def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
+    try:
+        status = _run(given)
+        sys.stdout.flush()  # here, where it is known what to do if nobody listens
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
+        return CLOSED
+
+
+def _run(given: argparse.Namespace) -> int:
     if given.list_arms:
         print(as_table())
         return 0
@@ -147,6 +158,7 @@ def _report(
         if result is not None:
             twin = {} if twins[cell.name] == cell.name else {"same_run_as": twins[cell.name]}
             seen = {"diagnostics": diagnostics_of(folder / "run"), "curve": curve_of(folder / "run")}
+            seen["compute"] = compute_of(folder / "run", cell.resolved())
             found.append(result | {"name": cell.name, "arm": cell.arm.name} | seen | twin)
             place = study_report.Place(cell.base, cell.seed)
             curves.setdefault(cell.preset, {}).setdefault(cell.arm.name, {})[place] = seen["curve"]

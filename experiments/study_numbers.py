@@ -1,4 +1,4 @@
-"""What a finished run of the study is read for: the measures of docs/study.md, diagnostics, and its way there."""
+"""What a finished run of the study is read for: measures of docs/study.md, diagnostics, compute, and its way there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from codea1_env.training.config.batches import seat_rows
+from codea1_env.training.config.presets import Preset
 
 MEASURES = {
     "coder: hidden pass rate": "hidden",
@@ -49,6 +52,27 @@ def diagnostics_of(run: Path) -> dict[str, float]:
     looks = [r for r in records if (r["kind"], r["seat"]) == ("evaluation", "coder")]
     found["regressions"] = _mean(looks[-1:], "regression_rate")
     return {name: value for name, value in found.items() if value is not None}
+
+
+def compute_of(run: Path, preset: Preset) -> dict[str, float]:
+    """What a finished run sampled and learnt from, all rounds together.
+
+    Tokens are of the responses that were learnt from: nobody counts those of the others. What is written once, before
+    the first round, and what past opponents add are not in it; nothing is known of supervised learning.
+    """
+    if any(record.get("accuracy") is not None for record in _records(run)):
+        return {}
+    found = dict.fromkeys(("programs", "suites", "learnt", "tokens", "steps"), 0.0)
+    for record in (record for record in _records(run) if record["kind"] == "seat"):
+        rows = seat_rows(preset, record["seat"])
+        programs = 0 if record["seat"] == "tester" else preset.round.questions * preset.round.programs
+        found["programs"] += programs
+        found["suites"] += rows.sampled - programs
+        if record.get("length") is not None:  # a seat that does not learn has only its seconds
+            found["learnt"] += rows.learnt
+            found["tokens"] += rows.learnt * record["length"]
+            found["steps"] += rows.updates
+    return found
 
 
 def curve_of(run: Path) -> dict[int, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from codea1_env.evaluation.estimates import (
@@ -41,6 +42,23 @@ DIAGNOSED = {
     "tester_entropy": "tester's entropy, nats",
 }
 """docs/metrics.md has what each is; `study_numbers.diagnostics_of`, over which rounds."""
+COMPUTE = {
+    "programs": "programs sampled",
+    "suites": "suites sampled",
+    "learnt": "responses learnt from",
+    "tokens": "tokens learnt from",
+    "steps": "optimizer steps",
+}
+"""`study_numbers.compute_of` says how it is counted."""
+PAIRS = (
+    ("few_questions", "few_questions_no_book", "hidden"),
+    ("few_questions", "few_questions_no_book", "regressions"),
+    ("alpha_0.0", "alpha_1.0", "input_kills"),
+    ("alpha_1.0", "alpha_0.0", "valid"),
+    ("code_a1", "base", "input_kills"),
+    ("code_a1", "base", "valid"),
+)
+"""Comparisons of two arms that claims are about: the first minus the second, and in which measure."""
 
 
 class Place(NamedTuple):
@@ -60,7 +78,7 @@ def scores_of(cells: Sequence[Mapping[str, Any]]) -> Scores:
     """The measures and diagnostics of finished cells by preset, arm and place."""
     found: Scores = {}
     for cell in cells:
-        numbers = cell["measures"] | cell.get("diagnostics", {})
+        numbers = cell["measures"] | cell.get("diagnostics", {}) | cell.get("compute", {})
         runs = found.setdefault(cell["preset"], {}).setdefault(cell["arm"], {})
         runs[Place(cell.get("base", 0), cell["seed"])] = numbers
     return found
@@ -112,16 +130,23 @@ def by_base(values: Mapping[Place, float]) -> list[list[float]]:
 def against_main(arms: Mapping[str, Runs], arm: str) -> dict[str, Any]:
     """`code_a1` minus the arm, on the bases and seeds that both have, in the primary measure."""
     main, other = column(arms[MAIN], PRIMARY), column(arms[arm], PRIMARY)
-    places = sorted(main.keys() & other.keys())
-    if not places:
+    places, found = sorted(main.keys() & other.keys()), paired(arms, MAIN, arm, PRIMARY)
+    if found is None:
         return {}
     better = probability_of_improvement([main[place] for place in places], [other[place] for place in places])
     return {
         "bases": [place.base for place in places],
         "seeds": [place.seed for place in places],
-        "paired": asdict(mean_by_base(by_base({place: main[place] - other[place] for place in places}))),
+        "paired": asdict(found),
         "probability_of_improvement": asdict(better),
     }
+
+
+def paired(arms: Mapping[str, Runs], first: str, second: str, measure: str) -> Estimate | None:
+    """The first arm minus the second, on the bases and seeds that both have; None where there are none."""
+    one, other = (column(arms.get(arm, {}), measure) for arm in (first, second))
+    differences = {place: one[place] - other[place] for place in sorted(one.keys() & other.keys())}
+    return mean_by_base(by_base(differences)) if differences else None
 
 
 def over_presets(scores: Scores) -> dict[str, Any]:
@@ -140,7 +165,9 @@ def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, A
     parts = ["# Study: results", ""]
     for preset, arms in scores.items():
         parts += [f"## {preset}", "", *_arm_table(arms, order, SHOWN), "", *_difference_table(arms, order), ""]
+        parts += _pair_table(arms)
         parts += ["### Diagnostics", "", *_arm_table(arms, order, DIAGNOSED), ""]
+        parts += _compute_table(arms, order)
     together = over_presets(scores) if len(scores) > 1 else {}
     if together:
         parts += ["## All presets: interquartile mean of the hidden pass rate, stratified bootstrap", ""]
@@ -189,6 +216,33 @@ def _difference_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[st
             better = Estimate(**found["probability_of_improvement"])
             lines.append(f"| `{arm}` | {_shown(Estimate(**found['paired']), signed=True)} | {_shown(better)} |")
     return lines
+
+
+def _pair_table(arms: Mapping[str, Runs]) -> list[str]:
+    """Of those of `PAIRS` that have runs."""
+    names = SHOWN | DIAGNOSED
+    rows = [
+        f"| `{first}` minus `{second}` | {names[measure]} | {_shown(found, signed=True)} |"
+        for first, second, measure in PAIRS
+        if (found := paired(arms, first, second, measure))
+    ]
+    head = ["Other differences, paired alike.", "", "| arms | measure | difference |", "|---|---|---|"]
+    return [*head, *rows, ""] if rows else []
+
+
+def _compute_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[str]:
+    """Means over runs, where runs say it."""
+    rows = []
+    for arm in (arm for arm in order if arm in arms):
+        columns = [list(column(arms[arm], name).values()) for name in COMPUTE]
+        if all(columns):
+            rows.append(
+                f"| `{arm}` | {' | '.join(f'{fmean(values):,.0f}' for values in columns)} | {len(columns[0])} |"
+            )
+    if not rows:
+        return []
+    head = f"| arm | {' | '.join(COMPUTE.values())} | runs |"
+    return ["### Compute of a run", "", "Means over runs.", "", head, "|---" * (len(COMPUTE) + 2) + "|", *rows, ""]
 
 
 def _shown(estimate: Estimate, *, signed: bool = False) -> str:

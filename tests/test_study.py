@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -25,6 +26,7 @@ from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa:
 
 from codea1_env.errors import ConfigurationError  # noqa: E402
 from codea1_env.evaluation.estimates import mean_by_base, mean_with_t  # noqa: E402
+from codea1_env.training.config.batches import seat_rows  # noqa: E402
 
 # A recipe's command line and files, in a tenth of a second: its score is what the arm's `rounds` and the seed make it.
 FAKE = """
@@ -275,6 +277,35 @@ def test_the_page_of_results_is_what_the_cells_say() -> None:
         assert f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]" in row
 
 
+def test_the_cells_over_bases_are_on_their_page_and_every_figure_of_the_study_and_of_the_claims_is_theirs() -> None:
+    """docs/study-bases.json and .md, the section of docs/study.md, and the rows of docs/claims.md that name bases."""
+    record = json.loads((ROOT / "docs" / "study-bases.json").read_text())
+    page = (ROOT / "docs" / "study-bases.md").read_text()
+    scores = study_report.scores_of(record["cells"])
+    order = [arm.name for arm in ARMS]
+    assert page == study_report.as_markdown(scores, order, record["provenance"], record["missing"])
+    for cell in record["cells"]:
+        assert all((cell["git"], not cell["dirty"], cell["processor"]["model"], cell["command"])), cell["name"]
+        arm = next(arm for arm in ARMS if arm.name == cell["arm"])
+        assert cell["name"] == Cell("bands", arm, cell["seed"], base=cell["base"]).name
+    assert study_report.column(scores["bands"]["code_a1"], "hidden").keys() >= {(base, 0) for base in range(3)}
+    assert len({cell["base_weights"] for cell in record["cells"]}) == len({cell["base"] for cell in record["cells"]})
+
+    figure = re.compile(r"[+-]?\d\.\d+ \[[^]]+\]")
+    study_page = (ROOT / "docs" / "study.md").read_text()
+    section = study_page.split("\n## Again, over bases\n")[1].split("\n## ")[0]
+    rows = [row for row in (ROOT / "docs" / "claims.md").read_text().splitlines() if "(study-bases.md)" in row]
+    readme = (ROOT / "README.md").read_text().split("Over three other bases")[1].split("\n\n")[0]
+    for text in (section, readme, *rows):
+        found = figure.findall(" ".join(text.replace("**", "").split()))
+        assert found, text
+        assert [each for each in found if each not in page] == [], text
+    for name in study_report.COMPUTE:
+        for arm, runs in scores["bands"].items():
+            counts = set(study_report.column(runs, name).values())
+            assert name == "tokens" or len(counts) == 1, f"{arm}: every run has the same {name}"
+
+
 def test_a_run_is_read_for_its_measures_diagnostics_and_way(tmp_path: Path) -> None:
     """By hand: 12 rounds whose reward and groups are their number / 100, so that the last 10 have the mean 0.075."""
     records: list[dict[str, Any]] = [
@@ -296,6 +327,64 @@ def test_a_run_is_read_for_its_measures_diagnostics_and_way(tmp_path: Path) -> N
         {"effective_alpha": 0.4, "coder_zero_groups": 0.075, "tester_entropy": 8.5, "regressions": 0.3}
     )
     assert study_numbers.curve_of(tmp_path) == {0: 0.2, 25: 0.5, 50: 0.4}
+
+
+def test_the_compute_of_a_run_counts_seats_that_sample_and_those_that_learn(tmp_path: Path) -> None:
+    """By hand, of bands: 64 programs and 256 suites a round, 64 of each are learnt from; two rounds."""
+    preset = Cell("bands", Arm("", "", ""), 0).resolved()
+
+    def counted(*seats: tuple[str, float | None]) -> dict[str, float]:
+        records = [
+            {"kind": "seat", "seat": seat, "round": n, "length": length} for seat, length in seats for n in (1, 2)
+        ]
+        (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        return study_numbers.compute_of(tmp_path, preset)
+
+    both = counted(("coder", 15.0), ("tester", 10.0))
+    assert both == {"programs": 128, "suites": 512, "learnt": 256, "tokens": 128 * 15 + 128 * 10, "steps": 4}
+    assert counted(("coder", 15.0), ("tester", None)) == both | {"learnt": 128, "tokens": 128 * 15, "steps": 2}
+    assert counted(("coder", 15.0)) == both | {"suites": 0, "learnt": 128, "tokens": 128 * 15, "steps": 2}
+    assert counted(("player", 12.5)) == both | {"steps": 2}
+    with (tmp_path / "metrics.jsonl").open("a") as supervised:
+        supervised.write('{"kind": "seat", "seat": "tester", "round": 3, "accuracy": 0.5}\n')
+    assert study_numbers.compute_of(tmp_path, preset) == {}
+    cells = [
+        {"preset": "bands", "arm": "code_a1", "base": 0, "seed": seed, "measures": {}, "compute": both}
+        for seed in (0, 1)
+    ]
+    assert "| `code_a1` | 128 | 512 | 256 | 3,200 | 4 | 2 |" in study_report.as_markdown(
+        study_report.scores_of(cells), ["code_a1"], {}, {}
+    )
+
+
+def test_the_document_states_the_compute_of_every_arm_as_the_preset_has_it() -> None:
+    text = (ROOT / "docs" / "study.md").read_text()
+    table = text.split("<!-- compute: begin -->\n")[1].split("<!-- compute: end -->")[0]
+    named = re.findall(r"`([a-z_0-9.]+)`", table)
+    assert sorted(named) == sorted(arm.name for arm in ARMS), "every arm, once"
+    preset = Cell("bands", Arm("", "", ""), 0).resolved()
+    coder, tester = (seat_rows(preset, seat) for seat in ("coder", "tester"))
+    row = next(row for row in table.splitlines() if "`code_a1`" in row)
+    numbers = (coder.sampled, tester.sampled, coder.learnt + tester.learnt, coder.updates + tester.updates)
+    assert row.split("|")[2:-1] == [f" {preset.rounds * number:,} " for number in numbers]
+    record = json.loads((ROOT / "docs" / "study-bases.json").read_text())
+    for cell in record["cells"]:
+        row = next(row for row in table.splitlines() if f"`{cell['arm']}`" in row)
+        numbers = tuple(cell["compute"][name] for name in ("programs", "suites", "learnt", "steps"))
+        assert row.split("|")[2:-1] == [f" {number:,.0f} " for number in numbers], cell["name"]
+
+
+def test_two_arms_are_compared_on_the_places_that_both_have() -> None:
+    """Valid tests of alpha 1 minus those of alpha 0, by hand: 0.1 and 0.3 on the two bases that both have."""
+    seen = {"alpha_0.0": {0: 0.2, 1: 0.2, 2: 0.9}, "alpha_1.0": {0: 0.3, 1: 0.5}}
+    cells = [
+        {"preset": "bands", "arm": arm, "base": base, "seed": 0, "measures": {"valid": valid}}
+        for arm, values in seen.items()
+        for base, valid in values.items()
+    ]
+    text = study_report.as_markdown(study_report.scores_of(cells), ["alpha_0.0", "alpha_1.0"], {}, {})
+    assert "| `alpha_1.0` minus `alpha_0.0` | tester: valid | +0.200 [-1.071, +1.471] (2) |" in text
+    assert "inputs that kill | +" not in text, "no run has it"
 
 
 def test_an_arm_of_ones_own_stands_beside_the_others(recipe: str, tmp_path: Path) -> None:
@@ -349,6 +438,15 @@ def test_bad_arguments_are_refused_before_anything_runs(
     assert study.main(["--output", str(tmp_path / "out"), *arguments]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_closed_pipe_ends_the_list_of_arms_without_a_traceback() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "experiments/study.py", "--list-arms"]
+    ended = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 @pytest.mark.slow

@@ -8,7 +8,13 @@ from codea1_env.sandbox.docker.backend import DockerSandbox
 
 
 def containers_of(sandbox: DockerSandbox) -> list[str]:
+    """Those of an idle sandbox, which has one at least."""
     assert sandbox.guarantees
+    return started(sandbox)
+
+
+def started(sandbox: DockerSandbox) -> list[str]:
+    """Those that have started and been tried, whatever they do now."""
     return [slot.container.container_id for slot in sandbox._slots if slot.container is not None]
 
 

@@ -55,10 +55,11 @@ def test_the_model_decides_which_messages_are_used() -> None:
     assert (
         chat_of(dataclasses.replace(MINI, options=blind)).tester(problem, "P")[1]["content"] == f"{problem.question}\n"
     )
-    assert instruct.coder(problem) == prompts.for_coder(problem)
-    assert instruct.tester(problem, "P") == prompts.for_tester(problem, "P", suite_size=MINI.reward.suite_size)
-    assert chat_of(dataclasses.replace(INSTRUCT, options=blind)).tester(problem, "P") == prompts.for_tester(
-        problem, "P", suite_size=MINI.reward.suite_size, access="black-box"
+    asked, size = find_prompts(prompts.DEFAULT), MINI.reward.suite_size
+    assert instruct.coder(problem) == asked.for_coder(problem)
+    assert instruct.tester(problem, "P") == asked.for_tester(problem, "P", suite_size=size)
+    assert chat_of(dataclasses.replace(INSTRUCT, options=blind)).tester(problem, "P") == asked.for_tester(
+        problem, "P", suite_size=size, access="black-box"
     )
 
 

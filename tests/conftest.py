@@ -24,6 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(optionalhook=True)  # the adapters' environments have no xdist
 def pytest_xdist_auto_num_workers() -> int:
     """Two more than there are processors: tests of time limits and of processes that end mostly wait."""
     return len(os.sched_getaffinity(0)) + 2

@@ -44,7 +44,9 @@ def cluster() -> Iterator[None]:
     """One for all: the engine stays with the cluster that its process has joined."""
     for module in (training_runs, sys.modules[__name__]):
         ray.cloudpickle.register_pickle_by_value(module)  # the actors cannot import tests
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    # "local": another test process may have a cluster on this machine, which would be joined.
+    own = {"address": "local", "num_cpus": 4, "include_dashboard": False}
+    ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
     yield
     ray.shutdown()
 

@@ -121,10 +121,10 @@ def _play(
         Match(problems[rows[0]], tuple(codes[row] for row in rows), tuple(suites[row] for row in rows))
         for rows in groups.values()
     ]
-    found: dict[int, tuple[MatchScore, int]] = {}
+    scores: dict[int, tuple[MatchScore, int]] = {}
     for score, rows in zip(arena.play(matches), groups.values(), strict=True):
-        found |= {row: (score, place) for place, row in enumerate(rows)}
-    return [found[row] for row in range(len(problems))]
+        scores |= {row: (score, place) for place, row in enumerate(rows)}
+    return [scores[row] for row in range(len(problems))]
 
 
 def _text(completion: Completion) -> str:

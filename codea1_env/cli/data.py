@@ -136,12 +136,12 @@ def _check(options: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     progress = Progress(sys.stderr, "problems", None)
     with open_sandbox(options.sandbox, options.workers) as sandbox, progress:
-        for found in check_problems(iter_problems(options.file), sandbox):
-            print(found)
-            counts.update(chain(["problems"], ["usable"] * found.is_usable))
-            counts.update(f"{seat}" for seat in ("coder", "tester") if getattr(found, seat))
-            counts.update(f"by {oracle}" for oracle in ("reference", "golden") if found.serves(oracle))
-            counts.update(["without mutants"] * (bool(found.tester) and not found.problem.mutants))
+        for checked in check_problems(iter_problems(options.file), sandbox):
+            print(checked)
+            counts.update(chain(["problems"], ["usable"] * checked.is_usable))
+            counts.update(f"{seat}" for seat in ("coder", "tester") if getattr(checked, seat))
+            counts.update(f"by {oracle}" for oracle in ("reference", "golden") if checked.serves(oracle))
+            counts.update(["without mutants"] * (bool(checked.tester) and not checked.problem.mutants))
             progress.advance()
     say(
         f"{counts['usable']} of {counts['problems']} problems are usable: {counts['coder']} in the coder's seat, "

@@ -216,7 +216,7 @@ def _against(options: argparse.Namespace) -> dict[str, list[str]] | None:
 
 def _named(specs: Sequence[str]) -> dict[str, str]:
     """What each set is called, and how it was given."""
-    found: dict[str, str] = {}
+    sets: dict[str, str] = {}
     for spec in specs:
         name = spec.partition("=")[0]
         if not (spec in _OWN or _ALIASES.get(name, name) in SOURCES):
@@ -226,10 +226,10 @@ def _named(specs: Sequence[str]) -> dict[str, str]:
                     f"--problems must be a problem file, {', '.join(_OWN)} or one of {known}, got {spec!r}"
                 )
             name = Path(spec).stem
-        if name in found:
+        if name in sets:
             raise ConfigurationError(f"--problems must have different names, got {name!r} twice")
-        found[name] = spec
-    return found
+        sets[name] = spec
+    return sets
 
 
 def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbox) -> Sequence[Problem]:
@@ -257,16 +257,16 @@ def _import(source_name: str, path: str, kept: Path, sandbox: Sandbox, limit: in
     """Write the set's usable problems; what became of every row stands beside them."""
     source = find_source(source_name)
     rows = local_rows(path) if path else hub_rows(source.hub_id, source.split, None)
-    found: list[Problem] = []
+    problems: list[Problem] = []
     with open(kept.with_suffix(".report.jsonl"), "w", encoding="ascii") as report:
         for imported in import_drafts(source.drafts(rows), sandbox):
             report.write(imported.to_json() + "\n")
             if imported.problem is not None:
-                found.append(imported.problem)
-            if limit is not None and len(found) >= limit:
+                problems.append(imported.problem)
+            if limit is not None and len(problems) >= limit:
                 break
-    write_problems(kept, found)
-    _say(f"{source_name}: {len(found)} problems, see {kept.with_suffix('.report.jsonl')} for the rest")
+    write_problems(kept, problems)
+    _say(f"{source_name}: {len(problems)} problems, see {kept.with_suffix('.report.jsonl')} for the rest")
 
 
 def as_table(report: Mapping[str, Any]) -> str:
@@ -293,8 +293,8 @@ def as_table(report: Mapping[str, Any]) -> str:
         cut = "-" if record["truncated"] is None else f"{100 * record['truncated']:.1f}"
         lines.append(f"| {name} | {record['problems']} | {len(record['left_out'])} | {' | '.join(cells)} | {cut} |")
     if len(sets) > 1:
-        found = [[record["measures"][measure] for record in sets.values()] for measure in names]
-        means = ["-" if None in row else f"{100 * sum(each['mean'] for each in row) / len(row):.2f}" for row in found]
+        rows = [[record["measures"][measure] for record in sets.values()] for measure in names]
+        means = ["-" if None in row else f"{100 * sum(each['mean'] for each in row) / len(row):.2f}" for row in rows]
         lines.append(f"| mean | | | {' | '.join(means)} | |")
     return "\n".join(lines)
 

@@ -55,13 +55,13 @@ def _view(options: argparse.Namespace) -> int:
             sandbox = open_sandbox(options.sandbox)
             stack.callback(sandbox.close)
         progress = stack.enter_context(Progress(sys.stderr, "kB"))
-        found = read_games(options.input, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
-        page = page_of(source.name, found)
+        games = read_games(options.input, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
+        page = page_of(source.name, games)
         page.save(output)
-    if found.unjudged:
-        say(f"games without verdicts in {options.input}: {found.unjudged}; --execute finds them out")
-    rest = f"; {left_out(found)}" if left_out(found) else ""
-    say(f"wrote {output}: {found.duels} duels, {len(page.content) / 1e6:.1f} MB{rest}")
+    if games.unjudged:
+        say(f"games without verdicts in {options.input}: {games.unjudged}; --execute finds them out")
+    rest = f"; {left_out(games)}" if left_out(games) else ""
+    say(f"wrote {output}: {games.duels} duels, {len(page.content) / 1e6:.1f} MB{rest}")
     address = output.resolve().as_uri()
     print(address)
     if options.open and not webbrowser.open(address):

@@ -94,19 +94,19 @@ def checked_items(what: str, given: object, kind: type[Item]) -> tuple[Item, ...
     """The problems, of which there must be at least one, each with its own id. Raises ConfigurationError."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise ConfigurationError(f"{what}s must be None or a list of {kind.__name__}s, got {type(given).__name__}")
-    found = tuple(given)
-    if not found:
+    items = tuple(given)
+    if not items:
         raise ConfigurationError(f"{what}s must hold at least one {what}, got none")
-    for each in found:
+    for each in items:
         if not isinstance(each, kind):
             raise ConfigurationError(
                 f"{what}s must be None or a list of {kind.__name__}s, got {type(each).__name__} in it"
             )
-    counts = Counter(each.problem_id for each in found)
+    counts = Counter(each.problem_id for each in items)
     repeated = [problem_id for problem_id, count in counts.items() if count > 1]
     if repeated:
         raise ConfigurationError(f"{what}s must have distinct problem ids, got these more than once: {repeated[:5]}")
-    return found
+    return items
 
 
 def checked_problems(problems: object, max_text_length: int, rewards: RewardConfig) -> tuple[Problem, ...]:
@@ -116,8 +116,8 @@ def checked_problems(problems: object, max_text_length: int, rewards: RewardConf
     """
     if isinstance(problems, str | os.PathLike):
         problems = _read(problems)
-    found = checked_items("problem", problems, Problem)
-    for problem in found:
+    checked = checked_items("problem", problems, Problem)
+    for problem in checked:
         if problem.reference_solution is None and rewards.oracle == "reference":
             raise ConfigurationError(
                 f"every problem must have a reference_solution, which decides what a valid test is; "
@@ -129,7 +129,7 @@ def checked_problems(problems: object, max_text_length: int, rewards: RewardConf
                 f"max_text_length must be at least {longest}, the length of the longest text of problem "
                 f"{problem.problem_id!r}, got {max_text_length}"
             )
-    return found
+    return checked
 
 
 def _read(path: str | os.PathLike[str]) -> list[Problem]:

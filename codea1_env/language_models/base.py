@@ -123,12 +123,12 @@ class Linear:
             plain = F.linear(x, self._weight, self._bias)
             return plain if add is None else plain.add_(add)
         apply = torch.ops.mkldnn._linear_pointwise
-        found: Tensor
+        output: Tensor
         if add is None:
-            found = apply(x, self._weight, self._bias, "none", [], "")
+            output = apply(x, self._weight, self._bias, "none", [], "")
         else:
-            found = apply.binary(x, add, self._weight, self._bias, "add")
-        return found
+            output = apply.binary(x, add, self._weight, self._bias, "add")
+        return output
 
     def back(self, gradient: Tensor, add: Tensor | None = None) -> Tensor:
         """(tokens, outputs) to (tokens, inputs), of a layer that is not packed: what takes gradients back."""
@@ -239,8 +239,8 @@ class Turn(torch.autograd.Function):
 
 def _turned(qkv: Tensor, cos: Tensor, sin: Tensor, turned: int) -> Tensor:
     heads = qkv[:, :turned].view(len(qkv), -1, cos.shape[-1])
-    found = torch.addcmul(heads * cos, heads.roll(cos.shape[-1] // 2, -1), sin)
-    return torch.cat([found.view(len(qkv), turned), qkv[:, turned:]], dim=1)
+    rotated = torch.addcmul(heads * cos, heads.roll(cos.shape[-1] // 2, -1), sin)
+    return torch.cat([rotated.view(len(qkv), turned), qkv[:, turned:]], dim=1)
 
 
 def gated(gate_up: Tensor) -> Tensor:
@@ -252,10 +252,10 @@ def gated(gate_up: Tensor) -> Tensor:
 def gated_back(gate_up: Tensor, gradient: Tensor) -> Tensor:
     """The gradient by `gate_up`, of that by what `gated` gives."""
     gate, up = gate_up.chunk(2, dim=1)
-    found = torch.empty_like(gate_up)
-    torch.mul(gradient, F.silu(gate), out=found[:, gate.shape[1] :])
-    found[:, : gate.shape[1]] = torch.ops.aten.silu_backward(gradient * up, gate)
-    return found
+    by_gate_up = torch.empty_like(gate_up)
+    torch.mul(gradient, F.silu(gate), out=by_gate_up[:, gate.shape[1] :])
+    by_gate_up[:, : gate.shape[1]] = torch.ops.aten.silu_backward(gradient * up, gate)
+    return by_gate_up
 
 
 turn: Callable[..., Tensor] = Turn.apply

@@ -212,10 +212,10 @@ class _Batch:
             cache[layer, 0, :, known:] = k.transpose(0, 1)
             cache[layer, 1, :, known:] = v.transpose(0, 1)
             keys, values = (_repeated(part, shape.heads) for part in cache[layer])
-            found = F.scaled_dot_product_attention(
+            attended = F.scaled_dot_product_attention(
                 q.transpose(0, 1)[None], keys, values, attn_mask=mask, is_causal=mask is None
             )
-            return found[0].transpose(0, 1).reshape(count, -1)
+            return attended[0].transpose(0, 1).reshape(count, -1)
 
         self._beside.use([place] * count)
         x = base.embedded(torch.tensor(tokens, device=base.device))
@@ -263,13 +263,13 @@ class _Batch:
             keys[every, :, positions] = k
             values[every, :, positions] = v
             # The heads that share keys stand in the place of a sequence.
-            found = F.scaled_dot_product_attention(
+            attended = F.scaled_dot_product_attention(
                 q.reshape(rows, shape.key_heads, group, shape.head),
                 keys[:, :, :seen],
                 values[:, :, :seen],
                 attn_mask=bias,
             )
-            return found.reshape(rows, -1)
+            return attended.reshape(rows, -1)
 
         x = base.embedded(tokens)
         return base.head(base.blocks(x, base.cos[positions], base.sin[positions], self._beside, attend))

@@ -34,17 +34,17 @@ class Drawn:
 def draw(logits: Tensor, uniforms: Tensor, temperature: float, top_p: float) -> Drawn:
     """`logits`: (rows, vocabulary), on whatever device. `uniforms`: (rows,) in float64, [0, 1); temperature 0 takes no
     notice of them."""
-    found = []
+    draws = []
     at_once, uniforms = ROWS_AT_ONCE[logits.device.type], uniforms.to(logits.device)
     for start in range(0, len(logits), at_once):
         scores, chosen = logits[start : start + at_once].float(), uniforms[start : start + at_once]
         if not temperature:
-            found.append(_greedy(scores))
+            draws.append(_greedy(scores))
         elif top_p < 1:
-            found.append(_from_likeliest(scores, chosen, temperature, top_p))
+            draws.append(_from_likeliest(scores, chosen, temperature, top_p))
         else:
-            found.append(_from_all(scores, chosen, temperature))
-    return Drawn(torch.cat([one.tokens for one in found]), torch.cat([one.log_probs for one in found]))
+            draws.append(_from_all(scores, chosen, temperature))
+    return Drawn(torch.cat([one.tokens for one in draws]), torch.cat([one.log_probs for one in draws]))
 
 
 def _greedy(scores: Tensor) -> Drawn:

@@ -58,20 +58,20 @@ class Learner:
         self, prompt: Sequence[int], responses: Sequence[Sequence[int]], objective: Objective, temperature: float = 1.0
     ) -> Learnt:
         """Of the responses that are given: leave out those without an advantage."""
-        found = [
+        parts = [
             self._pass(prompt, [responses[row] for row in rows], rows, objective, temperature)
             for rows in self._packs(len(prompt), responses)
         ]
-        return _joined(found)
+        return _joined(parts)
 
     def log_probs(self, prompt: Sequence[int], responses: Sequence[Sequence[int]], temperature: float = 1.0) -> Learnt:
         """Without gradients."""
-        found = []
+        parts = []
         for rows in self._packs(len(prompt), responses):
             pack = _Pack(prompt, [responses[row] for row in rows], self._base.device)
             with torch.no_grad():
-                found.append(_Head(self._base, self._hidden(pack, learns=False), pack, temperature).read())
-        return _joined(found)
+                parts.append(_Head(self._base, self._hidden(pack, learns=False), pack, temperature).read())
+        return _joined(parts)
 
     def _packs(self, prompt: int, responses: Sequence[Sequence[int]]) -> list[list[int]]:
         packs: list[list[int]] = []
@@ -95,9 +95,9 @@ class Learner:
         pack = _Pack(prompt, responses, self._base.device)
         hidden = self._hidden(pack, learns=True)
         head = _Head(self._base, hidden.detach(), pack, temperature)
-        found = head.descend(objective, rows)
+        learnt = head.descend(objective, rows)
         torch.autograd.backward(hidden, head.gradient.to(hidden.dtype))
-        return found
+        return learnt
 
     def _hidden(self, pack: _Pack, *, learns: bool) -> Tensor:
         base, adapter = self._base, self._adapter
@@ -153,7 +153,7 @@ class _Pack:
             with sdpa_kernel(SDPBackend.MATH):  # what PyTorch 2.11 chooses itself gave NaN (docs/gpu.md)
                 return _rows(F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask))
         parts = [tensor.split_with_sizes(self.sizes, dim=2) for tensor in (q, k, v)]
-        found = []
+        attended = []
         for place, (own_q, own_k, own_v) in enumerate(zip(*parts, strict=True)):
             if not own_q.shape[2]:
                 continue
@@ -161,8 +161,8 @@ class _Pack:
             if place:
                 own_k, own_v = torch.cat([parts[1][0], own_k], dim=2), torch.cat([parts[2][0], own_v], dim=2)
                 mask = torch.ones(own_q.shape[2], own_k.shape[2], dtype=torch.bool).tril_(self.sizes[0])
-            found.append(F.scaled_dot_product_attention(own_q, own_k, own_v, attn_mask=mask, is_causal=mask is None))
-        return torch.cat([_rows(one) for one in found])
+            attended.append(F.scaled_dot_product_attention(own_q, own_k, own_v, attn_mask=mask, is_causal=mask is None))
+        return torch.cat([_rows(one) for one in attended])
 
     def by_response(self, values: Tensor) -> tuple[Tensor, ...]:
         return values.cpu().split_with_sizes(self.lengths)
@@ -179,8 +179,8 @@ class _Head:
         """Of the loss by the hidden states, in float32."""
 
     def read(self) -> Learnt:
-        found = [self._chunk(start) for start in range(0, len(self._pack.targets), self._at_once)]
-        log_probs, entropies = (torch.cat(values) for values in zip(*(chunk[:2] for chunk in found), strict=True))
+        chunks = [self._chunk(start) for start in range(0, len(self._pack.targets), self._at_once)]
+        log_probs, entropies = (torch.cat(values) for values in zip(*(chunk[:2] for chunk in chunks), strict=True))
         return Learnt(self._pack.by_response(log_probs), self._pack.by_response(entropies))
 
     def descend(self, objective: Objective, rows: Sequence[int]) -> Learnt:
@@ -190,7 +190,7 @@ class _Head:
         slopes = None
         if whole is not None:
             slopes = _slope(objective, rows, torch.cat(whole.log_probs), 0).to(self._hidden.device)
-        found = []
+        chunks = []
         with torch.no_grad():
             for start in range(0, len(self._pack.targets), self._at_once):
                 log_probs, entropies, probabilities = self._chunk(start)
@@ -205,8 +205,8 @@ class _Head:
                 logits.scatter_add_(1, targets[:, None], own[:, None] / self._temperature)
                 back = self._head.back(logits.to(self._hidden.dtype)).float()
                 self.gradient.index_add_(0, places, back)
-                found.append((log_probs, entropies))
-        log_probs, entropies = (torch.cat(values) for values in zip(*found, strict=True))
+                chunks.append((log_probs, entropies))
+        log_probs, entropies = (torch.cat(values) for values in zip(*chunks, strict=True))
         return Learnt(self._pack.by_response(log_probs), self._pack.by_response(entropies))
 
     @torch.no_grad()
@@ -265,12 +265,12 @@ class BesideLinear(torch.autograd.Function):
 beside_linear: Callable[..., Tensor] = BesideLinear.apply
 
 
-def _rows(found: Tensor) -> Tensor:
+def _rows(attended: Tensor) -> Tensor:
     """(1, heads, tokens, head) to (tokens, heads * head)."""
-    return found[0].transpose(0, 1).reshape(found.shape[2], -1)
+    return attended[0].transpose(0, 1).reshape(attended.shape[2], -1)
 
 
-def _joined(found: Sequence[Learnt]) -> Learnt:
+def _joined(parts: Sequence[Learnt]) -> Learnt:
     return Learnt(
-        tuple(one for each in found for one in each.log_probs), tuple(one for each in found for one in each.entropies)
+        tuple(one for each in parts for one in each.log_probs), tuple(one for each in parts for one in each.entropies)
     )

@@ -94,9 +94,9 @@ class Adapter:
             saved = load_file(directory / WEIGHTS)
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"an adapter must hold {CONFIG} and {WEIGHTS}, got {directory}: {error}") from None
-        found = cls(shape, int(config["r"]), float(config["lora_alpha"]), device=device)
-        found._take(saved, directory)
-        return found
+        adapter = cls(shape, int(config["r"]), float(config["lora_alpha"]), device=device)
+        adapter._take(saved, directory)
+        return adapter
 
     @torch.no_grad()
     def _take(self, saved: Mapping[str, Tensor], directory: Path) -> None:
@@ -155,10 +155,10 @@ class Beside:
 
 
 def _blocks(widths: Sequence[int], rank: int) -> Tensor:
-    found = torch.zeros(sum(widths), rank * len(widths))
-    for k, rows in enumerate(found.split_with_sizes(list(widths))):
+    blocks = torch.zeros(sum(widths), rank * len(widths))
+    for k, rows in enumerate(blocks.split_with_sizes(list(widths))):
         rows[:, k * rank : (k + 1) * rank] = 1.0
-    return found
+    return blocks
 
 
 def _joined(pairs: Sequence[Pair]) -> Pair:

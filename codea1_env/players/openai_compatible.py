@@ -146,18 +146,18 @@ class OpenAIPlayer:
                     done.put((place, error))
                     return
 
-        found: dict[int, list[Response]] = {}
+        responses: dict[int, list[Response]] = {}
         try:
             for _ in range(min(self._traffic.concurrency, len(requests))):
                 threading.Thread(target=work, daemon=True).start()
-            while len(found) < len(requests):
+            while len(responses) < len(requests):
                 place, answers = done.get()
                 if isinstance(answers, BaseException):
                     raise answers
-                found[place] = answers
+                responses[place] = answers
         finally:
             call.end()
-        return [found[place] for place in range(len(requests))]
+        return [responses[place] for place in range(len(requests))]
 
     def _answers(self, call: _Call, request: Request, n: int, sampling: Sampling, seed: int) -> list[Response]:
         messages = self._prompt(request)

@@ -190,11 +190,11 @@ def fenced(source: str) -> str:
 
 
 def _conversation(template: Template, values: Mapping[str, str]) -> Messages:
-    found: Messages = [{"role": "system", "content": template.system}] if template.system else []
+    messages: Messages = [{"role": "system", "content": template.system}] if template.system else []
     for example in template.examples:
         shown = _values(example.problem(), example.program, max(1, len(_ASSERT_LINE.findall(example.answer))))
-        found += [*template.messages(shown), {"role": "assistant", "content": example.answer}]
-    return [*found, *template.messages(values), *_begin(template, values)]
+        messages += [*template.messages(shown), {"role": "assistant", "content": example.answer}]
+    return [*messages, *template.messages(values), *_begin(template, values)]
 
 
 def _begin(template: Template, values: Mapping[str, str]) -> Messages:
@@ -221,7 +221,7 @@ def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[st
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
     """In one pass: what a problem says is not searched for names."""
-    return _NAMED.sub(lambda found: values[found[1]], text)
+    return _NAMED.sub(lambda match: values[match[1]], text)
 
 
 def _check(role: str, template: Template) -> None:

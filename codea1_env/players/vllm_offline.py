@@ -71,15 +71,15 @@ class VLLMPlayer:
             )
             for request, begin in zip(requests, begins, strict=True)
         ]
-        found: list[list[Response]] = [[] for _ in requests]
+        responses: list[list[Response]] = [[] for _ in requests]
         for continues in (False, True):  # vLLM is told once for all conversations of a call
             places = [place for place, begin in enumerate(begins) if bool(begin.answer) == continues]
             answered = self._answered(
                 [messages[place] for place in places], [asked[place] for place in places], continues
             )
             for place, each in zip(places, answered, strict=True):
-                found[place] = [self._response(answer, begins[place]) for answer in each.outputs] * (n // count)
-        return found
+                responses[place] = [self._response(answer, begins[place]) for answer in each.outputs] * (n // count)
+        return responses
 
     def _answered(self, messages: Sequence[Messages], asked: Sequence[Any], continues: bool) -> Sequence[Any]:
         if not messages:

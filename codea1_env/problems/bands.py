@@ -151,16 +151,16 @@ class BandQuestion:
         """
         table = self.table(self.rules)
         quiet = [x for x in range(DOMAIN) if all(abs(x - k) > CLEARANCE for k in self.thresholds)]
-        found: list[int] = []
-        while len(found) < GOLDEN_TESTS:
-            seen = {table[x] for x in found}
-            fresh = [x for x in quiet if x not in found]
-            at_edge = [x for x in self.thresholds if x not in found]
+        inputs: list[int] = []
+        while len(inputs) < GOLDEN_TESTS:
+            seen = {table[x] for x in inputs}
+            fresh = [x for x in quiet if x not in inputs]
+            at_edge = [x for x in self.thresholds if x not in inputs]
             unseen = [x for x in fresh if table[x] not in seen]
             # golden_edge 0 must draw nothing more, so that its problems stay as they are.
             is_edge = bool(golden_edge) and bool(at_edge) and rng.random() < golden_edge
-            found.append(rng.choice(at_edge if is_edge else unseen or fresh))
-        return tuple(found)
+            inputs.append(rng.choice(at_edge if is_edge else unseen or fresh))
+        return tuple(inputs)
 
     def problem(self, problem_id: str, rng: random.Random, golden_edge: float) -> Problem:
         table = self.table(self.rules)
@@ -234,12 +234,12 @@ def band_questions(split: Split, count: int, seed: int, lengths: Sequence[int] =
     rng = random.Random(f"bands {split} {seed}")
     sequences = sorted(set(_sequences()) - _held_out() if split == "train" else _held_out())
     by_length = {length: [each for each in sequences if len(each) == length] for length in (2, 3)}
-    found: dict[str, BandQuestion] = {}
-    while len(found) < count:
+    questions: dict[str, BandQuestion] = {}
+    while len(questions) < count:
         drawn = _drawn(rng, rng.choice(by_length[rng.choice(lengths)]))
         if drawn is not None:
-            found.setdefault(drawn.question, drawn)
-    return tuple(found.values())
+            questions.setdefault(drawn.question, drawn)
+    return tuple(questions.values())
 
 
 MOST_QUESTIONS = 100_000
@@ -297,10 +297,10 @@ def _sequences() -> list[tuple[str, ...]]:
 @functools.cache
 def _held_out() -> frozenset[tuple[str, ...]]:
     """The same for every seed, so that no run trains on what another is measured on."""
-    found: set[tuple[str, ...]] = set()
+    held_out: set[tuple[str, ...]] = set()
     rng = random.Random("bands split")
     for length in (2, 3):
         sequences = [each for each in _sequences() if len(each) == length]
         rng.shuffle(sequences)
-        found.update(sequences[: int(HELD_OUT_SHARE * len(sequences))])
-    return frozenset(found)
+        held_out.update(sequences[: int(HELD_OUT_SHARE * len(sequences))])
+    return frozenset(held_out)

@@ -68,16 +68,16 @@ class Extracted:
 
 def extract(script: str, entry_point: str) -> Extracted:
     """What `script` asserts about `entry_point`, under its own name or as the `candidate` of a check."""
-    found = Extracted()
+    extracted = Extracted()
     try:
         module = parse(script, MAX_SCRIPT)
     except Unparsable as error:
-        found.left_out.append(LeftOut(script[:_SHOWN], f"the script does not parse: {error}"))
-        return found
-    _Reader(module, canonical_name(entry_point), found).read(script)
-    found.tests = list(dict.fromkeys(found.tests))
-    found.unvalued = list(dict.fromkeys(found.unvalued))
-    return found
+        extracted.left_out.append(LeftOut(script[:_SHOWN], f"the script does not parse: {error}"))
+        return extracted
+    _Reader(module, canonical_name(entry_point), extracted).read(script)
+    extracted.tests = list(dict.fromkeys(extracted.tests))
+    extracted.unvalued = list(dict.fromkeys(extracted.unvalued))
+    return extracted
 
 
 def reasons(left_out: Iterable[LeftOut]) -> dict[str, int]:

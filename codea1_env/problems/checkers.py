@@ -64,5 +64,5 @@ def is_checker(checker: str) -> bool:
     """Whether the text is a bundled checker's name or a program that defines `check` with three parameters."""
     if checker in BUNDLED or not parses(checker):
         return checker in BUNDLED
-    found = [node for node in parse(checker).body if isinstance(node, ast.FunctionDef) and node.name == CHECK]
-    return len(found) == 1 and len([*found[0].args.posonlyargs, *found[0].args.args]) == 3
+    definitions = [node for node in parse(checker).body if isinstance(node, ast.FunctionDef) and node.name == CHECK]
+    return len(definitions) == 1 and len([*definitions[0].args.posonlyargs, *definitions[0].args.args]) == 3

@@ -67,9 +67,9 @@ def known_set(name: str, problems: Iterable[Problem]) -> dict[str, str]:
         runs = [mark for mark in marks if mark.startswith("words")]
         packed["words"].update(mark for mark in runs if len(runs) < 4 or int(mark.removeprefix("words")[0], 16) < 4)
         packed["reference"].update(mark for mark in marks if mark not in runs)
-    digests = {kind: sorted(mark.removeprefix(kind) for mark in found) for kind, found in packed.items()}
+    digests = {kind: sorted(mark.removeprefix(kind) for mark in of_kind) for kind, of_kind in packed.items()}
     return {"name": name} | {
-        kind: base64.b64encode(bytes.fromhex("".join(found))).decode() for kind, found in digests.items()
+        kind: base64.b64encode(bytes.fromhex("".join(of_kind))).decode() for kind, of_kind in digests.items()
     }
 
 

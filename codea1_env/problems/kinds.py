@@ -213,7 +213,7 @@ def called_name(problem: Problem) -> str:
 def adapted(problem: Problem, source: str) -> str:
     """The solution with what makes `called_name` of it. Decided by the problem's texts alone."""
     if problem.raises:
-        names = {found["name"]: bool(found["message"]) for found in map(RAISES.fullmatch, problem.raises) if found}
+        names = {match["name"]: bool(match["message"]) for match in map(RAISES.fullmatch, problem.raises) if match}
         answers = _ANSWERS.format(called=_kinds_name(problem), raising=_RAISING, names=names)
         return _of_kind(problem, source) + "\n" + answers
     return _of_kind(problem, source)
@@ -237,10 +237,10 @@ def _epilogue(kind: Kind, entry_point: str, signatures: tuple[str, ...]) -> str:
     """`signatures`: where a method's stands; the first that names nodes counts."""
     known = {"entry": _ENTRY, "name": entry_point, "owner": entry_point, "most": MOST_LISTED}
     if kind == "method":
-        found = METHOD.fullmatch(entry_point)
-        assert found is not None  # the problem has seen to it
-        known |= found.groupdict()
-        shapes = next(filter(None, (node_shapes(source, found["name"]) for source in signatures)), {})
+        match = METHOD.fullmatch(entry_point)
+        assert match is not None  # the problem has seen to it
+        known |= match.groupdict()
+        shapes = next(filter(None, (node_shapes(source, match["name"]) for source in signatures)), {})
         if shapes:
             result = shapes.pop("return", None)
             return _NODES.format(**known, shapes=shapes, result=result)

@@ -75,12 +75,12 @@ class Composition:
         """Every program with exactly one bug, each as a comprehension or a loop by chance."""
         operations = (self.keep, self.transform, self.aggregate)
         right = [operation.correct[0] for operation in operations]
-        found = []
+        mutants = []
         for place, operation in enumerate(operations):
             for bug in operation.bugs:
                 chosen = [bug if i == place else text for i, text in enumerate(right)]
-                found.append(self._render(*chosen, loop=rng.random() < 0.4))
-        return tuple(found)
+                mutants.append(self._render(*chosen, loop=rng.random() < 0.4))
+        return tuple(mutants)
 
     def typical_input(self, rng: random.Random) -> list[int]:
         """What a hurried person tries: 3 to 5 distinct numbers, no zero, none that the question names."""
@@ -146,11 +146,11 @@ class Composition:
         return xs
 
     def _hidden_inputs(self, rng: random.Random) -> list[list[int]]:
-        found: dict[tuple[int, ...], None] = {(): None}
-        while len(found) < HIDDEN_TESTS + 1:
+        inputs: dict[tuple[int, ...], None] = {(): None}
+        while len(inputs) < HIDDEN_TESTS + 1:
             xs = self.edge_input(rng) if rng.random() < HIDDEN_EDGE_SHARE else self.typical_input(rng)
-            found[tuple(xs)] = None
-        return [list(xs) for xs in found]
+            inputs[tuple(xs)] = None
+        return [list(xs) for xs in inputs]
 
     def _render(self, condition: str, expression: str, result: str, *, loop: bool) -> str:
         if not loop:
@@ -171,12 +171,12 @@ def miniature_compositions(split: Split, count: int, seed: int) -> tuple[Composi
     if not 0 <= count <= available // 2:
         raise ConfigurationError(f"count must be in [0, {available // 2}] for split {split!r}, got {count}")
     rng = random.Random(f"miniature {split} {seed}")
-    found: dict[str, Composition] = {}
-    while len(found) < count:
+    compositions: dict[str, Composition] = {}
+    while len(compositions) < count:
         drawn = Composition(rng.choice(ENTRY_POINTS), rng.choice(FILTERS), rng.choice(MAPS), rng.choice(AGGREGATES))
         if _in_split(split, drawn.keep, drawn.transform, drawn.aggregate):
-            found.setdefault(drawn.question, drawn)
-    return tuple(found.values())
+            compositions.setdefault(drawn.question, drawn)
+    return tuple(compositions.values())
 
 
 def miniature_problems(split: Split, count: int, seed: int, golden_edge: float = 0.0) -> tuple[Problem, ...]:

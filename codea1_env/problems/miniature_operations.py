@@ -32,9 +32,9 @@ class Operation:
 
 
 def _comparisons() -> list[Operation]:
-    found = []
+    operations = []
     for k in range(1, 7):
-        found += [
+        operations += [
             Operation("greater", f"greater than {k}", (f"x > {k}",), (f"x >= {k}", f"x < {k}"), (k,)),
             Operation("at_least", f"that are at least {k}", (f"x >= {k}",), (f"x > {k}", f"x <= {k}"), (k,)),
             Operation("less", f"less than {k}", (f"x < {k}",), (f"x <= {k}", f"x > {k}"), (k,)),
@@ -43,12 +43,12 @@ def _comparisons() -> list[Operation]:
     for low, high in ((1, 4), (1, 5), (2, 5), (2, 6), (2, 7), (3, 6), (3, 7), (4, 8)):
         bugs = (f"{low} < x < {high}", f"{low} <= x < {high}", f"{low} < x <= {high}")
         right = (f"{low} <= x <= {high}",)
-        found.append(Operation("between", f"from {low} to {high} inclusive", right, bugs, (low, high)))
-    return found
+        operations.append(Operation("between", f"from {low} to {high} inclusive", right, bugs, (low, high)))
+    return operations
 
 
 def _signs_and_divisors() -> list[Operation]:
-    found = [
+    operations = [
         Operation("positive", "that are positive", ("x > 0",), ("x >= 0", "x != 0"), signed=True),
         Operation("negative", "that are negative", ("x < 0",), ("x <= 0", "x > 0"), signed=True),
         Operation("not_negative", "that are not negative", ("x >= 0",), ("x > 0",), signed=True),
@@ -57,18 +57,18 @@ def _signs_and_divisors() -> list[Operation]:
     ]
     for k in (3, 4, 5):
         bugs = (f"x > 0 and x % {k} == 0", f"x // {k} == 0")
-        found.append(Operation("divisible", f"divisible by {k}", (f"x % {k} == 0",), bugs, (k,)))
+        operations.append(Operation("divisible", f"divisible by {k}", (f"x % {k} == 0",), bugs, (k,)))
     for k in (2, 3, 4, 5):
         within, beyond = f"abs(x) <= {k}", f"abs(x) > {k}"
-        found += [
+        operations += [
             Operation("near", f"of magnitude at most {k}", (within,), (f"x <= {k}", f"abs(x) < {k}"), (k,)),
             Operation("far", f"of magnitude over {k}", (beyond,), (f"x > {k}", f"abs(x) >= {k}"), (k,)),
         ]
-    return found
+    return operations
 
 
 def _maps() -> list[Operation]:
-    found = [
+    operations = [
         Operation("same", "numbers", ("x",)),
         Operation("square", "squares of the numbers", ("x * x",), ("x * 2",), gross=True),
         Operation("double", "doubles of the numbers", ("x * 2",), ("x * x",), gross=True),
@@ -77,20 +77,20 @@ def _maps() -> list[Operation]:
         Operation("halve", "halves rounded toward zero of the numbers", ("int(x / 2)",), ("x // 2", "x / 2")),
     ]
     for k in (1, 2, 3):
-        found.append(Operation("add", f"numbers plus {k}", (f"x + {k}",), (f"x - {k}",), (k,), gross=True))
+        operations.append(Operation("add", f"numbers plus {k}", (f"x + {k}",), (f"x - {k}",), (k,), gross=True))
     for k in (2, 3, 4):
         bugs = (f"x - {k}", f"{k} - x")
         right = (f"abs(x - {k})",)
-        found.append(Operation("distance", f"distances to {k} of the numbers", right, bugs, (k,), gross=True))
+        operations.append(Operation("distance", f"distances to {k} of the numbers", right, bugs, (k,), gross=True))
     for k in (5, 6):
         phrase = f"values capped at {k} of the numbers"
-        found.append(Operation("cap", phrase, (f"min(x, {k})",), (f"max(x, {k})",), (k,), gross=True))
-    return found
+        operations.append(Operation("cap", phrase, (f"min(x, {k})",), (f"max(x, {k})",), (k,), gross=True))
+    return operations
 
 
 def _scalars() -> list[Operation]:
     """Aggregates of the whole list that are defined for an empty one without a guard."""
-    found = [
+    operations = [
         Operation("sum", "the sum of the {}", ("sum(ys)",), ("len(ys)", "sum(ys) if ys else 1"), gross=True),
         Operation("count", "how many there are of the {}", ("len(ys)",), ("sum(ys)", "len(set(ys))"), gross=True),
         Operation("count_distinct", "how many distinct ones among the {}", ("len(set(ys))",), ("len(ys)", "sum(ys)")),
@@ -101,8 +101,8 @@ def _scalars() -> list[Operation]:
     for n in (2, 3):
         bugs = (f"len(ys) > {n}", f"len(set(ys)) >= {n}")
         phrase = f"whether there are at least {n} of the {{}}"
-        found.append(Operation("enough", phrase, (f"len(ys) >= {n}",), bugs, edge=f"len(ys) == {n}"))
-    return found
+        operations.append(Operation("enough", phrase, (f"len(ys) >= {n}",), bugs, edge=f"len(ys) == {n}"))
+    return operations
 
 
 def _guarded() -> list[Operation]:

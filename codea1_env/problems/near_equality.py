@@ -57,10 +57,10 @@ def _near(left: ast.expr, right: ast.expr, tolerance: float | None) -> NearEqual
 def _granted(call: ast.Call, positional: Sequence[ast.expr], defaults: Mapping[str, str]) -> float | None:
     """The larger of a relative and an absolute tolerance; None where one is not a constant."""
     try:
-        found = [_constant(value) for value in tolerances(call.keywords, positional, defaults)]
+        constants = [_constant(value) for value in tolerances(call.keywords, positional, defaults)]
     except Rejected:
         return None
-    return None if None in found else max(value for value in found if value is not None)
+    return None if None in constants else max(value for value in constants if value is not None)
 
 
 def _constant(node: ast.expr) -> float | None:

@@ -79,11 +79,11 @@ class Problem:
         _require(isinstance(self.license, str), "license", "be a string", self.license)
         _require(bool(self.problem_id), "problem_id", "be a non-empty string", self.problem_id)
         _require(self.kind in KINDS, "kind", f"be one of {', '.join(KINDS)}", self.kind)
-        found = METHOD.fullmatch(self.entry_point) if self.kind == "method" else None
-        names = found.groups() if found else (self.entry_point,)
+        match = METHOD.fullmatch(self.entry_point) if self.kind == "method" else None
+        names = match.groups() if match else (self.entry_point,)
         is_name = all(name.isidentifier() and not keyword.iskeyword(name) for name in names)
         of_method = "be Class().method" if self.kind == "method" else "be a Python function name"
-        _require(is_name and bool(found) == (self.kind == "method"), "entry_point", of_method, self.entry_point)
+        _require(is_name and bool(match) == (self.kind == "method"), "entry_point", of_method, self.entry_point)
         read = unicodedata.normalize("NFKC", self.entry_point)
         _require(read == self.entry_point, "entry_point", f"be as Python reads it (NFKC), {read!r}", self.entry_point)
         reference = self.reference_solution

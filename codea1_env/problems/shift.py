@@ -46,14 +46,14 @@ def slips(reference: str, program: str) -> tuple[int, ...] | None:
     lines, wanted = program.strip().splitlines(), reference.strip().splitlines()
     if len(lines) != len(wanted):
         return None
-    found = []
+    places = []
     for place, (line, right) in enumerate(zip(lines, wanted, strict=True)):
         if line != right:
             comparison = right.split()[2] if right.startswith("    if x ") else ""
             if line != right.replace(f" {comparison} ", f" {OFF_BY_ONE.get(comparison)} ", 1):
                 return None
-            found.append(place - 1)
-    return tuple(found)
+            places.append(place - 1)
+    return tuple(places)
 
 
 def shift_problems(split: Split, count: int, seed: int, golden_edge: float = 0.0) -> tuple[Problem, ...]:

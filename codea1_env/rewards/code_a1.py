@@ -201,12 +201,12 @@ class TesterReward(abc.ABC):
 @functools.lru_cache(maxsize=256)
 def _made(config: RewardConfig) -> TesterReward:
     path = TESTER_REWARDS.get(config.tester_reward, config.tester_reward)
-    found = load_class(path, TesterReward, "tester_reward")  # type: ignore[type-abstract]  # load_class refuses those
+    kind = load_class(path, TesterReward, "tester_reward")  # type: ignore[type-abstract]  # load_class refuses those
     for name in ("runs_union", "weighs_validity", *_NEED_UNION):
-        require_bool(f"{path}.{name}", getattr(found, name))
-    rest = [name for name in _NEED_UNION if getattr(found, name)]
-    require(found.runs_union or not rest, f"{path}.runs_union", f"be True with {', '.join(rest)}", False)
-    return found(config)
+        require_bool(f"{path}.{name}", getattr(kind, name))
+    rest = [name for name in _NEED_UNION if getattr(kind, name)]
+    require(kind.runs_union or not rest, f"{path}.runs_union", f"be True with {', '.join(rest)}", False)
+    return kind(config)
 
 
 def suite_terms(duel: Duel, config: RewardConfig) -> SuiteTerms | None:

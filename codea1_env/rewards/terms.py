@@ -167,8 +167,8 @@ def share_passed(p_hist: float | None, p_new: float | None) -> float:
 
 def mean_share(shares: Iterable[float]) -> float:
     """R_C: the mean of what the suites pay a solution; 0 without any."""
-    found = list(shares)
-    return sum(found) / len(found) if found else 0.0
+    values = list(shares)
+    return sum(values) / len(values) if values else 0.0
 
 
 def effective_alpha(alpha: float, replayed: bool) -> float:

@@ -63,16 +63,16 @@ class Grpo(Estimator):
     """Against the mean of the group."""
 
     def advantages(self, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
-        found = torch.zeros_like(rewards)
+        advantages = torch.zeros_like(rewards)
         for members in groups_of([row.group for row in rows]):
             values = rewards[members]  # (groups, size)
             differences = values - values.nanmean(dim=1, keepdim=True)
             if self.algorithm.scale == "group":
                 differences = differences / (sample_deviation(values) + EPSILON)
-            found[members] = differences
+            advantages[members] = differences
         if self.algorithm.scale == "batch":
-            found = found / (sample_deviation(rewards[None])[0] + EPSILON)
-        return found
+            advantages = advantages / (sample_deviation(rewards[None])[0] + EPSILON)
+        return advantages
 
 
 class RunningMean(Estimator):
@@ -94,14 +94,14 @@ class RunningMean(Estimator):
             baseline[members] = rewards[members].nanmean(dim=1, keepdim=True).expand(members.shape)
         known = [row for row, key in enumerate(keys) if key in self.means]
         baseline[known] = rewards.new_tensor([self.means[keys[row]] for row in known])
-        found = rewards - baseline
+        advantages = rewards - baseline
         if self.algorithm.scale == "batch":
-            found = found / (root_mean_square(found[None])[0] + EPSILON)
+            advantages = advantages / (root_mean_square(advantages[None])[0] + EPSILON)
         elif self.algorithm.scale == "group":
             for members in groups:
-                found[members] = found[members] / (root_mean_square(found[members]) + EPSILON)
+                advantages[members] = advantages[members] / (root_mean_square(advantages[members]) + EPSILON)
         self._learn(rewards, keys)
-        return found
+        return advantages
 
     def _learn(self, rewards: Tensor, keys: Sequence[str]) -> None:
         for members in groups_of(keys):

@@ -21,14 +21,14 @@ def token_advantages(
     `offsets[i]`: the characters of token i; a token without characters (an end token) gets `rest`. The spans are in
     order and do not overlap.
     """
-    found = [rest] * len(offsets)
+    advantages = [rest] * len(offsets)
     place = 0
     for token, (start, end) in enumerate(offsets):
         while place < len(spans) and spans[place][1] <= start:
             place += 1
         if start < end and place < len(spans) and spans[place][0] < end:
-            found[token] = values[place]
-    return found
+            advantages[token] = values[place]
+    return advantages
 
 
 def token_offsets(tokenizer: Any, tokens: Sequence[int]) -> list[Span]:

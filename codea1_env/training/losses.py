@@ -60,8 +60,8 @@ def own_loss(algorithm: Algorithm) -> Loss | None:
     name = algorithm.loss_type
     if not is_class_path(name):
         return None
-    found = load_name(name, "algorithm.loss_type", algorithm.path)
-    loss: Any = found() if isinstance(found, type) else found
+    loaded = load_name(name, "algorithm.loss_type", algorithm.path)
+    loss: Any = loaded() if isinstance(loaded, type) else loaded
     if not callable(loss):
         raise ConfigurationError(f"algorithm.loss_type must name a function or a class of callables, got {name}")
     return cast(Loss, loss)

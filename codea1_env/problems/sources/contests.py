@@ -84,9 +84,9 @@ def _read_code_contests(row: Row, source: Source) -> Draft:
     golden, left_out = text_tests(_called(source), *_pairs(row, "public_tests"))
     hidden: list[TestCase] = []
     for name in ("private_tests", "generated_tests"):
-        found, refused = text_tests(_called(source), *_pairs(row, name))
+        tests, refused = text_tests(_called(source), *_pairs(row, name))
         left_out += refused
-        hidden += [case for case in found if case not in golden and case not in hidden]
+        hidden += [case for case in tests if case not in golden and case not in hidden]
     more = len(hidden) - MAX_HIDDEN
     if more > 0:
         left_out += [LeftOut("", f"more than {MAX_HIDDEN} private and generated tests")] * more
@@ -118,8 +118,8 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
         if name:
             tests.append(_functional(str(name), inputs, outputs))
         else:
-            found, refused = text_tests(_called(source), inputs, outputs)
-            tests.append(found)
+            cases, refused = text_tests(_called(source), inputs, outputs)
+            tests.append(cases)
             left_out += refused
     golden, hidden = tests
     common: dict[str, Any] = {
@@ -225,19 +225,19 @@ def _plain(row: Row, name: str) -> Any:
 
 
 def _list(record: Mapping[str, Any], name: str) -> list[Any]:
-    found = record.get(name)
-    if not isinstance(found, list):
-        raise RowError(f"{name} must be a list, got {str(found)[:100]!r}")
-    return found
+    values = record.get(name)
+    if not isinstance(values, list):
+        raise RowError(f"{name} must be a list, got {str(values)[:100]!r}")
+    return values
 
 
 def _pairs(row: Row, name: str) -> tuple[list[Any], list[Any]]:
-    found = row.get(name)
-    if found is None:
+    record = row.get(name)
+    if record is None:
         return [], []
-    if not isinstance(found, Mapping):
-        raise RowError(f"{name} must be a record of input and output, got {str(found)[:100]!r}")
-    return _list(found, "input"), _list(found, "output")
+    if not isinstance(record, Mapping):
+        raise RowError(f"{name} must be a record of input and output, got {str(record)[:100]!r}")
+    return _list(record, "input"), _list(record, "output")
 
 
 def _records(value: object) -> list[Mapping[str, Any]]:

@@ -70,8 +70,8 @@ class Source:
                 yield self.read_row(row, self)
             except (RowError, ProblemFormatError) as error:
                 names = [row.get(key) for key in ("task_id", "question_id", "conversation_id", "problem_id", "name")]
-                found = next((str(name) for name in names if name not in (None, "")), f"row {number}")
-                yield Unreadable(found, str(error))
+                problem_id = next((str(name) for name in names if name not in (None, "")), f"row {number}")
+                yield Unreadable(problem_id, str(error))
 
 
 def text(row: Row, *names: str) -> str:
@@ -128,8 +128,8 @@ def without_lists(script: str, name: str) -> str:
 
 def imports_of(module: ast.Module) -> str:
     """The top-level import statements, in order."""
-    found = [ast.unparse(node) for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return "\n".join(dict.fromkeys(line for line in found if not line.startswith("from __future__")))
+    imports = [ast.unparse(node) for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return "\n".join(dict.fromkeys(line for line in imports if not line.startswith("from __future__")))
 
 
 def packages_of(*modules: ast.Module) -> tuple[str, ...]:
@@ -145,12 +145,12 @@ def packages_of(*modules: ast.Module) -> tuple[str, ...]:
 
 def called_names(scripts: Sequence[str]) -> list[str]:
     """The plain names that the scripts call, each as often as scripts call it; scripts that do not parse call none."""
-    found: list[str] = []
+    names: list[str] = []
     for script in scripts:
         try:
             module = parse(script)
         except Unparsable:
             continue
         calls = [node.func for node in ast.walk(module) if isinstance(node, ast.Call)]
-        found += dict.fromkeys(function.id for function in calls if isinstance(function, ast.Name))
-    return found
+        names += dict.fromkeys(function.id for function in calls if isinstance(function, ast.Name))
+    return names

@@ -88,7 +88,7 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
     if entry_point not in functions_of(module):
         raise RowError(f"the code must define {entry_point}, got {', '.join(functions_of(module)) or 'no function'}")
     script, is_listed = "\n".join(texts_of(row, "test_list")), is_generator(functions_of(module)[entry_point])
-    found = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
+    extracted = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
     used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
     assumed = tree_of("\n".join(line for name, line in _HARNESS.items() if name in used), "the harness's imports")
     arguments = ast.unparse(functions_of(module)[entry_point].args)
@@ -98,35 +98,35 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
         entry_point=entry_point,
         kind="generator" if is_listed else "function",
         reference_solution=code,
-        golden_tests=tuple(found.tests),
+        golden_tests=tuple(extracted.tests),
         starter_code=f"def {entry_point}({arguments}):",
         imports="\n".join(filter(None, [imports_of(assumed), imports_of(module)])),
         source=source.hub_id,
         license=source.license,
-        tolerance=found.tolerance,
+        tolerance=extracted.tolerance,
         packages=packages_of(assumed, module),
     )
-    return Draft(problem, (), tuple(found.left_out), are_tests_trusted=False)
+    return Draft(problem, (), tuple(extracted.left_out), are_tests_trusted=False)
 
 
 def _read_big_code_bench(row: Row, source: Source) -> Draft:
     entry_point = text(row, "entry_point")
     reference = text(row, "complete_prompt", "code_prompt") + text(row, "canonical_solution")
     module = tree_of(reference, "prompt and solution together")
-    found = extract(text(row, "test"), entry_point)
+    extracted = extract(text(row, "test"), entry_point)
     problem = Problem(
         problem_id=text(row, "task_id"),
         question=text(row, "complete_prompt", "instruct_prompt"),
         entry_point=entry_point,
         reference_solution=reference,
-        hidden_tests=tuple(found.tests),
+        hidden_tests=tuple(extracted.tests),
         imports=imports_of(module),
         source=source.hub_id,
         license=source.license,
-        tolerance=found.tolerance,
+        tolerance=extracted.tolerance,
         packages=packages_of(module),
     )
-    return Draft(problem, (), tuple(found.left_out))
+    return Draft(problem, (), tuple(extracted.left_out))
 
 
 FIELDS = (
@@ -157,7 +157,7 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         function = functions_of(module).get(entry_point)
         is_listed = function is not None and is_generator(function)
         script = "\n".join(scripts)
-        found = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
+        extracted = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
         difficulty, problem_id = row.get(named("difficulty")), row.get(named("problem_id"))
         question = text(row, named("question"))
         problem = Problem(
@@ -166,28 +166,28 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
             entry_point=entry_point,
             kind="generator" if is_listed else "function",
             reference_solution=code,
-            golden_tests=tuple(found.tests),
+            golden_tests=tuple(extracted.tests),
             mutants=tuple(texts_of(row, named("mutants"))),
             imports=imports_of(module),
             source=source.hub_id,
             difficulty=difficulty if isinstance(difficulty, str) else "",
             license=source.license,
-            tolerance=found.tolerance,
+            tolerance=extracted.tolerance,
             packages=packages_of(module),
         )
-        return Draft(problem, (), tuple(found.left_out))
+        return Draft(problem, (), tuple(extracted.left_out))
 
     return Source("rows", "(local rows)", "", licence, read_row)
 
 
 def _pairs_of(row: Row, name: str) -> list[TestCase]:
     """Pairs of call and value as test cases. Raises RowError."""
-    found = row.get(name)
-    if found is None:
+    field = row.get(name)
+    if field is None:
         return []
-    pairs: list[Any] = list(found) if isinstance(found, list | tuple) else [None]
+    pairs: list[Any] = list(field) if isinstance(field, list | tuple) else [None]
     if not all(isinstance(p, list | tuple) and len(p) == 2 and all(isinstance(t, str) for t in p) for p in pairs):
-        raise RowError(f"{name} must be a list of pairs of texts [call, value], got {str(found)[:100]!r}")
+        raise RowError(f"{name} must be a list of pairs of texts [call, value], got {str(field)[:100]!r}")
     return [TestCase(call, value) for call, value in pairs]
 
 

@@ -37,7 +37,7 @@ _CHECKERS = {
 
 def _listed(script: str, entry_point: str) -> Extracted:
     """The inputs and results that a check lists, whatever it does with them."""
-    found = Extracted()
+    extracted = Extracted()
     lists = {
         node.targets[0].id: node.value.elts
         for node in ast.walk(tree_of(script, "the tests"))
@@ -46,9 +46,9 @@ def _listed(script: str, entry_point: str) -> Extracted:
     for given, value in zip(lists.get("inputs", []), lists.get("results", []), strict=False):
         if isinstance(given, ast.List):
             arguments = ", ".join(map(ast.unparse, given.elts))
-            found.tests.append(TestCase(f"{entry_point}({arguments})", ast.unparse(value)))
-    found.tests = list(dict.fromkeys(found.tests))
-    return found
+            extracted.tests.append(TestCase(f"{entry_point}({arguments})", ast.unparse(value)))
+    extracted.tests = list(dict.fromkeys(extracted.tests))
+    return extracted
 
 
 def _read_row(row: Row, source: Source) -> Draft:
@@ -59,21 +59,21 @@ def _read_row(row: Row, source: Source) -> Draft:
     if entry_point not in functions_of(module):
         raise RowError(f"the prompt must define {entry_point}, got none of that name")
     checker = _CHECKERS.get(entry_point, "")
-    found = _listed(text(row, "test"), entry_point) if checker else extract(text(row, "test"), entry_point)
+    extracted = _listed(text(row, "test"), entry_point) if checker else extract(text(row, "test"), entry_point)
     problem = Problem(
         problem_id=text(row, "task_id"),
         question=prompt,
         entry_point=entry_point,
         reference_solution=reference,
-        hidden_tests=tuple(found.tests),
+        hidden_tests=tuple(extracted.tests),
         imports=imports_of(module),
         source=source.hub_id,
         license=source.license,
-        tolerance=found.tolerance,
+        tolerance=extracted.tolerance,
         packages=packages_of(module),
         checker=checker,
     )
-    return Draft(problem, (found,) if found.unvalued else (), tuple(found.left_out))
+    return Draft(problem, (extracted,) if extracted.unvalued else (), tuple(extracted.left_out))
 
 
 HUMANEVALPLUS = Source(

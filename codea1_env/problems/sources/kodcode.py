@@ -31,22 +31,22 @@ def _read_row(row: Row, source: Source) -> Draft:
     solution, test = text(row, "solution"), text(row, "test", "test_code")
     module = tree_of(solution, "the solution")
     entry_point = _entry_point(row, module, test)
-    found = extract(test, entry_point)
+    extracted = extract(test, entry_point)
     difficulty = row.get("gpt_difficulty")
     problem = Problem(
         problem_id=text(row, "question_id", "conversation_id"),
         question=text(row, "question"),
         entry_point=entry_point,
         reference_solution=solution,
-        golden_tests=tuple(found.tests),
+        golden_tests=tuple(extracted.tests),
         imports=imports_of(module),
         source=source.hub_id,
         difficulty=difficulty if isinstance(difficulty, str) else "",
         license=source.license,
-        tolerance=found.tolerance,
+        tolerance=extracted.tolerance,
         packages=packages_of(module),
     )
-    return Draft(problem, (found,) if found.unvalued else (), tuple(found.left_out))
+    return Draft(problem, (extracted,) if extracted.unvalued else (), tuple(extracted.left_out))
 
 
 def _entry_point(row: Row, module: ast.Module, test: str) -> str:
@@ -88,8 +88,8 @@ def _imported(test: str) -> list[str]:
         module = parse(test)
     except Unparsable:
         return []
-    found = [node for node in ast.walk(module) if isinstance(node, ast.ImportFrom) and node.module == "solution"]
-    return [alias.name for node in found for alias in node.names if alias.asname in (None, alias.name)]
+    imports = [node for node in ast.walk(module) if isinstance(node, ast.ImportFrom) and node.module == "solution"]
+    return [alias.name for node in imports for alias in node.names if alias.asname in (None, alias.name)]
 
 
 KODCODE = Source("kodcode-v1", "KodCode/KodCode-V1", "train", "CC-BY-NC-4.0", _read_row)

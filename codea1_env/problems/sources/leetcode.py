@@ -46,8 +46,8 @@ _ASKED = re.compile(r"\s*Please complete the following python code precisely:\s*
 
 def _read_row(row: Row, source: Source) -> Draft:
     entry_point = text(row, "entry_point")
-    found = METHOD.fullmatch(entry_point)
-    if found is None:
+    match = METHOD.fullmatch(entry_point)
+    if match is None:
         raise RowError(f"the entry point must be Class().method, got {entry_point[:100]!r}")
     reference, query = text(row, "completion"), text(row, "query")
     module = tree_of(reference, "the solution")

@@ -69,12 +69,12 @@ def problem_id_of(row: Row) -> str:
 
 def texts_of(row: Row, name: str) -> list[str]:
     """A list of texts, or what stands for none."""
-    found = row.get(name)
-    if found is None:
+    texts = row.get(name)
+    if texts is None:
         return []
-    if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
-        raise RowError(f"{name} must be a list of texts, got {str(found)[:100]!r}")
-    return list(found)
+    if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
+        raise RowError(f"{name} must be a list of texts, got {str(texts)[:100]!r}")
+    return list(texts)
 
 
 MBPPPLUS = Source("mbppplus", "evalplus/mbppplus", "test", "Apache-2.0", _read_row, True)

@@ -72,7 +72,7 @@ def text_tests(
     """Pairs of texts (or lists of lines) as tests with the text as the one argument, each once. Raises RowError."""
     if len(inputs) != len(outputs):
         raise RowError(f"inputs and outputs must be equally many, got {len(inputs)} and {len(outputs)}")
-    found: dict[TestCase, None] = {}
+    tests: dict[TestCase, None] = {}
     left_out = []
     for given, expected in zip(inputs, outputs, strict=True):
         text, value = _text(given), _text(expected)
@@ -80,8 +80,8 @@ def text_tests(
             left_out.append(LeftOut(text[:100], f"an input or output of more than {MAX_TEXT} characters"))
             continue
         value = "\n".join(line.rstrip() for line in value.splitlines()).rstrip()
-        found[TestCase(f"{entry_point}({text!r})", repr(value))] = None
-    return list(found), left_out
+        tests[TestCase(f"{entry_point}({text!r})", repr(value))] = None
+    return list(tests), left_out
 
 
 def call_tests(
@@ -93,14 +93,14 @@ def call_tests(
     """
     if len(arguments) != len(values):
         raise RowError(f"inputs and outputs must be equally many, got {len(arguments)} and {len(values)}")
-    found: dict[TestCase, None] = {}
+    tests: dict[TestCase, None] = {}
     for given, value in zip(arguments, values, strict=True):
         if not isinstance(given, list):
             raise RowError(f"an input must be a list of arguments, got {str(given)[:100]!r}")
         if are_wrapped and isinstance(value, list) and len(value) == 1:
             (value,) = value
-        found[TestCase(f"{entry_point}({', '.join(map(repr, given))})", repr(value))] = None
-    return list(found)
+        tests[TestCase(f"{entry_point}({', '.join(map(repr, given))})", repr(value))] = None
+    return list(tests)
 
 
 def method_as_function(source: str, name: str) -> str:

@@ -157,9 +157,9 @@ def _call(given: str) -> ast.Call | None:
 
 def _mutants(row: Row) -> tuple[str, ...]:
     """Different wrong programs that parse, spread evenly over all of them where there are too many."""
-    found = [program for program in dict.fromkeys(row["wrong"]) if parses(program)]
-    step = max(1, -(-len(found) // MOST_MUTANTS))
-    return tuple(found[::step])
+    programs = [program for program in dict.fromkeys(row["wrong"]) if parses(program)]
+    step = max(1, -(-len(programs) // MOST_MUTANTS))
+    return tuple(programs[::step])
 
 
 CONDEFECTS = Source(

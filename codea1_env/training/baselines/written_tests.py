@@ -96,9 +96,9 @@ def written_golden_tests(run: SeatRun, arena: Arena, tester: Path, problems: Seq
 
 def with_written_tests(problems: Sequence[Problem], written: Sequence[WrittenSuite]) -> list[Problem]:
     """The problems with what their suites came to as golden tests: every test that counts once, in order, or none."""
-    found: dict[str, dict[TestCase, None]] = {problem.problem_id: {} for problem in problems}
+    tests: dict[str, dict[TestCase, None]] = {problem.problem_id: {} for problem in problems}
     for suite in written:
         # In paper fidelity a test may be written in a way that only there is one.
         usable = [test for test in suite.tests if not read_case(test, suite.problem.entry_point).reason]
-        found[suite.problem.problem_id].update(dict.fromkeys(usable))
-    return [dataclasses.replace(problem, golden_tests=tuple(found[problem.problem_id])) for problem in problems]
+        tests[suite.problem.problem_id].update(dict.fromkeys(usable))
+    return [dataclasses.replace(problem, golden_tests=tuple(tests[problem.problem_id])) for problem in problems]

@@ -81,10 +81,10 @@ def located(algorithm: Algorithm, *folders: Path) -> Algorithm:
     if not algorithm.own:
         return algorithm
     kept = dict.fromkeys([*algorithm.path, *(str(folder.resolve()) for folder in folders)])
-    found = replace(algorithm, path=tuple(kept))
-    for name in found.own:
-        file_of(name, "algorithm", found.path)
-    return found
+    section = replace(algorithm, path=tuple(kept))
+    for name in section.own:
+        file_of(name, "algorithm", section.path)
+    return section
 
 
 def digests(algorithm: Algorithm) -> dict[str, dict[str, str]]:

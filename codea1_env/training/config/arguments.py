@@ -74,10 +74,10 @@ def parse_arguments(
             if checked := checked_files(preset):
                 print(f"\n{checked}")
             parser.exit(0)
-        found = _resumed(given) if given.resume else _fresh(given, recipe)
-        if found.preset.trainer == "packed":
+        arguments = _resumed(given) if given.resume else _fresh(given, recipe)
+        if arguments.preset.trainer == "packed":
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait do not spin
-        return found
+        return arguments
     except (ConfigurationError, FormatError) as error:
         parser.error(str(error))
 

@@ -112,8 +112,8 @@ class Placement:
 
     def of(self, seat: str) -> SeatPlacement:
         """The placement of coder, tester, or player, which is the one model of self-play and has the coder's."""
-        found: SeatPlacement = getattr(self, "coder" if seat == "player" else seat)
-        return found
+        placement: SeatPlacement = getattr(self, "coder" if seat == "player" else seat)
+        return placement
 
 
 def trainer_arguments(placed: SeatPlacement) -> dict[str, Any]:

@@ -152,22 +152,24 @@ def _packed_rows(preset: Preset) -> list[str]:
 
 def _packed_memory(preset: Preset) -> list[str]:
     """GiB of the process or of its GPU, part by part, in its three phases."""
-    found = {device: packed_memory(preset, device) for device in DEVICES}
+    memories = {device: packed_memory(preset, device) for device in DEVICES}
     number = "bfloat16" if preset.memory.bfloat16 else "float32"
     lines = [_title("GiB, both seats on one base, about", f"{DEVICES['cpu']}, float32", f"{DEVICES['cuda']}, {number}")]
-    for part in dict.fromkeys(part for memory in found.values() for part in memory.kept):
-        lines.append(_sizes(part, (memory.kept.get(part, 0) for memory in found.values())))
+    for part in dict.fromkeys(part for memory in memories.values() for part in memory.kept):
+        lines.append(_sizes(part, (memory.kept.get(part, 0) for memory in memories.values())))
     for phase, title in (("loading", "it loads"), ("sampling", "it samples"), ("learning", "it learns")):
-        for part in dict.fromkeys(part for memory in found.values() for part in getattr(memory, phase)):
+        for part in dict.fromkeys(part for memory in memories.values() for part in getattr(memory, phase)):
             lines.append(
-                _sizes(f"+ {part}, while {title}", (getattr(memory, phase).get(part, 0) for memory in found.values()))
+                _sizes(
+                    f"+ {part}, while {title}", (getattr(memory, phase).get(part, 0) for memory in memories.values())
+                )
             )
-        lines.append(_sizes(f"= while {title}", (memory.total(phase) for memory in found.values())))
-    need = found["cuda"].need
+        lines.append(_sizes(f"= while {title}", (memory.total(phase) for memory in memories.values())))
+    need = memories["cuda"].need
     fits = ", ".join(f"{size} GiB {'suffice' if size * GIB >= need else 'do not'}" for size in GPU_SIZES)
     return [
         *lines,
-        f"with {FREE:.0%} left free, a machine without a GPU must have {_gib(found['cpu'].need)} GiB: weights and "
+        f"with {FREE:.0%} left free, a machine without a GPU must have {_gib(memories['cpu'].need)} GiB: weights and "
         "activations take half where the processor has bfloat16",
         f"and one GPU {_gib(need)} GiB: {fits}",
     ]

@@ -104,14 +104,14 @@ def _split(chosen: ProblemFiles, need: str, at_least: int, sandbox: Sandbox, ora
     """One file for both: what is measured on comes from its end."""
     kept = chosen.held_out_limit
     most = chosen.limit and chosen.limit + kept
-    found = _usable(chosen.file, "file", need, most, at_least + kept, sandbox, oracle)
+    problems = _usable(chosen.file, "file", need, most, at_least + kept, sandbox, oracle)
     held_out = [
         dataclasses.replace(problem, hidden_tests=problem.hidden_tests or problem.golden_tests)
-        for problem in found[-kept:]
+        for problem in problems[-kept:]
     ]
     if not all(problem.hidden_tests for problem in held_out):
         raise ConfigurationError(f"the last {kept} problems of {chosen.file} must have tests, got some without")
-    return ProblemSets(found[:-kept], tuple(held_out))
+    return ProblemSets(problems[:-kept], tuple(held_out))
 
 
 def _usable(
@@ -132,14 +132,14 @@ def _usable(
                 lacking += 1
 
     def judged() -> Iterator[Problem]:
-        for found in check_problems(having(), sandbox):
-            if found.serves(oracle) if oracle else found.is_usable:
-                yield found.problem
+        for checked in check_problems(having(), sandbox):
+            if checked.serves(oracle) if oracle else checked.is_usable:
+                yield checked.problem
             else:
-                refused.append(found)
+                refused.append(checked)
 
     try:
-        found = tuple(islice(judged(), limit or None))
+        checked = tuple(islice(judged(), limit or None))
     except OSError as error:
         raise ConfigurationError(f"problems.{name} must be a readable problem file, got {path}: {error}") from None
     if lacking:
@@ -148,12 +148,12 @@ def _usable(
         logger.warning("%s: %s cannot be judged: %s", path, each.problem.problem_id, each.why_not)
     if refused:
         logger.warning("%s: %d of %d problems are left out: they cannot be judged", path, len(refused), seen)
-    if len(found) < at_least:
+    if len(checked) < at_least:
         raise ConfigurationError(
-            f"problems.{name} must hold at least {at_least} problems with {need} that can be judged, got {len(found)} "
-            f"of {seen} in {path}; `codea1 data check` says why not of each"
+            f"problems.{name} must hold at least {at_least} problems with {need} that can be judged, got "
+            f"{len(checked)} of {seen} in {path}; `codea1 data check` says why not of each"
         )
-    return found
+    return checked
 
 
 def _has(problem: Problem, need: str) -> bool:

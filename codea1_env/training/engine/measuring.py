@@ -43,9 +43,9 @@ class Gauge:
     ) -> dict[str, float]:
         """A model in training, on the first of the held-out problems. `record`: the run's, of what the coder passed."""
         sampler = LoadedModel(model, tokenizer).sampler(self.preset, **self._sampling(seat))
-        found = self._measure(seat, sampler, self.held_out[: self.preset.evaluation.problems])
-        summary: dict[str, float] = found.summary()
-        return summary | (record.note(rounds_done, found) if seat == "coder" else {})
+        result = self._measure(seat, sampler, self.held_out[: self.preset.evaluation.problems])
+        summary: dict[str, float] = result.summary()
+        return summary | (record.note(rounds_done, result) if seat == "coder" else {})
 
     def _measure(self, seat: str, sampler: Sampler, problems: Sequence[Problem]) -> Any:
         shape = self.preset.evaluation

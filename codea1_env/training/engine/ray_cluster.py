@@ -117,11 +117,11 @@ class RayEngine:
             )
             for role, directory in wanted.items()
         }
-        found = {seat: self._get(reference, f"the {seat}") for seat, reference in asked.items()}
-        for result in found.values():
+        results = {seat: self._get(reference, f"the {seat}") for seat, reference in asked.items()}
+        for result in results.values():
             if isinstance(result, SeatFailed):
                 raise self._told(result)
-        measured = Measured(found["coder"], found.get("tester"))
+        measured = Measured(results["coder"], results.get("tester"))
         self._journal.write_measured(measured, rounds_done)
         return measured
 
@@ -274,7 +274,7 @@ def rank_environments(places: Sequence[RankPlace]) -> list[dict[str, str]]:
     """
     if len(places) == 1:
         return [{}]
-    found = []
+    environments = []
     for rank, place in enumerate(places):
         beside = [number for number, other in enumerate(places) if other.node == place.node]
         environment = {
@@ -288,8 +288,8 @@ def rank_environments(places: Sequence[RankPlace]) -> list[dict[str, str]]:
         gpus = [gpu for number in beside for gpu in places[number].gpus]
         if gpus:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-        found.append(environment)
-    return found
+        environments.append(environment)
+    return environments
 
 
 def _why_gone(error: BaseException) -> str:

@@ -116,10 +116,10 @@ class PackedTrainer:
         )
         engine = self.model.shared.engine
         started = time.perf_counter()
-        found = [completion for answers in engine.sample(requests, sampling) for completion in answers]
-        self._count(tokens=sum(len(one.tokens) for one in found), prompt_tokens=engine.prompt_tokens)
+        completions = [completion for answers in engine.sample(requests, sampling) for completion in answers]
+        self._count(tokens=sum(len(one.tokens) for one in completions), prompt_tokens=engine.prompt_tokens)
         self._count(sampling_seconds=time.perf_counter() - started)
-        return [SampledResponse(list(one.tokens), list(one.log_probs)) for one in found]
+        return [SampledResponse(list(one.tokens), list(one.log_probs)) for one in completions]
 
     def train(self, resume_from_checkpoint: str | None = None) -> None:
         """All rounds, or those after the checkpoint."""
@@ -190,16 +190,16 @@ class PackedTrainer:
         """The groups that are learnt from, with their prompts, and what losses are divided by."""
         algorithm = self._run.preset.algorithm
         labels, rewards = [row.label for row in rows], torch.tensor([row.reward for row in rows])
-        found = self._estimator.advantages(rewards, labels).nan_to_num(nan=0.0)
-        silent = without_signal(found.abs(), labels)
+        advantages = self._estimator.advantages(rewards, labels).nan_to_num(nan=0.0)
+        silent = without_signal(advantages.abs(), labels)
         counts = torch.tensor([row.counts and not self._is_masked(row) for row in rows])
         if algorithm.zero_variance == "drop":
             counts &= ~(silent | rewards.isnan())
             self.teaches = bool(counts.any())
         groups: dict[str, tuple[tuple[int, ...], list[PackedRow]]] = {}
         # A loss of one's own may have a gradient where there is no advantage.
-        is_learnt = counts & (~silent & (found != 0) if self._own_loss is None else torch.ones_like(silent))
-        for row, advantage, is_in in zip(rows, found.tolist(), is_learnt.tolist(), strict=True):
+        is_learnt = counts & (~silent & (advantages != 0) if self._own_loss is None else torch.ones_like(silent))
+        for row, advantage, is_in in zip(rows, advantages.tolist(), is_learnt.tolist(), strict=True):
             if is_in:
                 _, members = groups.setdefault(row.label.group, (row.prompt, []))
                 members.append(PackedRow(row.tokens, row.old, advantage))

@@ -98,7 +98,7 @@ class Own:
     def __call__(self, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
         chosen = [self._group[row] for row in rows]
         parts = log_probs.split_with_sizes([len(row.tokens) for row in chosen])
-        found = self._loss(
+        value = self._loss(
             LossBatch(
                 logps=pad_sequence(list(parts), batch_first=True),
                 old_logps=pad_sequence([torch.tensor(row.old) for row in chosen], batch_first=True),
@@ -110,6 +110,6 @@ class Own:
                 arguments=self._arguments,
             )
         )
-        loss: Tensor = found / self._step.passes
+        loss: Tensor = value / self._step.passes
         self.total += loss.detach().item()
         return loss

@@ -70,16 +70,16 @@ class PastOpponents:
     def attacks(self, round_index: int, problems: Sequence[Problem]) -> tuple[Attack, ...]:
         """What the tester attacks beside the present programs: an old coder's answers, then targets of its book."""
         count = self._options.past(self._run.preset.round.programs)
-        found: list[Attack] = []
+        attacks: list[Attack] = []
         if count:
             sampler = self._sampler("coder", round_index)
             answers = sampler.coder([CoderRequest(problem) for problem in problems], count)
             asked = [problem for problem in problems for _ in range(count)]
-            found += attacks_of(asked, [text for texts in answers for text in texts])
+            attacks += attacks_of(asked, [text for texts in answers for text in texts])
         for problem in problems:
             for target in self._book.targets(problem.problem_id, self._options.tester_book):
-                found.append(Attack(problem, target.response, target.program))
-        return tuple(found)
+                attacks.append(Attack(problem, target.response, target.program))
+        return tuple(attacks)
 
     def play(
         self,

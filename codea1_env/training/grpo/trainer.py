@@ -119,19 +119,19 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
         own = [self._label_of(row) for row in inputs]
         rows: list[RowLabel] = gathered(own)
-        found = self.estimator.advantages(self._gathered_rewards, rows).nan_to_num(nan=0.0)
+        advantages = self.estimator.advantages(self._gathered_rewards, rows).nan_to_num(nan=0.0)
         mine = slice(self.accelerator.process_index * len(own), (self.accelerator.process_index + 1) * len(own))
-        batch["advantages"], loudest = found[mine], found.abs()
+        batch["advantages"], loudest = advantages[mine], advantages.abs()
         if self.algorithm.credit == "test":
             tests = self._test_advantages(rows)
-            batch["advantages"] = self._per_token(found[mine].tolist(), tests[mine], own, batch)
+            batch["advantages"] = self._per_token(advantages[mine].tolist(), tests[mine], own, batch)
             # A suite with one good and one bad test teaches, though all suites of its group earn the same.
             loudest = torch.tensor(
-                [max(map(abs, [row, *parts])) for row, parts in zip(found.tolist(), tests, strict=True)]
+                [max(map(abs, [row, *parts])) for row, parts in zip(advantages.tolist(), tests, strict=True)]
             )
         silent = without_signal(loudest, rows)
         self._metrics["train"]["frac_reward_zero_std"][-1] = float(silent.float().mean())  # TRL looked at its groups
-        self._logs["advantages"].extend(found.tolist())
+        self._logs["advantages"].extend(advantages.tolist())
         left_out = self._gathered_rewards.isnan().cpu()  # no score: nor is the divergence learnt from
         if self.algorithm.zero_variance == "drop":
             left_out |= silent
@@ -148,8 +148,10 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         ]
         earned = torch.tensor([reward for row in scored for reward in row])
         owners = [row for row, tests in zip(rows, scored, strict=True) for _ in tests]
-        found = iter(self.estimator.advantages(earned, owners).nan_to_num(nan=0.0).tolist())
-        return [[next(found) for _ in tests] or [0.0] * len(row.spans) for row, tests in zip(rows, scored, strict=True)]
+        advantages = iter(self.estimator.advantages(earned, owners).nan_to_num(nan=0.0).tolist())
+        return [
+            [next(advantages) for _ in tests] or [0.0] * len(row.spans) for row, tests in zip(rows, scored, strict=True)
+        ]
 
     def _per_token(
         self,

@@ -36,11 +36,11 @@ def base_model(preset: Preset, cache: Path) -> Path:
             raise ConfigurationError(f"model.pretrained must hold a model with its config.json, got {name}")
         return Path(name)
     try:
-        found = Path(snapshot_download(name, revision=revision, allow_patterns=MODEL_FILES))
+        directory = Path(snapshot_download(name, revision=revision, allow_patterns=MODEL_FILES))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise ConfigurationError(
             f"model.pretrained must be a directory or a model within reach on the hub, got {name!r}: {error}"
         ) from None
     if preset.trainer == "packed":
-        require_model(found, "model.pretrained")
-    return found
+        require_model(directory, "model.pretrained")
+    return directory

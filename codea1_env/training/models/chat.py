@@ -69,16 +69,16 @@ def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Pro
     if not limit:
         return list(problems)
     chat, tokenizer = chat_of(preset), load_tokenizer(base)
-    found = [problem for problem in problems if len(tokens_of(tokenizer, chat.coder(problem))) <= limit]
-    if len(found) < len(problems):
-        left_out = len(problems) - len(found)
+    questions = [problem for problem in problems if len(tokens_of(tokenizer, chat.coder(problem))) <= limit]
+    if len(questions) < len(problems):
+        left_out = len(problems) - len(questions)
         logger.warning("%d of %d questions are left out: prompts over %d tokens", left_out, len(problems), limit)
-    if len(found) < preset.round.questions:
+    if len(questions) < preset.round.questions:
         raise ConfigurationError(
             f"the questions whose prompt fits must be at least those of a round ({preset.round.questions}), got "
-            f"{len(found)} of {len(problems)}; raise round.coder_prompt_tokens ({limit}) or ask fewer"
+            f"{len(questions)} of {len(problems)}; raise round.coder_prompt_tokens ({limit}) or ask fewer"
         )
-    return found
+    return questions
 
 
 def questions_asked(preset: Preset, able: Sequence[Problem], seed: int) -> list[Problem]:

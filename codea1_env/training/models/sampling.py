@@ -57,16 +57,16 @@ class Sampler:
         at_once = max(1, ROWS_AT_ONCE // samples)
         was_training = self._model.training
         self._model.eval()
-        found: list[list[str]] = []
+        responses: list[list[str]] = []
         try:
             device = self._model.device
             with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.no_grad():
                 torch.manual_seed(self._seed)
                 for start in range(0, len(conversations), at_once):
-                    found += self._generate(conversations[start : start + at_once], samples)
+                    responses += self._generate(conversations[start : start + at_once], samples)
         finally:
             self._model.train(was_training)
-        return found
+        return responses
 
     def _generate(self, conversations: Sequence[Messages], samples: int) -> list[list[str]]:
         texts = [prompt_text(self._tokenizer, messages) for messages in conversations]
@@ -110,13 +110,13 @@ class PackedSampler(Sampler):
             )
             for place, (messages, begin) in enumerate(zip(conversations, begins, strict=True))
         ]
-        found = self._model.shared.engine.sample(requests, sampling)
+        completions = self._model.shared.engine.sample(requests, sampling)
         return [
             [
                 begin.whole(text)
                 for text in self._tokenizer.batch_decode([one.tokens for one in answers], skip_special_tokens=True)
             ]
-            for begin, answers in zip(begins, found, strict=True)
+            for begin, answers in zip(begins, completions, strict=True)
         ]
 
 

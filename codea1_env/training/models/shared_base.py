@@ -75,9 +75,9 @@ def seat_model(directory: Path, preset: Preset) -> SeatModel:
 
 def save_adapter(model: SeatModel, directory: Path) -> None:
     """The adapter, if there is one, and which base it lies beside."""
-    found = model.shared.model
+    base = model.shared.model
     directory.mkdir(parents=True, exist_ok=True)
     if model.adapter:
-        model.shared.adapters[model.adapter].save(directory, found.source)
-    record = {"base": str(Path(found.source).resolve()), "digest": found.digest}
+        model.shared.adapters[model.adapter].save(directory, base.source)
+    record = {"base": str(Path(base.source).resolve()), "digest": base.digest}
     (directory / BASE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -131,10 +131,10 @@ class Exchange:
                     f"the other seat must come to round {round_index + 1} within {self._patience_s:g} s, "
                     "got nothing: it hangs"
                 )
-        found = slot()
-        if self._cause is not None or found is None:
+        item = slot()
+        if self._cause is not None or item is None:
             raise ExchangeClosed(f"the run ended in round {round_index}: {self._cause!r}") from self._cause
-        return found[1]
+        return item[1]
 
 
 def _is_of(item: tuple[int, object] | None, round_index: int) -> bool:

@@ -176,8 +176,8 @@ def score_round(
     others = [score for score, _ in old_played.values()]
     past_coder = _old_coders_reward(past, old_played)
     past_tester = _old_testers_reward(scores, own_texts, programs) if past.suites else None
-    found = {"past_coder_reward": past_coder, "past_tester_reward": past_tester}
-    past_metrics = {name: value for name, value in found.items() if value is not None}
+    past_rewards = {"past_coder_reward": past_coder, "past_tester_reward": past_tester}
+    past_metrics = {name: value for name, value in past_rewards.items() if value is not None}
     return RoundScore(
         rewards,
         tuple(selected),
@@ -204,15 +204,15 @@ def _selected(
     ]
     earned, loads = [code.reward for code in score.codes], [code.executes for code in score.codes]
     chosen = rules.select(round_index, score.problem_id, earned, loads, rewards, attacked)
-    found = []
+    suites = []
     for choice in chosen:
         group = RowLabel(group=str(places[choice]), question=score.problem_id, seat="tester")
         for index, reward in enumerate(rewards[choice]):
             text, label = texts[choice][index], group
             if text is not None:
                 label = rules.with_tests(group, round_index, score.suites[choice][index], text, config)
-            found.append(SelectedSuite(places[choice], index, reward, label))
-    return found
+            suites.append(SelectedSuite(places[choice], index, reward, label))
+    return suites
 
 
 def _old_matches(past: PastPlay) -> list[tuple[Match, list[int]]]:

@@ -51,9 +51,9 @@ def rounds_of(checkpoint: Path) -> int:
         path = checkpoint / name
         if not path.is_file():
             raise UnusableCheckpoint(f"{checkpoint} must hold {name}, got no such file")
-        found = _content(path)
-        if found != content:
-            raise UnusableCheckpoint(f"{path} must be as it was saved, {content}, got {found}")
+        actual = _content(path)
+        if actual != content:
+            raise UnusableCheckpoint(f"{path} must be as it was saved, {content}, got {actual}")
     return int(record["rounds"])
 
 
@@ -64,7 +64,7 @@ def latest_common(outputs: Mapping[str, Path]) -> dict[str, Path]:
     """
     marked = {seat: _marked(output) for seat, output in outputs.items()}
     for rounds in sorted(_common(marked.values()), reverse=True):
-        chosen = {seat: found[rounds] for seat, found in marked.items()}
+        chosen = {seat: checkpoints[rounds] for seat, checkpoints in marked.items()}
         try:
             for checkpoint in chosen.values():
                 rounds_of(checkpoint)
@@ -94,19 +94,19 @@ def delete(checkpoint: Path) -> None:
 
 
 def _common(marked: Iterable[Mapping[int, Path]]) -> set[int]:
-    return set.intersection(*(set(found) for found in marked))
+    return set.intersection(*(set(checkpoints) for checkpoints in marked))
 
 
 def _marked(directory: Path, *, quietly: bool = False) -> dict[int, Path]:
     """Checkpoints by the rounds that their markers name; their files are not looked at."""
-    found = {}
+    checkpoints = {}
     for checkpoint in sorted(directory.glob("checkpoint-*"), key=step_of):
         try:
-            found[int(_marker(checkpoint)["rounds"])] = checkpoint
+            checkpoints[int(_marker(checkpoint)["rounds"])] = checkpoint
         except UnusableCheckpoint as error:
             if not quietly:
                 _log.warning("a checkpoint is left out: %s", error)
-    return found
+    return checkpoints
 
 
 def _marker(checkpoint: Path) -> dict[str, Any]:

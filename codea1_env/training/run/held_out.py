@@ -170,10 +170,10 @@ def _input_length(test: JudgedTest) -> int | None:
 
 def paired_interval(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Interval:
     """95 % bootstrap interval of mean(after - before), resampling problems. Raises ConfigurationError without any."""
-    found = mean_interval(np.asarray(after, dtype=float) - np.asarray(before, dtype=float), seed)
-    if found is None:
+    interval = mean_interval(np.asarray(after, dtype=float) - np.asarray(before, dtype=float), seed)
+    if interval is None:
         raise ConfigurationError("an interval must have at least one problem, got none")
-    return found
+    return interval
 
 
 def _require_scores(scored: Iterable[bool]) -> None:

@@ -127,10 +127,10 @@ def problems_hash(problems: Iterable[Problem]) -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in (*PACKAGES, *OPTIONAL_PACKAGES):
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

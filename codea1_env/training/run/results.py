@@ -107,10 +107,10 @@ class Cost:
         rounds = {seat: total for seat, total in totals.items() if total > 0}
         if not rounds:
             return {}
-        found = {f"{seat} waiting": self._parts(seat).get("waiting", 0.0) / total for seat, total in rounds.items()}
+        shares = {f"{seat} waiting": self._parts(seat).get("waiting", 0.0) / total for seat, total in rounds.items()}
         if "scoring" in self.seconds_a_round:
-            found["environment"] = self.seconds_a_round["scoring"] / max(rounds.values())
-        return found
+            shares["environment"] = self.seconds_a_round["scoring"] / max(rounds.values())
+        return shares
 
     def _seats(self) -> list[str]:
         return sorted({name.split()[0] for name in self.seconds_a_round if " " in name})

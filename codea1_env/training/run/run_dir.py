@@ -110,22 +110,22 @@ class Run:
 
     def set_problems(self, train: Iterable[Problem], held_out: Iterable[Problem]) -> None:
         """Note which problems the run is about. Raises ConfigurationError where a resumed run had other ones."""
-        found = {"train": problems_hash(train), "held_out": problems_hash(held_out)}
+        hashes = {"train": problems_hash(train), "held_out": problems_hash(held_out)}
         known = self._configuration.get("data")
-        if known and self.rounds_done and known != found:
-            raise ConfigurationError(f"the problems of a resumed run must be those it had, {known}, got {found}")
-        self._configuration["data"] = found
+        if known and self.rounds_done and known != hashes:
+            raise ConfigurationError(f"the problems of a resumed run must be those it had, {known}, got {hashes}")
+        self._configuration["data"] = hashes
         self._write_configuration()
 
     def set_base(self, base: Path) -> None:
         """Note which weights the run begins with. Raises ConfigurationError where a resumed run had other ones."""
-        found, known = weights_hash(base), self._configuration.get("base")
-        if known and self.rounds_done and known != found:
+        digest, known = weights_hash(base), self._configuration.get("base")
+        if known and self.rounds_done and known != digest:
             raise ConfigurationError(
-                f"the base model of a resumed run must be the one it had, {known[:16]}, got {found[:16]} in {base}; a "
+                f"the base model of a resumed run must be the one it had, {known[:16]}, got {digest[:16]} in {base}; a "
                 "warm start has other last bits on another processor: bring the folder from the machine that began"
             )
-        self._configuration["base"] = found
+        self._configuration["base"] = digest
         self._write_configuration()
 
     def records(self) -> list[dict[str, Any]]:
@@ -135,13 +135,13 @@ class Run:
         if lines and not lines[-1].endswith("\n"):
             _log.warning("the last line of %s was not written to its end and is left out", file)
             lines.pop()
-        found = []
+        records = []
         for number, line in enumerate(lines, 1):
             try:
-                found.append(json.loads(line))
+                records.append(json.loads(line))
             except ValueError:
                 raise FormatError(f"{file}:{number} must be JSON, got {line[:80]!r}") from None
-        return found
+        return records
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         write_whole(self.directory / SUMMARY, json.dumps(summary, indent=1) + "\n")

@@ -63,13 +63,13 @@ def load_name(path: str, name: str, folders: Sequence[str] = ()) -> object:
 def load_class(path: str, base: type[Base], name: str, folders: Sequence[str] = ()) -> type[Base]:
     """Likewise a class. Raises ConfigurationError for anything but a subclass of `base` that defines what `base` leaves
     open."""
-    found = load_name(path, name, folders)
-    is_right = isinstance(found, type) and issubclass(found, base)
-    require(is_right, name, f"name a subclass of {base.__name__}", found if found is not None else path)
-    open_names = sorted(getattr(found, "__abstractmethods__", ())) if inspect.isabstract(found) else []
+    loaded = load_name(path, name, folders)
+    is_right = isinstance(loaded, type) and issubclass(loaded, base)
+    require(is_right, name, f"name a subclass of {base.__name__}", loaded if loaded is not None else path)
+    open_names = sorted(getattr(loaded, "__abstractmethods__", ())) if inspect.isabstract(loaded) else []
     require(not open_names, name, f"name a class that defines {', '.join(open_names)}", path)
-    assert isinstance(found, type)
-    return found
+    assert isinstance(loaded, type)
+    return loaded
 
 
 def _look_in(module_name: str, folders: Sequence[str]) -> None:

@@ -31,12 +31,12 @@ def read_yaml(file: Path, what: str) -> Any:
             raise ValueError(f"it must have at most {MAX_BYTES} bytes, got more")
         text = content.decode("utf-8")
         _check_events(text)
-        found = yaml.safe_load(text)
-        _check_plain(found)
+        data = yaml.safe_load(text)
+        _check_plain(data)
     except (OSError, ValueError, ArithmeticError, yaml.YAMLError) as error:
         said = " ".join(str(error).split())
         raise ConfigurationError(f"{what} must be a readable YAML file, got {file}: {said}") from None
-    return found
+    return data
 
 
 def _check_events(text: str) -> None:

@@ -161,13 +161,13 @@ class Arena(Closing):
         for bout, mine in zip(bouts, turns, strict=True):
             results = self._judge.judged(comparisons(bout, mine, ran, config))
             scores.append(scored(bout, iter(results), config))
-        found = [
+        match_scores = [
             dataclasses.replace(score, oracle_error=error) if error else score
             for score, error in zip(scores, oracle.errors, strict=True)
         ]
         parts = {"parsing": parsed - started, "judging": judged - parsed, "rewarding": time.perf_counter() - judged}
         self.seconds = parts
-        return found
+        return match_scores
 
     def _run(self, turns: Sequence[Sequence[ProgramTurns]]) -> dict[Turn, JobResult]:
         """What all turns of a batch came to, in one pass."""
@@ -204,11 +204,11 @@ class Arena(Closing):
         known = self._read_cases(wanted, self.config.fidelity)
         replays = []
         for problem, row in zip(problems, cases, strict=True):
-            found = [(case, known[problem.entry_point, case]) for case in row]
-            for case, expectation in found:
+            booked = [(case, known[problem.entry_point, case]) for case in row]
+            for case, expectation in booked:
                 if expectation is None:
                     _log.warning("a booked test of %s cannot be read and is not replayed: %s", problem.problem_id, case)
-            replays.append([Replay(case, expectation) for case, expectation in found if expectation is not None])
+            replays.append([Replay(case, expectation) for case, expectation in booked if expectation is not None])
         return replays
 
     def _read_cases(
@@ -223,10 +223,10 @@ class Arena(Closing):
         evaluated = self._judge.evaluate([[] if test.reason else [test] for test in read])
         for key, items in zip(new, evaluated, strict=True):
             is_usable = bool(items) and not items[0].failure
-            known[key] = found = _expectation(items[0]) if is_usable else _UNREADABLE
-            parts = (key[1].call, key[1].expected, found.arguments, found.value)
-            self._cases.put(key, found, sum(map(sys.getsizeof, parts)))
-        return {key: None if found is _UNREADABLE else found for key, found in known.items()}
+            known[key] = expected = _expectation(items[0]) if is_usable else _UNREADABLE
+            parts = (key[1].call, key[1].expected, expected.arguments, expected.value)
+            self._cases.put(key, expected, sum(map(sys.getsizeof, parts)))
+        return {key: None if expected is _UNREADABLE else expected for key, expected in known.items()}
 
     def grade(self, problem: Problem, responses: Sequence[str], tests: Sequence[TestCase]) -> list[Grade]:
         """Run `tests`, whose expected values are trusted, on every response's program."""

@@ -96,7 +96,7 @@ def comparisons(
     own, or all of the question's, these as written, too, and golden tests."""
     suites = list(chain.from_iterable(bout.rows))
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
-    found = []
+    attempts = []
     for source, row, start, own in zip(bout.sources, bout.rows, starts, turns, strict=False):
         asked = own.suites if config.runs_union or not asks_all(config) else own.suites[start : start + len(row)]
         tried = [(tuple(replay.expectation for replay in bout.replays), own.replays)]
@@ -105,8 +105,8 @@ def comparisons(
             tried += zip(map(_as_written, suites), own.suites, strict=True)
         if config.runs_golden:
             tried.append((bout.golden, own.golden))
-        found += [Tried(Trial(bout.match.problem, source, tests), one, ran[one]) for tests, one in tried]
-    return found
+        attempts += [Tried(Trial(bout.match.problem, source, tests), one, ran[one]) for tests, one in tried]
+    return attempts
 
 
 def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> MatchScore:
@@ -176,12 +176,12 @@ def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConf
     row = bout.rows[place]
     duels = []
     own = slice(start, start + len(row))
-    for suite, response, ignored, found, returned in zip(
+    for suite, response, ignored, verdicts, returned in zip(
         row, bout.match.suites[place], bout.ignored[place], tried.suites[own], tried.returned[own], strict=True
     ):
         tests = tuple(
             _judged(test.test, verdict, text or "", judged)
-            for test, verdict, text in zip(suite, _placed(suite, found), _placed(suite, returned), strict=True)
+            for test, verdict, text in zip(suite, _placed(suite, verdicts), _placed(suite, returned), strict=True)
         )
         share = nonprintable_share(response, config.fidelity)
         problem_id = bout.match.problem.problem_id
@@ -236,13 +236,13 @@ def _as_written(suite: Sequence[ValidatedTest]) -> tuple[Expectation, ...]:
     return tuple(test.stated for test in suite if test.stated is not None)
 
 
-def _placed(suite: Sequence[ValidatedTest], found: Sequence[Found]) -> tuple[Found | None, ...]:
+def _placed(suite: Sequence[ValidatedTest], findings: Sequence[Found]) -> tuple[Found | None, ...]:
     """What was found for each test of the suite, None where the test does not count."""
-    remaining = iter(found)
+    remaining = iter(findings)
     return tuple(next(remaining) if test.expectation is not None else None for test in suite)
 
 
 def _passes(suite: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> tuple[bool, ...]:
     """Whether each test of the suite passes as written."""
-    found = iter(verdicts)
-    return tuple(next(found) is Verdict.PASS if test.stated is not None else False for test in suite)
+    remaining = iter(verdicts)
+    return tuple(next(remaining) is Verdict.PASS if test.stated is not None else False for test in suite)

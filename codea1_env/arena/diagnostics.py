@@ -197,5 +197,5 @@ def _replayed(score: MatchScore) -> bool | None:
 
 def mean(values: Iterable[float | None]) -> float:
     """Of what can be said; nan where nothing can."""
-    found = [value for value in values if value is not None]
-    return float(np.mean(found)) if found else float("nan")
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else float("nan")

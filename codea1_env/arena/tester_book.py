@@ -70,17 +70,17 @@ class TesterBook:
         that is in the book already, was killed at all, or `is_buggy` for another reason, is known to have a bug; no
         other enters: what nobody has seen fail may be right.
         """
-        found = self._misses.setdefault(problem_id, {})
-        is_buggy = is_buggy or kills > 0 or program in found
-        if program in found:
-            found[program] -= kills
-            if found[program] <= 0:
-                del found[program]
+        targets = self._misses.setdefault(problem_id, {})
+        is_buggy = is_buggy or kills > 0 or program in targets
+        if program in targets:
+            targets[program] -= kills
+            if targets[program] <= 0:
+                del targets[program]
         if is_buggy and misses > 0 and len(program) <= _MAX_PROGRAM:
-            found[program] = found.get(program, 0) + misses
-            while len(found) > self._capacity:
-                del found[min(found, key=found.__getitem__)]
-        if not found:
+            targets[program] = targets.get(program, 0) + misses
+            while len(targets) > self._capacity:
+                del targets[min(targets, key=targets.__getitem__)]
+        if not targets:
             del self._misses[problem_id]
 
     def record_match(self, score: MatchScore) -> None:
@@ -114,13 +114,15 @@ class TesterBook:
         return (
             self._capacity == other._capacity
             and self._misses.keys() == other._misses.keys()
-            and all(list(found.items()) == list(other._misses[name].items()) for name, found in self._misses.items())
+            and all(
+                list(targets.items()) == list(other._misses[name].items()) for name, targets in self._misses.items()
+            )
         )
 
     def copy(self) -> TesterBook:
         """An equal book that changes on its own."""
         book = TesterBook(self._capacity)
-        book._misses = {problem_id: dict(found) for problem_id, found in self._misses.items()}
+        book._misses = {problem_id: dict(targets) for problem_id, targets in self._misses.items()}
         return book
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -129,8 +131,11 @@ class TesterBook:
             path,
             _HEADER,
             (
-                {"problem_id": packed(name), "programs": [[packed(program), count] for program, count in found.items()]}
-                for name, found in self._misses.items()
+                {
+                    "problem_id": packed(name),
+                    "programs": [[packed(program), count] for program, count in targets.items()],
+                }
+                for name, targets in self._misses.items()
             ),
         )
 
@@ -156,7 +161,7 @@ class TesterBook:
 def _programs(listed: Any, number: int) -> dict[str, int]:
     if not isinstance(listed, list) or not listed:
         raise bad_line(number, "programs", "be a non-empty list", listed)
-    found: dict[str, int] = {}
+    targets: dict[str, int] = {}
     for index, item in enumerate(listed):
         where = f"programs[{index}]"
         if not isinstance(item, list) or len(item) != 2:
@@ -164,10 +169,10 @@ def _programs(listed: Any, number: int) -> dict[str, int]:
         program = unpacked(item[0], number, f"{where}[0]")
         if type(item[1]) is not int or item[1] < 1:
             raise bad_line(number, f"{where}[1]", "be an integer of at least 1", item[1])
-        if program in found:
+        if program in targets:
             raise bad_line(number, where, "occur once in its question", item)
-        found[program] = item[1]
-    return found
+        targets[program] = item[1]
+    return targets
 
 
 def _kills(suite: SuiteScore) -> bool:

@@ -100,8 +100,8 @@ class Cell:
                     break
             elif self._control.fileno() in ready:  # the warden says that the grader has ended
                 raise CellEnded
-        found, _, self._rest = self._rest.partition(b"\n")
-        return found
+        answer, _, self._rest = self._rest.partition(b"\n")
+        return answer
 
     def waiting(self) -> bool:
         """Whether the grader said something that it was not asked."""
@@ -120,8 +120,8 @@ class Cell:
             raise CellEnded from error
         if not said:
             raise CellEnded
-        found: Mapping[str, bool] = json.loads(said)
-        return found
+        effects: Mapping[str, bool] = json.loads(said)
+        return effects
 
     def last_words(self) -> str:
         """The end of what was said on standard error."""

@@ -103,9 +103,9 @@ class Entry:
 @cache
 def exercises() -> tuple[Exercise, ...]:
     """The problems that all programs are written for."""
-    found = read_yaml(_FOLDER / "problems.yaml", "the audit's problems")["problems"]
+    problems = read_yaml(_FOLDER / "problems.yaml", "the audit's problems")["problems"]
     return tuple(
-        Exercise(each["id"], each["question"], each["right"], each["wrong"], tuple(each["cases"])) for each in found
+        Exercise(each["id"], each["question"], each["right"], each["wrong"], tuple(each["cases"])) for each in problems
     )
 
 
@@ -123,16 +123,16 @@ def attacks(part: str) -> tuple[Entry, ...]:
     """A part's wrong programs and its programs with dishonest tests."""
     content = _part(part)
     helpers = content.get("helpers", {})
-    found = [
+    entries = [
         _entry("attack", each["class"], each, part, place, helpers) for place, each in enumerate(content["programs"])
     ]
     for place, each in enumerate(content["suites"]):
         entry = _entry("attack", SUITES, {**each, "program": "WRONG"}, part, place, helpers)
         test = each["test"].replace("ENTRY", entry.exercise.problem_id)
-        found.append(_with_test(entry, test))
-    unknown = {entry.label for entry in found} - {*CLASSES, SUITES}
+        entries.append(_with_test(entry, test))
+    unknown = {entry.label for entry in entries} - {*CLASSES, SUITES}
     assert not unknown, unknown
-    return tuple(found)
+    return tuple(entries)
 
 
 @cache
@@ -180,7 +180,7 @@ def _entry(kind: str, label: str, each: Mapping[str, Any], part: str, place: int
     """An entry that names no problem is written for the one whose turn it is."""
     known = {exercise.problem_id: exercise for exercise in exercises()}
     exercise = known[each["problem"]] if "problem" in each else exercises()[place % len(exercises())]
-    program = _HELPER.sub(lambda found: helpers[found[1]].rstrip(), each["program"])
+    program = _HELPER.sub(lambda match: helpers[match[1]].rstrip(), each["program"])
     program = re.sub(r"^RIGHT$", lambda _: exercise.right.rstrip(), program, flags=re.MULTILINE)
     program = re.sub(r"^WRONG$", lambda _: exercise.wrong.rstrip(), program, flags=re.MULTILINE)
     program = re.sub(r"\bENTRY\b", exercise.problem_id, program)

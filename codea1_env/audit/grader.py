@@ -101,14 +101,14 @@ def read_answer(line: bytes) -> Answered:
     """A line of a grader's, which may be anything."""
     shown = line[:200].decode("utf-8", "replace")
     try:
-        found = json.loads(line)
+        answer = json.loads(line)
     except (ValueError, RecursionError):
         return Answered(Answer.GARBLED, shown)
-    if not isinstance(found, dict) or "passed" not in found:
-        said = found.get("error") if isinstance(found, dict) else None
+    if not isinstance(answer, dict) or "passed" not in answer:
+        said = answer.get("error") if isinstance(answer, dict) else None
         return Answered(Answer.GARBLED, str(said)[:200] if said else shown)
     known = {True: Answer.PASSED, False: Answer.FAILED, None: Answer.SKIPPED}
-    passed = found["passed"]
+    passed = answer["passed"]
     if passed is not None and not isinstance(passed, bool):
         return Answered(Answer.GARBLED, shown)
     return Answered(known[passed])
@@ -191,9 +191,9 @@ def _python_places(program: str) -> list[str]:
 
 def _without_root(places: Sequence[str]) -> list[str]:
     """Each once; never all of the machine, nor of /home, /tmp or somebody's home."""
-    found = dict.fromkeys(each for place in places for each in (os.path.abspath(place), os.path.realpath(place)))
+    paths = dict.fromkeys(each for place in places for each in (os.path.abspath(place), os.path.realpath(place)))
     refused = {"/", "/home", "/root", "/tmp", os.path.expanduser("~"), os.path.realpath(os.path.expanduser("~"))}
-    return [place for place in found if place not in refused and os.path.exists(place)]
+    return [place for place in paths if place not in refused and os.path.exists(place)]
 
 
 def _serve(reward: Reward, passes_at: float) -> None:

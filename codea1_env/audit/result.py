@@ -69,13 +69,13 @@ class Result:
 
     def tally(self, label: str, part: str | None = None) -> Tally:
         """Of the attacks of a class, in one part or in all of them."""
-        found = [
+        attacks = [
             each
             for each in self.played
             if each.kind == "attack" and each.label == label and part in (None, each.part) and each.answer != "skipped"
         ]
-        forged = tuple(each.key for each in found if (each.forged if label == _STATE else each.answer == "passed"))
-        return Tally(len(found), forged)
+        forged = tuple(each.key for each in attacks if (each.forged if label == _STATE else each.answer == "passed"))
+        return Tally(len(attacks), forged)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -154,14 +154,14 @@ class Result:
 def read_result(text: str) -> Result:
     """From `as_json`. Raises FormatError."""
     try:
-        found = json.loads(text)
+        report = json.loads(text)
         return Result(
-            found["grader"],
-            found["digests"],
-            found["whole"],
-            tuple(Played(**each) for each in found["played"]),
-            found["seconds"],
-            found["seconds_per_verdict"],
+            report["grader"],
+            report["digests"],
+            report["whole"],
+            tuple(Played(**each) for each in report["played"]),
+            report["seconds"],
+            report["seconds_per_verdict"],
         )
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"a report must be one that `codea1 audit -o` wrote, got {error!r}") from None

@@ -202,22 +202,22 @@ def _serve(control: socket.socket, listener: socket.socket, grader: int) -> None
             if not read_line(control):
                 return
             time.sleep(0.1)  # what was to be left needs a moment
-            found = _look(_calls(listener, calls))
+            effects = _look(_calls(listener, calls))
             calls.clear()
-            control.sendall(json.dumps(found).encode() + b"\n")
+            control.sendall(json.dumps(effects).encode() + b"\n")
 
 
 def _reap(grader: int) -> bool:
     """Of every ended process; whether the grader is one of them."""
-    found = False
+    ended = False
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return found
+            return ended
         if not pid:
-            return found
-        found = found or pid == grader
+            return ended
+        ended = ended or pid == grader
 
 
 def _calls(listener: socket.socket, calls: set[bytes]) -> set[bytes]:

@@ -39,9 +39,9 @@ class Mixes:
 def zero_sum(matrix: npt.ArrayLike) -> Mixes:
     """Maximin mixes of the zero-sum game in which rows get `matrix` and columns its negative. Needs scipy."""
     rows = _matrix(matrix)
-    found = _maximin(rows), _maximin(-rows.T)
-    value = float(found[0] @ rows @ found[1])
-    return Mixes(found[0], found[1], value, -value)
+    mixes = _maximin(rows), _maximin(-rows.T)
+    value = float(mixes[0] @ rows @ mixes[1])
+    return Mixes(mixes[0], mixes[1], value, -value)
 
 
 def nash(rows: npt.ArrayLike, columns: npt.ArrayLike) -> Mixes:
@@ -108,9 +108,9 @@ def _supports(ours: Matrix, theirs: Matrix, weights: tuple[float, float]) -> tup
         np.where(np.isin(np.arange(size), (u, w)), -np.inf, 0.0), np.where(np.isin(np.arange(size), (u, w)), np.inf, 1)
     )
     constraints = optimize.LinearConstraint(np.array(rules), low, high)
-    found = optimize.milp(cost, constraints=constraints, integrality=kinds, bounds=bounds)
-    assert found.x is not None, found.message  # every matrix game has an equilibrium
-    return found.x[ban_x:ban_y] < 0.5, found.x[ban_y:] < 0.5
+    solution = optimize.milp(cost, constraints=constraints, integrality=kinds, bounds=bounds)
+    assert solution.x is not None, solution.message  # every matrix game has an equilibrium
+    return solution.x[ban_x:ban_y] < 0.5, solution.x[ban_y:] < 0.5
 
 
 def _indifferent(payoff: Matrix, best: _Flags, allowed: _Flags) -> Matrix:
@@ -120,7 +120,7 @@ def _indifferent(payoff: Matrix, best: _Flags, allowed: _Flags) -> Matrix:
     regrets = np.hstack([payoff, -np.ones((len(payoff), 1))])  # what a row gets minus the value: 0 or below
     total = np.append(np.ones(count), 0.0)[np.newaxis]
     equal = np.vstack([regrets[best], total])
-    found = _linprog(
+    solution = _linprog(
         np.append(np.zeros(count), -1.0),
         A_ub=regrets,
         b_ub=np.zeros(len(payoff)),
@@ -128,13 +128,13 @@ def _indifferent(payoff: Matrix, best: _Flags, allowed: _Flags) -> Matrix:
         b_eq=np.append(np.zeros(int(best.sum())), 1.0),
         bounds=bounds,
     )
-    return _normalised(found[:count])
+    return _normalised(solution[:count])
 
 
 def _maximin(payoff: Matrix) -> Matrix:
     """The mix of rows whose worst column is best."""
     m, n = payoff.shape
-    found = _linprog(
+    solution = _linprog(
         np.append(np.zeros(m), -1.0),
         A_ub=np.hstack([-payoff.T, np.ones((n, 1))]),
         b_ub=np.zeros(n),
@@ -142,13 +142,13 @@ def _maximin(payoff: Matrix) -> Matrix:
         b_eq=np.ones(1),
         bounds=[(0.0, 1.0)] * m + [(None, None)],
     )
-    return _normalised(found[:m])
+    return _normalised(solution[:m])
 
 
 def _linprog(cost: Matrix, **problem: Any) -> Matrix:
-    found = _scipy().linprog(cost, method="highs", **problem)
-    assert found.x is not None, found.message  # these programs have solutions
-    return np.asarray(found.x)
+    solution = _scipy().linprog(cost, method="highs", **problem)
+    assert solution.x is not None, solution.message  # these programs have solutions
+    return np.asarray(solution.x)
 
 
 def _normalised(mix: Matrix) -> Matrix:

@@ -157,8 +157,8 @@ def simultaneous_equilibrium(pool: Pool, config: RewardConfig) -> Equilibrium:
         matrices = payoffs(pool, tuple(suites), config)
         mixes = nash(matrices.coder, matrices.tester)
         reply = best_suite(pool, list(mixes.rows), config)
-        found = float(mixes.rows @ payoffs(pool, (reply,), config).tester[:, 0])
-        if reply in suites or found <= mixes.column_value + GAIN_TOLERANCE:
+        payoff = float(mixes.rows @ payoffs(pool, (reply,), config).tester[:, 0])
+        if reply in suites or payoff <= mixes.column_value + GAIN_TOLERANCE:
             played = {suite: float(p) for suite, p in zip(suites, mixes.columns, strict=True) if p > 0}
             return Equilibrium(tuple(map(float, mixes.rows)), played, mixes.row_value, mixes.column_value)
         suites[reply] = None

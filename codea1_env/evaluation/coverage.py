@@ -103,7 +103,7 @@ def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) 
             )
             jobs.append(asking)
     results = iter(sandbox.run(jobs) if jobs else [])
-    found = []
+    coverage = []
     for (problem, calls), program in zip(asked, programs, strict=True):
         notes: list[frozenset[int]] = []
         while len(notes) < len(calls):
@@ -115,8 +115,8 @@ def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) 
             for outcome in result.outcomes:
                 is_value = outcome.kind is OutcomeKind.VALUE
                 notes.append(frozenset(json.loads(outcome.value)) if is_value else frozenset())
-        found.append(Covered(program.lines, program.branches, tuple(notes), program.is_line))
-    return found
+        coverage.append(Covered(program.lines, program.branches, tuple(notes), program.is_line))
+    return coverage
 
 
 def probed(problem: Problem) -> Probed:
@@ -197,13 +197,13 @@ class _Probes(ast.NodeTransformer):
         return node
 
     def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        found: list[ast.stmt] = []
+        body: list[ast.stmt] = []
         for statement in statements:
             is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
             if self._depth and not is_text:
-                found.append(self._probe(statement.lineno))
-            found.append(self.visit(statement))
-        return found
+                body.append(self._probe(statement.lineno))
+            body.append(self.visit(statement))
+        return body
 
     def _branches(self, node: ast.AST) -> None:
         match node:

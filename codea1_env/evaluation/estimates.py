@@ -50,11 +50,11 @@ def interquartile_mean(scores: Scores) -> float:
 
 def mean_with_t(scores: Scores) -> Estimate:
     """The mean with Student's interval, of n - 1 degrees of freedom; from two runs on."""
-    found = np.asarray(_some(scores), dtype=float)
-    value, n = float(found.mean()), len(found)
+    values = np.asarray(_some(scores), dtype=float)
+    value, n = float(values.mean()), len(values)
     if n < 2:
         return Estimate(value, float("nan"), float("nan"), n)
-    margin = float(t.ppf(0.975, n - 1)) * float(found.std(ddof=1)) / n**0.5
+    margin = float(t.ppf(0.975, n - 1)) * float(values.std(ddof=1)) / n**0.5
     return Estimate(value, value - margin, value + margin, n)
 
 
@@ -67,8 +67,8 @@ def mean_by_base(bases: Sequence[Scores]) -> Estimate:
     """
     if len(bases) == 1:
         return mean_with_t(bases[0])
-    found = mean_with_t([float(np.mean(_some(scores))) for scores in bases])
-    return dataclasses.replace(found, runs=sum(len(scores) for scores in bases))
+    estimate = mean_with_t([float(np.mean(_some(scores))) for scores in bases])
+    return dataclasses.replace(estimate, runs=sum(len(scores) for scores in bases))
 
 
 def new_run(bases: Sequence[Scores]) -> Estimate:

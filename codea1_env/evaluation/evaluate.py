@@ -207,17 +207,17 @@ class _Coder:
         graded = self._arena.grade_many(list(zip(problems, texts, tests, strict=True)))
         if any(grade.executes is None for grades in graded for grade in grades):
             raise SandboxError("programs must run, got none that did: the sandbox failed, see the log")
-        found: list[dict[str, Any]] = [
+        scores: list[dict[str, Any]] = [
             {"passed": [grade.all_passed for grade in grades], "executes": [grade.executes for grade in grades]}
             for grades in graded
         ]
         if self._is_selecting:
             asked = list(zip(problems, texts, suites, strict=True))
             choices = choose(self._judge, asked, self._plan.suite_size, self._plan.fidelity)
-            for problem, score, choice in zip(problems, found, choices, strict=True):
+            for problem, score, choice in zip(problems, scores, choices, strict=True):
                 drawn = random.Random(f"{self._plan.seed} {problem.problem_id}").randrange(len(choice.votes))
                 score |= {**dataclasses.asdict(choice), "random": drawn}
-        return found
+        return scores
 
 
 class _Tester:
@@ -273,9 +273,9 @@ class _Breaker:
         if not responses:
             return "no program for it was given"
         if (name, problem.problem_id) not in self._journal.programs:
-            (found,) = examine(self._sandbox, [(problem, responses)])
+            (examined,) = examine(self._sandbox, [(problem, responses)])
             record = {"kind": "programs", "set": name, "problem_id": problem.problem_id}
-            self._journal.append({**record, **dataclasses.asdict(found)})
+            self._journal.append({**record, **dataclasses.asdict(examined)})
         return "" if self._wrong(name, problem) else "no program that was given is wrong"
 
     def requests(self, name: str, problem: Problem) -> list[Request]:
@@ -297,8 +297,8 @@ class _Breaker:
             for row, sources in zip(texts, programs, strict=True)
         ]  # of a black-box tester all programs have the same suites
         asked = list(zip(problems, rows, strict=True))
-        found = exposures(self._judge, asked, programs, self._plan.suite_size, self._plan.fidelity)
-        return [{"exposures": each} for each in found]
+        records = exposures(self._judge, asked, programs, self._plan.suite_size, self._plan.fidelity)
+        return [{"exposures": each} for each in records]
 
     def _wrong(self, name: str, problem: Problem) -> list[str]:
         wrong: list[str] = list(self._journal.programs[name, problem.problem_id]["wrong"])
@@ -316,7 +316,7 @@ def _report(
     *,
     is_breaking: bool,
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     for name, problems in sets.items():
         scores = [journal.scores[name, problem.problem_id] for problem in problems]
         kept = [score for score in scores if "left_out" not in score]
@@ -343,9 +343,9 @@ def _report(
             measures = suite_measures(suites, plan.seed)
             record |= {part: sum(score[part] for score in kept) for part in ("mutants", "equivalent", "unloadable")}
         record["measures"] = {measure: _plain(interval) for measure, interval in measures.items()}
-        found[name] = record
+        records[name] = record
     head = {"schema": SCHEMA, "player": player.name, "version": player.version}
-    return {**head, **_plain_plan(plan), "sets": found}
+    return {**head, **_plain_plan(plan), "sets": records}
 
 
 def _programs_record(name: str, problems: Sequence[Problem], journal: EvaluationJournal) -> dict[str, int]:

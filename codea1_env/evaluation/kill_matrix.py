@@ -111,12 +111,12 @@ class KillMatrices:
         sandbox fails.
         """
         keys = [problem.content_hash for problem in problems]
-        found = {key: matrix for key in keys if (matrix := self._remembered.get(key)) is not None}
-        new = {key: problem for key, problem in zip(keys, problems, strict=True) if key not in found}
+        matrices = {key: matrix for key in keys if (matrix := self._remembered.get(key)) is not None}
+        new = {key: problem for key, problem in zip(keys, problems, strict=True) if key not in matrices}
         for key, matrix in zip(new, self._made(list(new.values())), strict=True):
-            found[key] = matrix
+            matrices[key] = matrix
             self._remembered.put(key, matrix, _size(matrix))
-        return [found[key] for key in keys]
+        return [matrices[key] for key in keys]
 
     def _made(self, problems: Sequence[Problem]) -> list[KillMatrix]:
         pools = input_pools(self._judge, problems, self._pool_size, self._seed)
@@ -156,15 +156,15 @@ def input_pools(judge: Judge, problems: Sequence[Problem], size: int = POOL_SIZE
     pools = _answered(judge, fast, wanted)
     slow = [place for place, pool in enumerate(pools) if not pool]
     again = _answered(judge, [problems[place] for place in slow], [wanted[place][: sizes[place]] for place in slow])
-    found = [InputPool((pool or ())[:most]) for pool, most in zip(pools, sizes, strict=True)]
+    filled = [InputPool((pool or ())[:most]) for pool, most in zip(pools, sizes, strict=True)]
     for place, pool in zip(slow, again, strict=True):
         if pool is None:
             raise UnusableReference(
                 f"the reference_solution of problem {problems[place].problem_id!r} must be there, load and define "
                 f"{problems[place].entry_point!r}, got one that does not"
             )
-        found[place] = InputPool(pool, is_slow=True)
-    return found
+        filled[place] = InputPool(pool, is_slow=True)
+    return filled
 
 
 def _calls(problem: Problem, size: int, seed: int) -> list[str]:
@@ -233,21 +233,21 @@ def _answered(
                 key = call_key(placed(each.arguments, names))
                 different.setdefault(key, (test.call or "", each.arguments))
         asked.append(list(different.values()))
-    found: list[tuple[Input, ...] | None] = []
+    pools: list[tuple[Input, ...] | None] = []
     for problem, calls in zip(problems, asked, strict=True):
         try:
             (values,) = judge.reference_values([(problem, [arguments for _, arguments in calls])])
         except UnusableReference:
-            found.append(None)
+            pools.append(None)
             continue
-        found.append(
+        pools.append(
             tuple(
                 Input(call, Expectation(arguments, value.value))
                 for (call, arguments), value in zip(calls, values, strict=True)
                 if not value.failure
             )
         )
-    return found
+    return pools
 
 
 def _runs_alone(problem: Problem) -> bool:

@@ -178,10 +178,10 @@ def program_measures(
     Raises ConfigurationError where a problem has fewer samples than a k.
     """
     n = min((len(passed) for passed in problems), default=0)
-    found = {f"avg@{n}": mean_interval([avg_at_k(passed) for passed in problems], seed)}
+    measures = {f"avg@{n}": mean_interval([avg_at_k(passed) for passed in problems], seed)}
     for k in ks:
-        found[f"pass@{k}"] = mean_interval([pass_at_k(len(passed), sum(passed), k) for passed in problems], seed)
-    return found
+        measures[f"pass@{k}"] = mean_interval([pass_at_k(len(passed), sum(passed), k) for passed in problems], seed)
+    return measures
 
 
 def _counted(share: tuple[float, bool]) -> tuple[float, float]:

@@ -90,8 +90,8 @@ def rate(won: Floats, lost: Floats, *, seed: int = 0, resamplings: int = 1000) -
         both = [np.tensordot(drawn, each, axes=1) for each in (won, lost)]  # (resamplings, C, T)
         ends = np.percentile(strengths(both[0], both[1]), (2.5, 97.5), axis=0)
         low, high = [*_points(ends[0])], [*_points(ends[1])]
-    found = tuple(Rating(*each) for each in zip(middle, low, high, strict=True))
-    return Ratings(found[:coders], found[coders:])
+    ratings = tuple(Rating(*each) for each in zip(middle, low, high, strict=True))
+    return Ratings(ratings[:coders], ratings[coders:])
 
 
 def _points(strength: Floats) -> list[float]:

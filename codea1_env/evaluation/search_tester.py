@@ -79,10 +79,10 @@ def _strongest(matrix: KillMatrix, most: int, generator: random.Random) -> list[
     waiting = list(range(len(matrix.inputs)))
     generator.shuffle(waiting)
     alive = [True] * len(matrix.mutants)
-    found: list[int] = []
-    while waiting and len(found) < most:
+    places: list[int] = []
+    while waiting and len(places) < most:
         best = max(waiting, key=lambda place: int(matrix.kills[alive, place].sum()))
         waiting.remove(best)
-        found.append(best)
+        places.append(best)
         alive = [lives and not kills for lives, kills in zip(alive, matrix.kills[:, best], strict=True)]
-    return found
+    return places

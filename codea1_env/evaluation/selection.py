@@ -62,15 +62,15 @@ def choose(
     turns = [turn(one.problem, one.source, [test.arguments for test in one.expectations]) for one in trials]
     tried = [Tried(*row) for row in zip(trials, turns, judge.run(turns), strict=True)]
     rows = iter(list(zip(tried, judge.judged(tried), strict=True)))
-    found = []
+    choices = []
     for (_, texts, _), pool in zip(asked, pools, strict=True):
         votes, returned = [], []
         for one, judged in (next(rows) for _ in texts):
             weights = zip(pool.values(), judged.verdicts, strict=True)
             votes.append(sum(weight for weight, verdict in weights if verdict is Verdict.PASS))
             returned.append(plain_values(one.turn, one.result, one.turn.calls))
-        found.append(_choice(votes, returned, sum(pool.values())))
-    return found
+        choices.append(_choice(votes, returned, sum(pool.values())))
+    return choices
 
 
 def selection_measures(scores: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Interval | None]:

@@ -96,7 +96,7 @@ class SuiteMeter:
         results = iter(self._judge.try_programs(trials))
         calls = [tuple(dict.fromkeys(call for suite in suites for call in suite.calls)) for suites in read]
         runs = covered(self._sandbox, list(zip(problems, calls, strict=True)))
-        found = []
+        measured = []
         for suites, matrix, known, run in zip(read, matrices, calls, runs, strict=True):
             place = {call: number for number, call in enumerate(known)}
             rows = []
@@ -104,8 +104,8 @@ class SuiteMeter:
                 verdicts = [next(results).verdicts for _ in matrix.mutants] if _is_valid(suite) else []
                 killed = sum(any(verdict is not Verdict.PASS for verdict in row) for row in verdicts)
                 rows.append(self._result(suite, len(matrix.mutants), killed, run, [place[c] for c in suite.calls]))
-            found.append(Measured(tuple(rows), matrix))
-        return found
+            measured.append(Measured(tuple(rows), matrix))
+        return measured
 
     def _hurried(self, problems: Sequence[Problem], read: Sequence[Sequence[_Read]]) -> list[Problem]:
         """The problems with less time for a call, so that a mutant that hangs costs little; not the ones whose
@@ -137,7 +137,7 @@ class SuiteMeter:
         config = RewardConfig(suite_size=1, correct_outputs=False, fidelity=self._fidelity)
         asked = read_suites(self._judge, alone, config)
         judged = iter(validate(self._judge, asked, config, BatchOracle(self._judge, "reference", ()).answer))
-        found = []
+        reads = []
         for row in suites:
             read = []
             for tests in row:
@@ -151,8 +151,8 @@ class SuiteMeter:
                         tuple(dict.fromkeys(each.arguments for each in stated if each is not None)),
                     )
                 )
-            found.append(read)
-        return found
+            reads.append(read)
+        return reads
 
     def _result(self, suite: _Read, mutants: int, killed: int, run: Covered, calls: Sequence[int]) -> SuiteResult:
         return SuiteResult(

@@ -168,12 +168,12 @@ def _texts(
     player: Player, requests: Sequence[Request], n: int, sampling: Sampling, seed: int, told: Callable[[int], None]
 ) -> list[list[str]]:
     """`n` answers to each request, asked in parts so that somebody can be told how far it is."""
-    found: list[list[str]] = []
+    texts: list[list[str]] = []
     for at in range(0, len(requests), _ASKED_AT_ONCE):
         part = player.respond(requests[at : at + _ASKED_AT_ONCE], n, sampling, seed)
-        found += [[response.text for response in group] for group in part]
+        texts += [[response.text for response in group] for group in part]
         told(sum(map(len, part)))
-    return found
+    return texts
 
 
 def _played(coder: str, tester: str, matches: Sequence[Match], arena: Arena) -> list[Game]:

@@ -51,7 +51,7 @@ class Examined:
 def read_programs(path: Path) -> dict[str, list[str]]:
     """Responses of a coder by question: lines with `problem_id` and `codes`, as `codea1 score` reads them; the journal
     of `codea1 eval --seat coder`; or a problem file, whose mutants they are. Raises FormatError (must, got)."""
-    found: dict[str, list[str]] = {}
+    responses: dict[str, list[str]] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             record = json.loads(line)
@@ -66,8 +66,8 @@ def read_programs(path: Path) -> dict[str, list[str]]:
             raise FormatError(
                 f"{path}, line {number}, must have a problem_id and codes, a list of strings; got another"
             )
-        found.setdefault(record["problem_id"], []).extend(codes)
-    return found
+        responses.setdefault(record["problem_id"], []).extend(codes)
+    return responses
 
 
 def examine(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[str]]]) -> list[Examined]:
@@ -84,15 +84,15 @@ def examine(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[str]]]) ->
             for (problem, _), row in zip(asked, different, strict=True)
         ]
     )
-    found = []
+    examined = []
     for row, grades in zip(different, graded, strict=True):
         if any(grade.executes is None for grade in grades):
             raise SandboxError("programs must run, got none that did: the sandbox failed, see the log")
         loaded = [(source, grade) for source, grade in zip(row, grades, strict=True) if grade.executes]
         wrong = [source for source, grade in loaded if set(grade.verdicts) - {Verdict.PASS, Verdict.TIMEOUT}]
         right = sum(grade.all_passed for _, grade in loaded)
-        found.append(Examined(tuple(wrong), right, len(loaded) - right - len(wrong), len(row) - len(loaded)))
-    return found
+        examined.append(Examined(tuple(wrong), right, len(loaded) - right - len(wrong), len(row) - len(loaded)))
+    return examined
 
 
 def exposures(
@@ -137,16 +137,16 @@ def exposure_measures(
 ) -> dict[str, Interval | None]:
     """Shares of programs and suites that are exposed by the first 1 and K tests with right values, and by inputs alone;
     and the share of K tests that state a right value."""
-    found: dict[str, Interval | None] = {}
+    measures: dict[str, Interval | None] = {}
     for name, field in (("exposed", "by_values"), ("inputs", "by_inputs")):
         for k, title in ((1, "1"), (suite_size, "k")):
-            found[f"{name}@{title}"] = mean_interval(
+            measures[f"{name}@{title}"] = mean_interval(
                 [sum(0 < row[field] <= k for row in rows) / len(rows) for rows in problems], seed
             )
-    found["right tests@k"] = mean_interval(
+    measures["right tests@k"] = mean_interval(
         [sum(row["right"] for row in rows) / len(rows) / suite_size for rows in problems], seed
     )
-    return found
+    return measures
 
 
 def _exposure(tests: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> dict[str, int]:

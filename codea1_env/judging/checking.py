@@ -50,23 +50,23 @@ class Checkers:
         problems = {id(check.problem): check.problem for check in checks}
         named = {key: problem.content_hash.encode("ascii") for key, problem in problems.items()}
         keys = [_key(check, named[id(check.problem)]) for check in checks]
-        found = {key: answer for key in keys if (answer := self._remembered.get(key)) is not None}
-        new = {key: check for key, check in zip(keys, checks, strict=True) if key not in found}
+        known = {key: answer for key in keys if (answer := self._remembered.get(key)) is not None}
+        new = {key: check for key, check in zip(keys, checks, strict=True) if key not in known}
         for key, check in new.items():
             if not is_plain(check.value):
-                found[key] = False
+                known[key] = False
         groups: dict[int, list[bytes]] = {}
         for key, check in new.items():
-            if key not in found:
+            if key not in known:
                 groups.setdefault(id(check.problem), []).append(key)
         jobs = [_job(problems[place], [_call(new[key]) for key in members]) for place, members in groups.items()]
         for members, result in zip(groups.values(), self._sandbox.run(jobs) if jobs else [], strict=True):
             outcomes = result.outcomes if result.loaded else ()
             answers = [outcome.kind is OutcomeKind.VALUE and outcome.value == _TRUE for outcome in outcomes]
             for key, answer in zip(members, answers or [False] * len(members), strict=True):
-                found[key] = answer
+                known[key] = answer
                 self._remembered.put(key, answer, len(key))
-        return [found[key] for key in keys]
+        return [known[key] for key in keys]
 
 
 def _job(problem: Problem, calls: Sequence[bytes]) -> CallsJob:

@@ -113,10 +113,10 @@ class Execution:
         load = self._remembered.get((program.key, b""))
         program.load = load if isinstance(load, JobResult) else None
         for call in program.places:
-            found = self._remembered.get((program.key, call))
-            if isinstance(found, Outcome):
+            outcome = self._remembered.get((program.key, call))
+            if isinstance(outcome, Outcome):
                 program.load = JobResult(True, None, ())
-                program.seen[call] = found
+                program.seen[call] = outcome
 
     def _remember(self, program: _Program, calls: Sequence[bytes], result: JobResult) -> None:
         if not self._remembers or (result.load_failure is not None and result.load_failure.kind not in _REMEMBERED):

@@ -104,8 +104,8 @@ class BatchOracle:
                 decided = dual_values([group[n] for n in asking], [answers[n] for n in asking])
             else:
                 decided = [majority_values(len(group[n].calls), answers[n]) for n in asking]
-            found = dict(zip(asking, decided, strict=True))
-            values.append([found.get(number, []) for number in range(len(group))])
+            by_number = dict(zip(asking, decided, strict=True))
+            values.append([by_number.get(number, []) for number in range(len(group))])
         return values
 
     def _measure(self, groups: Sequence[Sequence[Asked]], values: Sequence[Sequence[Sequence[ReferenceValue]]]) -> None:

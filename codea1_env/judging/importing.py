@@ -86,20 +86,22 @@ def import_drafts(drafts: Iterable[Draft | Unreadable], sandbox: Sandbox) -> Ite
         ready = [_valued(draft, judge) if isinstance(draft, Draft) else draft for draft in batch]
         checked = iter(_checked([draft for draft in ready if isinstance(draft, Draft)], judge))
         for draft in ready:
-            found = Imported(draft.problem_id, None, draft.reason) if isinstance(draft, Unreadable) else next(checked)
-            if found.problem_id in seen:
-                found = Imported(found.problem_id, None, "the problem_id repeats that of an earlier row")
-            seen.add(found.problem_id)
-            yield found
+            imported = (
+                Imported(draft.problem_id, None, draft.reason) if isinstance(draft, Unreadable) else next(checked)
+            )
+            if imported.problem_id in seen:
+                imported = Imported(imported.problem_id, None, "the problem_id repeats that of an earlier row")
+            seen.add(imported.problem_id)
+            yield imported
 
 
 def _valued(draft: Draft, judge: Judge) -> Draft:
     """The draft with the values that its scripts' own reference functions return."""
     problem, left_out = draft.problem, list(draft.left_out)
     for script in draft.unvalued:
-        found = _reference_values(script, problem, judge)
-        tests = [TestCase(call, value) for call, value in found.items() if isinstance(value, str)]
-        left_out += [value for value in found.values() if isinstance(value, LeftOut)]
+        values = _reference_values(script, problem, judge)
+        tests = [TestCase(call, value) for call, value in values.items() if isinstance(value, str)]
+        left_out += [value for value in values.values() if isinstance(value, LeftOut)]
         granted = script.reference_tolerance if any(map(_holds_float, tests)) else 0.0
         problem = replace(
             problem, hidden_tests=(*problem.hidden_tests, *tests), tolerance=max(problem.tolerance, granted)
@@ -122,16 +124,16 @@ def _reference_values(script: Extracted, problem: Problem, judge: Judge) -> dict
         answers = iter(judge.reference_values([(asked, [each.arguments for each in stated if not each.failure])])[0])
     except UnusableReference as error:
         return {call: LeftOut(call[:200], f"the script's reference: {error}") for call in script.unvalued}
-    found: dict[str, str | LeftOut] = {}
+    values: dict[str, str | LeftOut] = {}
     for call, each in zip(script.unvalued, stated, strict=True):
         answer = None if each.failure else next(answers)
         failure = each.failure if answer is None else answer.failure
         if answer is None or failure:
             shown = "no plain data, or too much of it" if failure == "opaque" else failure
-            found[call] = LeftOut(call[:200], f"the script's reference: {shown}")
+            values[call] = LeftOut(call[:200], f"the script's reference: {shown}")
         else:
-            found[call] = tree_source(json.loads(answer.value))
-    return found
+            values[call] = tree_source(json.loads(answer.value))
+    return values
 
 
 def _holds_float(case: TestCase) -> bool:
@@ -150,7 +152,7 @@ def _checked(drafts: Sequence[Draft], judge: Judge) -> list[Imported]:
     left_out: list[list[LeftOut]] = []
     for row, tests, values in zip(cases, read, stated, strict=True):
         known = iter(values)
-        found: dict[TestCase, Expectation] = {}
+        expectations: dict[TestCase, Expectation] = {}
         refused: list[LeftOut] = []
         for case, test in zip(row, tests, strict=True):
             value = None if test.reason else next(known)
@@ -158,33 +160,33 @@ def _checked(drafts: Sequence[Draft], judge: Judge) -> list[Imported]:
             if value is None or reason:
                 refused.append(LeftOut(str(case)[:200], reason))
             else:
-                found[case] = Expectation(value.arguments, value.value)
-        usable.append(found)
+                expectations[case] = Expectation(value.arguments, value.value)
+        usable.append(expectations)
         left_out.append(refused)
     trials = [
-        Trial(draft.problem, draft.problem.reference_solution or "", tuple(found.values()))
-        for draft, found in zip(drafts, usable, strict=True)
+        Trial(draft.problem, draft.problem.reference_solution or "", tuple(expectations.values()))
+        for draft, expectations in zip(drafts, usable, strict=True)
     ]
     results = judge.try_programs(trials)
     return [
         _imported(
             replace(draft, left_out=(*draft.left_out, *refused)),
-            [*found],
+            [*expectations],
             result,
-            _corrected(draft, found, result, judge),
+            _corrected(draft, expectations, result, judge),
         )
-        for draft, found, refused, result in zip(drafts, usable, left_out, results, strict=True)
+        for draft, expectations, refused, result in zip(drafts, usable, left_out, results, strict=True)
     ]
 
 
 def _corrected(
-    draft: Draft, found: dict[TestCase, Expectation], result: TrialResult, judge: Judge
+    draft: Draft, expectations: dict[TestCase, Expectation], result: TrialResult, judge: Judge
 ) -> dict[TestCase, TestCase]:
     """Where the function is the oracle: the tests that state another value than it returns, with its value."""
     if draft.are_tests_trusted or not result.executes:
         return {}
-    wrong = [case for case, verdict in zip(found, result.verdicts, strict=True) if verdict is Verdict.FAIL]
-    (values,) = judge.reference_values([(draft.problem, [found[case].arguments for case in wrong])])
+    wrong = [case for case, verdict in zip(expectations, result.verdicts, strict=True) if verdict is Verdict.FAIL]
+    (values,) = judge.reference_values([(draft.problem, [expectations[case].arguments for case in wrong])])
     return {
         case: TestCase(case.call, tree_source(json.loads(value.value)))
         for case, value in zip(wrong, values, strict=True)

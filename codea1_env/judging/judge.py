@@ -227,8 +227,8 @@ class Judge:
             if expected.look and outcome.kind is OutcomeKind.VALUE and is_plain(outcome.value)
         ]
         looked = list(outcomes)
-        found = self.looked_at([(expectations[place].look, outcomes[place].value) for place in places])
-        for place, outcome in zip(places, found, strict=True):
+        replacements = self.looked_at([(expectations[place].look, outcomes[place].value) for place in places])
+        for place, outcome in zip(places, replacements, strict=True):
             looked[place] = outcome
         return looked
 

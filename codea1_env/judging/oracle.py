@@ -73,8 +73,8 @@ class Oracle:
                 size = len(call) + len(value.value) + len(value.failure)
                 self._remembered.put((digests[reference], call), value, size)
             known[reference] |= values
-        found = iter([[known[reference][call] for call in calls] for reference, _, calls in rows])
-        return [next(found) if calls else [] for _, calls in asked]
+        answers = iter([[known[reference][call] for call in calls] for reference, _, calls in rows])
+        return [next(answers) if calls else [] for _, calls in asked]
 
     def _ask(
         self, new: Mapping[_Reference, tuple[bytes, ...]], problems: Mapping[_Reference, Problem]

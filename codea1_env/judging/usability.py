@@ -127,8 +127,8 @@ def _answers(judge: Judge, reads: Sequence[_Read]) -> list[_Answer]:
     having = [place for place, read in enumerate(reads) if read.problem.reference_solution is not None]
     asking = [place for place in having if reads[place].calls]
     try:
-        found = judge.reference_values([(reads[place].problem, reads[place].calls) for place in asking])
-        answers = _filled(answers, asking, found)
+        rows = judge.reference_values([(reads[place].problem, reads[place].calls) for place in asking])
+        answers = _filled(answers, asking, rows)
     except UnusableReference:
         for place in asking:
             try:
@@ -142,9 +142,9 @@ def _answers(judge: Judge, reads: Sequence[_Read]) -> list[_Answer]:
     return answers
 
 
-def _filled(answers: list[_Answer], places: Sequence[int], found: Sequence[list[ReferenceValue]]) -> list[_Answer]:
+def _filled(answers: list[_Answer], places: Sequence[int], rows: Sequence[list[ReferenceValue]]) -> list[_Answer]:
     filled = list(answers)
-    for place, values in zip(places, found, strict=True):
+    for place, values in zip(places, rows, strict=True):
         filled[place] = values
     return filled
 
@@ -188,15 +188,15 @@ def _passed(judge: Judge, read: _Read, answer: Sequence[ReferenceValue]) -> list
     """Whether the reference passes each test; it fails one that cannot be read."""
     known = iter(answer)
     problem, tolerance = read.problem, judge.tolerance(read.problem)
-    found = []
+    passed = []
     for each in read.stated:
         value = None if each.failure else next(known)
         if value is None or value.failure:
-            found.append(False)
+            passed.append(False)
         else:
             is_equal = same_value(each.value, value.value, tolerance)
-            found.append(is_equal or judge.is_right(problem, each.arguments, value.value, each.value, tolerance))
-    return found
+            passed.append(is_equal or judge.is_right(problem, each.arguments, value.value, each.value, tolerance))
+    return passed
 
 
 def _found(
@@ -223,10 +223,10 @@ def require_judgeable(problems: Iterable[Problem], sandbox: Sandbox, oracle: Ora
     """Raise ConfigurationError where a problem cannot be judged by `oracle` in both seats. `where`: of the problems."""
     refused = []
     seen = 0
-    for found in check_problems(problems, sandbox):
+    for usability in check_problems(problems, sandbox):
         seen += 1
-        if not found.serves(oracle):
-            refused.append(found)
+        if not usability.serves(oracle):
+            refused.append(usability)
     if refused:
         first = "; ".join(f"{each.problem.problem_id}: {each.why_not or 'nothing to judge by'}" for each in refused[:3])
         raise ConfigurationError(

@@ -91,8 +91,8 @@ def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: R
     accepted = [list(compress(suite.tests, row)) for (_, suite), row in zip(new.values(), asked, strict=True)]
     read = {}
     for (key, (problem, suite)), row, items in zip(new.items(), asked, judge.evaluate(accepted), strict=True):
-        found = iter(items)
-        read[key] = ReadSuite(problem, suite, tuple(next(found) if yes else None for yes in row))
+        stated = iter(items)
+        read[key] = ReadSuite(problem, suite, tuple(next(stated) if yes else None for yes in row))
     return [read[id(problem), id(suite)] for problem, suite in suites]
 
 
@@ -242,12 +242,12 @@ def _related(
     if reference.failure:
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
         return _without_value(test, status, reference.failure, as_written)
-    found = related(
+    judgement = related(
         as_written, reference.value, mutants.of(problem, stated.arguments), judge.tolerance(problem), earlier
     )
-    if found.status is not Status.KEPT:
+    if judgement.status is not Status.KEPT:
         return _without_value(
-            test, found.status, found.reason, as_written if found.status is Status.WRONG_RELATION else None
+            test, judgement.status, judgement.reason, as_written if judgement.status is Status.WRONG_RELATION else None
         )
     judged = JudgedTest(test.source, Status.KEPT, "", test.call, test.claim, test.claim, None)
     return ValidatedTest(judged, as_written, as_written)

@@ -272,12 +272,12 @@ def _only_call(left: ast.expr, entry_point: str) -> ast.Call:
     """The one call of the entry point in an expression. Raises Rejected."""
     if _mentions(left, RETURNED):
         raise Rejected(Reason.FORBIDDEN_NAME)
-    found = [node for node in ast.walk(left) if isinstance(node, ast.Call) and _is_call(node, entry_point)]
-    if not found:
+    calls = [node for node in ast.walk(left) if isinstance(node, ast.Call) and _is_call(node, entry_point)]
+    if not calls:
         raise Rejected(Reason.WRAPPED_CALL if _mentions(left, entry_point) else Reason.NOT_ENTRY_POINT)
-    if len(found) > 1:
+    if len(calls) > 1:
         raise Rejected(Reason.ENTRY_POINT_AGAIN)
-    return found[0]
+    return calls[0]
 
 
 def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> Arguments:

@@ -102,22 +102,22 @@ def mutants(source: str, *, endless: bool = False) -> list[Mutant]:
     try:
         body = parse(source).body
         written = [ast.unparse(statement) for statement in body]
-        found: dict[str, Mutant] = {}
+        by_source: dict[str, Mutant] = {}
         for place, statement in enumerate(body):
             for change in sorted(_changes(statement, endless), key=lambda change: change.at):
                 changed = _applied(change, statement)
                 if changed != written[place] and parses(changed):
                     whole = "\n".join([*written[:place], changed, *written[place + 1 :]])
-                    found.setdefault(whole, Mutant(change.operator, change.text, *change.at, whole))
+                    by_source.setdefault(whole, Mutant(change.operator, change.text, *change.at, whole))
     except (Unparsable, RecursionError, ValueError):  # ValueError: an int that is too long to be written
         return []
-    return list(found.values())
+    return list(by_source.values())
 
 
 def drawn_mutant(source: str, generator: random.Random) -> Mutant | None:
     """One of `mutants(source)`, each change as likely as any other; None where there is none."""
-    found = mutants(source)
-    return generator.choice(found) if found else None
+    choices = mutants(source)
+    return generator.choice(choices) if choices else None
 
 
 def _applied(change: _Change, statement: ast.stmt) -> str:

@@ -43,9 +43,9 @@ def released_suite(response: str, entry_point: str) -> Suite:
         unread.append(Ignored.TOO_LONG)
         code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
     read = _in_blocks(code, name) if blocks else _by_lines(code, name)
-    found = list(read)
-    tests = [item for item in found if isinstance(item, WrittenTest)]
-    return suite_of(tests, [*unread, *[item for item in found if isinstance(item, Ignored)]])
+    items = list(read)
+    tests = [item for item in items if isinstance(item, WrittenTest)]
+    return suite_of(tests, [*unread, *[item for item in items if isinstance(item, Ignored)]])
 
 
 def released_nonprintable_share(response: str) -> float:

@@ -40,13 +40,13 @@ def test_spans(response: str, sources: Sequence[str]) -> list[Span | None]:
     cursor = lost = 0
     spans: list[Span | None] = []
     for source in sources:
-        found = _statement_at(text, source, regions, cursor) if source and lost < _MAX_LOST else None
-        if found is None:
+        place = _statement_at(text, source, regions, cursor) if source and lost < _MAX_LOST else None
+        if place is None:
             lost += 1
             spans.append(None)
         else:
-            cursor = found + len(source)
-            spans.append(Span(places[found], places[cursor - 1] + 1) if places else Span(found, cursor))
+            cursor = place + len(source)
+            spans.append(Span(places[place], places[cursor - 1] + 1) if places else Span(place, cursor))
     return spans
 
 

@@ -54,8 +54,8 @@ def differences_from_paper(run: RunRead) -> list[FieldDifference]:
 
 def stated_differences(run: RunRead) -> list[str]:
     """What the preset says of itself."""
-    found = run.preset.get("differences")
-    return [str(sentence) for sentence in found] if isinstance(found, list) else []
+    differences = run.preset.get("differences")
+    return [str(sentence) for sentence in differences] if isinstance(differences, list) else []
 
 
 def differences_between(runs: Sequence[RunRead]) -> list[list[str]]:
@@ -68,13 +68,13 @@ def differences_between(runs: Sequence[RunRead]) -> list[list[str]]:
 
 
 def _flat(section: Mapping[Any, Any], prefix: str = "") -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in section.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name}.")
+            fields |= _flat(value, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = _shown(value)
-    return found
+            fields[f"{prefix}{name}"] = _shown(value)
+    return fields
 
 
 def _shown(value: Any) -> str:

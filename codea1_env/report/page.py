@@ -140,11 +140,11 @@ def _final(runs: Sequence[RunRead]) -> str:
     for name in names:
         row = [name]
         for run in runs:
-            found = next((each for each in run.final if each.name == name), None)
+            measure = next((each for each in run.final if each.name == name), None)
             row.append(
-                f"{found.base:.3f}{GAP}\N{RIGHTWARDS ARROW}{GAP}{found.trained:.3f} "
-                f"({found.trained - found.base:+.3f}{GAP}[{found.low:+.3f},{GAP}{found.high:+.3f}])"
-                if found
+                f"{measure.base:.3f}{GAP}\N{RIGHTWARDS ARROW}{GAP}{measure.trained:.3f} "
+                f"({measure.trained - measure.base:+.3f}{GAP}[{measure.low:+.3f},{GAP}{measure.high:+.3f}])"
+                if measure
                 else "-"
             )
         cells.append(row)
@@ -170,7 +170,7 @@ def _latest(runs: Sequence[RunRead]) -> str:
                     rows.setdefault((record.seat, name), {})[run.name] = told
     if not rows:
         return ""
-    cells = [[f"{seat}: {name}", *(found.get(run.name, "-") for run in runs)] for (seat, name), found in rows.items()]
+    cells = [[f"{seat}: {name}", *(by_run.get(run.name, "-") for run in runs)] for (seat, name), by_run in rows.items()]
     return table("latest evaluation, held-out problems", ["measure", *(run.name for run in runs)], cells)
 
 
@@ -189,7 +189,7 @@ def _duels(shown_run: Shown, owner: str) -> str:
     kept, viewer = shown_run.kept, shown_run.viewer
     if not len(kept):
         return f'<div class="notes">{text(kept.note)}</div>' if kept.note else ""
-    found = ""
+    tables = ""
     for name, duels in (
         ("the tester earned most", kept.best_for_tester()),
         ("the coder earned most", kept.best_for_coder()),
@@ -205,20 +205,20 @@ def _duels(shown_run: Shown, owner: str) -> str:
             )
             for duel in duels
         ]
-        found += table(f"{owner}{name}", ["duel", "from", "question", "R_C", "R_T"], rows)
+        tables += table(f"{owner}{name}", ["duel", "from", "question", "R_C", "R_T"], rows)
     whole = f'<p><a href="{text(viewer)}#1.1.1">{text(f"{owner}all {len(kept)} duels")}</a></p>' if viewer else ""
-    return whole + found
+    return whole + tables
 
 
 def _times(runs: Sequence[RunRead]) -> str:
     splits = [(run, split) for run in runs for split in time_splits(run)]
     most = max((split.total for _, split in splits), default=0.0)
-    found = ""
+    bars = ""
     for run, split in splits:
         parts = [(name, split.seconds[name]) for name in PARTS if name in split.seconds]
         words = ", ".join(f"{name} {shown(round(value, 3))} s" for name, value in parts)
         owner = f"{run.name}: " if len(runs) > 1 else ""
-        found += (
+        bars += (
             f'<div class="split"><h3>{text(owner + split.who)}, {shown(round(split.total, 3))} s a round</h3>'
             f"{stacked_bar([(name, split.seconds.get(name, 0.0)) for name in PARTS], most)}<p>{text(words)}</p></div>"
         )
@@ -227,8 +227,8 @@ def _times(runs: Sequence[RunRead]) -> str:
         for name in dict.fromkeys(name for run in runs for name in run.seconds)
     ]
     whole = table("the whole run", ["part", *(run.name for run in runs)], rows) if rows else ""
-    note = "<p>Medians over rounds. A seat that waits leaves the machine to the other one.</p>" if found else ""
-    return note + (legend_of_parts() if found else "") + found + whole
+    note = "<p>Medians over rounds. A seat that waits leaves the machine to the other one.</p>" if bars else ""
+    return note + (legend_of_parts() if bars else "") + bars + whole
 
 
 def legend_of_parts() -> str:
@@ -243,25 +243,25 @@ def legend_of_parts() -> str:
 
 def _configuration(runs: Sequence[RunRead]) -> str:
     known = [run for run in runs if run.preset]
-    found = ""
+    sections = ""
     if len(known) > 1:
         rows = differences_between(known)
         names = ["field", *(run.name for run in known)]
-        found += (
+        sections += (
             table("what differs between the runs", names, rows) if rows else "<p>The runs are configured alike.</p>"
         )
     for run in known:
         owner = f"{run.name}: " if len(known) > 1 else ""
         stated = stated_differences(run)
         if stated:
-            found += f"<h3>{text(owner)}what its preset says of the paper</h3>{listed(stated)}"
+            sections += f"<h3>{text(owner)}what its preset says of the paper</h3>{listed(stated)}"
         changed = [(row.field, row.paper, row.run) for row in differences_from_paper(run)]
         if changed:
             inner = table(f"{owner}differs from the paper's run", ["field", "paper (preset 1.5b)", "this run"], changed)
             summary = f"{owner}{len(changed)} fields differ from the paper's run"
-            found += f"<details><summary>{text(summary)}</summary>{inner}</details>"
+            sections += f"<details><summary>{text(summary)}</summary>{inner}</details>"
     tail = (
         "<p>What the method here does otherwise than paper and released code, formula by formula, is in "
         "docs/deviations.md of the source.</p>"
     )
-    return found + tail if found else ""
+    return sections + tail if sections else ""

@@ -72,8 +72,8 @@ class RunRead:
     @property
     def preset(self) -> Mapping[str, Any]:
         """Of the configuration; empty where it has none."""
-        found = self.config.get("preset")
-        return found if isinstance(found, Mapping) else {}
+        preset = self.config.get("preset")
+        return preset if isinstance(preset, Mapping) else {}
 
     @property
     def rounds_planned(self) -> int | None:
@@ -153,14 +153,14 @@ def _config(file: Path, notes: list[str]) -> Mapping[str, Any]:
         notes.append(f"{file.name} is missing: nothing is known of the configuration")
         return {}
     try:
-        found = read_yaml(file, "a run's configuration")
+        config = read_yaml(file, "a run's configuration")
     except ConfigurationError as error:
         notes.append(f"{file.name} cannot be read: {error}")
         return {}
-    if not isinstance(found, Mapping):
-        notes.append(f"{file.name} must be a mapping, got {type(found).__name__}")
+    if not isinstance(config, Mapping):
+        notes.append(f"{file.name} must be a mapping, got {type(config).__name__}")
         return {}
-    return found
+    return config
 
 
 def _records(file: Path, notes: list[str]) -> Iterator[Record]:
@@ -180,21 +180,21 @@ def _records(file: Path, notes: list[str]) -> Iterator[Record]:
 
 def _record(line: str) -> Record | None:
     try:
-        found = json.loads(line)
+        fields = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         return None
-    kind, seat, rounds_done = found.get("kind"), found.get("seat", ""), found.get("round")
+    kind, seat, rounds_done = fields.get("kind"), fields.get("seat", ""), fields.get("round")
     if kind not in KINDS or not isinstance(seat, str) or type(rounds_done) is not int or rounds_done < 0:
         return None
-    return Record(kind, seat, rounds_done, _numbers(found, without=("kind", "seat", "round")))
+    return Record(kind, seat, rounds_done, _numbers(fields, without=("kind", "seat", "round")))
 
 
-def _numbers(found: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str, float]:
+def _numbers(fields: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str, float]:
     return {
         str(name): float(value)
-        for name, value in found.items()
+        for name, value in fields.items()
         if name not in without and type(value) in (int, float) and _is_finite(value)
     }
 
@@ -211,14 +211,14 @@ def _json_object(file: Path, notes: list[str]) -> Mapping[str, Any]:
     if not text:
         return {}
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         notes.append(f"{file.name} cannot be read: {error}")
         return {}
-    if not isinstance(found, dict):
-        notes.append(f"{file.name} must be an object, got {type(found).__name__}")
+    if not isinstance(content, dict):
+        notes.append(f"{file.name} must be an object, got {type(content).__name__}")
         return {}
-    return found
+    return content
 
 
 def _final_rows(rows: Any, notes: list[str]) -> Iterator[Row]:

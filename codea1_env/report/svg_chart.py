@@ -61,18 +61,18 @@ def legend(labels: Sequence[str]) -> str:
 def stacked_bar(parts: Sequence[tuple[str, float]], most: float) -> str:
     """One horizontal bar of (label, seconds) parts; `most`: what the full width stands for."""
     told = ", ".join(f"{label} {shown(value)} s" for label, value in parts)
-    found = [
+    elements = [
         f'<svg class="bar" viewBox="0 0 600 22" preserveAspectRatio="none" role="img" aria-label="{escape(told)}">'
     ]
     left = 0.0
     for number, (label, value) in enumerate(parts):
         width = 600 * value / most if most > 0 else 0.0
-        found.append(
+        elements.append(
             f'<rect class="fill f{number % COLOURS}" x="{left:.1f}" y="0" width="{width:.1f}" height="22">'
             f"<title>{escape(label)}: {shown(value)} s</title></rect>"
         )
         left += width
-    return "".join([*found, "</svg>"])
+    return "".join([*elements, "</svg>"])
 
 
 def ticks(low: float, high: float, most: int, *, whole: bool = False) -> list[float]:
@@ -108,11 +108,11 @@ def thinned(points: Sequence[Point]) -> list[Point]:
 def smoothed(points: Sequence[Point]) -> list[Point]:
     """A running mean over a fifteenth of the points, centred, shorter at both ends."""
     reach = len(points) // 30
-    found = []
+    means = []
     for place, (x, _) in enumerate(points):
         near = points[max(0, place - reach) : place + reach + 1]
-        found.append((x, sum(y for _, y in near) / len(near)))
-    return found
+        means.append((x, sum(y for _, y in near) / len(near)))
+    return means
 
 
 class _Scale:
@@ -135,17 +135,17 @@ def _line(line: Series, number: int, place: _Scale) -> list[str]:
     points = thinned(line.points)
     is_long = len(points) >= SMOOTH_FROM and not line.has_marks
     drawn = smoothed(points) if is_long else points
-    found = []
+    elements = []
     if is_long:
-        found.append(f'<path class="line faint {_classes(number)}" d="{_path(points, place)}"/>')
-    found.append(f'<path class="line {_classes(number)}" d="{_path(drawn, place)}"/>')
+        elements.append(f'<path class="line faint {_classes(number)}" d="{_path(points, place)}"/>')
+    elements.append(f'<path class="line {_classes(number)}" d="{_path(drawn, place)}"/>')
     if line.has_marks:
-        found += [
+        elements += [
             f'<circle class="fill f{number % COLOURS}" cx="{place.x(x)}" cy="{place.y(y)}" r="3.5">'
             f"<title>{escape(line.label)}, round {shown(x)}: {shown(y)}</title></circle>"
             for x, y in points
         ]
-    return found
+    return elements
 
 
 def _path(points: Sequence[Point], place: _Scale) -> str:

@@ -41,5 +41,5 @@ def time_splits(run: RunRead) -> Iterator[TimeSplit]:
 
 
 def _medians(run: RunRead, kind: str, seat: str, parts: tuple[str, ...]) -> dict[str, float]:
-    found = {part: [value for _, value in run.points(kind, seat, f"seconds_{part}")] for part in parts}
-    return {part: max(0.0, statistics.median(values)) for part, values in found.items() if values}
+    seconds = {part: [value for _, value in run.points(kind, seat, f"seconds_{part}")] for part in parts}
+    return {part: max(0.0, statistics.median(values)) for part, values in seconds.items() if values}

@@ -41,18 +41,18 @@ def chunks(jobs: Sequence[Job], workers: int) -> list[Chunk]:
     The jobs of one duel have one program and stand side by side, so they stay together.
     """
     size = min(MAX_CHUNK_JOBS, max(CHUNK_JOBS, math.ceil(len(jobs) / (CHUNKS_PER_WORKER * workers))))
-    found: list[Chunk] = []
+    pieces: list[Chunk] = []
     start = 0
     for at in range(1, len(jobs) + 1):
         length = at - start
         is_border = at == len(jobs) or _program(jobs[at]) != _program(jobs[at - 1])
         if at == len(jobs) or length >= MAX_CHUNK_JOBS or (is_border and length >= size):
-            found.append(Chunk(start, jobs[start:at]))
+            pieces.append(Chunk(start, jobs[start:at]))
             start = at
-    if len(found) > 1 and len(found[-1].jobs) < CHUNK_JOBS and len(jobs) - found[-2].start <= MAX_CHUNK_JOBS:
-        found.pop()
-        found[-1] = Chunk(found[-1].start, jobs[found[-1].start :])
-    return found
+    if len(pieces) > 1 and len(pieces[-1].jobs) < CHUNK_JOBS and len(jobs) - pieces[-2].start <= MAX_CHUNK_JOBS:
+        pieces.pop()
+        pieces[-1] = Chunk(pieces[-1].start, jobs[pieces[-1].start :])
+    return pieces
 
 
 def _program(job: Job) -> object:

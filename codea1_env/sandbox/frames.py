@@ -93,13 +93,13 @@ def pack_job(job: Job) -> bytes:
 
 def read_job(head: bytes, body: bytes) -> Job:
     """In the driver: the job of a frame. The frame comes from the trusted side."""
-    found = json.loads(head)
+    content = json.loads(head)
     plain: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in found["fields"].items()
+        name: tuple(value) if isinstance(value, list) else value for name, value in content["fields"].items()
     }
-    if found["job"] == CallsJob.__name__:
-        plain |= {"calls": _split(body, found["sizes"]), "company": Company(plain["company"])}
-    return _JOBS[found["job"]](**plain, limits=Limits(**found["limits"]))
+    if content["job"] == CallsJob.__name__:
+        plain |= {"calls": _split(body, content["sizes"]), "company": Company(plain["company"])}
+    return _JOBS[content["job"]](**plain, limits=Limits(**content["limits"]))
 
 
 def pack_result(result: JobResult) -> bytes:

@@ -206,8 +206,8 @@ def _has_outlived(canaries: _Canaries, result: JobResult) -> str:
 
 
 def _has_remembered(canaries: _Canaries, result: JobResult) -> str:
-    found = [value for value in _values(result) if value != b"[]"]
-    return f"a later candidate found {found[-1][:120].decode('ascii', 'replace')}" if found else ""
+    leaks = [value for value in _values(result) if value != b"[]"]
+    return f"a later candidate found {leaks[-1][:120].decode('ascii', 'replace')}" if leaks else ""
 
 
 def _has_allocated(canaries: _Canaries, result: JobResult) -> str:

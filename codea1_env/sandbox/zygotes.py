@@ -90,8 +90,8 @@ def hidden_directories(readable: Sequence[str], package: str) -> list[str]:
 
     This one may be among them, with its problems and their reference solutions; so may a user's own.
     """
-    found = [path for root in readable for path in glob.glob(f"{glob.escape(root)}/python*/*-packages")]
-    real = {os.path.realpath(path) for path in [*found, package]}
+    directories = [path for root in readable for path in glob.glob(f"{glob.escape(root)}/python*/*-packages")]
+    real = {os.path.realpath(path) for path in [*directories, package]}
     return sorted(path for path in real if not any(path.startswith(outer + "/") for outer in real))
 
 

@@ -55,20 +55,20 @@ def view(path: str | os.PathLike[str], *, limit: int = DEFAULT_LIMIT) -> Page:
     if type(limit) is not int or limit < 1:
         raise ConfigurationError(f"limit must be a whole number of at least 1, got {limit!r}")
     source = Path(path)
-    found = read_games(source, limit)
-    return page_of(source.resolve().name, found)
+    sample = read_games(source, limit)
+    return page_of(source.resolve().name, sample)
 
 
-def page_of(title: str, found: Found) -> Page:
+def page_of(title: str, sample: Found) -> Page:
     """What was found, as a page. Raises ConfigurationError where that is nothing."""
-    if not found.games:
-        rest = f"; {left_out(found)}" if left_out(found) else ""
+    if not sample.games:
+        rest = f"; {left_out(sample)}" if left_out(sample) else ""
         raise ConfigurationError(f"the input must hold at least one duel, got none in {title}{rest}")
-    return Page(make_page(title, found.games, left_out(found)), found)
+    return Page(make_page(title, sample.games, left_out(sample)), sample)
 
 
-def left_out(found: Found) -> str:
+def left_out(sample: Found) -> str:
     """What is not on the page; empty if everything is."""
-    parts = [f"one game in {found.stride} of {found.seen} duels"] if found.stride > 1 else []
-    parts += [f"{found.failed} lines could not be scored"] if found.failed else []
+    parts = [f"one game in {sample.stride} of {sample.seen} duels"] if sample.stride > 1 else []
+    parts += [f"{sample.failed} lines could not be scored"] if sample.failed else []
     return "; ".join(parts)

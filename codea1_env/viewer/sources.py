@@ -66,17 +66,17 @@ def read_games(path: Path, most: int, sandbox: Sandbox | None = None, watched: W
 
     Raises FormatError with the line's number, and ConfigurationError for what holds no duels.
     """
-    found = Found()
+    sample = Found()
     for file, round_number in _files(path):
         origin = "" if round_number is None else f"round {round_number}"
         try:
             with file.open("rb") as lines:
-                for game in _games(file, watched(lines), origin, sandbox, found):
-                    found.add(game, most)
+                for game in _games(file, watched(lines), origin, sandbox, sample):
+                    sample.add(game, most)
         except FormatError as error:
             raise FormatError(f"{file}: {error}") from None
-    found.unjudged = sum(_is_unjudged(game) for game in found.games)
-    return found
+    sample.unjudged = sum(_is_unjudged(game) for game in sample.games)
+    return sample
 
 
 def _files(path: Path) -> list[tuple[Path, int | None]]:
@@ -96,7 +96,7 @@ def _files(path: Path) -> list[tuple[Path, int | None]]:
     return [(file, number) for number, file in rounds]
 
 
-def _games(file: Path, lines: Iterator[bytes], origin: str, sandbox: Sandbox | None, found: Found) -> Iterator[Json]:
+def _games(file: Path, lines: Iterator[bytes], origin: str, sandbox: Sandbox | None, sample: Found) -> Iterator[Json]:
     first = next(lines, b"")
     if b'"codea1_recording"' in first[:200]:
         for recorded in read_recording(_chained(first, lines)):
@@ -107,7 +107,7 @@ def _games(file: Path, lines: Iterator[bytes], origin: str, sandbox: Sandbox | N
             "codea1 score --details"
         )
     else:
-        yield from _scored(_chained(first, lines), found)
+        yield from _scored(_chained(first, lines), sample)
 
 
 def _recorded(recorded: RecordedMatch, origin: str, sandbox: Sandbox | None) -> Json:
@@ -123,13 +123,13 @@ def _recorded(recorded: RecordedMatch, origin: str, sandbox: Sandbox | None) -> 
     return recorded_game(recorded, origin, score)
 
 
-def _scored(lines: Iterator[bytes], found: Found) -> Iterator[Json]:
+def _scored(lines: Iterator[bytes], sample: Found) -> Iterator[Json]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         record = _object(line, number)
         if "error" in record and "line" in record:
-            found.failed += 1
+            sample.failed += 1
             continue
         try:
             yield scored_game(record, "")

@@ -43,10 +43,10 @@ def _sorted(tree: Any) -> list[Any]:
 
 def _distinct(tag: str) -> Callable[[Any], Tree]:
     def made(tree: Any) -> Tree:
-        found: dict[str, Any] = {}
+        distinct: dict[str, Any] = {}
         for item in items_of(tree):
-            found.setdefault(hashed_text(item), item)  # hashed by this process's own secret seed
-        return {tag: list(found.values())}
+            distinct.setdefault(hashed_text(item), item)  # hashed by this process's own secret seed
+        return {tag: list(distinct.values())}
 
     return made
 
@@ -103,8 +103,8 @@ def _str(tree: Any) -> str:
 def _index(tree: Any, at: Any) -> Any:
     if type(tree) is dict and tagged(tree)[0] == "d":
         wanted = hashed_text(at)
-        found = [value for key, value in tagged(tree)[1] if member_text(key) == wanted]
-        return found[0]
+        values = [value for key, value in tagged(tree)[1] if member_text(key) == wanted]
+        return values[0]
     if type(at) is not int and type(at) is not bool:
         raise Undefined("no index")
     if is_set(tree):

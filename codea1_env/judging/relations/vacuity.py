@@ -49,11 +49,11 @@ def refusals(
 
 def all_others(right: Tree, mutants: Sequence[bytes], tolerance: float) -> list[Tree]:
     """Values that are not the right one, no two of them equal: `others`, then what mutants return."""
-    found: list[Tree] = []
+    values: list[Tree] = []
     for other in (*others(right), *map(json.loads, mutants)):
-        if not any(same_tree(known, other, tolerance) for known in (right, *found)):
-            found.append(other)
-    return found
+        if not any(same_tree(known, other, tolerance) for known in (right, *values)):
+            values.append(other)
+    return values
 
 
 def others(tree: Any) -> list[Tree]:

@@ -59,12 +59,12 @@ def _of_call(name: str, arguments: Sequence[ast.expr]) -> Table | None:
             return None
         numbers = list(islice(range(*known), MAX_ROWS + 1))
         return Table(tuple(_number(number) for number in numbers[:MAX_ROWS]), len(numbers) > MAX_ROWS)
-    tables = [found for argument in arguments if (found := table(argument)) is not None]
+    tables = [each for argument in arguments if (each := table(argument)) is not None]
     if not tables or len(tables) < len(arguments):
         return None
-    is_cut = all(found.is_cut for found in tables)
+    is_cut = all(each.is_cut for each in tables)
     if name == "zip":
-        rows = zip(*(found.rows for found in tables), strict=False)
+        rows = zip(*(each.rows for each in tables), strict=False)
         return Table(tuple(ast.Tuple(list(row), ast.Load()) for row in rows), is_cut)
     if name == "enumerate" and len(tables) == 1:
         pairs = enumerate(tables[0].rows)
@@ -100,8 +100,8 @@ class Simplified(ast.NodeTransformer):
             return value.elts[index] if index < len(value.elts) else node
         if isinstance(value, ast.Dict) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is str:
             names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
-            found = [item for name, item in zip(names, value.values, strict=True) if name == node.slice.value]
-            return found[0] if len(found) == 1 and None not in names else node
+            items = [item for name, item in zip(names, value.values, strict=True) if name == node.slice.value]
+            return items[0] if len(items) == 1 and None not in names else node
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

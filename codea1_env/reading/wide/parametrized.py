@@ -30,10 +30,10 @@ def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.ex
     if None in tables:
         return None
     combined: Iterator[tuple[Row, ...]] = product(*(each.rows for each in tables if each))
-    found = [{name: value for row in reversed(rows) for name, value in row.items()} for rows in
+    merged = [{name: value for row in reversed(rows) for name, value in row.items()} for rows in
              islice(combined, MAX_ROWS_OF_ALL + 1)]  # fmt: skip
-    is_cut = len(found) > MAX_ROWS_OF_ALL or any(each.is_cut for each in tables if each)
-    return Rows(tuple(found[:MAX_ROWS_OF_ALL]), is_cut)
+    is_cut = len(merged) > MAX_ROWS_OF_ALL or any(each.is_cut for each in tables if each)
+    return Rows(tuple(merged[:MAX_ROWS_OF_ALL]), is_cut)
 
 
 def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows | None:
@@ -49,8 +49,8 @@ def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows 
     if known is None or not names:
         return None
     rows = [_row(names, value) for value in known.rows]
-    found = [row for row in rows if row is not None]
-    return Rows(tuple(found), known.is_cut) if len(found) == len(rows) else None
+    readable = [row for row in rows if row is not None]
+    return Rows(tuple(readable), known.is_cut) if len(readable) == len(rows) else None
 
 
 def _row(names: Sequence[str], value: ast.expr) -> Row | None:

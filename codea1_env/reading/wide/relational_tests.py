@@ -253,9 +253,9 @@ def tolerances(
     keywords: Sequence[ast.keyword], positional: Sequence[ast.expr], defaults: Mapping[str, str]
 ) -> list[ast.expr]:
     """The relative and the absolute tolerance. Raises Rejected for an argument that is neither."""
-    found = dict(zip(defaults, positional, strict=False)) | {str(each.arg): each.value for each in keywords}
-    if len(positional) > len(defaults) or set(found) - set(defaults):
+    arguments = dict(zip(defaults, positional, strict=False)) | {str(each.arg): each.value for each in keywords}
+    if len(positional) > len(defaults) or set(arguments) - set(defaults):
         raise Rejected(Reason.FORBIDDEN_CALL)
-    if "abs" in found:  # in pytest, an absolute tolerance alone leaves no relative one
+    if "abs" in arguments:  # in pytest, an absolute tolerance alone leaves no relative one
         defaults = {**defaults, "rel": "0.0"}
-    return [found.get(name) or grammar.single_expression(text) for name, text in defaults.items()]
+    return [arguments.get(name) or grammar.single_expression(text) for name, text in defaults.items()]

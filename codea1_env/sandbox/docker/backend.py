@@ -133,10 +133,10 @@ class DockerSandbox(Closing):
             except (require_docker().errors.DockerException, OSError) as error:
                 raise SandboxError(f"the Docker engine must do as asked, got: {error}") from error
             labels = details["Config"].get("Labels") or {}
-            found = labels.get(SOURCES_LABEL)
-            if found != sources_digest():
+            digest = labels.get(SOURCES_LABEL)
+            if digest != sources_digest():
                 raise SandboxError(
-                    f"the image {self._image} must hold this version of codea1_env ({sources_digest()}), got {found}; "
+                    f"the image {self._image} must hold this version of codea1_env ({sources_digest()}), got {digest}; "
                     f"make it again: codea1 sandbox build-image --tag {self._image}"
                 )
             self._image_id = details["Id"]

@@ -89,8 +89,8 @@ def _is_abandoned(owner: str, state: str) -> bool:
 
 def remove_abandoned(client: Any) -> int:
     """Remove the containers whose owner process is gone (killed, most likely); how many there were."""
-    found = client.containers(all=True, filters={"label": OWNER_LABEL})
-    abandoned = [each["Id"] for each in found if _is_abandoned(each["Labels"][OWNER_LABEL], each["State"])]
+    containers = client.containers(all=True, filters={"label": OWNER_LABEL})
+    abandoned = [each["Id"] for each in containers if _is_abandoned(each["Labels"][OWNER_LABEL], each["State"])]
     for container in abandoned:
         remove(client, container)
     return len(abandoned)

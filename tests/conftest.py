@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,15 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first, so that nothing waits for it alone at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("longest") is None)
+    """What takes longest begins first, so that nothing waits for it alone at the end: tests that are marked, then files
+    that train, then files with many tests."""
+    tests_of = Counter(item.path for item in items)
+
+    def rank(item: pytest.Item) -> tuple[bool, bool, int]:
+        is_training = item.path.name.startswith("test_training")
+        return item.get_closest_marker("longest") is None, not is_training, -tests_of[item.path]
+
+    items.sort(key=rank)
 
 
 @pytest.fixture(scope="session")

@@ -62,6 +62,7 @@ def test_a_script_without_its_library_says_in_one_line_what_to_install(script: s
     assert re.search(rf"the extra `[\w,]*\b{extra}\b", said[0])
 
 
+@pytest.mark.longest
 def test_training_without_a_board_does_not_ask_for_one(tmp_path: Path) -> None:
     """`--report-to none` works where there is no TensorBoard."""
     pytest.importorskip("torch", reason="the extra `train` is not installed")

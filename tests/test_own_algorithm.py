@@ -40,6 +40,7 @@ def test_the_example_needs_nothing_private() -> None:
     assert "._" not in text
 
 
+@pytest.mark.longest
 def test_it_trains_both_seats_from_a_folder_outside_the_clone_and_is_on_record(folder: Path) -> None:
     recipe = str(ROOT / "agents" / "train_grpo.py")
     done = run(folder, recipe, "--config", "own.yaml", "--output", "run", "--rounds", "1")

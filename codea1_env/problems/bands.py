@@ -76,6 +76,13 @@ class Rule:
             return x > self.threshold or (self.comparison == ">=" and x == self.threshold)
         return x == self.threshold
 
+    @property
+    def inputs(self) -> range:
+        """Those of the 100 for which it holds."""
+        first = self.threshold + (self.comparison == ">")
+        last = self.threshold - (self.comparison == "<")
+        return range(0 if self.comparison[0] == "<" else first, DOMAIN if self.comparison[0] == ">" else last + 1)
+
 
 Rules = tuple[Rule, ...]
 
@@ -124,7 +131,10 @@ class BandQuestion:
 
     def table(self, rules: Rules) -> tuple[int, ...]:
         """What a program with these rules returns for each of the 100 inputs."""
-        return tuple(self.returned(rules, x) for x in range(DOMAIN))
+        values = [self.otherwise] * DOMAIN
+        for rule in reversed(rules):  # the first rule that holds decides
+            values[rule.inputs.start : rule.inputs.stop] = [rule.value] * len(rule.inputs)
+        return tuple(values)
 
     def with_bug(self, kind: BugKind, rng: random.Random, rules: Rules | None = None) -> Rules:
         """The rules (the question's, unless others are given) with one more bug of that kind."""

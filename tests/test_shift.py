@@ -74,7 +74,6 @@ def test_at_strength_1_a_program_slips_once_at_most_and_at_0_rules_slip_independ
         assert found.count(()) / len(found) == pytest.approx(0.008, abs=0.005)
 
 
-@pytest.mark.longest
 def test_the_base_of_language_models_learns_from_programs_as_the_strength_says() -> None:
     shift = load_preset("shift")
     references = {question.question: question.reference for question in shift_questions("train", 4_000, 0)}

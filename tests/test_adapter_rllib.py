@@ -36,8 +36,9 @@ SEATS = (CODER, TESTER)
 @pytest.fixture(scope="module", autouse=True)
 def _cluster() -> Iterator[None]:
     import ray
+    from ray_clusters import start_cluster
 
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    start_cluster(num_cpus=2)
     yield
     ray.shutdown()
 

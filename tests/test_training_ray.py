@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import logging
 import os
 import re
 import signal
@@ -21,6 +20,7 @@ pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 import ray
 import training_runs
+from ray_clusters import start_cluster
 from training_runs import SEATS, TINY, assert_same_runs, play_duel, same_weights
 from transformers import TrainerCallback
 
@@ -44,9 +44,7 @@ def cluster() -> Iterator[None]:
     """One for all: the engine stays with the cluster that its process has joined."""
     for module in (training_runs, sys.modules[__name__]):
         ray.cloudpickle.register_pickle_by_value(module)  # the actors cannot import tests
-    # "local": another test process may have a cluster on this machine, which would be joined.
-    own = {"address": "local", "num_cpus": 4, "include_dashboard": False}
-    ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
+    start_cluster(num_cpus=4)
     yield
     ray.shutdown()
 
@@ -181,7 +179,7 @@ def test_a_failure_ends_the_run_with_its_cause_and_a_checkpoint(
     with pytest.raises(SeatFailed, match=cause) as raised:
         play_duel(tmp_path, base, rounds=3, preset=UNMEASURED, engine="ray", wrappers=wrappers)
     assert_told_and_saved(raised.value, tmp_path)
-    assert not play_duel(tmp_path, base, rounds=3, preset=UNMEASURED, engine="ray", resume=True)
+    assert not play_duel(tmp_path, base, rounds=3, preset=UNMEASURED, resume=True)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ test: .venv/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -m slow -n auto --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder
 
 test-all: test test-slow test-browser test-adapters
 

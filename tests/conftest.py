@@ -31,22 +31,6 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) + 2
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadscope` the tests of a class stay together, because they share what took long to make (a corpus
-    that was played), and every other test stands alone: those of a module would be one process's work."""
-    if config.getvalue("dist") != "loadscope":
-        return None
-    from xdist.scheduler import LoadScopeScheduling
-
-    class ByClass(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            names = nodeid.split("[")[0].split("::")
-            return "::".join(names[:2]) if len(names) > 2 else nodeid
-
-    return ByClass(config, log)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first, so that nothing waits for it alone at the end: tests that are marked, then files
     that train, then files with many tests."""

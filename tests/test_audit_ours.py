@@ -24,7 +24,7 @@ from codea1_env.reading.responses import read_suite
 from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox import Sandbox
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.longest]
 OURS = Path(__file__).parents[1] / "benchmarks" / "graders" / "ours.py"
 
 

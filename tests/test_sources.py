@@ -400,6 +400,7 @@ def test_every_source_states_its_licence_and_where_it_is() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 @pytest.mark.skipif(not HUMANEVALPLUS.exists(), reason="the HumanEval+ file is not here")
 def test_every_reference_of_the_real_humanevalplus_passes_every_test_that_was_extracted(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")

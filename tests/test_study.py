@@ -291,6 +291,11 @@ def test_the_cells_over_bases_are_on_their_page_and_every_figure_of_the_study_an
     assert study_report.column(scores["bands"]["code_a1"], "hidden").keys() >= {(base, 0) for base in range(3)}
     assert len({cell["base_weights"] for cell in record["cells"]}) == len({cell["base"] for cell in record["cells"]})
 
+    first = {cell["name"]: cell for cell in record["cells"]}
+    for cell in record["again"]:  # docs/study.md: the same numbers, as on another processor
+        assert cell["measures"] == first[cell["name"]]["measures"]
+        assert cell["processor"]["torch"] != first[cell["name"]]["processor"]["torch"]
+
     figure = re.compile(r"[+-]?\d\.\d+ \[[^]]+\]")
     study_page = (ROOT / "docs" / "study.md").read_text()
     section = study_page.split("\n## Again, over bases\n")[1].split("\n## ")[0]

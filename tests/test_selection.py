@@ -10,7 +10,7 @@ import pytest
 from codea1_env.cli import main
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
-from codea1_env.evaluation.selection import choose, different_programs
+from codea1_env.evaluation.selection import choose, different_programs, selection_measures
 from codea1_env.judging.judge import Judge
 from codea1_env.players.player import CoderRequest, Request, Response, TesterRequest
 from codea1_env.problems import Problem, TestCase
@@ -185,3 +185,21 @@ def test_a_tester_that_cannot_choose_is_refused(
     player = "golden" if "--seat" in arguments else "oracle"
     assert main(["eval", "--player", player, "--problems", "bundled", "-o", str(tmp_path / "o"), *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_pairs_of_real_models_on_their_page_are_those_of_the_questions() -> None:
+    """docs/pairing.json has each question's programs, votes and choices; docs/real-models.md the measures."""
+    root = Path(__file__).parent.parent
+    record = json.loads((root / "docs" / "pairing.json").read_text())
+    page = (root / "docs" / "real-models.md").read_text().split("\n## Pairing at test time\n")[1].split("\n## ")[0]
+    rows = {row.split("|")[1].strip(): row.split("|")[2:-1] for row in page.splitlines() if row.startswith("| ")}
+    names = {"chosen": "**chosen by the tester**", "majority": "majority by output", "random one": "a random one"}
+    for place, pair in enumerate(record["pairs"]):
+        assert all(max(score["votes"]) <= score["tests"] for score in pair["scores"])
+        measures = selection_measures(pair["scores"], record["seed"])
+        for measure, name in (names | {"best": "the best there is", "chosen - mean": "chosen minus the mean"}).items():
+            found = measures[measure]
+            assert found is not None
+            sign = "+" if measure == "chosen - mean" else ""
+            shown = f"{100 * found.mean:{sign}.1f} [{100 * found.low:{sign}.1f}, {100 * found.high:{sign}.1f}]"
+            assert rows[name][place].replace("**", "").strip() == shown, name

@@ -198,8 +198,8 @@ def test_the_pairs_of_real_models_on_their_page_are_those_of_the_questions() -> 
         assert all(max(score["votes"]) <= score["tests"] for score in pair["scores"])
         measures = selection_measures(pair["scores"], record["seed"])
         for measure, name in (names | {"best": "the best there is", "chosen - mean": "chosen minus the mean"}).items():
-            found = measures[measure]
-            assert found is not None
+            interval = measures[measure]
+            assert interval is not None
             sign = "+" if measure == "chosen - mean" else ""
-            shown = f"{100 * found.mean:{sign}.1f} [{100 * found.low:{sign}.1f}, {100 * found.high:{sign}.1f}]"
+            shown = f"{100 * interval.mean:{sign}.1f} [{100 * interval.low:{sign}.1f}, {100 * interval.high:{sign}.1f}]"
             assert rows[name][place].replace("**", "").strip() == shown, name

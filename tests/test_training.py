@@ -17,6 +17,7 @@ from training_runs import (
     ROOT,
     SEATS,
     TINY,
+    NoSandbox,
     assert_same_runs,
     metric_rows,
     play_duel,
@@ -181,18 +182,6 @@ def test_a_failing_arena_ends_the_run_with_its_own_error(base: Path, tmp_path: P
     with pytest.raises(SandboxError, match="got no answer"):
         play_duel(tmp_path / "broken", base, rounds=4, preset=without_evaluations(), arena_type=BrokenArena)
     assert not any(thread.name in SEATS for thread in threading.enumerate())
-
-
-class NoSandbox:
-    """Answers nothing, as when its machine is gone."""
-
-    version = "none"
-
-    def run(self, jobs: Any) -> Any:
-        raise SandboxError("the sandbox must answer, got no answer")
-
-    def close(self) -> None:
-        pass
 
 
 class LostArena(Arena):

@@ -19,9 +19,9 @@ pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 import ray
 from ray_training import TWICE, cluster, die, meet_in_round, needs_cluster, whole
-from training_runs import SEATS, TINY, assert_same_runs, play_duel
+from training_runs import SEATS, TINY, NoSandbox, assert_same_runs, play_duel
 
-from codea1_env.errors import SandboxError, SeatFailed
+from codea1_env.errors import SeatFailed
 
 __all__ = ["cluster", "whole"]
 
@@ -57,18 +57,6 @@ def kill_the_arena(meeting: Any) -> None:
 
 def sleep_for_ever(_: Any) -> None:
     time.sleep(1e6)
-
-
-class NoSandbox:
-    """Answers nothing, as when its machine is gone."""
-
-    version = "none"
-
-    def run(self, jobs: Any) -> Any:
-        raise SandboxError("the sandbox must answer, got no answer")
-
-    def close(self) -> None:
-        pass
 
 
 @needs_cluster

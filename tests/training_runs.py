@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from codea1_env.arena.arena import Arena
+from codea1_env.errors import SandboxError
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
@@ -41,6 +42,18 @@ TINY = dataclasses.replace(
     model=dataclasses.replace(SMOKE.model, hidden=64, heads=2, feed_forward=64),
     warm_start=WarmStartPreset(steps=500, examples_per_step=16, problems=200),
 )
+
+
+class NoSandbox:
+    """Answers nothing, as when its machine is gone."""
+
+    version = "none"
+
+    def run(self, jobs: Any) -> Any:
+        raise SandboxError("the sandbox must answer, got no answer")
+
+    def close(self) -> None:
+        pass
 
 
 def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any, status: int = 0) -> str:

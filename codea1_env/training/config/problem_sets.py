@@ -139,7 +139,7 @@ def _usable(
                 refused.append(checked)
 
     try:
-        checked = tuple(islice(judged(), limit or None))
+        usable = tuple(islice(judged(), limit or None))
     except OSError as error:
         raise ConfigurationError(f"problems.{name} must be a readable problem file, got {path}: {error}") from None
     if lacking:
@@ -148,12 +148,12 @@ def _usable(
         logger.warning("%s: %s cannot be judged: %s", path, each.problem.problem_id, each.why_not)
     if refused:
         logger.warning("%s: %d of %d problems are left out: they cannot be judged", path, len(refused), seen)
-    if len(checked) < at_least:
+    if len(usable) < at_least:
         raise ConfigurationError(
             f"problems.{name} must hold at least {at_least} problems with {need} that can be judged, got "
-            f"{len(checked)} of {seen} in {path}; `codea1 data check` says why not of each"
+            f"{len(usable)} of {seen} in {path}; `codea1 data check` says why not of each"
         )
-    return checked
+    return usable
 
 
 def _has(problem: Problem, need: str) -> bool:

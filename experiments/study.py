@@ -1,6 +1,6 @@
 """The study: methods by seeds on the procedural families, with intervals. docs/study.md defines the arms and measures.
 
-    python experiments/study.py --quick --output runs/study-quick    6 arms, 3 seeds, bands; two cores, under 45 minutes
+    python experiments/study.py --quick --output runs/study-quick    base, golden, code_a1 by 3 seeds, bands
     python experiments/study.py --output runs/study                  every arm, 5 seeds, bands
     python experiments/study.py --presets bands mini --arms main     both families, the main arms
     python experiments/study.py --output runs/study                  again: goes on where it was

@@ -152,7 +152,7 @@ ARMS: tuple[Arm, ...] = (
 )
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "quick": ("base", "golden", "hidden", "frozen", "black_box", "code_a1"),
+    "quick": ("base", "golden", "code_a1"),
     "main": ("base", "golden", "hidden", "frozen", "black_box", "code_a1", "frozen_trained", "self_play"),
     "all": tuple(arm.name for arm in ARMS),
 }

@@ -169,7 +169,7 @@ def test_a_cell_says_its_processor_and_its_base_and_a_second_run_whether_it_lies
 
 def test_what_is_cut_off_leaves_whole_seeds() -> None:
     cells = plan(["mini"], chosen_arms(["quick"], None), [0, 1], {})
-    assert [cell.seed for cell in cells] == [0] * 6 + [1] * 6
+    assert [cell.seed for cell in cells] == [0] * 3 + [1] * 3
 
 
 def test_an_arm_brings_the_arm_whose_tester_it_needs() -> None:

@@ -10,7 +10,7 @@ ADAPTERS := rllib openenv verifiers
 WITH_TORCH := rllib
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
+.PHONY: demo test test-slow test-attacks test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
 
 demo: .venv/installed
 	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
@@ -20,6 +20,10 @@ test: .venv/installed
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder
+
+# Those of them that attack the judge under every backend: a few minutes.
+test-attacks: .venv/installed
+	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder tests/test_attacks_*.py tests/test_cooperating.py tests/test_independence.py
 
 test-all: test test-slow test-browser test-adapters
 

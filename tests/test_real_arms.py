@@ -1,0 +1,51 @@
+"""The arms of a real model beside its base: what `compare` counts, and docs/real-models.md held to docs/real-models.json."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
+
+import real_models  # noqa: E402
+
+
+def measured(out: Path, player: str, samples: int, passed: dict[str, int]) -> Path:
+    """A directory as `measure` leaves it."""
+    directory = out / f"eval-coder-{player}"
+    directory.mkdir(parents=True)
+    results = {"samples": samples, "sets": {"some": {"passed": passed}}}
+    (directory / "results.json").write_text(json.dumps(results))
+    return out
+
+
+def test_answers_of_several_directories_are_put_together_and_paired_by_question(tmp_path: Path) -> None:
+    """By hand: base .5 and .25, the arm 1 and .25 of the questions that both have; (.5 + 0) / 2 = .25 more."""
+    first = measured(tmp_path / "first", "base", 2, {"a": 1, "b": 0})
+    measured(first, "arm", 2, {"a": 2})
+    second = measured(tmp_path / "second", "base", 2, {"b": 1, "c": 2})
+    measured(second, "arm", 4, {"b": 1})
+    counts = real_models.counts_of([first, second])
+    assert counts == {"base": {"a": (1, 2), "b": (1, 4), "c": (2, 2)}, "arm": {"a": (2, 2), "b": (1, 4)}}
+    questions, share, difference = real_models.beside_base(counts, "arm")
+    assert (questions, share.mean, difference.mean) == (2, 0.625, 0.25)
+    assert (difference.low, difference.high) == (0.0, 0.5)
+    assert "| arm | 2 | 62.5 [25.0, 100.0] | +25.0 [+0.0, +50.0] |" in real_models.as_table(counts)
+
+
+def test_without_the_base_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"OUT must hold eval-coder-base/results\.json, got .*first"):
+        real_models.counts_of([measured(tmp_path / "first", "arm", 2, {"a": 2})])
+
+
+def test_what_is_compared_is_printed_and_written(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    out = measured(measured(tmp_path / "out", "base", 2, {"a": 1}), "arm", 2, {"a": 2})
+    monkeypatch.setattr("sys.argv", ["real_models.py", "compare", str(out), "-o", str(tmp_path / "counts.json")])
+    real_models.main()
+    assert "| arm | 1 | 100.0 [100.0, 100.0] | +50.0 [+50.0, +50.0] |" in capsys.readouterr().out
+    assert json.loads((tmp_path / "counts.json").read_text()) == {"arm": {"a": [2, 2]}, "base": {"a": [1, 2]}}

@@ -1,4 +1,4 @@
-"""The arms of a real model beside its base: what `compare` counts, and docs/real-models.md held to docs/real-models.json."""
+"""Arms of a real model beside their base: what `compare` counts, and docs/real-models.md held to its record."""
 
 from __future__ import annotations
 

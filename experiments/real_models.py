@@ -76,7 +76,9 @@ def main() -> None:
     options = arguments()
     if options.action == "compare":
         counts = counts_of(options.directories)
-        print(as_table(counts))
+        if options.to not in counts:
+            raise SystemExit(f"--to must be a measured coder, one of {', '.join(counts) or 'none'}; got {options.to}")
+        print(as_table(counts, options.to))
         options.output.write_text(json.dumps(counts, separators=(",", ":")) + "\n")
         return
     options.output.mkdir(parents=True, exist_ok=True)
@@ -106,10 +108,11 @@ def arguments() -> argparse.Namespace:
         )
         action.add_argument("--at-once", type=int, default=1, help="programs at a time (default: 1)")
         action.add_argument("-o", "--output", type=Path, required=True, help="a directory")
-    compare = actions.add_parser("compare", help="print the coders beside the base, paired by question")
+    compare = actions.add_parser("compare", help="print coders beside the base or another, paired by question")
     compare.add_argument(
         "directories", type=Path, nargs="+", metavar="OUT", help="of `measure`; of one player, all answers count"
     )
+    compare.add_argument("--to", default="base", metavar="NAME", help="what all are compared with (default: base)")
     compare.add_argument("-o", "--output", type=Path, required=True, help="a file for the counts, JSON")
     return parser.parse_args()
 
@@ -173,7 +176,7 @@ def model_of(seat: Path, rounds: int | None) -> Path | None:
 
 
 def counts_of(directories: Sequence[Path]) -> dict[str, dict[str, tuple[int, int]]]:
-    """From the results of `codea1 eval`, by the name of the player. Raises SystemExit where no coder was measured."""
+    """From the results of `codea1 eval`, by the name of the player."""
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for file in sorted(file for directory in directories for file in directory.glob("eval-coder-*/results.json")):
         results = json.loads(file.read_text())
@@ -182,29 +185,28 @@ def counts_of(directories: Sequence[Path]) -> dict[str, dict[str, tuple[int, int
             for question, right in measured["passed"].items():
                 before = player.get(question, (0, 0))
                 player[question] = (before[0] + right, before[1] + results["samples"])
-    if "base" not in counts:
-        raise SystemExit(f"OUT must hold eval-coder-base/results.json, got {', '.join(map(str, directories))}")
     return counts
 
 
-def beside_base(counts: Counts, player: str) -> tuple[int, Interval, Interval]:
-    """Number of questions that player and base have both answered, the player's mean share, and its distance."""
+def beside(counts: Counts, player: str, other: str) -> tuple[int, Interval, Interval]:
+    """Number of questions that both have answered, the player's mean share of right answers, and its distance to the
+    other's. Raises SystemExit where no question is common."""
     shares = {name: {key: right / of for key, (right, of) in each.items()} for name, each in counts.items()}
-    common = [question for question in shares["base"] if question in shares[player]]
+    common = [question for question in shares[other] if question in shares[player]]
     share = mean_interval([shares[player][question] for question in common])
-    difference = mean_interval([shares[player][question] - shares["base"][question] for question in common])
+    difference = mean_interval([shares[player][question] - shares[other][question] for question in common])
     if share is None or difference is None:
-        raise SystemExit(f"{player} must have answered questions of the base's, got none")
+        raise SystemExit(f"{player} must have answered questions that {other} has, got none")
     return len(common), share, difference
 
 
-def as_table(counts: Counts) -> str:
+def as_table(counts: Counts, other: str) -> str:
     """Markdown; in percent, with 95 % intervals over questions."""
-    lines = ["| coder | questions | right answers | minus the base's |", "|---|---|---|---|"]
+    lines = [f"| coder | questions | right answers | minus {other} |", "|---|---|---|---|"]
     for player in counts:
-        questions, share, difference = beside_base(counts, player)
+        questions, share, difference = beside(counts, player, other)
         lines.append(
-            f"| {player} | {questions} | {shown(share)} | {shown(difference, '+') if player != 'base' else ''} |"
+            f"| {player} | {questions} | {shown(share)} | {shown(difference, '+') if player != other else ''} |"
         )
     return "\n".join(lines)
 

@@ -32,15 +32,20 @@ def test_answers_of_several_directories_are_put_together_and_paired_by_question(
     measured(second, "arm", 4, {"b": 1})
     counts = real_models.counts_of([first, second])
     assert counts == {"base": {"a": (1, 2), "b": (1, 4), "c": (2, 2)}, "arm": {"a": (2, 2), "b": (1, 4)}}
-    questions, share, difference = real_models.beside_base(counts, "arm")
+    questions, share, difference = real_models.beside(counts, "arm", "base")
     assert (questions, share.mean, difference.mean) == (2, 0.625, 0.25)
     assert (difference.low, difference.high) == (0.0, 0.5)
-    assert "| arm | 2 | 62.5 [25.0, 100.0] | +25.0 [+0.0, +50.0] |" in real_models.as_table(counts)
+    assert "| arm | 2 | 62.5 [25.0, 100.0] | +25.0 [+0.0, +50.0] |" in real_models.as_table(counts, "base")
 
 
-def test_without_the_base_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"OUT must hold eval-coder-base/results\.json, got .*first"):
-        real_models.counts_of([measured(tmp_path / "first", "arm", 2, {"a": 2})])
+def test_what_is_compared_with_must_have_been_measured(tmp_path: Path, monkeypatch: Any) -> None:
+    out = measured(tmp_path / "out", "arm", 2, {"a": 2})
+    monkeypatch.setattr("sys.argv", ["real_models.py", "compare", str(out), "-o", str(tmp_path / "counts.json")])
+    with pytest.raises(SystemExit, match=r"--to must be a measured coder, one of arm; got base"):
+        real_models.main()
+    measured(out, "base", 2, {"b": 2})
+    with pytest.raises(SystemExit, match=r"arm must have answered questions that base has, got none"):
+        real_models.main()
 
 
 def test_what_is_compared_is_printed_and_written(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:

@@ -61,9 +61,9 @@ def mean_with_t(scores: Scores) -> Estimate:
 def mean_by_base(bases: Sequence[Scores]) -> Estimate:
     """The mean of methods whose runs begin with different base models: `bases[i]` has the runs of base i.
 
-    From two bases on, a base is the unit: the mean of their means with Student's interval, of n - 1 degrees of freedom,
-    which covers both how bases differ and how seeds do. With one base a run is the unit, and how bases differ is not
-    covered.
+    From two bases on, a base is the unit: the mean of their means with Student's interval, of n - 1 degrees of freedom.
+    It covers how bases differ, and how seeds do as far as each base has seeds of its own: what a seed does to all bases
+    alike is not covered. With one base a run is the unit, and how bases differ is not covered.
     """
     if len(bases) == 1:
         return mean_with_t(bases[0])

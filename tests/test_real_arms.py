@@ -54,3 +54,34 @@ def test_what_is_compared_is_printed_and_written(tmp_path: Path, monkeypatch: An
     real_models.main()
     assert "| arm | 1 | 100.0 [100.0, 100.0] | +50.0 [+50.0, +50.0] |" in capsys.readouterr().out
     assert json.loads((tmp_path / "counts.json").read_text()) == {"arm": {"a": [2, 2]}, "base": {"a": [1, 2]}}
+
+
+def test_the_page_has_what_the_record_of_every_question_comes_to() -> None:
+    """docs/real-models.json has how many answers to each question were right; page, README and card have the means."""
+    record = json.loads((ROOT / "docs" / "real-models.json").read_text())
+    page, readme, card = (
+        (ROOT / name).read_text() for name in ("docs/real-models.md", "README.md", "examples/adapters/README.md")
+    )
+    section = page.split("\n## Code-A1 beside golden tests\n")[1].split("\n## ")[0]
+    rows = {"code-a1-seed0": "Code-A1", "golden-seed0": "golden tests, more compute", "base": "base"}
+    rows["golden-seed0-15"] = "golden tests, as many rounds"
+    assert record.keys() == rows.keys()
+    for player, name in rows.items():
+        row = next(row for row in section.splitlines() if row.startswith(f"| {name} |")).replace("**", "")
+        questions, share, difference = real_models.beside(record, player, "base")
+        assert questions == (82 if player == "golden-seed0-15" else 122)
+        if questions == 122:
+            assert real_models.shown(share) in row
+        if player != "base":
+            assert real_models.shown(difference, "+") in row
+            assert real_models.shown(difference, "+") in readme.split("| difference to the base |")[1]
+        for part in (range(82), range(82, 122)):
+            own = [record[player].get(f"HumanEval/{number}") for number in part]
+            if all(own):
+                assert f"| {100 * sum(right / of for right, of in own) / len(own):.1f} |" in row
+        if player.startswith("golden"):
+            _, _, below = real_models.beside(record, player, "code-a1-seed0")
+            ahead = f"{-100 * below.mean:.1f} points [{-100 * below.high:+.1f}, {-100 * below.low:+.1f}]"
+            assert ahead in " ".join(section.split())
+    _, share, difference = real_models.beside(record, "code-a1-seed0", "base")
+    assert f"{100 * share.mean:.1f}, base 51.7, difference {real_models.shown(difference, '+')}" in card

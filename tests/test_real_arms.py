@@ -81,7 +81,7 @@ def test_the_page_has_what_the_record_of_every_question_comes_to() -> None:
                 assert f"| {100 * sum(right / of for right, of in own) / len(own):.1f} |" in row
         if player.startswith("golden"):
             _, _, below = real_models.beside(record, player, "code-a1-seed0")
-            ahead = f"{-100 * below.mean:.1f} points [{-100 * below.high:+.1f}, {-100 * below.low:+.1f}]"
+            ahead = f"{-100 * below.mean:.1f} [{-100 * below.high:+.1f}, {-100 * below.low:+.1f}] points"
             assert ahead in " ".join(section.split())
     _, share, difference = real_models.beside(record, "code-a1-seed0", "base")
     assert f"{100 * share.mean:.1f}, base 51.7, difference {real_models.shown(difference, '+')}" in card

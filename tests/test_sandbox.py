@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import time
 from collections.abc import Iterator, Sequence
 
 import psutil
@@ -717,10 +718,15 @@ _ENDINGS = (
 )
 
 
-def _memory(pid: int) -> dict[int, bytes]:
-    """All that a process could have changed, by its address."""
+def _memory_at_rest(zygote: psutil.Process) -> dict[int, bytes]:
+    """All that a zygote could have changed, by its address, as it waits to be told to fork.
+
+    What it notes of a candidate it wipes after it has said how that one ended, and before it waits.
+    """
+    while zygote.children() or zygote.status() != psutil.STATUS_SLEEPING:
+        time.sleep(0.01)
     found = {}
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory, open(f"/proc/{pid}/maps") as maps:
+    with open(f"/proc/{zygote.pid}/mem", "rb", buffering=0) as memory, open(f"/proc/{zygote.pid}/maps") as maps:
         for place, kind, *_ in map(str.split, maps):
             start, end = (int(text, 16) for text in place.split("-"))
             if "w" in kind and "p" in kind:
@@ -758,12 +764,12 @@ def test_no_byte_of_what_candidates_are_copies_of_changes(without: tuple[str, ..
         sandbox.run([CallsJob(_ENDINGS[0], "f", (call(),), SHORT, packages=packages)])
         _, zygote = _zygotes(before)
         try:
-            first = _memory(zygote.pid)
+            first = _memory_at_rest(zygote)
         except PermissionError:
             pytest.skip("the memory of a process that hides it is root's to read")
         try_all()
         assert _zygotes(before)[1] == zygote
-        assert _changed_words(first, _memory(zygote.pid)) == []
+        assert _changed_words(first, _memory_at_rest(zygote)) == []
 
 
 def test_no_candidate_can_tell_how_many_processes_earlier_ones_took(sandbox: LocalSandbox) -> None:

@@ -1,0 +1,111 @@
+"""The questions that real models learn from: which are set aside, which are asked, and more golden tests for them.
+
+    python experiments/real_questions.py split mbpp-train.jsonl leetcode-easy.jsonl -o questions
+    codea1 data choose questions/pool.jsonl --player hf:DIRECTORY ... -o chosen.jsonl
+    python experiments/real_questions.py derive chosen.jsonl -o derived.jsonl
+
+`split` draws 60 questions of the first file for choices of settings (aside.jsonl, with their golden tests as hidden
+ones) and writes those of all files that are left (pool.jsonl). There each keeps its first three golden tests, as many
+as MBPP has; its others become hidden ones. `derive` gives each question all golden tests that its reference can state
+for us: its own, its hidden ones, and the reference's values for changed inputs, at most 64 of them
+(`evaluation/kill_matrix.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from codea1_env import LocalSandbox
+from codea1_env.evaluation.kill_matrix import input_pools
+from codea1_env.judging.judge import Judge
+from codea1_env.problems import Problem, TestCase, read_problems, write_problems
+from codea1_env.reading.literals import tree_source
+
+WEAK = 3
+"""Golden tests that a question keeps."""
+FEWEST = 2
+"""Golden tests with which a question is used."""
+
+
+def main() -> None:
+    options = arguments()
+    options.action(options)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    actions = parser.add_subparsers(required=True)
+    split = actions.add_parser("split", help="set questions aside, and pool the others")
+    split.add_argument("problems", type=Path, nargs="+", help="problem files; questions are set aside from the first")
+    split.add_argument("--aside", type=int, default=60, help="questions that are set aside (default: 60)")
+    split.add_argument("--seed", type=int, default=0, help="draws them (default: 0)")
+    split.add_argument("-o", "--output", type=Path, required=True, help="a directory")
+    split.set_defaults(action=write_split)
+    derive = actions.add_parser("derive", help="give questions more golden tests")
+    derive.add_argument("problems", type=Path, help="a problem file")
+    derive.add_argument("-o", "--output", type=Path, required=True, help="a problem file")
+    derive.set_defaults(action=write_derived)
+    return parser.parse_args()
+
+
+def write_split(options: argparse.Namespace) -> None:
+    files = [[problem for problem in read_problems(file) if has_tests(problem)] for file in options.problems]
+    drawn = set(random.Random(options.seed).sample(range(len(files[0])), options.aside))
+    aside = [as_hidden(problem, 0) for place, problem in enumerate(files[0]) if place in drawn]
+    files[0] = [problem for place, problem in enumerate(files[0]) if place not in drawn]
+    pool = [as_hidden(problem, WEAK) for problems in files for problem in problems]
+    options.output.mkdir(parents=True, exist_ok=True)
+    write_problems(options.output / "aside.jsonl", aside)
+    write_problems(options.output / "pool.jsonl", pool)
+    print(f"{len(aside)} set aside, {len(pool)} in the pool: {', '.join(str(len(problems)) for problems in files)}")
+
+
+def has_tests(problem: Problem) -> bool:
+    return len(problem.golden_tests) + len(problem.hidden_tests) >= FEWEST
+
+
+def as_hidden(problem: Problem, kept: int) -> Problem:
+    """With its first `kept` golden tests; the others become hidden ones."""
+    golden = problem.golden_tests
+    return dataclasses.replace(
+        problem, golden_tests=golden[:kept], hidden_tests=(*golden[kept:], *problem.hidden_tests)
+    )
+
+
+def write_derived(options: argparse.Namespace) -> None:
+    with LocalSandbox(workers=2) as sandbox:
+        problems = derived(Judge(sandbox), read_problems(options.problems))
+    write_problems(options.output, problems)
+    counts = sorted(len(problem.golden_tests) for problem in problems)
+    print(f"{len(problems)} questions with {counts[0]} to {counts[-1]} golden tests, median {counts[len(counts) // 2]}")
+
+
+def derived(judge: Judge, problems: Sequence[Problem]) -> list[Problem]:
+    """With the reference's values for a pool of inputs, which begins with the tests' own, as golden tests."""
+    pools = input_pools(judge, problems)
+    return [
+        dataclasses.replace(
+            problem,
+            golden_tests=unique(
+                [
+                    *problem.golden_tests,
+                    *(TestCase(each.call, tree_source(json.loads(each.expectation.value))) for each in pool.inputs),
+                ]
+            ),
+        )
+        for problem, pool in zip(problems, pools, strict=True)
+    ]
+
+
+def unique(tests: Sequence[TestCase]) -> tuple[TestCase, ...]:
+    """Each call once, the first statement of it."""
+    return tuple({test.call: test for test in reversed(tests)}.values())[::-1]
+
+
+if __name__ == "__main__":
+    main()

@@ -76,6 +76,22 @@ def means(report: dict[str, Any], name: str) -> dict[str, float | None]:
     return {key: each and each["mean"] for key, each in report["sets"][name]["measures"].items()}
 
 
+def test_a_journal_of_answers_is_scored_elsewhere(problems: Path, record: Path, tmp_path: Path, capsys: Any) -> None:
+    """Answers may be sampled on one machine and scored on another, also where no answer was scored there."""
+    arguments = ("--problems", problems, "--n", 3)
+    assert run("--player", f"recorded:{record}", *arguments, "-o", tmp_path / "whole") == 0
+    lines = (tmp_path / "whole" / "journal.jsonl").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["kind"] in ("plan", "answers")]
+    (tmp_path / "journal.jsonl").write_text("".join(kept))
+    assert len(kept) < len(lines)
+    assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", *arguments, "-o", tmp_path / "again") == 0
+    one, other = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("whole", "again"))
+    assert one["sets"] == other["sets"]
+    (tmp_path / "journal.jsonl").write_text(kept[0].replace('"seat":"coder"', '"seat":"tester"'))
+    assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", *arguments, "-o", tmp_path / "no") == 2
+    assert "a journal must be a coder's to be repeated, got the one of a tester" in capsys.readouterr().err
+
+
 def test_a_recorded_coder_by_hand(problems: Path, record: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "out"
     assert run("--player", f"recorded:{record}", "--problems", problems, "--n", 3, "-o", out) == 0

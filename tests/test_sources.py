@@ -353,9 +353,17 @@ def test_the_command_writes_problems_and_a_report_of_every_row(
 def test_difficulty_and_limit_choose_rows(tmp_path: Path) -> None:
     rows = [{**KODCODE_ROW, "question_id": str(i), "gpt_difficulty": "hard" if i % 2 else "easy"} for i in range(6)]
     source, output = jsonl(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
-    chosen = ["--difficulty", "hard", "--limit", "2"]
+    chosen = ["--difficulty", "Hard", "--limit", "2"]
     assert main(["data", "import", "kodcode-v1", str(source), "-o", str(output), *chosen]) == 0
     assert [problem.problem_id for problem in read_problems(output)] == ["1", "3"]
+
+
+def test_a_difficulty_that_no_row_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{**KODCODE_ROW, "question_id": str(i), "gpt_difficulty": "hard" if i % 2 else "easy"} for i in range(6)]
+    source, output = jsonl(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
+    assert main(["data", "import", "kodcode-v1", str(source), "-o", str(output), "--difficulty", "trivial"]) == 2
+    assert "--difficulty must be one that the rows have: easy, hard; got trivial" in capsys.readouterr().err
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(

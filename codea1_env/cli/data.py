@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -92,7 +92,7 @@ def add_data(parser: Parser) -> None:
     load.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where the problems go")
     load.add_argument("--split", help="of the data set on the hub (default: the set's own)")
     load.add_argument("--revision", help="of the data set on the hub (default: the latest)")
-    load.add_argument("--difficulty", help="keep the rows of this difficulty only, e.g. hard (KodCode)")
+    load.add_argument("--difficulty", help="keep the rows of this difficulty only, e.g. hard, in whatever case")
     load.add_argument("--against", metavar="FILE.jsonl", type=Path, action="append", default=[], help="a problem file "
                       "for evaluation: what shares a question or a reference with it is left out and reported; may be "
                       "given several times")  # fmt: skip
@@ -220,12 +220,22 @@ def _drafts(source: Source, options: argparse.Namespace, evaluation: Contaminati
         rows = local_rows(options.path)
     else:
         rows = hub_rows(source.hub_id, options.split or source.split, options.revision)
-    chosen = (
-        draft
-        for draft in source.drafts(rows)
-        if not options.difficulty or isinstance(draft, Unreadable) or draft.problem.difficulty == options.difficulty
-    )
+    chosen = _of_difficulty(source.drafts(rows), options.difficulty)
     return (_uncontaminated(draft, evaluation) for draft in islice(chosen, options.limit))
+
+
+def _of_difficulty(drafts: Iterable[Draft | Unreadable], wanted: str | None) -> Iterator[Draft | Unreadable]:
+    """Raises ConfigurationError at the end where no row is of that difficulty."""
+    others: dict[str, None] = {}
+    is_found = not wanted
+    for draft in drafts:
+        if wanted and isinstance(draft, Draft) and draft.problem.difficulty.casefold() != wanted.casefold():
+            others[draft.problem.difficulty or "(none)"] = None
+            continue
+        is_found |= isinstance(draft, Draft)
+        yield draft
+    if not is_found and others:
+        raise ConfigurationError(f"--difficulty must be one that the rows have: {', '.join(others)}; got {wanted}")
 
 
 def _uncontaminated(draft: Draft | Unreadable, evaluation: Contamination) -> Draft | Unreadable:

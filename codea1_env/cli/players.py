@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.search_tester import SearchTester
+from codea1_env.evaluation.wrong_programs import read_programs
 from codea1_env.language_models.directories import base_of, is_place, require_chat_model
 from codea1_env.players import (
     FuzzTester,
@@ -34,8 +36,9 @@ from codea1_env.sandbox.protocol import Sandbox
 HELP = """\
   coders    oracle, mutant
   testers   golden, random, fuzz
-  either    human, recorded:FILE (what `codea1 score` reads), hf:DIRECTORY-OR-REPOSITORY, vllm:DIRECTORY-OR-REPOSITORY,
-            openai:URL#MODEL, mini:DIRECTORY (a model of `make demo`, which knows its own short prompts only)
+  either    human, recorded:FILE (what `codea1 score` reads, or the journal of a coder's `codea1 eval`),
+            hf:DIRECTORY-OR-REPOSITORY, vllm:DIRECTORY-OR-REPOSITORY, openai:URL#MODEL,
+            mini:DIRECTORY (a model of `make demo`, which knows its own short prompts only)
 """
 SEARCH = "search"
 """The tester that searches for inputs by mutants of the program that it is shown: in `codea1 eval` only."""
@@ -176,6 +179,9 @@ def _recorded(path: Path) -> RecordedPlayer:
     if not path.is_file():
         raise ConfigurationError(f"a record must be a file, got {path}")
     content = path.read_bytes()
+    version = hashlib.sha256(content).hexdigest()[:16]
+    if _is_journal(content):
+        return RecordedPlayer(read_programs(path), version=version)
     records = []
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
@@ -186,4 +192,17 @@ def _recorded(path: Path) -> RecordedPlayer:
             problem = match.problem
             records.append({"problem_id": problem.problem_id, "entry_point": problem.entry_point,
                             "codes": match.codes, "suites": match.suites})  # fmt: skip
-    return RecordedPlayer.from_records(records, version=hashlib.sha256(content).hexdigest()[:16])
+    return RecordedPlayer.from_records(records, version=version)
+
+
+def _is_journal(content: bytes) -> bool:
+    """Whether it is the journal of `codea1 eval --seat coder`. Raises ConfigurationError for a tester's."""
+    try:
+        plan = json.loads(content.partition(b"\n")[0])
+    except ValueError:
+        return False
+    if not isinstance(plan, dict) or plan.get("kind") != "plan":
+        return False
+    if plan.get("seat") != "coder":
+        raise ConfigurationError(f"a journal must be a coder's to be repeated, got the one of a {plan.get('seat')}")
+    return True

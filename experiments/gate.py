@@ -92,7 +92,10 @@ def read_journal(path: Path) -> tuple[list[Answer], list[str]]:
 def problem_files(evaluation: Path) -> list[Path]:
     """The problems as the evaluation used them."""
     found = [*evaluation.glob("problems/*.jsonl"), *evaluation.parent.glob("problems/*.jsonl")]
-    return [file for file in found if "report" not in file.name]
+    files = [file for file in found if "report" not in file.name]
+    if not files:
+        raise SystemExit(f"{evaluation} must have a folder problems/, as --problems NAME=PATH makes it, got none")
+    return files
 
 
 def entry_points(evaluation: Path) -> dict[str, str]:

@@ -2,30 +2,25 @@
 
     python experiments/real_models.py train --model DIR --problems chosen.jsonl --held-out aside.jsonl -o OUT
     python experiments/real_models.py measure --model DIR --problems humanevalplus.jsonl --functions ult.jsonl -o OUT
-    python experiments/real_models.py compare OUT -o counts.json
 
 `train` starts each arm and seed as a program of its own, some at a time; what stands in OUT goes on where it was. Every
 arm has the configuration of real_models.yaml; `--rounds` and `--set KEY=VALUE` change it for all of them. `measure`
 asks base and arms the same questions (`codea1 eval`): programs for the questions of `--problems`, suites for the
-functions of `--functions`. `compare` prints the coders beside the base, paired by question, and writes how many of each
-question's answers were right. docs/real-models.md says what came out.
+functions of `--functions`. real_compare.py reads what came out, and docs/real-models.md says it.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-
-from codea1_env.evaluation.metrics import Interval, mean_interval
 
 HERE = Path(__file__).resolve().parent
 RECIPES = {
@@ -68,26 +63,15 @@ class Cell:
         return self.run + (f"-{self.rounds}" if self.rounds else "")
 
 
-Counts = Mapping[str, Mapping[str, tuple[int, int]]]
-"""By player and question: how many answers were right, of how many."""
-
-
 def main() -> None:
     options = arguments()
-    if options.action == "compare":
-        counts = counts_of(options.directories)
-        if options.to not in counts:
-            raise SystemExit(f"--to must be a measured coder, one of {', '.join(counts) or 'none'}; got {options.to}")
-        print(as_table(counts, options.to))
-        options.output.write_text(json.dumps(counts, separators=(",", ":")) + "\n")
-        return
     options.output.mkdir(parents=True, exist_ok=True)
     run_all(options.commands(options), options.output, options.at_once)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    actions = parser.add_subparsers(required=True, dest="action")
+    actions = parser.add_subparsers(required=True)
     train = actions.add_parser("train", help="run arms")
     train.add_argument("--held-out", type=Path, required=True, help="problems that runs are measured on meanwhile")
     train.add_argument("--rounds", type=int, help="of every arm (default: the configuration's)")
@@ -108,12 +92,6 @@ def arguments() -> argparse.Namespace:
         )
         action.add_argument("--at-once", type=int, default=1, help="programs at a time (default: 1)")
         action.add_argument("-o", "--output", type=Path, required=True, help="a directory")
-    compare = actions.add_parser("compare", help="print coders beside the base or another, paired by question")
-    compare.add_argument(
-        "directories", type=Path, nargs="+", metavar="OUT", help="of `measure`; of one player, all answers count"
-    )
-    compare.add_argument("--to", default="base", metavar="NAME", help="what all are compared with (default: base)")
-    compare.add_argument("-o", "--output", type=Path, required=True, help="a file for the counts, JSON")
     return parser.parse_args()
 
 
@@ -173,47 +151,6 @@ def model_of(seat: Path, rounds: int | None) -> Path | None:
     saved = [place for place in seat.glob("checkpoint-*") if (place / "complete.json").is_file()]
     by_rounds = {int(place.name.rpartition("-")[2]): place for place in saved}
     return by_rounds.get(rounds if rounds is not None else max(by_rounds, default=0))
-
-
-def counts_of(directories: Sequence[Path]) -> dict[str, dict[str, tuple[int, int]]]:
-    """From the results of `codea1 eval`, by the name of the player."""
-    counts: dict[str, dict[str, tuple[int, int]]] = {}
-    for file in sorted(file for directory in directories for file in directory.glob("eval-coder-*/results.json")):
-        results = json.loads(file.read_text())
-        player = counts.setdefault(file.parent.name.removeprefix("eval-coder-"), {})
-        for measured in results["sets"].values():
-            for question, right in measured["passed"].items():
-                before = player.get(question, (0, 0))
-                player[question] = (before[0] + right, before[1] + results["samples"])
-    return counts
-
-
-def beside(counts: Counts, player: str, other: str) -> tuple[int, Interval, Interval]:
-    """Number of questions that both have answered, the player's mean share of right answers, and its distance to the
-    other's. Raises SystemExit where no question is common."""
-    shares = {name: {key: right / of for key, (right, of) in each.items()} for name, each in counts.items()}
-    common = [question for question in shares[other] if question in shares[player]]
-    share = mean_interval([shares[player][question] for question in common])
-    difference = mean_interval([shares[player][question] - shares[other][question] for question in common])
-    if share is None or difference is None:
-        raise SystemExit(f"{player} must have answered questions that {other} has, got none")
-    return len(common), share, difference
-
-
-def as_table(counts: Counts, other: str) -> str:
-    """Markdown; in percent, with 95 % intervals over questions."""
-    lines = [f"| coder | questions | right answers | minus {other} |", "|---|---|---|---|"]
-    for player in counts:
-        questions, share, difference = beside(counts, player, other)
-        lines.append(
-            f"| {player} | {questions} | {shown(share)} | {shown(difference, '+') if player != other else ''} |"
-        )
-    return "\n".join(lines)
-
-
-def shown(interval: Interval, sign: str = "") -> str:
-    mean, low, high = (f"{100 * number:{sign}.1f}" for number in (interval.mean, interval.low, interval.high))
-    return f"{mean} [{low}, {high}]"
 
 
 def run_all(commands: Iterable[tuple[str, list[str]]], logs: Path, at_once: int) -> None:

@@ -19,7 +19,7 @@ from codea1_env.problems import Problem, TestCase, read_problems, write_problems
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.training.config.arguments import parse_arguments
 from codea1_env.training.config.presets import SMOKE, ProblemFiles
-from codea1_env.training.config.problem_sets import load_problem_sets
+from codea1_env.training.config.problem_sets import book_note, load_problem_sets
 
 SAME = "def f(x):\n    return x\n"
 ONE = (TestCase("f(1)", "1"),)
@@ -151,7 +151,16 @@ def test_a_trainer_leaves_out_what_cannot_be_judged_and_refuses_too_few(
     with pytest.raises(SystemExit) as ended:
         parse_arguments("", ["--config", str(config), "--dry-run"])
     assert ended.value.code == 0
-    assert "3 problems can be trained on, 1 measured on" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "3 problems can be trained on, 1 measured on" in shown
+    assert "Mistake Book replays nothing" not in shown, "questions come back"
+    few = dataclasses.replace(SMOKE, rounds=2, round=dataclasses.replace(SMOKE.round, questions=2))
+    assert book_note(few, 4) == (
+        "2 rounds ask 4 of 4 questions, each once at most, so the Mistake Book replays nothing; problems.limit takes "
+        "fewer questions"
+    )
+    assert not book_note(few, 3)
+    assert not book_note(dataclasses.replace(few, reward=dataclasses.replace(few.reward, replay_limit=0)), 4)
     write_problems(tmp_path / "train.jsonl", [bad])
     with pytest.raises(ConfigurationError, match=r"that can be judged, got 0 of 1 in .*; `codea1 data check` says"):
         load_problem_sets(dataclasses.replace(SMOKE, problems=files), 0)

@@ -1,4 +1,4 @@
-"""Arms of a real model beside their base: what `compare` counts, and docs/real-models.md held to its record."""
+"""Arms of a real model beside their base: what real_compare.py counts, and docs/real-models.md held to its record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
 
-import real_models  # noqa: E402
+import real_compare  # noqa: E402
 
 
 def measured(out: Path, player: str, samples: int, passed: dict[str, int]) -> Path:
@@ -30,58 +30,164 @@ def test_answers_of_several_directories_are_put_together_and_paired_by_question(
     measured(first, "arm", 2, {"a": 2})
     second = measured(tmp_path / "second", "base", 2, {"b": 1, "c": 2})
     measured(second, "arm", 4, {"b": 1})
-    counts = real_models.counts_of([first, second])
+    counts = real_compare.coders_of([first, second])
     assert counts == {"base": {"a": (1, 2), "b": (1, 4), "c": (2, 2)}, "arm": {"a": (2, 2), "b": (1, 4)}}
-    questions, share, difference = real_models.beside(counts, "arm", "base")
+    questions, share, difference = real_compare.beside(counts, "arm", "base")
     assert (questions, share.mean, difference.mean) == (2, 0.625, 0.25)
     assert (difference.low, difference.high) == (0.0, 0.5)
-    assert "| arm | 2 | 62.5 [25.0, 100.0] | +25.0 [+0.0, +50.0] |" in real_models.as_table(counts, "base")
+    assert "| arm | 2 | 62.5 [25.0, 100.0] | +25.0 [+0.0, +50.0] |" in real_compare.coders_table(counts, "base")
+
+
+def test_seeds_of_an_arm_get_a_row_of_their_own_and_are_resampled() -> None:
+    """By hand: the seeds are right in all and none of both questions, so that the mean is .5. Of two seeds drawn, a
+    quarter of the draws has the one twice and a quarter the other: the ends of a 95 % interval."""
+    counts = {
+        "base": {"a": (1, 2), "b": (1, 2)},
+        "arm-seed1-15": {"a": (2, 2), "b": (2, 2)},
+        "arm-seed2-15": {"a": (0, 2), "b": (0, 2)},
+        "arm-seed1-50": {"a": (2, 2), "b": (2, 2)},
+        "other-seed1": {"a": (1, 2)},
+    }
+    assert real_compare.seeds_of(counts) == {"arm-15": ["arm-seed1-15", "arm-seed2-15"]}
+    questions, share, difference = real_compare.beside(counts, "arm-15", "base")
+    assert questions == 2
+    assert (share.low, share.mean, share.high) == (0.0, 0.5, 1.0)
+    assert (difference.low, difference.mean, difference.high) == (-0.5, 0.0, 0.5)
+    assert "| arm-15 | 2 | 50.0 [0.0, 100.0] | +0.0 [-50.0, +50.0] |" in real_compare.coders_table(counts, "base")
+    assert real_compare.beside(counts, "other-seed1", "arm-15")[0] == 1
+
+
+def suites_measured(out: Path, player: str, suites: dict[str, list[list[int]]]) -> None:
+    """As `measure` leaves a tester: tests asked for, written and right, mutants and those killed, of each suite."""
+    directory = out / f"eval-tester-{player}"
+    directory.mkdir(parents=True)
+    (directory / "results.json").write_text("{}")
+    scores = [{"kind": "score", "problem_id": name, "suites": rows} for name, rows in suites.items()]
+    lines = [{"kind": "plan"}, *scores, {"kind": "score", "problem_id": "z", "left_out": "it has no tests"}]
+    (directory / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_testers_are_paired_by_function(tmp_path: Path) -> None:
+    """By hand: of two functions with a suite of 4 tests each, the base states 1 and 4 right tests, (1/4 + 1) / 2, and
+    kills 2 of 8 mutants with the valid suite; the arm 4 and 4, and kills 4 and 4 of 8."""
+    suites_measured(tmp_path, "base", {"f": [[4, 4, 1, 8, 0]], "g": [[4, 4, 4, 8, 2]]})
+    suites_measured(tmp_path, "arm", {"f": [[4, 4, 4, 8, 4]], "g": [[4, 4, 4, 8, 4]]})
+    suites = real_compare.testers_of([tmp_path])
+    assert suites == {
+        "arm": {"f": [1, 1, 0.5, 1], "g": [1, 1, 0.5, 1]},
+        "base": {"f": [0.25, 1, 0, 0], "g": [1, 1, 0.25, 1]},
+    }
+    measures = real_compare.testers_beside(suites, "arm", "base")
+    assert {name: interval.mean for name, interval in measures.items()} == {
+        "pass@k": 1.0, "Mul": 0.5, "pass@k more": 0.375, "Mul more": 0.5 - 0.625 * 0.25, "times": 0.5 / (0.625 * 0.25),
+    }  # fmt: skip
+    assert (measures["pass@k more"].low, measures["pass@k more"].high) == (0.0, 0.75)
+    assert "| arm | 2 | 100.0 [100.0, 100.0] | 50.0 [50.0, 50.0] | +37.5 " in real_compare.testers_table(suites, "base")
 
 
 def test_what_is_compared_with_must_have_been_measured(tmp_path: Path, monkeypatch: Any) -> None:
     out = measured(tmp_path / "out", "arm", 2, {"a": 2})
-    monkeypatch.setattr("sys.argv", ["real_models.py", "compare", str(out), "-o", str(tmp_path / "counts.json")])
-    with pytest.raises(SystemExit, match=r"--to must be a measured coder, one of arm; got base"):
-        real_models.main()
+    monkeypatch.setattr("sys.argv", ["real_compare.py", str(out), "-o", str(tmp_path / "counts.json")])
+    with pytest.raises(SystemExit, match=r"--to must be a measured player, one of arm; got base"):
+        real_compare.main()
     measured(out, "base", 2, {"b": 2})
     with pytest.raises(SystemExit, match=r"arm must have answered questions that base has, got none"):
-        real_models.main()
+        real_compare.main()
 
 
 def test_what_is_compared_is_printed_and_written(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     out = measured(measured(tmp_path / "out", "base", 2, {"a": 1}), "arm", 2, {"a": 2})
-    monkeypatch.setattr("sys.argv", ["real_models.py", "compare", str(out), "-o", str(tmp_path / "counts.json")])
-    real_models.main()
+    monkeypatch.setattr("sys.argv", ["real_compare.py", str(out), "-o", str(tmp_path / "counts.json")])
+    real_compare.main()
     assert "| arm | 1 | 100.0 [100.0, 100.0] | +50.0 [+50.0, +50.0] |" in capsys.readouterr().out
-    assert json.loads((tmp_path / "counts.json").read_text()) == {"arm": {"a": [2, 2]}, "base": {"a": [1, 2]}}
+    assert json.loads((tmp_path / "counts.json").read_text()) == {
+        "coders": {"arm": {"a": [2, 2]}, "base": {"a": [1, 2]}},
+        "testers": {},
+    }
 
 
-def test_the_page_has_what_the_record_of_every_question_comes_to() -> None:
-    """docs/real-models.json has how many answers to each question were right; page, README and card have the means."""
-    record = json.loads((ROOT / "docs" / "real-models.json").read_text())
-    page, readme, card = (
-        (ROOT / name).read_text() for name in ("docs/real-models.md", "README.md", "examples/adapters/README.md")
-    )
-    section = page.split("\n## Code-A1 beside golden tests\n")[1].split("\n## ")[0]
-    rows = {"code-a1-seed0": "Code-A1", "golden-seed0": "golden tests, more compute", "base": "base"}
-    rows["golden-seed0-15"] = "golden tests, as many rounds"
-    assert record.keys() == rows.keys()
-    for player, name in rows.items():
-        row = next(row for row in section.splitlines() if row.startswith(f"| {name} |")).replace("**", "")
-        questions, share, difference = real_models.beside(record, player, "base")
-        assert questions == (82 if player == "golden-seed0-15" else 122)
-        if questions == 122:
-            assert real_models.shown(share) in row
-        if player != "base":
-            assert real_models.shown(difference, "+") in row
-            assert real_models.shown(difference, "+") in readme.split("| difference to the base |")[1]
-        for part in (range(82), range(82, 122)):
-            own = [record[player].get(f"HumanEval/{number}") for number in part]
-            if all(own):
-                assert f"| {100 * sum(right / of for right, of in own) / len(own):.1f} |" in row
-        if player.startswith("golden"):
-            _, _, below = real_models.beside(record, player, "code-a1-seed0")
-            ahead = f"{-100 * below.mean:.1f} [{-100 * below.high:+.1f}, {-100 * below.low:+.1f}] points"
-            assert ahead in " ".join(section.split())
-    _, share, difference = real_models.beside(record, "code-a1-seed0", "base")
-    assert f"{100 * share.mean:.1f}, base 51.7, difference {real_models.shown(difference, '+')}" in card
+RECORD = json.loads((ROOT / "docs" / "real-models.json").read_text())
+CODERS = {
+    "base": ("base", "0"),
+    "golden-15": ("golden tests", "15"),
+    "golden-50": ("golden tests", "50"),
+    "derived-seed0-45": ("golden tests derived from the reference", "45"),
+    "frozen-seed0-15": ("frozen tester", "15"),
+    "self-play-seed0-10": ("self-play", "10"),
+    "code-a1-15": ("Code-A1", "15"),
+    "code-a1-first-10": ("Code-A1, earlier run", "10"),
+    "golden-first-15": ("golden tests, earlier run, 82 questions", "15"),
+    "golden-first-70": ("golden tests, earlier run, 122 questions", "70"),
+}
+"""By their names in the record: a row's first two cells on the page."""
+
+
+def section_of_the_page() -> str:
+    page = (ROOT / "docs" / "real-models.md").read_text()
+    return page.split("\n## Code-A1 beside its baselines\n")[1].split("\n## ")[0]
+
+
+def cells(text: str, first: str, second: str) -> str:
+    """The row of a table, without emphasis."""
+    rows = [line.replace("**", "") for line in text.splitlines() if line.startswith("|")]
+    return next(row for row in rows if row.startswith((f"| {first} | {second} |", f"| {first}, {second} |")))
+
+
+def test_the_record_has_no_coder_that_the_page_leaves_out() -> None:
+    arms = real_compare.seeds_of(RECORD["coders"])
+    assert {name for player in CODERS for name in arms.get(player, [player])} == RECORD["coders"].keys()
+
+
+@pytest.mark.parametrize("player", CODERS)
+def test_the_page_has_what_the_record_of_every_question_comes_to(player: str) -> None:
+    row = cells(section_of_the_page(), *CODERS[player])
+    questions, share, difference = real_compare.beside(RECORD["coders"], player, "base")
+    assert questions == {"golden-first-15": 82, "golden-first-70": 122}.get(player, 164)
+    assert f"| {real_compare.shown(share)} |" in row
+    if player != "base":
+        assert f"| {real_compare.shown(difference, '+')} |" in row
+    for run in real_compare.seeds_of(RECORD["coders"]).get(player, []):
+        assert f"{100 * real_compare.beside(RECORD['coders'], run, 'base')[2].mean:+.1f}" in row
+    solved = [right > 0 for right, _ in RECORD["coders"].get(player, {}).values()]
+    if len(solved) == 164:
+        assert f" {100 * sum(solved) / 164:.1f} " in row, "pass@16"
+
+
+@pytest.mark.parametrize(
+    ("player", "other"),
+    [("code-a1-15", "golden-50"), ("code-a1-15", "golden-15"), ("code-a1-15", "frozen-seed0-15")],
+)
+def test_what_the_page_says_of_two_arms_is_what_the_record_says(player: str, other: str) -> None:
+    difference = real_compare.shown(real_compare.beside(RECORD["coders"], player, other)[2], "+")
+    assert difference in " ".join(section_of_the_page().split())
+    assert difference in (ROOT / "docs" / "claims.md").read_text()
+
+
+def test_the_page_has_what_the_testers_came_to() -> None:
+    measures = real_compare.testers_beside(RECORD["testers"], "code-a1-first-15", "base")
+    base = real_compare.testers_beside(RECORD["testers"], "base", "base")
+    page, card = section_of_the_page(), (ROOT / "examples" / "adapters" / "README.md").read_text()
+    for row, found in (("base, same prompt", base), ("Code-A1, first run, 15 rounds", measures)):
+        line = next(line for line in page.splitlines() if line.startswith(f"| {row} |")).replace("**", "")
+        for name in ("pass@k", "Mul"):
+            assert f"| {real_compare.shown(found[name])} |" in line
+            assert real_compare.shown(found[name]) in card
+    line = next(line for line in page.splitlines() if line.startswith("| difference |"))
+    times = measures["times"]
+    assert real_compare.shown(measures["pass@k more"], "+") in line
+    assert real_compare.shown(measures["Mul more"], "+") in line
+    assert f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}] times" in line
+
+
+def test_readme_and_card_have_the_figures_of_the_page() -> None:
+    readme, card = ((ROOT / name).read_text() for name in ("README.md", "examples/adapters/README.md"))
+    table = readme.split("**A real model in both seats.**")[1].split("\n**")[0].replace("**", "")
+    for player in ("frozen-seed0-15", "self-play-seed0-10", "golden-15", "golden-50", "code-a1-15", "code-a1-first-10"):
+        _, share, difference = real_compare.beside(RECORD["coders"], player, "base")
+        assert f"| {real_compare.shown(share)} | {real_compare.shown(difference, '+')} |" in table
+    _, share, difference = real_compare.beside(RECORD["coders"], "code-a1-first-10", "base")
+    assert f"{100 * share.mean:.1f}, base 45.6, difference {real_compare.shown(difference, '+')}" in card
+    newer = real_compare.beside(RECORD["coders"], "code-a1-15", "base")[2]
+    assert real_compare.shown(newer, "+") in card
+    behind = real_compare.beside(RECORD["coders"], "code-a1-15", "golden-50")[2]
+    assert real_compare.shown(behind, "+") in readme

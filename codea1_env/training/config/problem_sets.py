@@ -75,7 +75,7 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
 
 
 def checked_files(preset: Preset) -> str:
-    """How much of the preset's problem files can be used, in one line; empty if there are no files.
+    """How much of the preset's problem files can be used, and whether questions come back; empty if there are no files.
 
     Raises what `load_problem_sets` raises.
     """
@@ -83,7 +83,21 @@ def checked_files(preset: Preset) -> str:
     if not isinstance(chosen, ProblemFiles) or not all(Path(p).is_file() for p in (chosen.file, chosen.held_out_file)):
         return ""
     sets = load_problem_sets(preset, seed=0)
-    return f"checked    {len(sets.train)} problems can be trained on, {len(sets.held_out)} measured on"
+    note = book_note(preset, len(sets.train))
+    return f"checked    {len(sets.train)} problems can be trained on, {len(sets.held_out)} measured on" + (
+        f"\nnote       {note}" if note else ""
+    )
+
+
+def book_note(preset: Preset, questions: int) -> str:
+    """That the Mistake Book cannot act, where no question is asked twice; else empty. `questions`: those trained on."""
+    asked = preset.rounds * preset.round.questions
+    if not preset.reward.replay_limit or preset.rounds == 1 or asked > questions:
+        return ""
+    return (
+        f"{preset.rounds} rounds ask {asked} of {questions} questions, each once at most, so the Mistake Book replays "
+        "nothing; problems.limit takes fewer questions"
+    )
 
 
 def require_files(preset: Preset) -> None:

@@ -28,7 +28,7 @@ from codea1_env.sandbox import open_sandbox
 from codea1_env.training.advantages import estimator_of
 from codea1_env.training.config.arguments import Arguments
 from codea1_env.training.config.presets import Preset
-from codea1_env.training.config.problem_sets import load_problem_sets
+from codea1_env.training.config.problem_sets import book_note, load_problem_sets
 from codea1_env.training.engine.local import Build, LocalEngine, prepare_process
 from codea1_env.training.losses import own_loss
 from codea1_env.training.models.base import base_model
@@ -116,6 +116,8 @@ def recipe(
         run.set_base(base)
         able = fitting(preset, problems.train, base)
         asked = questions_asked(preset, able, arguments.seed)
+    if not golden_tests and (note := book_note(preset, len(able))):
+        _log.warning("%s", note)
     with run, open_engine(run, base, problems.held_out) as engine:
         with timed(seconds, "evaluation_before"):
             before = engine.measure(base, base if "tester" in measures else None, rounds_done=0)

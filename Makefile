@@ -31,9 +31,11 @@ test-all: test test-slow test-browser test-adapters
 test-browser: .venv-browser/installed docs
 	.venv-browser/bin/python -m pytest -m browser -n auto --dist worksteal tests/test_viewer_browser.py tests/test_report_browser.py tests/test_site_browser.py tests/test_terminal.py
 
-# A round of a real model, minutes: make test-real MODEL=DIR; skipped, saying so, without a model.
+# A real model at the gate and in one round, minutes: make test-real MODEL=DIR HUMANEVALPLUS=FILE; skipped, saying so,
+# without a model, and the gate without HumanEval+.
 test-real: .venv/installed
-	CODEA1_REAL_MODEL='$(MODEL)' $(BIN)/python -m pytest -m real tests/test_real_model.py
+	CODEA1_REAL_MODEL='$(MODEL)' CODEA1_HUMANEVALPLUS='$(HUMANEVALPLUS)' \
+		$(BIN)/python -m pytest -m real -rs -s tests/test_real_model.py
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 

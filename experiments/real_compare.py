@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,14 +39,31 @@ def main() -> None:
     parser.add_argument("--to", default="base", metavar="NAME", help="what all are compared with (default: base)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="a file for the counts, JSON")
     options = parser.parse_args()
-    counts, suites = coders_of(options.directories), testers_of(options.directories)
-    known = [*counts, *seeds_of(counts), *(player for player in suites if player not in counts)]
-    if options.to not in known:
-        raise SystemExit(f"--to must be a measured player, one of {', '.join(known) or 'none'}; got {options.to}")
-    tables = [coders_table(counts, options.to)] if options.to in (*counts, *seeds_of(counts)) else []
-    tables += [testers_table(suites, options.to)] if options.to in suites else []
-    print("\n\n".join(tables))
-    options.output.write_text(json.dumps({"coders": counts, "testers": suites}, separators=(",", ":")) + "\n")
+    try:
+        compare(options.directories, options.to, options.output)
+    except (KeyError, ValueError) as error:
+        raise SystemExit(f"error: what `codea1 eval` wrote must be whole, got a file that is not: {error!r}") from None
+    except OSError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def compare(directories: Sequence[Path], to: str, output: Path) -> None:
+    """Print the tables and write the counts."""
+    if len({directory.resolve() for directory in directories}) < len(directories):
+        raise SystemExit("error: each OUT must be named once, since all answers of a player count; got one twice")
+    counts, suites = coders_of(directories), testers_of(directories)
+    if not counts and not suites:
+        raise SystemExit("error: OUT must hold eval-coder-NAME/ or eval-tester-NAME/ with a results.json, got none")
+    coders = [*counts, *seeds_of(counts)]
+    known = list(dict.fromkeys([*coders, *suites]))
+    if to not in known:
+        raise SystemExit(f"error: --to must be a measured player, one of {', '.join(known)}; got {to}")
+    output.write_text(json.dumps({"coders": counts, "testers": suites}, separators=(",", ":")) + "\n")
+    missing = f"no table of {{}}: {to} was not measured as one"
+    if counts:
+        print(coders_table(counts, to) if to in coders else missing.format("coders"), end="\n\n")
+    if suites:
+        print(testers_table(suites, to) if to in suites else missing.format("testers"))
 
 
 def coders_of(directories: Sequence[Path]) -> dict[str, dict[str, tuple[int, int]]]:
@@ -153,6 +171,8 @@ def testers_beside(suites: Suites, player: str, other: str) -> dict[str, Interva
 
 def interval_of(values: Table) -> Interval:
     """The first value with the 95 % interval of the others; draws without a valid suite are left out."""
+    if np.isnan(values).all():
+        return Interval(math.nan, math.nan, math.nan)
     low, high = np.nanquantile(values[1:], (0.025, 0.975))
     return Interval(float(low), float(values[0]), float(high))
 
@@ -178,14 +198,17 @@ def testers_table(suites: Suites, other: str) -> str:
         if player != other:
             times = all_measures["times"]
             cells += [shown(all_measures["pass@k more"], "+"), shown(all_measures["Mul more"], "+")]
-            cells.append(f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}]")
+            is_known = math.isfinite(times.mean)
+            cells.append(f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}]" if is_known else "-")
         common = sum(function in suites[other] for function in functions)
         lines.append(f"| {player} | {common} | {' | '.join([*cells, '', '', ''][:5])} |")
     return "\n".join(lines)
 
 
 def shown(interval: Interval, sign: str = "") -> str:
-    """In percent: mean [low, high]."""
+    """In percent: mean [low, high]; a dash where no suite is valid."""
+    if math.isnan(interval.mean):
+        return "-"
     mean, low, high = (f"{100 * number:{sign}.1f}" for number in (interval.mean, interval.low, interval.high))
     return f"{mean} [{low}, {high}]"
 

@@ -26,12 +26,14 @@ HERE = Path(__file__).resolve().parent
 RECIPES = {
     "code-a1": "agents/train_grpo.py",
     "golden": "baselines/golden_tests.py",
+    "derived": "baselines/golden_tests.py",
     "frozen": "baselines/frozen_tester.py",
     "self-play": "baselines/self_play.py",
 }
 SEATS = {
     "code-a1": {"coder": "coder", "tester": "tester"},
     "golden": {"coder": "coder"},
+    "derived": {"coder": "coder"},
     "frozen": {"coder": "coder"},
     "self-play": {"coder": "player", "tester": "player"},
 }
@@ -48,10 +50,13 @@ class Cell:
 
     @classmethod
     def read(cls, told: str) -> Cell:
-        arm, seed, *rounds = told.split(":")
+        arm, *numbers = told.split(":")
         if arm not in RECIPES:
             raise SystemExit(f"arms must be among {', '.join(RECIPES)}, got {arm}")
-        return cls(arm, int(seed), int(rounds[0]) if rounds else None)
+        if not 1 <= len(numbers) <= 2 or not all(number.isdecimal() for number in numbers):
+            raise SystemExit(f"cells must be ARM:SEED or ARM:SEED:ROUNDS, got {told}")
+        seed, *rounds = map(int, numbers)
+        return cls(arm, seed, rounds[0] if rounds else None)
 
     @property
     def run(self) -> str:
@@ -74,12 +79,14 @@ def arguments() -> argparse.Namespace:
     actions = parser.add_subparsers(required=True)
     train = actions.add_parser("train", help="run arms")
     train.add_argument("--held-out", type=Path, required=True, help="problems that runs are measured on meanwhile")
+    train.add_argument("--derived", type=Path, help="of the arm `derived`: the questions with more golden tests")
     train.add_argument("--rounds", type=int, help="of every arm (default: the configuration's)")
     train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="e.g. grpo.learning_rate=1e-4")
     train.set_defaults(commands=trainings)
     measure = actions.add_parser("measure", help="ask base and arms the same questions")
     measure.add_argument("--functions", type=Path, help="problems for testers (default: testers are not measured)")
-    measure.add_argument("--n", type=int, default=16, help="answers to a question (default: 16)")
+    measure.add_argument("--n", type=int, default=16, help="answers of a coder to a question (default: 16)")
+    measure.add_argument("--suites", type=int, default=8, help="suites of a tester for a function (default: 8)")
     measure.add_argument("--batch", type=int, default=8, help="questions at a time (default: 8)")
     measure.set_defaults(commands=measurements)
     for action in (train, measure):
@@ -97,15 +104,19 @@ def arguments() -> argparse.Namespace:
 
 def trainings(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """A run for each cell; one that stands there is resumed."""
+    cells = [Cell.read(told) for told in options.cells.split(",")]
+    if options.derived is None and any(cell.arm == "derived" for cell in cells):
+        raise SystemExit("the arm derived must come with --derived FILE, got none; real_questions.py makes one")
     configuration = options.output / "arms.yaml"
     configuration.write_text(yaml.safe_dump(configured(options), sort_keys=False))
-    for cell in map(Cell.read, options.cells.split(",")):
+    for cell in cells:
         directory, rounds = options.output / cell.run, cell.rounds or options.rounds
         argv = [sys.executable, str(HERE.parent / RECIPES[cell.arm])]
         if (directory / "config.yaml").is_file():
             yield cell.name, [*argv, "--resume", str(directory)]
             continue
-        argv += ["--config", str(configuration), "--model", str(options.model), "--problems", str(options.problems)]
+        problems = options.derived if cell.arm == "derived" else options.problems
+        argv += ["--config", str(configuration), "--model", str(options.model), "--problems", str(problems)]
         argv += ["--seed", str(cell.seed), "--output", str(directory), "--report-to", "none"]
         yield cell.name, argv + (["--rounds", str(rounds)] if rounds else [])
 
@@ -137,7 +148,8 @@ def measurements(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]
                 # fmt: off
                 yield f"eval-{seat}-{name}", [
                     sys.executable, "-c", "import sys; from codea1_env.cli import main; sys.exit(main())", "eval",
-                    "--player", f"hf:{place}", "--seat", seat, "--problems", str(problems), "--n", str(options.n),
+                    "--player", f"hf:{place}", "--seat", seat, "--problems", str(problems),
+                    "--n", str(options.n if seat == "coder" else options.suites),
                     "--prompts", "example", "--stop-at-fence", "--max-tokens", "512", "--batch", str(options.batch),
                     "--workers", "2", "-o", str(options.output / f"eval-{seat}-{name}"),
                 ]

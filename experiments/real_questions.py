@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env import LocalSandbox
+from codea1_env.errors import Codea1Error
 from codea1_env.evaluation.kill_matrix import input_pools
 from codea1_env.judging.judge import Judge
 from codea1_env.problems import Problem, TestCase, read_problems, write_problems
@@ -34,7 +35,10 @@ FEWEST = 2
 
 def main() -> None:
     options = arguments()
-    options.action(options)
+    try:
+        options.action(options)
+    except (Codea1Error, OSError) as error:
+        raise SystemExit(f"error: {error}") from None
 
 
 def arguments() -> argparse.Namespace:
@@ -55,6 +59,13 @@ def arguments() -> argparse.Namespace:
 
 def write_split(options: argparse.Namespace) -> None:
     files = [[problem for problem in read_problems(file) if has_tests(problem)] for file in options.problems]
+    if not 0 < options.aside < len(files[0]):
+        raise SystemExit(
+            f"error: --aside must be at least 1, and less than the {len(files[0])} questions of {options.problems[0]} "
+            f"that have at least {FEWEST} tests; got {options.aside}"
+        )
+    if len({problem.problem_id for problems in files for problem in problems}) < sum(map(len, files)):
+        raise SystemExit("error: each question must be in one file only, got an id twice")
     drawn = set(random.Random(options.seed).sample(range(len(files[0])), options.aside))
     aside = [as_hidden(problem, 0) for place, problem in enumerate(files[0]) if place in drawn]
     files[0] = [problem for place, problem in enumerate(files[0]) if place not in drawn]
@@ -78,11 +89,20 @@ def as_hidden(problem: Problem, kept: int) -> Problem:
 
 
 def write_derived(options: argparse.Namespace) -> None:
+    before = read_problems(options.problems)
+    if not before:
+        raise SystemExit(f"error: {options.problems} must hold a problem, got none")
+    if options.output.is_dir() or not options.output.parent.is_dir():
+        raise SystemExit(f"error: --output must be a file in a directory that is there, got {options.output}")
     with LocalSandbox(workers=2) as sandbox:
-        problems = derived(Judge(sandbox), read_problems(options.problems))
+        problems = derived(Judge(sandbox), before)
     write_problems(options.output, problems)
     counts = sorted(len(problem.golden_tests) for problem in problems)
-    print(f"{len(problems)} questions with {counts[0]} to {counts[-1]} golden tests, median {counts[len(counts) // 2]}")
+    same = sum(len(one.golden_tests) == len(other.golden_tests) for one, other in zip(before, problems, strict=True))
+    print(
+        f"{len(problems)} questions with {counts[0]} to {counts[-1]} golden tests, median {counts[len(counts) // 2]}; "
+        f"{same} of them have none more than before"
+    )
 
 
 def derived(judge: Judge, problems: Sequence[Problem]) -> list[Problem]:

@@ -169,6 +169,24 @@ def test_a_trainer_leaves_out_what_cannot_be_judged_and_refuses_too_few(
     assert refused.value.code == 2
 
 
+def test_a_dry_run_says_what_is_missing_and_that_no_question_comes_back(tmp_path: Path, capsys: Any) -> None:
+    write_problems(tmp_path / "all.jsonl", [problem(problem_id=f"q{n}", hidden_tests=ONE) for n in range(5)])
+    config = tmp_path / "own.yaml"
+
+    def planned(problems: str, recipe: str = "") -> str:
+        config.write_text(f"extends: smoke\nrounds: 2\nround: {{questions: 2}}\nproblems: {{{problems}}}\n")
+        with pytest.raises(SystemExit):
+            parse_arguments("", ["--config", str(config), "--dry-run"], recipe)
+        return str(capsys.readouterr().out)
+
+    given = f"file: {tmp_path / 'all.jsonl'}, "
+    missing = tmp_path / "none.jsonl"
+    assert f"not checked: {missing} must be there for that" in planned(f"{given} held_out_file: {missing}")
+    note = "2 rounds ask 4 of 4 questions, each once at most, so the Mistake Book replays nothing"
+    assert note in planned(f"{given} held_out_limit: 1")
+    assert note not in planned(f"{given} held_out_limit: 1", "golden"), "no book there"
+
+
 # Rows
 
 

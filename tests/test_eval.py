@@ -87,6 +87,14 @@ def test_a_journal_of_answers_is_scored_elsewhere(problems: Path, record: Path, 
     assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", *arguments, "-o", tmp_path / "again") == 0
     one, other = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("whole", "again"))
     assert one["sets"] == other["sets"]
+    cut_off = kept[1].replace('"truncated":0', '"truncated":2')
+    (tmp_path / "journal.jsonl").write_text("".join([kept[0], cut_off, *kept[2:]]) + '{"kind":"answ')
+    assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", *arguments, "-o", tmp_path / "third") == 0
+    third = json.loads((tmp_path / "third" / "results.json").read_text())
+    assert third["player"].startswith("recorded ")
+    assert third["sets"]["mine"]["truncated"] == pytest.approx(2 / 6)
+    assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", "--seat", "tester", *arguments, "-o", "x") == 2
+    assert "the record of a tester must hold suites, got one of a coder's answers only" in capsys.readouterr().err
     (tmp_path / "journal.jsonl").write_text(kept[0].replace('"seat":"coder"', '"seat":"tester"'))
     assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", *arguments, "-o", tmp_path / "no") == 2
     assert "a journal must be a coder's to be repeated, got the one of a tester" in capsys.readouterr().err

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
 
 import real_compare  # noqa: E402
+import real_models  # noqa: E402
 
 
 def measured(out: Path, player: str, samples: int, passed: dict[str, int]) -> Path:
@@ -93,6 +94,33 @@ def test_what_is_compared_with_must_have_been_measured(tmp_path: Path, monkeypat
     measured(out, "base", 2, {"b": 2})
     with pytest.raises(SystemExit, match=r"arm must have answered questions that base has, got none"):
         real_compare.main()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nothing",), "OUT must hold eval-coder-NAME/ or eval-tester-NAME/ with a results.json, got none"),
+        (("out", "out"), "each OUT must be named once, since all answers of a player count; got one twice"),
+        (("broken",), "what `codea1 eval` wrote must be whole, got a file that is not"),
+        (("out", "-o", "no/counts.json"), "No such file or directory"),
+    ],
+)
+def test_wrong_arguments_end_in_one_line(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    measured(tmp_path / "out", "base", 2, {"a": 1})
+    broken = measured(tmp_path / "broken", "base", 2, {"a": 1})
+    (broken / "eval-coder-base" / "results.json").write_text('{"samples": 2, "se')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["real_compare.py", "-o", "counts.json", *arguments])
+    with pytest.raises(SystemExit, match=message):
+        real_compare.main()
+
+
+def test_cells_that_cannot_be_read_and_a_missing_file_are_refused() -> None:
+    with pytest.raises(SystemExit, match="cells must be ARM:SEED or ARM:SEED:ROUNDS, got golden:x"):
+        real_models.Cell.read("golden:x")
+    assert real_models.Cell.read("derived:0:50").name == "derived-seed0-50"
 
 
 def test_what_is_compared_is_printed_and_written(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:

@@ -47,6 +47,38 @@ def test_what_is_set_aside_is_not_in_the_pool_and_weak_tests_stay(
     assert {(len(problem.golden_tests), len(problem.hidden_tests)) for problem in pool[:5]} == {(3, 2)}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("split", "none.jsonl", "-o", "out"), "No such file or directory: 'none.jsonl'"),
+        (
+            ("split", "first.jsonl", "--aside", "3", "-o", "out"),
+            "less than the 3 questions of first.jsonl that have at",
+        ),
+        (
+            ("split", "first.jsonl", "first.jsonl", "--aside", "1", "-o", "out"),
+            "each question must be in one file only",
+        ),
+        (("split", "first.jsonl", "--aside", "1", "-o", "first.jsonl"), "File exists: 'first.jsonl'"),
+        (("derive", "empty.jsonl", "-o", "out.jsonl"), "empty.jsonl must hold a problem, got none"),
+        (
+            ("derive", "first.jsonl", "-o", "no/out.jsonl"),
+            "--output must be a file in a directory that is there, got no",
+        ),
+        (("derive", "bare.jsonl", "-o", "out.jsonl"), "must be there, load and define 'square', got one that does not"),
+    ],
+)
+def test_wrong_arguments_end_in_one_line(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_problems(tmp_path / "first.jsonl", [squares(number, 3) for number in range(3)])
+    write_problems(tmp_path / "bare.jsonl", [dataclasses.replace(squares(0, 3), reference_solution=None)])
+    (tmp_path / "empty.jsonl").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=message):
+        run(monkeypatch, *arguments)
+
+
 def test_derived_tests_state_what_the_reference_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = dataclasses.replace(squares(0, 2), golden_tests=(TestCase("square(2)", "4"), TestCase("square(3)", "9")))
     write_problems(tmp_path / "few.jsonl", [told])

@@ -362,7 +362,7 @@ def test_a_difficulty_that_no_row_has_is_refused(tmp_path: Path, capsys: pytest.
     rows = [{**KODCODE_ROW, "question_id": str(i), "gpt_difficulty": "hard" if i % 2 else "easy"} for i in range(6)]
     source, output = jsonl(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     assert main(["data", "import", "kodcode-v1", str(source), "-o", str(output), "--difficulty", "trivial"]) == 2
-    assert "--difficulty must be one that the rows have: easy, hard; got trivial" in capsys.readouterr().err
+    assert "--difficulty must be one that the rows have: easy, hard; got 'trivial'" in capsys.readouterr().err
     assert not output.exists()
 
 

@@ -227,15 +227,18 @@ def _drafts(source: Source, options: argparse.Namespace, evaluation: Contaminati
 def _of_difficulty(drafts: Iterable[Draft | Unreadable], wanted: str | None) -> Iterator[Draft | Unreadable]:
     """Raises ConfigurationError at the end where no row is of that difficulty."""
     others: dict[str, None] = {}
-    is_found = not wanted
+    is_found = wanted is None
     for draft in drafts:
-        if wanted and isinstance(draft, Draft) and draft.problem.difficulty.casefold() != wanted.casefold():
-            others[draft.problem.difficulty or "(none)"] = None
+        if wanted is not None and isinstance(draft, Draft) and draft.problem.difficulty.casefold() != wanted.casefold():
+            others[draft.problem.difficulty] = None
             continue
         is_found |= isinstance(draft, Draft)
         yield draft
-    if not is_found and others:
-        raise ConfigurationError(f"--difficulty must be one that the rows have: {', '.join(others)}; got {wanted}")
+    named = [name for name in others if name]
+    if not is_found and not named:
+        raise ConfigurationError(f"--difficulty must be left out for rows that state none, got {wanted!r}")
+    if not is_found:
+        raise ConfigurationError(f"--difficulty must be one that the rows have: {', '.join(named)}; got {wanted!r}")
 
 
 def _uncontaminated(draft: Draft | Unreadable, evaluation: Contamination) -> Draft | Unreadable:

@@ -7,9 +7,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.search_tester import SearchTester
@@ -180,8 +181,9 @@ def _recorded(path: Path) -> RecordedPlayer:
         raise ConfigurationError(f"a record must be a file, got {path}")
     content = path.read_bytes()
     version = hashlib.sha256(content).hexdigest()[:16]
-    if _is_journal(content):
-        return RecordedPlayer(read_programs(path), version=version)
+    if plan := _coders_plan(content):
+        cut_off = {line["problem_id"]: int(line.get("truncated", 0)) for line in _answers(content)}
+        return RecordedPlayer(read_programs(path), cut_off=cut_off, name=f"recorded {plan['player']}", version=version)
     records = []
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
@@ -195,14 +197,22 @@ def _recorded(path: Path) -> RecordedPlayer:
     return RecordedPlayer.from_records(records, version=version)
 
 
-def _is_journal(content: bytes) -> bool:
-    """Whether it is the journal of `codea1 eval --seat coder`. Raises ConfigurationError for a tester's."""
+def _coders_plan(content: bytes) -> dict[str, Any] | None:
+    """The first line of the journal of `codea1 eval --seat coder`; None of another file. Raises ConfigurationError for
+    a tester's journal."""
     try:
         plan = json.loads(content.partition(b"\n")[0])
     except ValueError:
-        return False
+        return None
     if not isinstance(plan, dict) or plan.get("kind") != "plan":
-        return False
+        return None
     if plan.get("seat") != "coder":
         raise ConfigurationError(f"a journal must be a coder's to be repeated, got the one of a {plan.get('seat')}")
-    return True
+    return plan
+
+
+def _answers(content: bytes) -> Iterator[dict[str, Any]]:
+    """Lines of a journal; an incomplete last one is left out."""
+    for line in content.split(b"\n")[:-1]:
+        if line.startswith(b'{"kind":"answers"'):
+            yield json.loads(line)

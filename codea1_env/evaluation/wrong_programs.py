@@ -50,9 +50,13 @@ class Examined:
 
 def read_programs(path: Path) -> dict[str, list[str]]:
     """Responses of a coder by question: lines with `problem_id` and `codes`, as `codea1 score` reads them; the journal
-    of `codea1 eval --seat coder`; or a problem file, whose mutants they are. Raises FormatError (must, got)."""
+    of `codea1 eval --seat coder`, whose last line may be incomplete, since a killed run leaves such a one; or a problem
+    file, whose mutants they are. Raises FormatError (must, got)."""
     responses: dict[str, list[str]] = {}
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    lines = path.read_bytes().splitlines(keepends=True)
+    if lines and lines[0].startswith(b'{"kind":"plan"') and not lines[-1].endswith(b"\n"):
+        lines.pop()
+    for number, line in enumerate(lines, 1):
         try:
             record = json.loads(line)
             if record.get("kind") in ("plan", "score", "suites", "programs"):

@@ -25,6 +25,9 @@ class RecordedPlayer:
     """Raw tester responses by problem id and source of the program that they attack."""
     name: str = "recorded"
     version: str = ""
+    cut_off: Mapping[str, int] = field(default_factory=dict)
+    """How many coder responses to a problem ended at the length limit, by problem id. Which ones is not known: the
+    first ones are said to be, so that a measure of all responses has the right share."""
 
     @classmethod
     def from_records(
@@ -50,14 +53,24 @@ class RecordedPlayer:
     ) -> list[list[Response]]:
         """The first `n` recorded responses to each request. Raises ConfigurationError if there are fewer."""
         require_least("n", n)
-        return [[Response(text, False, self.name, self.version) for text in self._texts(r, n)] for r in requests]
+        return [self._responses(request, n) for request in requests]
+
+    def _responses(self, request: Request, n: int) -> list[Response]:
+        texts = self._texts(request, n)
+        cut_off = 0 if isinstance(request, TesterRequest) else self.cut_off.get(request.problem.problem_id, 0)
+        return [Response(text, place < cut_off, self.name, self.version) for place, text in enumerate(texts)]
 
     def _texts(self, request: Request, n: int) -> Sequence[str]:
         problem_id = request.problem.problem_id
         if isinstance(request, TesterRequest):
             texts, what = self.suites.get((problem_id, request.program), ()), "suites against this program"
+            if not self.suites:
+                raise ConfigurationError("the record of a tester must hold suites, got one of a coder's answers only")
         else:
             texts, what = self.codes.get(problem_id, ()), "codes"
         if len(texts) < n:
-            raise ConfigurationError(f"the record must hold at least {n} {what} of {problem_id!r}, got {len(texts)}")
+            raise ConfigurationError(
+                f"the record must hold at least {n} {what} of {problem_id!r}, got {len(texts)}; ask for fewer "
+                "answers, or for questions that it has"
+            )
         return texts[:n]

@@ -39,6 +39,10 @@ CONFIG_FILE = "config.yaml"
 ENGINES = ("local", "ray")
 
 
+WITHOUT_BOOK = ("golden", "static", "sft", "base")
+"""Recipes in which no test comes back from a Mistake Book."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """What the user asked for, checked."""
@@ -71,7 +75,7 @@ def parse_arguments(
         if given.dry_run:
             preset = _planned(given)
             print(plan_of(preset))
-            if checked := checked_files(preset):
+            if checked := checked_files(preset, has_book=recipe not in WITHOUT_BOOK):
                 print(f"\n{checked}")
             parser.exit(0)
         arguments = _resumed(given) if given.resume else _fresh(given, recipe)

@@ -74,16 +74,19 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     return ProblemSets(train, held_out)
 
 
-def checked_files(preset: Preset) -> str:
-    """How much of the preset's problem files can be used, and whether questions come back; empty if there are no files.
+def checked_files(preset: Preset, *, has_book: bool = True) -> str:
+    """How much of the preset's problem files can be used, and whether questions come back; empty without such files.
 
     Raises what `load_problem_sets` raises.
     """
     chosen = preset.problems
-    if not isinstance(chosen, ProblemFiles) or not all(Path(p).is_file() for p in (chosen.file, chosen.held_out_file)):
+    if not isinstance(chosen, ProblemFiles):
         return ""
+    missing = [file for file in (chosen.file, chosen.held_out_file) if file and not Path(file).is_file()]
+    if missing:
+        return f"not checked: {' and '.join(missing)} must be there for that"
     sets = load_problem_sets(preset, seed=0)
-    note = book_note(preset, len(sets.train))
+    note = book_note(preset, len(sets.train)) if has_book else ""
     return f"checked    {len(sets.train)} problems can be trained on, {len(sets.held_out)} measured on" + (
         f"\nnote       {note}" if note else ""
     )

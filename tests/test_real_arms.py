@@ -195,7 +195,7 @@ def test_the_page_has_what_the_testers_came_to() -> None:
     measures = real_compare.testers_beside(RECORD["testers"], "code-a1-first-15", "base")
     base = real_compare.testers_beside(RECORD["testers"], "base", "base")
     page, card = section_of_the_page(), (ROOT / "examples" / "adapters" / "README.md").read_text()
-    for row, found in (("base, same prompt", base), ("Code-A1, first run, 15 rounds", measures)):
+    for row, found in (("base, same prompt", base), ("Code-A1, earlier run, 15 rounds", measures)):
         line = next(line for line in page.splitlines() if line.startswith(f"| {row} |")).replace("**", "")
         for name in ("pass@k", "Mul"):
             assert f"| {real_compare.shown(found[name])} |" in line

@@ -138,6 +138,26 @@ def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None
         assert path.name in described or path.name == "RUN.md"
 
 
+def test_a_run_that_is_resumed_on_another_processor_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with a_run(tmp_path):
+        pass
+    for seat in SEATS:
+        save(tmp_path / seat, 1)
+    with a_run(tmp_path, resume=True):
+        pass
+    assert "resumed under other conditions" not in caplog.text, "the same machine"
+    file = tmp_path / "config.yaml"
+    record = yaml.safe_load(file.read_text())
+    here = record["starts"][-1]["processor"]["instructions"]
+    record["starts"][-1]["processor"] |= {"instructions": "sse2", "threads": 77}
+    file.write_text(yaml.safe_dump(record))
+    with a_run(tmp_path, resume=True):
+        pass
+    threads = torch.get_num_threads()
+    assert f"(processor: instructions sse2, now {here}; processor: threads 77, now {threads})" in caplog.text
+    assert len(yaml.safe_load(file.read_text())["starts"]) == 3
+
+
 def test_a_run_names_the_revision_of_its_code(tmp_path: Path) -> None:
     found = code_revision(Path(__file__).parent.parent / "codea1_env")
     if (Path(__file__).parent.parent / ".git").exists():

@@ -23,8 +23,8 @@ with extra("train", "training needs"):
 
 PACKAGES = ("codea1-env", "torch", "transformers", "trl", "accelerate", "datasets", "tokenizers", "numpy")
 OPTIONAL_PACKAGES = ("ray", "vllm", "deepspeed", "peft")
-INSTRUCTIONS = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
-"""Flags of Linux, the widest vectors first."""
+INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "avx", "sse4_2", "asimd")
+"""Flags of Linux, the widest vectors first; with the first two, models compute in bfloat16 (`memory.bfloat16`)."""
 SIMULATED = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")
 """Variables by which PyTorch and its libraries do as another processor would."""
 
@@ -77,6 +77,14 @@ def processor(environment: Mapping[str, str]) -> dict[str, Any]:
         **({"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
         **({"told": told} if told else {}),
     }
+
+
+def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between two starts of a run, of the things on which the last bits of its arithmetic depend."""
+    parts: dict[str, list[Any]] = {"PyTorch": [start.get("versions", {}).get("torch") for start in (before, now)]}
+    for name in ("instructions", "torch", "threads", "gpu", "told"):
+        parts[f"processor: {name}"] = [start.get("processor", {}).get(name) for start in (before, now)]
+    return [f"{name} {old or 'none'}, now {new or 'none'}" for name, (old, new) in parts.items() if old != new]
 
 
 def processor_name() -> str:

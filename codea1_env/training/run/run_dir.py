@@ -27,7 +27,7 @@ from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
 from codea1_env.training.run.lock import RunLock
-from codea1_env.training.run.provenance import FILES, problems_hash, this_start, weights_hash
+from codea1_env.training.run.provenance import FILES, changed, problems_hash, this_start, weights_hash
 from codea1_env.training.run.trackers import Trackers
 
 with extra("train", "training needs"):
@@ -159,11 +159,17 @@ class Run:
         before = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}) if file.exists() else {}
         now = datetime.now(UTC).isoformat(timespec="seconds")
         start = this_start(self.engine, self.rounds_done, now, digests(self.preset.algorithm))
+        starts = list(before.get("starts", ()))
+        if self.rounds_done and starts and (others := changed(starts[-1], start)):
+            _log.warning(
+                "resumed under other conditions (%s): the run goes on, and not to the bits that it would have had",
+                "; ".join(others),
+            )
         self._configuration = {"seed": self.seed, "engine": self.engine, "preset": self.preset.to_dict()}
         if self._tester:
             self._configuration["tester"] = str(self._tester)
         self._configuration |= {name: before[name] for name in ("data", "base") if name in before}
-        self._configuration["starts"] = [*before.get("starts", ()), start]
+        self._configuration["starts"] = [*starts, start]
         self._write_configuration()
         write_whole(self.directory / "RUN.md", FILES)
         (self.directory / FAILURE).unlink(missing_ok=True)  # of the start before

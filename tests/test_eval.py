@@ -93,7 +93,10 @@ def test_a_journal_of_answers_is_scored_elsewhere(problems: Path, record: Path, 
     third = json.loads((tmp_path / "third" / "results.json").read_text())
     assert third["player"].startswith("recorded ")
     assert third["sets"]["mine"]["truncated"] == pytest.approx(2 / 6)
-    assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", "--seat", "tester", *arguments, "-o", "x") == 2
+    assert (
+        run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", "--seat", "tester", *arguments, "-o", tmp_path / "x")
+        == 2
+    )
     assert "the record of a tester must hold suites, got one of a coder's answers only" in capsys.readouterr().err
     (tmp_path / "journal.jsonl").write_text(kept[0].replace('"seat":"coder"', '"seat":"tester"'))
     assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", *arguments, "-o", tmp_path / "no") == 2

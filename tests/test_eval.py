@@ -18,6 +18,7 @@ from codea1_env.errors import FormatError
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.players import Player, RecordedPlayer
+from codea1_env.players.player import CoderRequest
 from codea1_env.problems import Problem, TestCase
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.sandbox import LocalSandbox
@@ -93,6 +94,8 @@ def test_a_journal_of_answers_is_scored_elsewhere(problems: Path, record: Path, 
     third = json.loads((tmp_path / "third" / "results.json").read_text())
     assert third["player"].startswith("recorded ")
     assert third["sets"]["mine"]["truncated"] == pytest.approx(2 / 6)
+    fewer = RecordedPlayer({"double": ["a", "b", "c", "d"]}, cut_off={"double": 2})
+    assert [each.truncated for each in fewer.respond([CoderRequest(DOUBLE)], 2)[0]] == [True, False]
     assert (
         run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", "--seat", "tester", *arguments, "-o", tmp_path / "x")
         == 2

@@ -234,11 +234,12 @@ def _of_difficulty(drafts: Iterable[Draft | Unreadable], wanted: str | None) -> 
             continue
         is_found |= isinstance(draft, Draft)
         yield draft
+    if is_found or not others:
+        return
     named = [name for name in others if name]
-    if not is_found and not named:
+    if not named:
         raise ConfigurationError(f"--difficulty must be left out for rows that state none, got {wanted!r}")
-    if not is_found:
-        raise ConfigurationError(f"--difficulty must be one that the rows have: {', '.join(named)}; got {wanted!r}")
+    raise ConfigurationError(f"--difficulty must be one that the rows have: {', '.join(named)}; got {wanted!r}")
 
 
 def _uncontaminated(draft: Draft | Unreadable, evaluation: Contamination) -> Draft | Unreadable:

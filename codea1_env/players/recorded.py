@@ -27,7 +27,7 @@ class RecordedPlayer:
     version: str = ""
     cut_off: Mapping[str, int] = field(default_factory=dict)
     """How many coder responses to a problem ended at the length limit, by problem id. Which ones is not known: the
-    first ones are said to be, so that a measure of all responses has the right share."""
+    first ones are said to be, and of fewer responses the same share."""
 
     @classmethod
     def from_records(
@@ -57,7 +57,9 @@ class RecordedPlayer:
 
     def _responses(self, request: Request, n: int) -> list[Response]:
         texts = self._texts(request, n)
-        cut_off = 0 if isinstance(request, TesterRequest) else self.cut_off.get(request.problem.problem_id, 0)
+        problem_id, cut_off = request.problem.problem_id, 0
+        if not isinstance(request, TesterRequest) and problem_id in self.cut_off:
+            cut_off = round(self.cut_off[problem_id] * n / len(self.codes[problem_id]))
         return [Response(text, place < cut_off, self.name, self.version) for place, text in enumerate(texts)]
 
     def _texts(self, request: Request, n: int) -> Sequence[str]:

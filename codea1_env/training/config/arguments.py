@@ -37,8 +37,6 @@ from codea1_env.yaml_files import read_yaml
 
 CONFIG_FILE = "config.yaml"
 ENGINES = ("local", "ray")
-
-
 WITHOUT_BOOK = ("golden", "static", "sft", "base")
 """Recipes in which no test comes back from a Mistake Book."""
 
@@ -60,6 +58,8 @@ class Arguments:
     """Address of a running Ray cluster, for the engine ray; None: the run starts one of its own."""
     tester: Path | None = None
     """For recipes with a tester that does not learn: its model, in Hugging Face format. None: the base."""
+    has_book: bool = True
+    """Whether tests come back from a Mistake Book in this recipe."""
 
 
 def parse_arguments(
@@ -81,7 +81,7 @@ def parse_arguments(
         arguments = _resumed(given) if given.resume else _fresh(given, recipe)
         if arguments.preset.trainer == "packed":
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait do not spin
-        return arguments
+        return dataclasses.replace(arguments, has_book=recipe not in WITHOUT_BOOK)
     except (ConfigurationError, FormatError) as error:
         parser.error(str(error))
 

@@ -116,7 +116,7 @@ def recipe(
         run.set_base(base)
         able = fitting(preset, problems.train, base)
         asked = questions_asked(preset, able, arguments.seed)
-    if not golden_tests and (note := book_note(preset, len(able))):
+    if arguments.has_book and (note := book_note(preset, len(able))):
         _log.warning("%s", note)
     with run, open_engine(run, base, problems.held_out) as engine:
         with timed(seconds, "evaluation_before"):

@@ -14,11 +14,11 @@ from codea1_env.extras import extra
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.rollouts import (
     Completion,
-    Fences,
     Finish,
     RolloutRequest,
     RolloutSampling,
     Uniforms,
+    ending_of,
 )
 
 with extra("train", "language models on CPUs need"):
@@ -89,10 +89,7 @@ class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no 
         tokenizer: Any,
     ) -> None:
         self._uniforms = [Uniforms(request.key, k) for request, k in rows]
-        self._fences = [
-            Fences(is_open=request.in_fence) if sampling.stop_at_fence or request.in_fence else None
-            for request, _ in rows
-        ]
+        self._endings = [ending_of(request, sampling) for request, _ in rows]
         self._sampling, self._ends, self._tokenizer = sampling, ends, tokenizer
         self._tokens: list[list[int]] = [[] for _ in rows]
         self._log_probs: list[list[float]] = [[] for _ in rows]
@@ -113,7 +110,7 @@ class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no 
         text = self._tokenizer.decode([token], skip_special_tokens=True)
         if token in self._ends:
             self.finished[row] = "end"
-        elif (fences := self._fences[row]) is not None and fences.read(text):
+        elif self._endings[row].read(text):
             self.finished[row] = "stop"
         elif len(self._tokens[row]) == self._sampling.max_tokens:
             self.finished[row] = "length"

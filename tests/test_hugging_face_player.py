@@ -258,7 +258,7 @@ def test_an_answer_that_the_prompt_begins_has_that_beginning_and_ends_with_its_b
     ((answer,),) = seat.respond(REQUESTS[:1], sampling=Sampling(temperature=0, max_tokens=200))
     assert answer.text == "```python\nassert f(3) == 9\nassert f(4) == 16\n```"
     assert not answer.truncated
-    assert TOKENIZER.decode(list(answer.token_ids or ())) == "3) == 9\nassert f(4) == 16\n```\n", "only what it said"
+    assert TOKENIZER.decode(list(answer.token_ids or ())) == "3) == 9\nassert f(4) == 16\n```", "only what it said"
     assert model.steps == len(answer.token_ids or ()), "nothing was asked for behind the block"
 
 
@@ -272,6 +272,16 @@ def test_without_a_beginning_an_answer_ends_at_its_fence_where_that_is_asked_for
     ((answer,),) = player(Says(said)).respond(REQUESTS[:1], sampling=stopped)
     assert answer.text == "Here:\n```python\nassert f(3) == 9\nassert f(4) == 16\n```"
     assert not answer.truncated
+
+
+def test_a_tester_ends_with_its_last_test_where_that_is_asked_for_and_a_coder_does_not() -> None:
+    said = f"```python\nassert f({BLOCK}"
+    sampling = Sampling(temperature=0, max_tokens=len(said), stop_at_fence=True, stop_at_tests=1)
+    coder = next(request for request in REQUESTS if not isinstance(request, TesterRequest))
+    tester = next(request for request in REQUESTS if isinstance(request, TesterRequest))
+    ((program,), (suite,)) = (player(Says(said)).respond([asked], sampling=sampling)[0] for asked in (coder, tester))
+    assert program.text == "```python\nassert f(3) == 9\nassert f(4) == 16\n```"
+    assert (suite.text, suite.truncated) == ("```python\nassert f(3) == 9\n", False)
 
 
 def test_a_beginning_without_a_fence_is_given_back_and_stops_nothing() -> None:
@@ -307,7 +317,7 @@ class SaysBlocks:
         self.seen: list[tuple[list[bool], bool]] = []
 
     def sample(self, requests: Any, sampling: Any) -> list[list[Completion]]:
-        self.seen.append(([request.in_fence for request in requests], sampling.stop_at_fence))
+        self.seen.append(([bool(request.begun) for request in requests], sampling.stop_at_fence))
         tokens = tuple(TOKENIZER(BLOCK)["input_ids"])
         return [[Completion(tokens, (0.0,) * len(tokens), "stop")] * request.samples for request in requests]
 

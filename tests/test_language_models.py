@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +26,8 @@ from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import LanguageModel, load, ready
 from codea1_env.language_models.lora import WEIGHTS, Adapter
-from codea1_env.language_models.rollouts import Completion, Fences, RolloutRequest, RolloutSampling
+from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
+from codea1_env.reading.responses import read_suite
 
 TOKENIZER = tiny_chat_model.tiny_tokenizer()
 SHORT = RolloutSampling(max_tokens=20)
@@ -187,16 +188,49 @@ def test_uniforms_spread_over_tokens_as_the_distribution_says(top_p: float) -> N
 
 
 def test_a_fence_closes_only_what_was_opened() -> None:
-    def closes(*pieces: str, is_open: bool = False) -> int | None:
-        fences = Fences(is_open=is_open)
-        return next((i for i, piece in enumerate(pieces) if fences.read(piece)), None)
+    def closes(*pieces: str, begun: str = "") -> int | None:
+        ending = Ending(begun)
+        return next((i for i, piece in enumerate(pieces) if ending.read(piece)), None)
 
     assert closes("Here:\n", "```", "python\nx", " = 1\n", "``", "`", "\n", "more") == 5
-    assert closes("x = 1\n", "```", "\n", is_open=True) == 1
+    assert closes("x = 1\n", "```", "\n", begun="```\n") == 1
     assert closes("``", "`\n", "x\n", "```\n") == 3
     assert closes("a ``` b\n", "x = '```'\n", "no fence `here`\n") is None
     assert closes("```x``` is no fence\n", "```\n") is None
     assert closes("```python\n", "s = '''```'''\n", "t\n") is None
+
+
+SUITE = [
+    "```python\n", "x = [1,\n", " 2]\n", "assert f(x) == [\n", "  1]\n",
+    "assert f('''\n", "assert''')\n", "# so\n", "assert g(1)\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tests", "last"), [(0, None), (1, 4), (2, 6), (3, 8), (4, None)])
+def test_an_answer_ends_with_the_line_that_ends_its_last_test(tests: int, last: int | None) -> None:
+    def ends(pieces: Sequence[str], begun: str = "") -> int | None:
+        ending = Ending(begun, at_fence=False, tests=tests)
+        return next((i for i, piece in enumerate(pieces) if ending.read(piece)), None)
+
+    assert ends(SUITE) == last
+    characters = "".join(SUITE)
+    assert ends(characters) == (None if last is None else len("".join(SUITE[: last + 1])) - 1)
+    if last is not None:
+        paid = read_suite(characters, "f").tests[:tests]
+        assert read_suite("".join(SUITE[: last + 1]), "f").tests == paid
+        assert ends(SUITE[4:], begun="".join(SUITE[:4])) == last - 4
+    two_blocks = [*SUITE[:5], "```\n", "assert f(0) == 0\n", "```\n", "assert f(2) == 1\n"]
+    assert ends(two_blocks) == {1: 4, 2: 8}.get(tests), "what stands between blocks is no test"
+    assert ends(["```python\n", "def t():\n", "    assert f(1) == 1\n" * 9]) is None
+    assert ends(["```python\n", "the tests:\n", "assert f(1) == 1\n" * 9]) is None, "it does not parse"
+
+
+def test_the_engine_ends_an_answer_with_its_last_test() -> None:
+    _, packed = tiny()
+    says = Fenced(packed, "```\nassert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3\n```\n")
+    sampling = RolloutSampling(temperature=0, max_tokens=90)
+    ((one,),) = says.sample([RolloutRequest(text("x"), 1, (0,), tests=2)], sampling)
+    assert (TOKENIZER.decode(one.tokens), one.finish) == ("```\nassert f(1) == 1\nassert f(2) == 2\n", "stop")
 
 
 def test_an_answer_stops_at_its_closing_fence() -> None:
@@ -212,7 +246,7 @@ def test_an_answer_stops_at_its_closing_fence() -> None:
     assert TOKENIZER.decode(whole.tokens, skip_special_tokens=True) == "so\n```\nab\n```\nand more"
     assert whole.finish == "end"
     assert whole.tokens[-1] in packed.ends
-    ((inside,),) = fenced.sample([replace(request, in_fence=True)], sampling)
+    ((inside,),) = fenced.sample([replace(request, begun="```\n")], sampling)
     assert TOKENIZER.decode(inside.tokens) == "so\n```"
 
 

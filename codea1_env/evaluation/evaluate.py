@@ -368,8 +368,8 @@ def _selection_record(name: str, scores: Sequence[Mapping[str, Any]], journal: E
 
 
 def _plain_plan(plan: EvaluationPlan) -> dict[str, Any]:
-    """As journals and reports have it: `stop_at_fence`, `fidelity` and `access` only where they were asked for, as
-    journals of before."""
+    """As journals and reports have it: `stop_at_fence`, `stop_at_tests`, `fidelity` and `access` only where they were
+    asked for, as journals of before."""
     plain = dataclasses.asdict(plan)
     if plan.access == "white-box":
         del plain["access"]
@@ -377,6 +377,8 @@ def _plain_plan(plan: EvaluationPlan) -> dict[str, Any]:
         del plain["fidelity"]
     if not plan.sampling.stop_at_fence:
         del plain["sampling"]["stop_at_fence"]
+    if not plan.sampling.stop_at_tests:
+        del plain["sampling"]["stop_at_tests"]
     return plain
 
 

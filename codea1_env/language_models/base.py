@@ -120,8 +120,10 @@ class Linear:
 
     def __call__(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         if not self.is_packed:
-            plain = F.linear(x, self._weight, self._bias)
-            return plain if add is None else plain.add_(add)
+            if add is None or self._bias is not None:
+                plain = F.linear(x, self._weight, self._bias)
+                return plain if add is None else plain.add_(add)
+            return torch.addmm(add, x, self._weight.t())
         apply = torch.ops.mkldnn._linear_pointwise
         output: Tensor
         if add is None:

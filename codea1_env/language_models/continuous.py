@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
-from codea1_env.language_models.at_once import ROOM, SEEN, SLOTS, TILE, slots_of, up
+from codea1_env.language_models.at_once import ROOM, SEEN, TILE, slots_for, slots_of, up
 from codea1_env.language_models.base import give_back
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.loading import LanguageModel
@@ -23,11 +23,12 @@ from codea1_env.language_models.lora import Adapter, Beside
 from codea1_env.language_models.replayed import Replayed
 from codea1_env.language_models.rollouts import (
     Completion,
-    Fences,
+    Ending,
     Finish,
     RolloutRequest,
     RolloutSampling,
     Uniforms,
+    ending_of,
 )
 
 with extra("train", "language models on CPUs need"):
@@ -45,7 +46,7 @@ class _Row:
 
     request: RolloutRequest
     uniforms: Uniforms
-    fences: Fences
+    ending: Ending
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     finish: Finish | None = None
@@ -72,12 +73,12 @@ class ContinuousEngine:
     """Samples from a base and adapters beside it."""
 
     def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter] | None = None, slots: int = 0) -> None:
-        """`adapters`: by name; what they are when `sample` is called counts. `slots`: 0 is `SLOTS` of the device."""
+        """`adapters`: by name; what they are when `sample` is called counts. `slots`: 0 is `slots_for` the base."""
         self.model = model
         self.prompt_tokens = self.read_tokens = 0
         """Tokens of the prompts of the last call, each prompt once, and those that had to be read."""
         self._adapters = {} if adapters is None else adapters
-        self._slots = slots or SLOTS[model.base.device.type]
+        self._slots = slots or slots_for(model.base.device.type, model.base.dtype.itemsize)
         self._cache: Tensor | None = None  # (layers, 2, slots, heads of keys, positions, head)
         self._pieces: dict[int, str] = {}
 
@@ -86,8 +87,7 @@ class ContinuousEngine:
         numbers are no numbers."""
         self._require_room(requests, sampling)
         rows = [
-            [_Row(request, Uniforms(request.key, k), Fences(is_open=request.in_fence)) for k in range(request.samples)]
-            for request in requests
+            [_Row(one, Uniforms(one.key, k), ending_of(one, sampling)) for k in range(one.samples)] for one in requests
         ]
         self.model.base.pack()
         names = sorted({request.adapter for request in requests} - {""})
@@ -129,7 +129,7 @@ class ContinuousEngine:
             give_back()
 
     def piece(self, token: int) -> str:
-        """What a token adds to the text, as far as fences are concerned."""
+        """What a token adds to the text, as far as its ending is concerned."""
         if token not in self._pieces:
             self._pieces[token] = self.model.tokenizer.decode([token], skip_special_tokens=True)
         return self._pieces[token]
@@ -281,7 +281,7 @@ class _Batch:
         row.log_probs.append(log_prob)
         if token in self._engine.model.ends:
             row.finish = "end"
-        elif (self._sampling.stop_at_fence or row.request.in_fence) and row.fences.read(self._engine.piece(token)):
+        elif row.ending.read(self._engine.piece(token)):
             row.finish = "stop"
         elif len(row.tokens) == self._sampling.max_tokens:
             row.finish = "length"

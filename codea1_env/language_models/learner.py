@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 from codea1_env.extras import extra
 from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS
-from codea1_env.language_models.base import Attend, Base, Linear, gated, gated_back
+from codea1_env.language_models.base import Base, Linear, gated, gated_back
 from codea1_env.language_models.lora import Adapter, Beside
+from codea1_env.language_models.packed_attention import attended_by_response
 
 with extra("train", "language models on CPUs need"):
     import torch
     import torch.nn.functional as F
     from torch import Tensor
     from torch.nn.attention import SDPBackend, sdpa_kernel
-    from torch.utils.checkpoint import checkpoint
 
 
 class Objective(Protocol):
@@ -113,10 +112,7 @@ class Learner:
             linear = base.layers[layer].parts[part]
             return beside_linear(x, a, b, add, linear, adapter.scale, adapter.blocks[part], part == "down")
 
-        attend: Attend = pack.attend
-        if base.device.type == "cpu":  # what it keeps is a third of all, and computing it again a hundredth of the time
-            attend = partial(checkpoint, pack.attend, use_reentrant=False, preserve_rng_state=False)
-        return base.blocks(x, base.cos[pack.positions], base.sin[pack.positions], project, attend)
+        return base.blocks(x, base.cos[pack.positions], base.sin[pack.positions], project, pack.attend)
 
 
 class _Pack:
@@ -145,24 +141,16 @@ class _Pack:
         return ((owner == owner[:, None]) | (owner == 0)).tril_()
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Response by response, which computes nothing that is masked; on a GPU at once, which launches less."""
+        """Some tokens of a response at a time, which computes nothing that is masked; on a GPU at once, which launches
+        less."""
+        if self._mask is None:
+            return attended_by_response(q, k, v, self.sizes)
         shared = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)
         q, k, v = (part.transpose(0, 1)[None] for part in (q, k, v))  # (1, heads, tokens, head)
-        if self._mask is not None:
-            with sdpa_kernel(SDPBackend.MATH):  # what PyTorch 2.11 chooses itself gave NaN (docs/gpu.md)
-                return _rows(F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask))
-        parts = [tensor.split_with_sizes(self.sizes, dim=2) for tensor in (q, k, v)]
-        attended = []
-        for place, (own_q, own_k, own_v) in enumerate(zip(*parts, strict=True)):
-            if not own_q.shape[2]:
-                continue
-            mask = None
-            if place:
-                own_k, own_v = torch.cat([parts[1][0], own_k], dim=2), torch.cat([parts[2][0], own_v], dim=2)
-                mask = torch.ones(own_q.shape[2], own_k.shape[2], dtype=torch.bool).tril_(self.sizes[0])
-            attended.append(F.scaled_dot_product_attention(own_q, own_k, own_v, attn_mask=mask, is_causal=mask is None))
-        return torch.cat([_rows(one) for one in attended])
+        with sdpa_kernel(SDPBackend.MATH):  # what PyTorch 2.11 chooses itself gave NaN (docs/gpu.md)
+            attended = F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask)
+        return attended[0].transpose(0, 1).reshape(attended.shape[2], -1)
 
     def by_response(self, values: Tensor) -> tuple[Tensor, ...]:
         return values.cpu().split_with_sizes(self.lengths)
@@ -175,6 +163,7 @@ class _Head:
         self._head: Linear = base.head
         self._hidden, self._pack, self._temperature = hidden, pack, temperature
         self._at_once = CHUNK[hidden.device.type]
+        self._room: Tensor | None = None  # for every chunk: new memory takes as long as what is done in it
         self.gradient = torch.zeros(0)
         """Of the loss by the hidden states, in float32."""
 
@@ -193,7 +182,7 @@ class _Head:
         chunks = []
         with torch.no_grad():
             for start in range(0, len(self._pack.targets), self._at_once):
-                log_probs, entropies, probabilities = self._chunk(start)
+                log_probs, entropies, weights, sums = self._chunk(start)
                 places, targets = (
                     part[start : start + self._at_once] for part in (self._pack.places, self._pack.targets)
                 )
@@ -201,8 +190,8 @@ class _Head:
                 if own is None:
                     own = _slope(objective, rows, log_probs, start)
                 # d log p(t) / d logits = onehot(t) - p, over the temperature
-                logits = probabilities.mul_(-own[:, None] / self._temperature)
-                logits.scatter_add_(1, targets[:, None], own[:, None] / self._temperature)
+                own = own[:, None] / self._temperature
+                logits = weights.mul_(-own / sums).scatter_add_(1, targets[:, None], own)
                 back = self._head.back(logits.to(self._hidden.dtype)).float()
                 self.gradient.index_add_(0, places, back)
                 chunks.append((log_probs, entropies))
@@ -210,17 +199,23 @@ class _Head:
         return Learnt(self._pack.by_response(log_probs), self._pack.by_response(entropies))
 
     @torch.no_grad()
-    def _chunk(self, start: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-probabilities and entropies, (tokens,), and probabilities, (tokens, vocabulary)."""
+    def _chunk(self, start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Log-probabilities and entropies, (tokens,); what is in proportion to the probabilities, (tokens, vocabulary),
+        until the next chunk is asked for, and its sums, (tokens, 1)."""
         places, targets = (part[start : start + self._at_once] for part in (self._pack.places, self._pack.targets))
-        scores = self._head(self._hidden[places]).float()
+        logits = self._head(self._hidden[places])
+        if self._room is None:
+            self._room = logits.new_empty((2, *logits.shape), dtype=torch.float32)
+        scores, weights = self._room[:, : len(logits)]
+        scores.copy_(logits)
         if self._temperature != 1:
             scores /= self._temperature
-        total = scores.logsumexp(dim=1)
-        log_probs = scores.gather(1, targets[:, None])[:, 0] - total
-        probabilities = (scores - total[:, None]).exp_()
-        entropies = total - (probabilities * scores).sum(dim=1)
-        return log_probs, entropies, probabilities
+        scores -= scores.amax(dim=1, keepdim=True)
+        torch.exp(scores, out=weights)
+        sums = weights.sum(dim=1, keepdim=True)
+        log_probs = scores.gather(1, targets[:, None]) - sums.log()
+        entropies = sums.log() - torch.bmm(weights[:, None], scores[:, :, None])[:, 0] / sums
+        return log_probs[:, 0], entropies[:, 0], weights, sums
 
 
 def _slope(objective: Objective, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
@@ -245,7 +240,7 @@ class BesideLinear(torch.autograd.Function):
         low = F.linear(x, a)
         ctx.save_for_backward(given, low, a, b)
         ctx.rest = linear, scale, blocks, is_gated, add is not None
-        return linear(x, F.linear(low, b) if add is None else torch.addmm(add, low, b.t()))
+        return linear(x, add).addmm_(low, b.t())
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -263,11 +258,6 @@ class BesideLinear(torch.autograd.Function):
 
 
 beside_linear: Callable[..., Tensor] = BesideLinear.apply
-
-
-def _rows(attended: Tensor) -> Tensor:
-    """(1, heads, tokens, head) to (tokens, heads * head)."""
-    return attended[0].transpose(0, 1).reshape(attended.shape[2], -1)
 
 
 def _joined(parts: Sequence[Learnt]) -> Learnt:

@@ -8,6 +8,7 @@ hangs on the last digits.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.reading.parsing import Unparsable, parse
 
 Key = tuple[int | str, ...]
 Finish = Literal["end", "stop", "length"]
@@ -33,8 +35,12 @@ class RolloutRequest:
     """Names the streams of the samples. Equal keys draw equal uniforms."""
     adapter: str = ""
     """Name of the adapter that answers; empty: the base alone."""
-    in_fence: bool = False
-    """The prompt ends within a fenced block: the next fence closes it, and the answer ends there."""
+    begun: str = ""
+    """What the answer begins with: the end of the prompt. Where it opens a fenced block, the answer ends where that is
+    closed."""
+    tests: int = 0
+    """The answer ends, too, with the line that ends this many asserts at the top level of its fenced blocks, which
+    parse so far; 0: it goes on."""
 
     def __post_init__(self) -> None:
         if not self.prompt or self.samples < 1:
@@ -93,25 +99,50 @@ class Uniforms:
         return float(self._stream.random())
 
 
-class Fences:
-    """Reads an answer as it grows and says when its first fenced block is closed."""
+def ending_of(request: RolloutRequest, sampling: RolloutSampling) -> Ending:
+    """Where an answer to the request ends."""
+    return Ending(request.begun, at_fence=sampling.stop_at_fence, tests=request.tests)
 
-    def __init__(self, *, is_open: bool = False) -> None:
-        self.is_closed = False
-        self._is_open = is_open
+
+class Ending:
+    """Reads an answer as it grows and says when it ends: where a fenced block closes, or with its last test."""
+
+    def __init__(self, begun: str = "", *, at_fence: bool = True, tests: int = 0) -> None:
+        """`begun`, `tests`: as in a `RolloutRequest`. `at_fence`: the answer ends where a block is closed, also where
+        `begun` opens none."""
+        self._at_fence, self._tests = at_fence, tests
+        self._is_open = self._is_reached = False
         self._line = ""
+        self._code: list[str] = []  # the lines of the blocks
+        self.read(begun)
+        self._at_fence |= self._is_open
+        self._is_reached = False
 
     def read(self, text: str) -> bool:
-        """What a token adds; whether the block is closed."""
+        """What a token adds; whether the answer ends with it."""
         *ended, self._line = (self._line + text).split("\n")
         for line in ended:
             self._see(line, ended=True)
         self._see(self._line, ended=False)
-        return self.is_closed
+        if ended and self._tests and not self._is_reached:
+            self._is_reached = self._has_tests()
+        return self._is_reached
 
     def _see(self, line: str, *, ended: bool) -> None:
         mark = line.strip()
-        if self._is_open and mark == "```":
-            self.is_closed = True
-        elif ended and not self._is_open and mark.startswith("```") and "`" not in mark.lstrip("`"):
-            self._is_open = True
+        if not self._is_open:
+            self._is_open = ended and mark.startswith("```") and "`" not in mark.lstrip("`")
+        elif mark == "```":
+            self._is_reached |= self._at_fence
+            self._is_open = not ended
+        elif ended:
+            self._code.append(line)
+
+    def _has_tests(self) -> bool:
+        if sum("assert" in line for line in self._code) < self._tests:
+            return False
+        try:
+            statements = parse("\n".join(self._code)).body
+        except Unparsable:
+            return False
+        return sum(isinstance(statement, ast.Assert) for statement in statements) >= self._tests

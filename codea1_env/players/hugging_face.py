@@ -27,12 +27,11 @@ from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
-from codea1_env.language_models.at_once import SLOTS
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import FAMILIES, base_of, require_model
-from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling
+from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text
-from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
+from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest, generator_for
 from codea1_env.players.templates import Begun, begun, end_of_block
 
 with extra("train", "HuggingFacePlayer needs"):
@@ -50,6 +49,7 @@ class _Row:
     begun: str
     """What the answer begins with: the last part of the prompt."""
     stops_at_fence: bool
+    ending: Ending
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     is_ended: bool = False
@@ -109,9 +109,9 @@ class HuggingFacePlayer:
     ) -> HuggingFacePlayer:
         """Load a directory, a repository of the hub, a .gguf file or an adapter of the packed trainer.
 
-        `device`: "" means the GPU if there is one, else the CPU. `rows_at_once`: None means 64 with the engine on a
-        CPU, 256 on a GPU, and 16 without the engine. Code that comes with a model is not run. Raises OSError if there
-        is no such model.
+        `device`: "" means the GPU if there is one, else the CPU. `rows_at_once`: None means as many as the engine takes
+        (64 in float32 on a CPU, 128 in bfloat16, 256 on a GPU), and 16 without the engine. Code that comes with a model
+        is not run. Raises OSError if there is no such model.
         """
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         base = base_of(Path(source))
@@ -127,15 +127,15 @@ class HuggingFacePlayer:
             tokenizer,
             name=name or str(source),
             prompt=prompt,
-            rows_at_once=rows_at_once or (SLOTS[torch.device(place).type] if is_fast else 16),
+            rows_at_once=rows_at_once or 16,
             keeps_tokens=keeps_tokens,
         )
         if is_fast:
-            player._use_engine(Path(source) if base else None)
+            player._use_engine(Path(source) if base else None, rows_at_once or 0)
         return player
 
-    def _use_engine(self, adapter: Path | None) -> None:
-        """Answer by the engine from now on, and let go of transformers' model."""
+    def _use_engine(self, adapter: Path | None, rows_at_once: int) -> None:
+        """Answer by the engine from now on, and let go of transformers' model. `rows_at_once`: as its `slots`."""
         dtype = "bfloat16" if self._model.dtype is torch.bfloat16 else "float32"
         device = str(self._model.device)
         ready = loading.ready(self._model, self._tokenizer, source=self.name, dtype=dtype, device=device)
@@ -144,7 +144,7 @@ class HuggingFacePlayer:
             loading.require_digest(ready, adapter)
             adapters = {"seat": lora.Adapter.load(adapter, ready.base.shape, device)}
             self._adapter, self.version = "seat", f"{loading.file_digest(adapter / lora.WEIGHTS)}+{self.version}"
-        self._engine = ContinuousEngine(ready, adapters, self._rows_at_once)
+        self._engine = ContinuousEngine(ready, adapters, rows_at_once)
         self._model = None
 
     def respond(
@@ -165,7 +165,9 @@ class HuggingFacePlayer:
             for k in range(n):
                 noise = torch.Generator(self._model.device)
                 noise.manual_seed(generator_for(seed, request, k).getrandbits(63))
-                rows.append(_Row(prompt, noise, asked.answer, asked.is_in_fence or sampling.stop_at_fence))
+                stops = asked.is_in_fence or sampling.stop_at_fence
+                ending = Ending(asked.answer, at_fence=stops, tests=_tests(request, sampling))
+                rows.append(_Row(prompt, noise, asked.answer, stops, ending))
         was_training = self._model.training
         self._model.eval()
         try:
@@ -186,7 +188,8 @@ class HuggingFacePlayer:
                 n,
                 (generator_for(seed, request, 0).getrandbits(63),),
                 self._adapter,
-                begin.is_in_fence,
+                begin.answer,
+                _tests(request, sampling),
             )
             for request, begin in zip(requests, begins, strict=True)
         ]
@@ -249,18 +252,12 @@ class HuggingFacePlayer:
                 if not row.is_ended:
                     row.tokens.append(token)
                     row.log_probs.append(log_prob)
-                    row.is_ended = token in self._ends or self._is_closed(row, token)
+                    row.is_ended = token in self._ends or row.ending.read(self._decoded([token]))
             if all(row.is_ended for row in rows):
                 return
             cache = out.past_key_values
             ids, positions = tokens[:, None], positions[:, -1:] + 1
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
-
-    def _is_closed(self, row: _Row, token: int) -> bool:
-        """Whether the answer's first block ended with this token."""
-        if not row.stops_at_fence or "\n" not in self._tokenizer.decode([token]):
-            return False
-        return end_of_block(self._text(row)) is not None
 
     def _text(self, row: _Row) -> str:
         return row.begun + self._decoded(row.tokens)
@@ -283,6 +280,11 @@ class HuggingFacePlayer:
             tuple(tokens) if self._keeps_tokens else None,
             tuple(log_probs) if self._keeps_tokens else None,
         )
+
+
+def _tests(request: Request, sampling: Sampling) -> int:
+    """That the answer ends with."""
+    return sampling.stop_at_tests if isinstance(request, TesterRequest) else 0
 
 
 def _log_probs(logits: torch.Tensor, sampling: Sampling) -> torch.Tensor:

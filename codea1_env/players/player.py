@@ -55,6 +55,8 @@ class Sampling:
     stop_at_fence: bool = False
     """Whether an answer ends where its first fenced block ends. An answer that was begun inside a block always ends
     there."""
+    stop_at_tests: int = 0
+    """A tester's answer ends with its so many-th test, at the top level of a fenced block; 0: it goes on."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature <= 100:
@@ -62,6 +64,7 @@ class Sampling:
         if not 0 < self.top_p <= 1:
             raise ConfigurationError(f"top_p must be in (0, 1], got {self.top_p}")
         require_least("max_tokens", self.max_tokens)
+        require_least("stop_at_tests", self.stop_at_tests, 0)
 
 
 DEFAULT_SAMPLING = Sampling()

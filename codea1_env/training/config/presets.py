@@ -114,6 +114,9 @@ class Preset(Section):
     stop_at_fence: bool = switch(False)
     """Whether an answer ends where its first fenced block ends, in training with the packed trainer and in its
     evaluations."""
+    stop_at_tests: bool = switch(False)
+    """Whether an answer of the tester ends with its reward.suite_size-th test, there too: those behind it are not
+    paid."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
@@ -129,8 +132,13 @@ class Preset(Section):
         self.options.check(shape.programs, shape.attacked, self.reward, strategies)
         if self.trainer == "packed":
             require_packed(self)
-        elif self.stop_at_fence:
-            raise ConfigurationError("stop_at_fence must be false with trainer: trl, got true")
+        for name in ("stop_at_fence", "stop_at_tests") if self.trainer == "trl" else ():
+            if getattr(self, name):
+                raise ConfigurationError(f"{name} must be false with trainer: trl, got true")
+        if self.stop_at_tests and self.reward.fidelity == "paper":
+            raise ConfigurationError(
+                "stop_at_tests must be false with reward.fidelity: paper, which pays all, got true"
+            )
         _ = self.book.rule  # a policy of one's own that cannot be loaded is known before any model is
         for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
             if rows % shape.updates:

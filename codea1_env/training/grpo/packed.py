@@ -100,16 +100,16 @@ class PackedTrainer:
         self._logs: dict[str, float] = {}
 
     def sample(
-        self, prompts: Sequence[Sequence[int]], group: int, in_fence: Sequence[bool] = ()
+        self, prompts: Sequence[Sequence[int]], group: int, begun: Sequence[str] = (), tests: int = 0
     ) -> list[SampledResponse]:
-        """One response to each prompt; they come in groups of `group` equal ones. `in_fence`: which prompts begin the
-        answer inside a block; empty: none."""
+        """One response to each prompt; they come in groups of `group` equal ones. `begun`: how each prompt begins its
+        answer; empty: none does. `tests`: as in a `RolloutRequest`."""
         stream = (self._run.seed, self._seat, self.state.global_step, self._asked)
         self._asked += 1
-        open_ones = in_fence or [False] * len(prompts)
+        beginnings = begun or [""] * len(prompts)
         requests = [
-            RolloutRequest(tuple(prompt), group, (*stream, place), self.model.adapter, is_open)
-            for place, (prompt, is_open) in enumerate(zip(prompts[::group], open_ones[::group], strict=True))
+            RolloutRequest(tuple(prompt), group, (*stream, place), self.model.adapter, beginning, tests)
+            for place, (prompt, beginning) in enumerate(zip(prompts[::group], beginnings[::group], strict=True))
         ]
         sampling = RolloutSampling(
             self.args.temperature, 1.0, self.args.max_completion_length, self._run.preset.stop_at_fence
@@ -172,8 +172,8 @@ class PackedTrainer:
         rows = self._dataset[round_index * questions : (round_index + 1) * questions]
         prompts = [tokens_of(self.processing_class, messages) for messages in rows["prompt"]]
         repeated = [prompt for prompt in prompts for _ in range(group)]
-        in_fence = [begun(messages).is_in_fence for messages in rows["prompt"] for _ in range(group)]
-        sampled = self.sample(repeated, group, in_fence)
+        beginnings = [begun(messages).answer for messages in rows["prompt"] for _ in range(group)]
+        sampled = self.sample(repeated, group, beginnings)
         texts = self.processing_class.batch_decode([one.tokens for one in sampled], skip_special_tokens=True)
         columns = {key: [value for value in values for _ in range(group)] for key, values in rows.items()}
         told = {key: values for key, values in columns.items() if key != "prompt"}

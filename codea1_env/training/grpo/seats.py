@@ -149,13 +149,15 @@ def sample_suites(
     trainer: Any, attacks: Sequence[Attack], suites: int, chat: Chat, longest: int = 0
 ) -> list[list[SampledSuite]]:
     """`suites` samples per attack; none where the prompt is over `longest` tokens (0: no limit)."""
-    return sample_texts(trainer, [chat.tester(a.problem, a.program) for a in attacks], suites, longest)
+    asking = [chat.tester(attack.problem, attack.program) for attack in attacks]
+    return sample_texts(trainer, asking, suites, longest, chat.stop_at_tests)
 
 
 def sample_texts(
-    trainer: Any, conversations: Sequence[Messages], samples: int, longest: int = 0
+    trainer: Any, conversations: Sequence[Messages], samples: int, longest: int = 0, tests: int = 0
 ) -> list[list[SampledSuite]]:
-    """`samples` responses to each conversation; none where the prompt is over `longest` tokens (0: no limit).
+    """`samples` responses to each conversation; none where the prompt is over `longest` tokens (0: no limit). `tests`:
+    that a response ends with (0: it goes on).
 
     Such a prompt is replaced by a short one whose samples are thrown away: every rank must sample as many rows.
     """
@@ -166,7 +168,7 @@ def sample_texts(
         prompts += [prompt if not longest or len(prompt) <= longest else []] * samples
     begins = [begin for begin in map(begun, conversations) for _ in range(samples)]
     responses: list[SampledResponse] = trainer.sample(
-        [prompt or [tokenizer.eos_token_id] for prompt in prompts], samples, [begin.is_in_fence for begin in begins]
+        [prompt or [tokenizer.eos_token_id] for prompt in prompts], samples, [begin.answer for begin in begins], tests
     )
     texts = tokenizer.batch_decode([response.tokens for response in responses], skip_special_tokens=True)
     rows = [

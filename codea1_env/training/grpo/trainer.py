@@ -102,10 +102,12 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
             return [tokens_of(self.processing_class, messages) for messages in prompts], None, {}
         return super()._tokenize_prompts(prompts)
 
-    def sample(self, prompts: list[list[int]], group: int, in_fence: Sequence[bool] = ()) -> list[SampledResponse]:
+    def sample(
+        self, prompts: list[list[int]], group: int, begun: Sequence[str] = (), tests: int = 0
+    ) -> list[SampledResponse]:
         """One response to each prompt by whatever engine TRL generates with. They come in groups of equal ones.
 
-        `in_fence`: as for `PackedTrainer`; TRL's engines go on behind a block.
+        `begun`, `tests`: as for `PackedTrainer`; TRL's engines go on.
         """
         tokens, logprobs = self._generate_single_turn(prompts, None, {}, group)
         return [SampledResponse(list(row), logprobs[i] if logprobs else None) for i, row in enumerate(tokens)]

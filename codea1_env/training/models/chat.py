@@ -39,6 +39,8 @@ class Chat:
     """Whether the tester sees the program."""
     prompts: Prompts = field(default_factory=lambda: find_prompts(DEFAULT))
     """What an instruct model is asked."""
+    stop_at_tests: int = 0
+    """Tests that an answer of the tester ends with; 0: it goes on."""
 
     def coder(self, problem: Problem) -> Messages:
         return self.prompts.for_coder(problem) if self.is_instruct else tiny.coder_messages(problem.question)
@@ -52,7 +54,9 @@ class Chat:
 def chat_of(preset: Preset) -> Chat:
     """The messages that the preset's model understands."""
     access: Access = "black-box" if preset.options.access == "black-box" else "white-box"
-    return Chat(isinstance(preset.model, PretrainedModel), preset.reward.suite_size, access, preset.prompts)
+    tests = preset.reward.suite_size
+    stop = tests if preset.stop_at_tests else 0
+    return Chat(isinstance(preset.model, PretrainedModel), tests, access, preset.prompts, stop)
 
 
 def tokens_of(tokenizer: Any, messages: Messages) -> list[int]:

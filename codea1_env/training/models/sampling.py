@@ -50,10 +50,11 @@ class Sampler:
 
     def tester(self, requests: Sequence[TesterRequest], samples: int) -> list[list[str]]:
         """Suites, from question and program, or from the question alone where the chat is black-box."""
-        return self.responses([self._chat.tester(request.problem, request.program) for request in requests], samples)
+        asking = [self._chat.tester(request.problem, request.program) for request in requests]
+        return self.responses(asking, samples, self._chat.stop_at_tests)
 
-    def responses(self, conversations: Sequence[Messages], samples: int) -> list[list[str]]:
-        """`samples` responses to each conversation."""
+    def responses(self, conversations: Sequence[Messages], samples: int, tests: int = 0) -> list[list[str]]:
+        """`samples` responses to each conversation. `tests`: that each ends with, where its engine knows (0: none)."""
         at_once = max(1, ROWS_AT_ONCE // samples)
         was_training = self._model.training
         self._model.eval()
@@ -97,7 +98,7 @@ class PackedSampler(Sampler):
         super().__init__(model, tokenizer, chat, **sampling)
         self._stop_at_fence = stop_at_fence
 
-    def responses(self, conversations: Sequence[Messages], samples: int) -> list[list[str]]:
+    def responses(self, conversations: Sequence[Messages], samples: int, tests: int = 0) -> list[list[str]]:
         sampling = RolloutSampling(self._temperature, self._top_p, self._tokens, self._stop_at_fence)
         begins = [begun(messages) for messages in conversations]
         requests = [
@@ -106,7 +107,8 @@ class PackedSampler(Sampler):
                 samples,
                 (self._seed, place),
                 self._model.adapter,
-                begin.is_in_fence,
+                begin.answer,
+                tests,
             )
             for place, (messages, begin) in enumerate(zip(conversations, begins, strict=True))
         ]

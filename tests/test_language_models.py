@@ -303,6 +303,7 @@ def test_gradients_are_those_of_the_plain_forward_pass(
     shape: str, pack_tokens: int, by_token: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codea1_env.language_models.learner.CHUNK", {"cpu": 7})
+    monkeypatch.setattr("codea1_env.language_models.packed_attention.QUERIES", 5)
     model, packed = tiny(shape)
     adapter = random_adapter(packed)
     beside = with_peft(model, adapter, tmp_path)
@@ -411,6 +412,22 @@ def test_weights_that_are_stored_in_fewer_bits_give_the_same_samples_as_widened_
     narrow = ready(stored, TOKENIZER, source="tiny", dtype="float32")
     wide = ready(stored.float(), TOKENIZER, source="tiny", dtype="float32")
     assert ContinuousEngine(narrow).sample(REQUESTS, SHORT) == ContinuousEngine(wide).sample(REQUESTS, SHORT)
+
+
+def test_a_long_prompt_takes_its_room_for_its_own_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codea1_env.language_models.continuous.SHORTEST", 64)
+    _, packed = tiny()
+    engine, rooms = ContinuousEngine(packed), []
+    make = engine.cache
+    monkeypatch.setattr(engine, "cache", lambda *room: rooms.append(room) or make(*room))
+    asked = [replace(REQUESTS[0], prompt=text("a long question. " * 10), samples=1), replace(REQUESTS[1], samples=20)]
+    found = engine.sample(asked, SHORT)
+    (slots, positions), (fewer, further) = rooms
+    assert positions <= 64 < further
+    assert fewer < slots
+    assert engine.prompt_tokens == sum(len(request.prompt) for request in asked)
+    alone = [ContinuousEngine(packed).sample([request], SHORT)[0] for request in asked]
+    assert [[one.tokens for one in group] for group in found] == [[one.tokens for one in group] for group in alone]
 
 
 def test_an_engine_on_a_processor_keeps_no_cache_while_others_learn() -> None:

@@ -10,7 +10,7 @@ A step takes as long for 64 rows as for 20, on a GPU for 256: ask for much at a 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.errors import ConfigurationError, PlayerError
@@ -38,6 +38,8 @@ with extra("train", "language models on CPUs need"):
 
 SHARED_AT_LEAST = 16
 """Tokens that a prompt must share with the one before, to be read from there."""
+SHORTEST = 1024
+"""Tokens up to which all rows grow in one batch; the next ones have at most twice as many each."""
 
 
 @dataclass(slots=True)
@@ -93,11 +95,11 @@ class ContinuousEngine:
         names = sorted({request.adapter for request in requests} - {""})
         dtype = self.model.base.dtype
         beside = Beside(self.model.base, [self._adapters[name].ready(dtype) for name in names])
-        order = sorted(range(len(requests)), key=lambda i: (requests[i].adapter, requests[i].prompt))
-        waiting = deque(row for i in order for row in rows[i])
         places = {name: place for place, name in enumerate(names)} | {"": -1}
+        self.prompt_tokens = self.read_tokens = 0
         with torch.no_grad():
-            _Batch(self, beside, places, sampling, waiting).run()
+            for waiting in _by_length(rows, sampling.max_tokens):
+                _Batch(self, beside, places, sampling, waiting).run()
         return [[_completion(row) for row in group] for group in rows]
 
     def _require_room(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> None:
@@ -113,13 +115,11 @@ class ContinuousEngine:
     def cache(self, slots: int, positions: int) -> Tensor:
         """Room for keys and values, used again from call to call until it is released."""
         shape = self.model.base.shape
-        held = self._cache
-        if held is None or held.shape[2] < slots or held.shape[4] < positions:
+        if self._cache is None or self._cache.shape[2] < slots or self._cache.shape[4] < positions:
             self._cache = None  # before the new one is made
-            positions = up(positions, ROOM)
-            size = (shape.layers, 2, slots, shape.key_heads, positions, shape.head)
-            self._cache = held = torch.zeros(size, dtype=self.model.base.dtype, device=self.model.base.device)
-        return held
+            size = (shape.layers, 2, slots, shape.key_heads, up(positions, ROOM), shape.head)
+            self._cache = torch.zeros(size, dtype=self.model.base.dtype, device=self.model.base.device)
+        return self._cache
 
     def release(self) -> None:
         """Lets go of the room for keys and values, for who learns next. On a GPU it stays: what is put in its place
@@ -161,7 +161,6 @@ class _Batch:
         self._next: Callable[..., Tensor] = Replayed(self._decode) if kind == "cuda" else self._decode
         self._rows: list[_Row] = []
         self._last: _Read | None = None
-        engine.prompt_tokens = engine.read_tokens = 0
 
     def run(self) -> None:
         while self._waiting or self._rows:
@@ -293,6 +292,18 @@ class _Batch:
             known = moved.length - 1
             self._cache[:, :, slot, :, :known] = self._cache[:, :, len(self._rows), :, :known]
             self._rows[slot] = moved
+
+
+def _by_length(rows: Sequence[Sequence[_Row]], tokens: int) -> Iterator[deque[_Row]]:
+    """The rows of each request in batches of about the same length, the short ones first: one long prompt would take
+    its room in the cache for every row. Within a batch equal beginnings come one after the other."""
+    batches: dict[int, list[Sequence[_Row]]] = {}
+    for group in rows:
+        length = len(group[0].request.prompt) + tokens
+        batches.setdefault(max(SHORTEST, 1 << (length - 1).bit_length()), []).append(group)
+    for _, groups in sorted(batches.items()):
+        ordered = sorted(groups, key=lambda group: (group[0].request.adapter, group[0].request.prompt))
+        yield deque(row for group in ordered for row in group)
 
 
 def _repeated(keys: Tensor, heads: int) -> Tensor:

@@ -8,7 +8,8 @@ The sides are interleaved, in CPU-seconds of one thread, since a shared machine'
 medians. `generate` samples the same prompts padded on the left, its own way, in the same numbers. vLLM samples without
 adapters and tells no log-probabilities, which is in its favour. The step that is like TRL's has the rows of one group,
 each with its prompt, through PEFT's model: log-probabilities of the responses, clipped loss, backward. Every prompt is
-random tokens: what they say does not change the cost, and no answer ends early.
+random tokens: what they say does not change the cost, and no answer ends early. The gap between sampler and learner is
+that of answers to bundled problems.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ with for_script("train,lora"):
     from codea1_env.language_models.loading import LanguageModel, load
     from codea1_env.language_models.lora import Adapter
     from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling
+    from codea1_env.players.chat import chat_messages
+    from codea1_env.players.player import CoderRequest
+    from codea1_env.problems.bundled import bundled_problems
+    from codea1_env.training.models.chat import tokens_of
+
+
+QUESTIONS = 16
 
 
 class Likelier:
@@ -124,7 +132,6 @@ def sides(model: LanguageModel, other: Any, options: argparse.Namespace) -> dict
         beside = peft.PeftModel.from_pretrained(other, directory, is_trainable=True)
     learner, sampling = Learner(model.base, adapter), RolloutSampling(max_tokens=options.tokens)
     spent: dict[str, list[float]] = {"rollouts": [], "generate": [], "learner": [], "step": []}
-    gaps = []
     with beside_vllm(options, model.base.dtype, prompts) as vllm:
         for _ in range(options.repeats):
             found: list[list[Completion]] = []
@@ -133,13 +140,24 @@ def sides(model: LanguageModel, other: Any, options: argparse.Namespace) -> dict
             if vllm is not None:
                 spent.setdefault("vllm", []).append(float(vllm.says("again")))
             prompt, group = requests[0].prompt, found[0]
-            told: list[Any] = []
             tokens = [one.tokens for one in group]
-            spent["learner"].append(cpu_seconds(lambda: told.append(learner.learn(prompt, tokens, Likelier()))))  # noqa: B023
+            spent["learner"].append(cpu_seconds(lambda: learner.learn(prompt, tokens, Likelier())))  # noqa: B023
             spent["step"].append(cpu_seconds(lambda: stepped(beside, prompt, group)))  # noqa: B023
-            for one, values in zip(group, told[0].log_probs, strict=True):
-                gaps += (values - torch.tensor(one.log_probs)).abs().tolist()
-    return {side: statistics.median(values) for side, values in spent.items()} | {"gap": statistics.mean(gaps)}
+    medians = {side: statistics.median(values) for side, values in spent.items()}
+    return medians | {"gap": gap(model, engine, learner, sampling)}
+
+
+def gap(model: LanguageModel, engine: ContinuousEngine, learner: Learner, sampling: RolloutSampling) -> float:
+    """Mean absolute difference of what sampler and learner say of the answers to some questions, one each. What random
+    tokens are answered with is as random, and in bfloat16 rounding says five times as much of it."""
+    asked = [chat_messages(CoderRequest(problem)) for problem in bundled_problems()[:QUESTIONS]]
+    prompts = [tokens_of(model.tokenizer, messages) for messages in asked]
+    requests = [RolloutRequest(tuple(prompt), 1, (i,), "seat") for i, prompt in enumerate(prompts)]
+    gaps = []
+    for prompt, (one,) in zip(prompts, engine.sample(requests, sampling), strict=True):
+        (told,) = learner.log_probs(prompt, [one.tokens]).log_probs
+        gaps += (told - torch.tensor(one.log_probs)).abs().tolist()
+    return statistics.mean(gaps)
 
 
 def main() -> None:

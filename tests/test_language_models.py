@@ -1,5 +1,6 @@
 """The engine for small language models: its numbers are transformers' and PEFT's, and samples do not feel the batch."""
 
+import gc
 import json
 import struct
 from collections.abc import Iterator, Sequence
@@ -391,6 +392,17 @@ def test_the_weights_are_there_once_whether_it_samples_or_learns(shape: str) -> 
         assert held(packed.base) == once
         Learner(packed.base, adapter).learn(text("question"), [text("one"), text("other")], objective)
         assert held(packed.base) == once
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_file_of_the_weights_is_let_go_of(shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codea1_env.language_models.loading.has_bfloat16", lambda device: True)
+    random_model(shape).bfloat16().save_pretrained(tmp_path)
+    TOKENIZER.save_pretrained(tmp_path)
+    loaded = load(tmp_path)
+    assert loaded.base.dtype is torch.bfloat16
+    gc.collect()
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
 
 
 def test_what_is_learnt_does_not_depend_on_what_was_sampled_before() -> None:

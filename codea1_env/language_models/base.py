@@ -162,11 +162,12 @@ class Base:
         self.dtype, self.context, self.device = dtype, context, device
         to = {"device": device, "dtype": dtype}
         inner = model.model
-        stored = inner.embed_tokens.weight.detach().to(device, copy=True)  # not a view of the whole file
+        # Everything is copied: one view would keep the whole file in memory.
+        stored = inner.embed_tokens.weight.detach().to(device, copy=True)
         self._embedding = stored if stored.dtype.itemsize <= dtype.itemsize else stored.to(dtype)
         is_tied = model.lm_head.weight is inner.embed_tokens.weight
-        self.head = Linear((self._embedding if is_tied else model.lm_head.weight).to(**to))
-        self.norm = inner.norm.weight.detach().to(**to)
+        self.head = Linear(self._embedding.to(**to) if is_tied else model.lm_head.weight.to(**to, copy=True))
+        self.norm = inner.norm.weight.detach().to(**to, copy=True)
         self.layers = [self._layer(block, to) for block in inner.layers]
         self._linear = [[self.head], *(list(layer.parts.values()) for layer in self.layers)]
         with torch.no_grad():
@@ -185,8 +186,8 @@ class Base:
 
         return Layer(
             {part: fused(names) for part, names in PARTS.items()},
-            block.input_layernorm.weight.detach().to(**to),
-            block.post_attention_layernorm.weight.detach().to(**to),
+            block.input_layernorm.weight.detach().to(**to, copy=True),
+            block.post_attention_layernorm.weight.detach().to(**to, copy=True),
         )
 
     def pack(self) -> None:

@@ -14,11 +14,11 @@ from codea1_env.extras import extra
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.rollouts import (
     Completion,
+    Ending,
     Finish,
     RolloutRequest,
     RolloutSampling,
     Uniforms,
-    ending_of,
 )
 
 with extra("train", "language models on CPUs need"):
@@ -89,7 +89,7 @@ class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no 
         tokenizer: Any,
     ) -> None:
         self._uniforms = [Uniforms(request.key, k) for request, k in rows]
-        self._endings = [ending_of(request, sampling) for request, _ in rows]
+        self._endings = [Ending.of(request, sampling) for request, _ in rows]
         self._sampling, self._ends, self._tokenizer = sampling, ends, tokenizer
         self._tokens: list[list[int]] = [[] for _ in rows]
         self._log_probs: list[list[float]] = [[] for _ in rows]
@@ -107,10 +107,10 @@ class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no 
     def _append(self, row: int, token: int, log_prob: float) -> None:
         self._tokens[row].append(token)
         self._log_probs[row].append(log_prob)
-        text = self._tokenizer.decode([token], skip_special_tokens=True)
+        said = self._tokenizer.decode(self._tokens[row], skip_special_tokens=True)
         if token in self._ends:
             self.finished[row] = "end"
-        elif self._endings[row].read(text):
+        elif self._endings[row].is_reached(said):
             self.finished[row] = "stop"
         elif len(self._tokens[row]) == self._sampling.max_tokens:
             self.finished[row] = "length"

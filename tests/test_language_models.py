@@ -3,6 +3,7 @@
 import gc
 import json
 import struct
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -188,10 +189,15 @@ def test_uniforms_spread_over_tokens_as_the_distribution_says(top_p: float) -> N
     assert torch.allclose(shares, kept / kept.sum(), atol=2 / count)
 
 
+def ends(pieces: Sequence[str], ending: Ending) -> int | None:
+    """The place of the piece with which the answer ends."""
+    said = ["".join(pieces[: count + 1]) for count in range(len(pieces))]
+    return next((place for place, text in enumerate(said) if ending.is_reached(text)), None)
+
+
 def test_a_fence_closes_only_what_was_opened() -> None:
     def closes(*pieces: str, begun: str = "") -> int | None:
-        ending = Ending(begun)
-        return next((i for i, piece in enumerate(pieces) if ending.read(piece)), None)
+        return ends(pieces, Ending(begun))
 
     assert closes("Here:\n", "```", "python\nx", " = 1\n", "``", "`", "\n", "more") == 5
     assert closes("x = 1\n", "```", "\n", begun="```\n") == 1
@@ -199,6 +205,23 @@ def test_a_fence_closes_only_what_was_opened() -> None:
     assert closes("a ``` b\n", "x = '```'\n", "no fence `here`\n") is None
     assert closes("```x``` is no fence\n", "```\n") is None
     assert closes("```python\n", "s = '''```'''\n", "t\n") is None
+    assert closes("~~~\n", "x\n", "```\n", "~~~") == 3
+    assert closes("````\n", "```\n", "x\n", "```\n", "````") == 4
+    assert closes("```\n", "    ```\n", "```") == 2, "too far to the right"
+
+
+@pytest.mark.parametrize(
+    ("begun", "last"),
+    [
+        ("```python\n", 1),
+        ("```python", 1),
+        (" ```python", 1),
+        ("Here:\n```\nassert f(", 1),
+        ("so\n```\nx\n```\n", None),
+    ],
+)
+def test_an_answer_that_is_begun_in_a_block_ends_with_it(begun: str, last: int | None) -> None:
+    assert ends(["\nx\n", "```", "\n"], Ending(begun, at_fence=False)) == last
 
 
 SUITE = [
@@ -209,21 +232,18 @@ SUITE = [
 
 @pytest.mark.parametrize(("tests", "last"), [(0, None), (1, 4), (2, 6), (3, 8), (4, None)])
 def test_an_answer_ends_with_the_line_that_ends_its_last_test(tests: int, last: int | None) -> None:
-    def ends(pieces: Sequence[str], begun: str = "") -> int | None:
-        ending = Ending(begun, at_fence=False, tests=tests)
-        return next((i for i, piece in enumerate(pieces) if ending.read(piece)), None)
-
-    assert ends(SUITE) == last
+    ending = Ending(at_fence=False, tests=tests)
+    assert ends(SUITE, ending) == last
     characters = "".join(SUITE)
-    assert ends(characters) == (None if last is None else len("".join(SUITE[: last + 1])) - 1)
+    assert ends(characters, ending) == (None if last is None else len("".join(SUITE[: last + 1])) - 1)
     if last is not None:
         paid = read_suite(characters, "f").tests[:tests]
         assert read_suite("".join(SUITE[: last + 1]), "f").tests == paid
-        assert ends(SUITE[4:], begun="".join(SUITE[:4])) == last - 4
+        assert ends(SUITE[4:], Ending("".join(SUITE[:4]), at_fence=False, tests=tests)) == last - 4
     two_blocks = [*SUITE[:5], "```\n", "assert f(0) == 0\n", "```\n", "assert f(2) == 1\n"]
-    assert ends(two_blocks) == {1: 4, 2: 8}.get(tests), "what stands between blocks is no test"
-    assert ends(["```python\n", "def t():\n", "    assert f(1) == 1\n" * 9]) is None
-    assert ends(["```python\n", "the tests:\n", "assert f(1) == 1\n" * 9]) is None, "it does not parse"
+    assert ends(two_blocks, ending) == {1: 4, 2: 8}.get(tests), "what stands between blocks is no test"
+    assert ends(["```python\n", "def t():\n", "    assert f(1) == 1\n" * 9], ending) is None
+    assert ends(["```python\n", "the tests:\n", "assert f(1) == 1\n" * 9], ending) is None, "it does not parse"
 
 
 def test_the_engine_ends_an_answer_with_its_last_test() -> None:
@@ -440,6 +460,36 @@ def test_a_long_prompt_takes_its_room_for_its_own_rows_only(monkeypatch: pytest.
     assert engine.prompt_tokens == sum(len(request.prompt) for request in asked)
     alone = [ContinuousEngine(packed).sample([request], SHORT)[0] for request in asked]
     assert [[one.tokens for one in group] for group in found] == [[one.tokens for one in group] for group in alone]
+
+
+def test_a_cache_that_is_let_go_of_is_gone_and_batches_of_other_shapes_share_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("codea1_env.language_models.continuous.SHORTEST", 64)
+    made: list[weakref.ref[Any]] = []
+    zeros = torch.zeros
+
+    def remembered(*size: Any, **options: Any) -> torch.Tensor:
+        tensor = zeros(*size, **options)
+        if tensor.dim() == 1 and tensor.numel() > 10_000:
+            made.append(weakref.ref(tensor))
+        return tensor
+
+    _, packed = tiny()
+    engine = ContinuousEngine(packed)
+    asked = [replace(REQUESTS[0], prompt=text("a long question. " * 10), samples=1), replace(REQUESTS[1], samples=20)]
+    monkeypatch.setattr(torch, "zeros", remembered)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            engine.sample(asked, SHORT)
+        assert sum(one() is not None for one in made) == 1
+        assert len(made) <= 2
+        engine.release()
+        assert not any(one() is not None for one in made)
+    finally:
+        gc.enable()
 
 
 def test_an_engine_on_a_processor_keeps_no_cache_while_others_learn() -> None:

@@ -17,6 +17,8 @@ from safetensors.torch import load_file
 from training_runs import SEATS, TINY, last_checkpoint, play_alone, play_duel, records, without_seconds
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.language_models.rollouts import Completion
+from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.training.config.model_sections import LoraPreset
 from codea1_env.training.config.placement import Placement, SeatPlacement
@@ -177,8 +179,35 @@ def test_what_the_trainer_cannot_do_is_refused() -> None:
     ):
         with pytest.raises(ConfigurationError, match=message):
             changed(**sections)
-    with pytest.raises(ConfigurationError, match="stop_at_fence must be false with trainer: trl"):
-        dataclasses.replace(TINY, stop_at_fence=True)
+    for name in ("stop_at_fence", "stop_at_tests"):
+        with pytest.raises(ConfigurationError, match=f"{name} must be false with trainer: trl, got true"):
+            dataclasses.replace(TINY, **{name: True})
+    with pytest.raises(ConfigurationError, match=r"stop_at_tests must be false with reward.fidelity: paper"):
+        changed(stop_at_tests=True, reward=dataclasses.replace(PACKED.reward, fidelity="paper"))
+
+
+def test_a_testers_answers_end_with_their_last_paid_test_where_the_preset_says_so(whole: Path, base: Path) -> None:
+    asked: list[tuple[str, list[int]]] = []
+
+    class Engine:
+        prompt_tokens = 0
+
+        def sample(self, requests: Any, sampling: Any) -> list[list[Completion]]:
+            asked[-1][1].extend(request.tests for request in requests)
+            return [[Completion((0,), (0.0,), "end")] * request.samples for request in requests]
+
+    (problem,) = miniature_problems("held_out", 1, 0)
+    requests = {"coder": CoderRequest(problem), "tester": TesterRequest(problem, "def f(x): return x")}
+    for stops in (False, True):
+        preset = dataclasses.replace(PACKED, stop_at_tests=stops)
+        loaded = load_model(whole / "tester" / "final", preset)
+        model = dataclasses.replace(loaded.model, shared=dataclasses.replace(loaded.model.shared, engine=Engine()))
+        for seat, request in requests.items():
+            asked.append((seat, []))
+            sampler = dataclasses.replace(loaded, model=model).as_trained(preset, seat, seed=0)
+            getattr(sampler, seat)([request], 2)
+    tests = PACKED.reward.suite_size
+    assert asked == [("coder", [0]), ("tester", [0]), ("coder", [0]), ("tester", [tests])]
 
 
 @pytest.mark.parametrize("name", ["0.5b", "0.5b-smoke"])

@@ -94,10 +94,10 @@ def test_memory_of_the_packed_trainer_by_hand() -> None:
     assert gpu.kept["base"] == 2 * 494_032_768
     trained = shape_of(preset.model).adapter_parameters(preset.lora)
     assert cpu.kept["adapters, both seats"] + cpu.kept["optimizer, both seats"] == 2 * 12 * trained
-    # The tester has 64 rows of 1,024 and 160 tokens, for which there is room up to a multiple of 64 (and of 128).
-    assert cpu.sampling["keys and values"] == 64 * 1216 * 2 * 24 * 2 * 64 * 4
+    # The tester has 64 rows of 1,024 and 200 tokens, for which there is room up to a multiple of 64 (and of 128).
+    assert cpu.sampling["keys and values"] == 64 * 1280 * 2 * 24 * 2 * 64 * 4
     assert gpu.kept["keys and values"] == 64 * 1280 * 2 * 24 * 2 * 64 * 2
-    assert cpu.learning["activations"] == 24 * 1184 * 4 * (6 * 896 + 2 * 128 + 2 * 4864)
+    assert cpu.learning["activations"] == 24 * 1224 * 4 * (6 * 896 + 2 * 128 + 2 * 4864)
 
 
 def test_the_plan_counts_the_room_that_the_engine_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,16 +112,16 @@ def test_the_plan_counts_the_room_that_the_engine_takes(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("codea1_env.language_models.at_once.CACHED", 3000)
     limits = {"coder_prompt_tokens": 1, "tester_prompt_tokens": 70}
-    preset = preset_from_dict({"round": limits, "grpo": {"max_completion_length": 4}}, load_preset("0.5b"))
+    preset = preset_from_dict({"round": limits, "grpo": {"tester": {"max_completion_length": 4}}}, load_preset("0.5b"))
     engine = ContinuousEngine(ready(random_model("qwen2"), tiny_chat_model.tiny_tokenizer(), source="tiny"))
     with tiny_chat_model.one_thread():
         rows = seat_rows(preset, "tester").sampled
         engine.sample([RolloutRequest((5,) * 70, rows, (0,))], RolloutSampling(max_tokens=4))
     assert engine._cache is not None
-    _, _, slots, _, positions, _ = engine._cache.shape
+    slots, positions = cached_rows(preset, "tester", "cpu"), cached_positions(preset, "tester", "cpu")
     assert (slots, positions) == (48, 128)
-    assert cached_rows(preset, "tester", "cpu") == slots
-    assert cached_positions(preset, "tester", "cpu") == positions
+    shape = engine.model.base.shape
+    assert len(engine._cache) == shape.layers * 2 * slots * shape.key_heads * positions * shape.head
 
 
 def test_the_page_on_real_models_has_the_plan_that_is_printed(

@@ -66,9 +66,8 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling) -> None:
     models.add_argument("--stop-at-fence", action="store_true", help="hf: players stop where the first fenced block of "
                         "an answer ends (default: only where the prompt begins the answer inside a block)"
                         )  # fmt: skip
-    models.add_argument("--stop-at-tests", type=int, metavar="N", default=sampling.stop_at_tests, help="hf: testers "
-                        "stop with their Nth test, at the top level of a fenced block (default: they go on)"
-                        )  # fmt: skip
+    models.add_argument("--stop-at-tests", action="store_true", help="hf: testers stop with the last test that counts, "
+                        "at the top level of a fenced block (default: they go on)")  # fmt: skip
     traffic = Traffic()
     servers = parser.add_argument_group("servers, each")
     servers.add_argument("--timeout", metavar="S", type=float, default=traffic.timeout_s, help="seconds for a request "
@@ -83,9 +82,8 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling) -> None:
 
 def sampling_of(options: argparse.Namespace) -> Sampling:
     """Raises ConfigurationError for values out of range."""
-    return Sampling(
-        options.temperature, options.top_p, options.max_tokens, options.stop_at_fence, options.stop_at_tests
-    )
+    tests = options.suite_size if options.stop_at_tests else 0
+    return Sampling(options.temperature, options.top_p, options.max_tokens, options.stop_at_fence, tests)
 
 
 def prompts_of(options: argparse.Namespace, specs: Sequence[str]) -> Prompts:

@@ -70,6 +70,8 @@ class EvaluationPlan:
         require_choice("access", self.access, ("white-box", "black-box"))
         for name, least in (("samples", 1), ("suite_size", 1), ("seed", 0)):
             require_least(name, getattr(self, name), least)
+        if self.sampling.stop_at_tests:
+            require_least("stop_at_tests", self.sampling.stop_at_tests, self.suite_size)
 
 
 def journal_header(

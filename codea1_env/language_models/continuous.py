@@ -9,8 +9,9 @@ A step takes as long for 64 rows as for 20, on a GPU for 256: ask for much at a 
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.errors import ConfigurationError, PlayerError
@@ -22,13 +23,13 @@ from codea1_env.language_models.loading import LanguageModel
 from codea1_env.language_models.lora import Adapter, Beside
 from codea1_env.language_models.replayed import Replayed
 from codea1_env.language_models.rollouts import (
+    MARKS,
     Completion,
     Ending,
     Finish,
     RolloutRequest,
     RolloutSampling,
     Uniforms,
-    ending_of,
 )
 
 with extra("train", "language models on CPUs need"):
@@ -81,15 +82,15 @@ class ContinuousEngine:
         """Tokens of the prompts of the last call, each prompt once, and those that had to be read."""
         self._adapters = {} if adapters is None else adapters
         self._slots = slots or slots_for(model.base.device.type, model.base.dtype.itemsize)
-        self._cache: Tensor | None = None  # (layers, 2, slots, heads of keys, positions, head)
-        self._pieces: dict[int, str] = {}
+        self._cache: Tensor | None = None  # flat: batches of other shapes use it, too
+        self._marks: dict[int, bool] = {}
 
     def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
         """As `RolloutEngine`. Raises ConfigurationError for a prompt that leaves no room, PlayerError for a model whose
         numbers are no numbers."""
         self._require_room(requests, sampling)
         rows = [
-            [_Row(one, Uniforms(one.key, k), ending_of(one, sampling)) for k in range(one.samples)] for one in requests
+            [_Row(one, Uniforms(one.key, k), Ending.of(one, sampling)) for k in range(one.samples)] for one in requests
         ]
         self.model.base.pack()
         names = sorted({request.adapter for request in requests} - {""})
@@ -113,13 +114,14 @@ class ContinuousEngine:
                 )
 
     def cache(self, slots: int, positions: int) -> Tensor:
-        """Room for keys and values, used again from call to call until it is released."""
+        """Room for keys and values, (layers, 2, slots, heads of keys, positions, head), used again from call to call
+        until it is released. What stands in it are numbers, if old ones."""
         shape = self.model.base.shape
-        if self._cache is None or self._cache.shape[2] < slots or self._cache.shape[4] < positions:
+        size = (shape.layers, 2, slots, shape.key_heads, up(positions, ROOM), shape.head)
+        if self._cache is None or len(self._cache) < math.prod(size):
             self._cache = None  # before the new one is made
-            size = (shape.layers, 2, slots, shape.key_heads, up(positions, ROOM), shape.head)
-            self._cache = torch.zeros(size, dtype=self.model.base.dtype, device=self.model.base.device)
-        return self._cache
+            self._cache = torch.zeros(math.prod(size), dtype=self.model.base.dtype, device=self.model.base.device)
+        return self._cache[: math.prod(size)].view(size)
 
     def release(self) -> None:
         """Lets go of the room for keys and values, for who learns next. On a GPU it stays: what is put in its place
@@ -128,11 +130,14 @@ class ContinuousEngine:
             self._cache = None
             give_back()
 
-    def piece(self, token: int) -> str:
-        """What a token adds to the text, as far as its ending is concerned."""
-        if token not in self._pieces:
-            self._pieces[token] = self.model.tokenizer.decode([token], skip_special_tokens=True)
-        return self._pieces[token]
+    def ends(self, ending: Ending, tokens: Sequence[int]) -> bool:
+        """Whether an answer ends with the last of these tokens, though the model goes on."""
+        token = tokens[-1]
+        if token not in self._marks:
+            self._marks[token] = not MARKS.isdisjoint(self.model.tokenizer.decode([token]))
+        if not self._marks[token]:
+            return False
+        return ending.is_reached(self.model.tokenizer.decode(tokens, skip_special_tokens=True))
 
     @property
     def slots(self) -> int:
@@ -158,7 +163,7 @@ class _Batch:
         self._tile, self._seen = TILE[kind], SEEN[kind]
         self._slots = slots_of(kind, engine.slots, len(waiting), longest)
         self._cache = engine.cache(up(self._slots, self._tile), up(longest, self._seen))
-        self._next: Callable[..., Tensor] = Replayed(self._decode) if kind == "cuda" else self._decode
+        self._replayed = Replayed(self._decode) if kind == "cuda" else None
         self._rows: list[_Row] = []
         self._last: _Read | None = None
 
@@ -167,6 +172,7 @@ class _Batch:
             self._fill()
             if self._rows:
                 self._step()
+        self._replayed = None  # it knows us: the cache would stay until somebody looks for such circles
 
     def _fill(self) -> None:
         """Give free slots to rows that wait. The first token of an answer comes from its prompt's logits."""
@@ -231,7 +237,7 @@ class _Batch:
         self._beside.use(
             [self._places[row.request.adapter] for row in rows] + [self._places[rows[0].request.adapter]] * len(spare)
         )
-        step = self._decode if self._beside.is_mixed else self._next
+        step = self._decode if self._beside.is_mixed or self._replayed is None else self._replayed
         logits = step(*self._read_next(tokens, positions))[:count]
         uniforms = torch.tensor([row.uniforms.next() for row in rows], dtype=torch.float64)
         drawn = draw(logits, uniforms, self._sampling.temperature, self._sampling.top_p)
@@ -280,7 +286,7 @@ class _Batch:
         row.log_probs.append(log_prob)
         if token in self._engine.model.ends:
             row.finish = "end"
-        elif row.ending.read(self._engine.piece(token)):
+        elif self._engine.ends(row.ending, row.tokens):
             row.finish = "stop"
         elif len(row.tokens) == self._sampling.max_tokens:
             row.finish = "length"

@@ -195,6 +195,7 @@ class _Head:
                 back = self._head.back(logits.to(self._hidden.dtype)).float()
                 self.gradient.index_add_(0, places, back)
                 chunks.append((log_probs, entropies))
+        self._room = None
         log_probs, entropies = (torch.cat(values) for values in zip(*chunks, strict=True))
         return Learnt(self._pack.by_response(log_probs), self._pack.by_response(entropies))
 

@@ -8,7 +8,6 @@ hangs on the last digits.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from typing import Literal, Protocol
 import numpy as np
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import normalised
+from codea1_env.reading.responses import asserts_in, fenced_ranges
 
 Key = tuple[int | str, ...]
 Finish = Literal["end", "stop", "length"]
@@ -99,50 +99,32 @@ class Uniforms:
         return float(self._stream.random())
 
 
-def ending_of(request: RolloutRequest, sampling: RolloutSampling) -> Ending:
-    """Where an answer to the request ends."""
-    return Ending(request.begun, at_fence=sampling.stop_at_fence, tests=request.tests)
+MARKS = frozenset("\n`~")
+"""An answer can only end with a token in which one of these stands."""
 
 
 class Ending:
-    """Reads an answer as it grows and says when it ends: where a fenced block closes, or with its last test."""
+    """Where an answer ends before its model ends it: a pure function of what was said."""
 
     def __init__(self, begun: str = "", *, at_fence: bool = True, tests: int = 0) -> None:
-        """`begun`, `tests`: as in a `RolloutRequest`. `at_fence`: the answer ends where a block is closed, also where
+        """`begun`, `tests`: as in a `RolloutRequest`. `at_fence`: the answer ends where a block closes, also where
         `begun` opens none."""
-        self._at_fence, self._tests = at_fence, tests
-        self._is_open = self._is_reached = False
-        self._line = ""
-        self._code: list[str] = []  # the lines of the blocks
-        self.read(begun)
-        self._at_fence |= self._is_open
-        self._is_reached = False
+        self._begun, self._tests = begun, tests
+        self._closed = _closed(begun)
+        self._at_fence = at_fence or len(fenced_ranges(begun)) > self._closed
 
-    def read(self, text: str) -> bool:
-        """What a token adds; whether the answer ends with it."""
-        *ended, self._line = (self._line + text).split("\n")
-        for line in ended:
-            self._see(line, ended=True)
-        self._see(self._line, ended=False)
-        if ended and self._tests and not self._is_reached:
-            self._is_reached = self._has_tests()
-        return self._is_reached
+    @classmethod
+    def of(cls, request: RolloutRequest, sampling: RolloutSampling) -> Ending:
+        return cls(request.begun, at_fence=sampling.stop_at_fence, tests=request.tests)
 
-    def _see(self, line: str, *, ended: bool) -> None:
-        mark = line.strip()
-        if not self._is_open:
-            self._is_open = ended and mark.startswith("```") and "`" not in mark.lstrip("`")
-        elif mark == "```":
-            self._is_reached |= self._at_fence
-            self._is_open = not ended
-        elif ended:
-            self._code.append(line)
+    def is_reached(self, said: str) -> bool:
+        """Whether the answer ends here. `said`: behind `begun`."""
+        text = normalised(self._begun + said)
+        if self._at_fence and _closed(text) > self._closed:
+            return True
+        return bool(self._tests) and asserts_in(text[: text.rfind("\n") + 1]) >= self._tests
 
-    def _has_tests(self) -> bool:
-        if sum("assert" in line for line in self._code) < self._tests:
-            return False
-        try:
-            statements = parse("\n".join(self._code)).body
-        except Unparsable:
-            return False
-        return sum(isinstance(statement, ast.Assert) for statement in statements) >= self._tests
+
+def _closed(text: str) -> int:
+    """Blocks that are closed."""
+    return sum(end < len(text) for _, end, _ in fenced_ranges(text))

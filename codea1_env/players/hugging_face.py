@@ -29,7 +29,7 @@ from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import FAMILIES, base_of, require_model
-from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
+from codea1_env.language_models.rollouts import MARKS, Completion, Ending, RolloutRequest, RolloutSampling
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest, generator_for
 from codea1_env.players.templates import Begun, begun, end_of_block
@@ -252,12 +252,18 @@ class HuggingFacePlayer:
                 if not row.is_ended:
                     row.tokens.append(token)
                     row.log_probs.append(log_prob)
-                    row.is_ended = token in self._ends or row.ending.read(self._decoded([token]))
+                    row.is_ended = token in self._ends or self._is_reached(row)
             if all(row.is_ended for row in rows):
                 return
             cache = out.past_key_values
             ids, positions = tokens[:, None], positions[:, -1:] + 1
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
+
+    def _is_reached(self, row: _Row) -> bool:
+        """Whether the answer ends with its last token."""
+        if MARKS.isdisjoint(self._decoded(row.tokens[-1:])):
+            return False
+        return row.ending.is_reached(self._decoded(row.tokens))
 
     def _text(self, row: _Row) -> str:
         return row.begun + self._decoded(row.tokens)

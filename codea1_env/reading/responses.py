@@ -104,6 +104,17 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     return suite_of(reader.tests, [*reader.unread, *[Ignored.OUTSIDE_FENCES] * outside])
 
 
+def asserts_in(response: str) -> int:
+    """Asserts at the top level of the fenced blocks that `read_suite` reads, as far as they parse together; 0 where
+    they do not. Until one is added that no longer parses, what follows does not change the first of them."""
+    code = "\n".join(_fenced_blocks(response))
+    try:
+        statements = parse(code).body if "assert" in code else []
+    except Unparsable:
+        return 0
+    return sum(isinstance(statement, ast.Assert) for statement in statements)
+
+
 def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -> WrittenTest:
     """A stored test (Mistake Book, golden, hidden), by the rules that read it in a response."""
     return (

@@ -163,6 +163,8 @@ def gap(model: LanguageModel, engine: ContinuousEngine, learner: Learner, sampli
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="a directory in Hugging Face format")
+    parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float32"), help="to compute in, where the "
+                        "processor can (default: bfloat16)")  # fmt: skip
     parser.add_argument("--prompts", type=int, default=8, help="(default: 8)")
     parser.add_argument("--samples", type=int, default=8, help="of each prompt (default: 8)")
     parser.add_argument("--prompt-tokens", type=int, default=200, help="(default: 200)")
@@ -171,7 +173,7 @@ def main() -> None:
     parser.add_argument("--vllm", type=Path, metavar="PYTHON", help="an interpreter with vLLM (default: without vLLM)")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    model = load(options.model)
+    model = load(options.model, dtype=options.dtype)
     other = transformers.AutoModelForCausalLM.from_pretrained(options.model, dtype=model.base.dtype)
     # Else PyTorch copies the head's weights for every row of a prompt's last token: 17 GB for 64 rows in bfloat16.
     other.lm_head.register_forward_pre_hook(lambda _, given: (given[0].contiguous(),))

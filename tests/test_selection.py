@@ -10,6 +10,7 @@ import pytest
 from codea1_env.cli import main
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
+from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.evaluation.selection import choose, different_programs, selection_measures
 from codea1_env.judging.judge import Judge
 from codea1_env.players.player import CoderRequest, Request, Response, TesterRequest
@@ -201,5 +202,20 @@ def test_the_pairs_of_real_models_on_their_page_are_those_of_the_questions() -> 
             interval = measures[measure]
             assert interval is not None
             sign = "+" if measure == "chosen - mean" else ""
-            shown = f"{100 * interval.mean:{sign}.1f} [{100 * interval.low:{sign}.1f}, {100 * interval.high:{sign}.1f}]"
-            assert rows[name][place].replace("**", "").strip() == shown, name
+            assert rows[name][place].replace("**", "").strip() == shown(interval, sign), name
+        gained = [right(score, "chosen") - right(score, "majority") for score in pair["scores"]]
+        assert rows["chosen minus majority"][place].strip() == shown(mean_interval(gained), "+")
+    claims = (root / "docs" / "claims.md").read_text()
+    assert all(rows["chosen minus majority"][place].strip() in claims for place in (0, 1))
+    base, trained = ([right(score, "chosen") for score in pair["scores"]] for pair in record["pairs"][:2])
+    difference = shown(mean_interval([more - less for more, less in zip(trained, base, strict=True)]), "+")
+    assert difference in page
+    assert f"trained minus base tester: {difference}" in claims
+
+
+def right(score: dict[str, Any], chosen: str) -> float:
+    return float(score["passed"][score[chosen]])
+
+
+def shown(interval: Interval, sign: str) -> str:
+    return f"{100 * interval.mean:{sign}.1f} [{100 * interval.low:{sign}.1f}, {100 * interval.high:{sign}.1f}]"

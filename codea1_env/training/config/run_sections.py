@@ -48,8 +48,8 @@ class ProblemFiles(Section):
     """JSON lines: what the run trains on. Paper: 9,688 hard questions of KodCode-V1."""
     held_out_file: str = text("")
     """JSON lines with hidden tests: what both seats are measured on. Paper: HumanEval+, MBPP+, BigCodeBench. Empty: the
-    `held_out_limit` problems of `file` behind the `limit` that are trained on, its last ones without a limit; golden tests
-    count as hidden ones there."""
+    `held_out_limit` problems of `file` behind the `limit` that are trained on, its last ones without a limit. Golden
+    tests count as hidden ones there."""
     limit: int = whole(0, 0, 100_000_000)
     """How many problems of `file` are used, the first of those that can be; 0: all."""
     held_out_limit: int = whole(0, 0, 1_000_000)

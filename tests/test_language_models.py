@@ -192,7 +192,9 @@ def test_uniforms_spread_over_tokens_as_the_distribution_says(top_p: float) -> N
 def ends(pieces: Sequence[str], ending: Ending) -> int | None:
     """The place of the piece with which the answer ends."""
     said = ["".join(pieces[: count + 1]) for count in range(len(pieces))]
-    return next((place for place, text in enumerate(said) if ending.is_reached(text)), None)
+    place = next((place for place, text in enumerate(said) if ending.is_reached(text)), None)
+    assert place is None or any(mark in pieces[place] for mark in ending.marks)
+    return place
 
 
 def test_a_fence_closes_only_what_was_opened() -> None:

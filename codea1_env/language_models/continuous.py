@@ -23,7 +23,6 @@ from codea1_env.language_models.loading import LanguageModel
 from codea1_env.language_models.lora import Adapter, Beside
 from codea1_env.language_models.replayed import Replayed
 from codea1_env.language_models.rollouts import (
-    MARKS,
     Completion,
     Ending,
     Finish,
@@ -83,7 +82,7 @@ class ContinuousEngine:
         self._adapters = {} if adapters is None else adapters
         self._slots = slots or slots_for(model.base.device.type, model.base.dtype.itemsize)
         self._cache: Tensor | None = None  # flat: batches of other shapes use it, too
-        self._marks: dict[int, bool] = {}
+        self._pieces: dict[int, str] = {}
 
     def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
         """As `RolloutEngine`. Raises ConfigurationError for a prompt that leaves no room, PlayerError for a model whose
@@ -133,9 +132,9 @@ class ContinuousEngine:
     def ends(self, ending: Ending, tokens: Sequence[int]) -> bool:
         """Whether an answer ends with the last of these tokens, though the model goes on."""
         token = tokens[-1]
-        if token not in self._marks:
-            self._marks[token] = not MARKS.isdisjoint(self.model.tokenizer.decode([token]))
-        if not self._marks[token]:
+        if token not in self._pieces:
+            self._pieces[token] = self.model.tokenizer.decode([token])
+        if not any(mark in self._pieces[token] for mark in ending.marks):
             return False
         return ending.is_reached(self.model.tokenizer.decode(tokens, skip_special_tokens=True))
 

@@ -99,16 +99,14 @@ class Uniforms:
         return float(self._stream.random())
 
 
-MARKS = frozenset("\n`~")
-"""An answer can only end with a token in which one of these stands."""
-
-
 class Ending:
     """Where an answer ends before its model ends it: a pure function of what was said."""
 
     def __init__(self, begun: str = "", *, at_fence: bool = True, tests: int = 0) -> None:
         """`begun`, `tests`: as in a `RolloutRequest`. `at_fence`: the answer ends where a block closes, also where
         `begun` opens none."""
+        self.marks = "`~\n" if tests else "`~"
+        """It can only be reached with a token in which one of these stands."""
         self._begun, self._tests = begun, tests
         self._closed = _closed(begun)
         self._at_fence = at_fence or len(fenced_ranges(begun)) > self._closed

@@ -29,7 +29,7 @@ from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import FAMILIES, base_of, require_model
-from codea1_env.language_models.rollouts import MARKS, Completion, Ending, RolloutRequest, RolloutSampling
+from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest, generator_for
 from codea1_env.players.templates import Begun, begun, end_of_block
@@ -261,7 +261,8 @@ class HuggingFacePlayer:
 
     def _is_reached(self, row: _Row) -> bool:
         """Whether the answer ends with its last token."""
-        if MARKS.isdisjoint(self._decoded(row.tokens[-1:])):
+        last = self._decoded(row.tokens[-1:])
+        if not any(mark in last for mark in row.ending.marks):
             return False
         return row.ending.is_reached(self._decoded(row.tokens))
 

@@ -14,11 +14,11 @@ import pytest
 from fake_openai import Json, Reply, completion, serving
 
 from codea1_env.cli import main
-from codea1_env.errors import FormatError
+from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.players import Player, RecordedPlayer
-from codea1_env.players.player import CoderRequest
+from codea1_env.players.player import CoderRequest, Sampling
 from codea1_env.problems import Problem, TestCase
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.sandbox import LocalSandbox
@@ -403,3 +403,9 @@ def test_wrong_arguments_are_refused(arguments: list[str], message: str, tmp_pat
     given = {name: value for name, value in given.items() if name not in arguments}
     assert main(["eval", *[part for pair in given.items() for part in pair], *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_suites_that_end_before_the_tests_that_count_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="stop_at_tests must be at least 5, got 3"):
+        EvaluationPlan("tester", suite_size=5, sampling=Sampling(stop_at_tests=3))
+    EvaluationPlan("tester", suite_size=5, sampling=Sampling(stop_at_tests=5))

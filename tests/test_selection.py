@@ -211,6 +211,8 @@ def test_the_pairs_of_real_models_on_their_page_are_those_of_the_questions() -> 
     difference = shown(mean_interval([more - less for more, less in zip(trained, base, strict=True)]), "+")
     assert difference in page
     assert f"trained minus base tester: {difference}" in claims
+    readme = (root / "README.md").read_text()
+    assert all(f"{100 * sum(chosen) / len(chosen):.1f} %" in readme for chosen in (base, trained))
 
 
 def right(score: dict[str, Any], chosen: str) -> float:

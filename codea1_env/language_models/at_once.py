@@ -20,8 +20,8 @@ CHUNK = {"cpu": 128, "cuda": 1024}
 """Tokens whose logits the learner holds at a time."""
 
 
-def slots_for(device: str, itemsize: int) -> int:
-    """Rows that are sampled at a time, in numbers of so many bytes."""
+def default_slots(device: str, itemsize: int) -> int:
+    """Rows that are sampled at a time unless somebody says otherwise, in numbers of so many bytes."""
     return SLOTS[device] * (2 if device == "cpu" and itemsize < 4 else 1)
 
 

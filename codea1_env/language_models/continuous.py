@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
-from codea1_env.language_models.at_once import ROOM, SEEN, TILE, slots_for, slots_of, up
+from codea1_env.language_models.at_once import ROOM, SEEN, TILE, default_slots, slots_of, up
 from codea1_env.language_models.base import give_back
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.loading import LanguageModel
@@ -75,12 +75,12 @@ class ContinuousEngine:
     """Samples from a base and adapters beside it."""
 
     def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter] | None = None, slots: int = 0) -> None:
-        """`adapters`: by name; what they are when `sample` is called counts. `slots`: 0 is `slots_for` the base."""
+        """`adapters`: by name; what they are when `sample` is called counts. `slots`: 0 is `default_slots` the base."""
         self.model = model
         self.prompt_tokens = self.read_tokens = 0
         """Tokens of the prompts of the last call, each prompt once, and those that had to be read."""
         self._adapters = {} if adapters is None else adapters
-        self._slots = slots or slots_for(model.base.device.type, model.base.dtype.itemsize)
+        self._slots = slots or default_slots(model.base.device.type, model.base.dtype.itemsize)
         self._cache: Tensor | None = None  # flat: batches of other shapes use it, too
         self._pieces: dict[int, str] = {}
 

@@ -1,7 +1,7 @@
 """Attention of a prompt and its responses in one sequence, for processors: each response sees the prompt and itself.
 
-Some queries at a time, over the keys that they see, in float32. The way back computes the weights again; PyTorch's own
-kernel takes three times as long there, and what it gives up in memory is what attention keeps.
+Some queries at a time are compared with the keys that they see, in float32. The weights are not kept: the way back
+computes them again. PyTorch's own kernel takes up to twice as long there (docs/lab-notes.md).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ with extra("train", "language models on CPUs need"):
     from torch import Tensor
 
 QUERIES = 256
-"""Tokens whose weights are there at a time: 15 MB a head of keys at 1,000 tokens."""
+"""Tokens whose weights are there at a time: 1 MB a head where 1,000 tokens are seen."""
 
 
 @dataclass(frozen=True, slots=True)

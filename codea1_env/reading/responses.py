@@ -105,8 +105,8 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
 
 
 def asserts_in(response: str) -> int:
-    """Asserts at the top level of the fenced blocks that `read_suite` reads, as far as they parse together; 0 where
-    they do not. Until one is added that no longer parses, what follows does not change the first of them."""
+    """Asserts at the top level of the fenced blocks that `read_suite` reads, where they parse together, else 0.
+    As long as the blocks go on to parse, nothing that follows changes the first of them."""
     code = "\n".join(_fenced_blocks(response))
     try:
         statements = parse(code).body if "assert" in code else []

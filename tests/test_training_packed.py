@@ -21,9 +21,11 @@ from codea1_env.language_models.rollouts import Completion
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.training.config.model_sections import LoraPreset
+from codea1_env.training.config.options import Options
 from codea1_env.training.config.placement import Placement, SeatPlacement
 from codea1_env.training.config.presets import Preset, load_preset
 from codea1_env.training.grpo.packed_loss import Clipped, PackedRow, StepShape
+from codea1_env.training.grpo.past_opponents import RECORDS, snapshot
 from codea1_env.training.models.chat import chat_of
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.run.run_dir import BOOK
@@ -52,6 +54,18 @@ def untimed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in record.items() if k != "tokens_per_second"} for record in without_seconds(found)]
 
 
+def assert_same_bits(one: Path, other: Path) -> None:
+    """Adapters, optimizers, the book, and metrics but for times."""
+    for seat in SEATS:
+        mine, others = adapter(one / seat / "final"), adapter(other / seat / "final")
+        assert all(torch.equal(mine[name], others[name]) for name in mine)
+        states = (last_checkpoint(run / seat) / "trainer.pt" for run in (one, other))
+        assert len({state.read_bytes() for state in states}) == 1
+        assert untimed(records(one, "seat", seat)) == untimed(records(other, "seat", seat))
+    assert without_seconds(records(one, "round")) == without_seconds(records(other, "round"))
+    assert (one / BOOK).read_bytes() == (other / BOOK).read_bytes()
+
+
 def test_both_seats_learn_beside_one_base(whole: Path, base: Path) -> None:
     for seat in SEATS:
         final = adapter(whole / seat / "final")
@@ -69,14 +83,27 @@ def test_both_seats_learn_beside_one_base(whole: Path, base: Path) -> None:
 def test_a_resumed_run_comes_to_the_same_bits(whole: Path, base: Path, tmp_path: Path) -> None:
     play_duel(tmp_path, base, rounds=2, preset=PACKED)
     play_duel(tmp_path, base, rounds=3, preset=PACKED, resume=True)
+    assert_same_bits(whole, tmp_path)
+
+
+def test_past_opponents_are_adapters_beside_the_base_and_a_resumed_run_plays_the_same_ones(
+    base: Path, tmp_path: Path
+) -> None:
+    past = Options(opponents="prioritised", opponent_every=1)
+    preset = changed(options=past, problems=dataclasses.replace(PACKED.problems, train=2))
+    play_duel(tmp_path / "whole", base, rounds=4, preset=preset)
+    play_duel(tmp_path / "resumed", base, rounds=2, preset=preset)
+    play_duel(tmp_path / "resumed", base, rounds=4, preset=preset, resume=True)
+    assert_same_bits(tmp_path / "whole", tmp_path / "resumed")
+    assert all("past_coder_reward" in record for record in records(tmp_path / "whole", "round"))
     for seat in SEATS:
-        one, other = adapter(whole / seat / "final"), adapter(tmp_path / seat / "final")
-        assert all(torch.equal(one[name], other[name]) for name in one)
-        mine, others = last_checkpoint(whole / seat), last_checkpoint(tmp_path / seat)
-        assert (mine / "trainer.pt").read_bytes() == (others / "trainer.pt").read_bytes()
-        assert untimed(records(whole, "seat", seat)) == untimed(records(tmp_path, "seat", seat))
-    assert without_seconds(records(whole, "round")) == without_seconds(records(tmp_path, "round"))
-    assert (whole / BOOK).read_bytes() == (tmp_path / BOOK).read_bytes()
+        kept = snapshot(tmp_path / "whole" / seat, 2)
+        checkpoint = tmp_path / "whole" / seat / "checkpoint-2"
+        assert (kept / "adapter_model.safetensors").read_bytes() == (
+            checkpoint / "adapter_model.safetensors"
+        ).read_bytes()
+    fared = json.loads((tmp_path / "whole" / "tester" / "checkpoint-4" / RECORDS).read_text())
+    assert set(fared["coder"]) - {"0"}, "only the base was drawn: no adapter of the past has played"
 
 
 def test_self_play_learns_with_one_adapter(base: Path, tmp_path: Path) -> None:
@@ -171,7 +198,6 @@ def test_what_the_trainer_cannot_do_is_refused() -> None:
         ({"lora": LoraPreset(rank=4, target="q_proj")}, "lora must be without dropout and target all-linear"),
         ({"algorithm": dataclasses.replace(PACKED.algorithm, loss_type="cispo")}, "algorithm.loss_type must be one of"),
         ({"algorithm": dataclasses.replace(PACKED.algorithm, credit="test")}, "algorithm.credit must be suite"),
-        ({"options": dataclasses.replace(PACKED.options, opponents="uniform")}, "options.opponents must be latest"),
         (
             {"placement": Placement(coder=SeatPlacement(ranks=2))},
             "placement.coder must be one rank on the CPU without vLLM",

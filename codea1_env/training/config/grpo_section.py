@@ -182,8 +182,6 @@ def require_packed(preset: Any) -> None:
         _refuse("algorithm.loss_type", f"one of {', '.join(PACKED_LOSSES)} or module:Name", algorithm.loss_type)
     if algorithm.credit != "suite":
         _refuse("algorithm.credit", "suite", algorithm.credit)
-    if preset.options.opponents != "latest":
-        _refuse("options.opponents", "latest", preset.options.opponents)
 
 
 def _require_packed_arguments(given: Mapping[str, Any], seat: str) -> None:

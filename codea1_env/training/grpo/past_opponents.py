@@ -3,7 +3,8 @@
 A seat leaves a snapshot every `options.opponent_every` rounds; the base model is the first. In each round one old coder
 answers every question besides the present one, and one old tester attacks every program besides. Who is drawn depends
 on the run's seed, the round, and, for `prioritised`, on how snapshots fared, which is kept in the tester's checkpoints;
-so is the tester's mistake book. Lives in the process that attacks; past models sample with transformers' `generate`.
+so is the tester's mistake book. Lives in the process that attacks; past models sample with transformers' `generate`,
+and those of the packed trainer, which are adapters beside its base, with its engine.
 
 Does not train anybody and deletes no snapshot. One rank only.
 """

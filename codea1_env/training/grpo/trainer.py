@@ -67,12 +67,12 @@ def open_trainer(
 
     keeps = [lambda checkpoint: save_state(estimator, checkpoint), *([keep] if keep is not None else [])]
     callbacks: list[Any] = [TurnCallback(learns), KeepCallback(keeps)]
+    if options.opponents != "latest":
+        callbacks.append(SnapshotCallback(run))
     opened: Any
     if run.preset.trainer == "packed":
         opened = PackedTrainer(run, seat, estimator, label_of, [*callbacks, callback], **trainer)
         return opened
-    if options.opponents != "latest":
-        callbacks.append(SnapshotCallback(run))
     opened = SeatTrainer(
         algorithm=algorithm, estimator=estimator, label_of=label_of, callbacks=[*callbacks, callback], **trainer
     )

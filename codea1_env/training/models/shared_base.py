@@ -45,6 +45,10 @@ class SeatModel:
         """What is trained."""
         yield from self.shared.adapters[self.adapter].parameters
 
+    def save_pretrained(self, directory: Path) -> None:
+        """The adapter and the name and digest of its base, as `save_adapter` leaves them."""
+        save_adapter(self, directory)
+
 
 def shared_base(source: Path, preset: Preset) -> SharedBase:
     """The base in `source`, in the numbers that the preset computes in."""

@@ -8,8 +8,10 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import torch
 import yaml
 from training_runs import TINY, run_here, same_weights
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
@@ -20,16 +22,20 @@ from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.baselines.written_tests import WrittenSuite, counting_tests, with_written_tests
+from codea1_env.training.config.model_sections import LoraPreset
+from codea1_env.training.config.presets import Preset
+from codea1_env.training.models.chat import chat_of, tokens_of
 
 
 @pytest.fixture
 def run_recipe(bases: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     """Runs a baseline with the tiny preset; returns its directory. The status must be 0 unless another is named."""
-    config = tmp_path / "tiny.yaml"
-    config.write_text(yaml.safe_dump(TINY.to_dict()))
 
-    def run(name: str, directory: str, *argv: str, resume: bool = False, status: int = 0) -> Path:
-        output = tmp_path / directory
+    def run(
+        name: str, directory: str, *argv: str, resume: bool = False, status: int = 0, preset: Preset = TINY
+    ) -> Path:
+        output, config = tmp_path / directory, tmp_path / "tiny.yaml"
+        config.write_text(yaml.safe_dump(preset.to_dict()))
         start = ["--resume", str(output)] if resume else ["--config", str(config), "--output", str(output)]
         script = f"baselines/{name}.py"
         run_here(script, *start, *argv, cache=bases, patch=monkeypatch, capsys=capsys, status=status)
@@ -88,6 +94,47 @@ def test_an_interrupted_supervised_run_goes_on_as_if_nothing_had_happened(run_re
         (whole / "tester" / f"checkpoint-{step}" / "complete.json").unlink()
     run_recipe("sft", "whole", resume=True)
     assert final.read_bytes() == expected
+
+
+def test_supervised_learning_with_the_packed_trainer_begins_at_the_bases_loss_and_goes_on_to_the_same_bits(
+    run_recipe, base: Path
+) -> None:
+    """The loss of the first round, before anything is learnt, is the mean over tokens by transformers."""
+    preset = dataclasses.replace(
+        TINY,
+        trainer="packed",
+        lora=LoraPreset(rank=4, alpha=8.0),
+        grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2}),
+    )
+    whole = run_recipe("sft", "whole", "--rounds", "3", "--save-rounds", "1", preset=preset)
+    suites = [json.loads(line) for line in (whole / "tester" / "suites.jsonl").read_text().splitlines()]
+    count = preset.round.questions * preset.round.attacked * preset.round.suites
+    first = [suites[place % len(suites)] for place in range(count)]
+    losses = [record["loss"] for record in records(whole, "seat", "tester")]
+    assert losses[0] == pytest.approx(loss_by_transformers(base, first), rel=1e-4)
+    assert losses[-1] < losses[0]
+    final = whole / "tester" / "final" / "adapter_model.safetensors"
+    expected = final.read_bytes()
+    for step in (3, 2):
+        (whole / "tester" / f"checkpoint-{step}" / "complete.json").unlink()
+    run_recipe("sft", "whole", resume=True, preset=preset)
+    assert final.read_bytes() == expected
+
+
+def loss_by_transformers(base: Path, suites: list[dict]) -> float:
+    """Mean over the suites' tokens, each with its prompt alone."""
+    problems = {problem.problem_id: problem for problem in miniature_problems("train", TINY.problems.train, 0)}
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(base), AutoTokenizer.from_pretrained(base)
+    total = tokens = 0.0
+    for suite in suites:
+        messages = chat_of(TINY).tester(problems[suite["problem_id"]], suite["program"])
+        prompt = tokens_of(tokenizer, messages)
+        answer = [*tokenizer(suite["suite"], add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+        labels = torch.tensor([[-100] * len(prompt) + answer])
+        with torch.no_grad():
+            loss = model(input_ids=torch.tensor([prompt + answer]), labels=labels).loss
+        total, tokens = total + float(loss) * len(answer), tokens + len(answer)
+    return total / tokens
 
 
 def test_static_supervision_pays_for_the_tests_that_a_tester_wrote_and_for_no_others(run_recipe, base: Path) -> None:

@@ -1,4 +1,5 @@
-"""The tester's seat by supervised learning: a stock `trl.SFTTrainer` on what the arena left of the base's suites.
+"""The tester's seat by supervised learning on what the arena left of the base's suites: with a stock `trl.SFTTrainer`,
+or with `trainer: packed` by the same loss.
 
 They are written and validated once, before the first step, by the seat itself. A resumed run writes the same ones
 again. Where they are fewer than the run's rows, they are gone over again. Does not learn from kills: only validity
@@ -15,15 +16,21 @@ from typing import Any
 
 from codea1_env.arena.arena import Arena
 from codea1_env.extras import extra
+from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.players.templates import begun, fenced
 from codea1_env.problems.problem import Problem
+from codea1_env.training.advantages import Estimator
 from codea1_env.training.baselines.written_tests import WrittenSuite, write_suites
+from codea1_env.training.config.batches import seat_rows
+from codea1_env.training.grpo.packed import Group, PackedTrainer
+from codea1_env.training.grpo.packed_loss import Own, PackedRow, StepShape
+from codea1_env.training.grpo.seats import arena_reward, grpo_arguments, suite_label, trainer_parts
 from codea1_env.training.models.chat import Chat, chat_of, tokens_of
+from codea1_env.training.models.sampling import load_model
 from codea1_env.training.run.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
 
 with extra("train", "training needs"):
     from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.trainer_callback import PrinterCallback
     from trl import SFTConfig, SFTTrainer
 
@@ -55,24 +62,64 @@ def supervised_tester(
     kept = [suite for suite in written if suite.tests]
     run.output.mkdir(parents=True, exist_ok=True)
     (run.output / SUITES).write_text("".join(map(_line, kept)), encoding="utf-8")
-    tokenizer = AutoTokenizer.from_pretrained(run.base)
     if not kept:
         logger.warning("none of the base tester's %d suites has a test that counts: it learns nothing", len(written))
-        return Untrained(AutoModelForCausalLM.from_pretrained(run.base), tokenizer)
+        base = load_model(run.base, run.preset)
+        return Untrained(base.model, base.tokenizer)
+    tokenizer = load_tokenizer(run.base)
+    rows = [_tokens(suite, tokenizer, chat_of(run.preset)) for suite in kept]
 
     def log(round_index: int, values: Mapping[str, float]) -> None:
         hooks.log(round_index, values)
         log_round(round_index, {"loss": values["loss"], "kept_suites": len(kept) / len(written)})
 
+    callback = SeatCallback(run, dataclasses.replace(hooks, log=log), RoundClock())
+    if run.preset.trainer == "packed":
+        return PackedSupervised(run, rows, callback)
     trainer = SFTTrainer(
         model=str(run.base),
         args=_arguments(run),
-        train_dataset=Dataset.from_list([_tokens(suite, tokenizer, chat_of(run.preset)) for suite in kept]),
+        train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer,
-        callbacks=[SeatCallback(run, dataclasses.replace(hooks, log=log), RoundClock())],
+        callbacks=[callback],
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
+
+
+class PackedSupervised(PackedTrainer):
+    """The packed trainer on suites that are given: as in TRL, the mean over the tokens of a step."""
+
+    def __init__(self, run: SeatRun, rows: Sequence[Mapping[str, list[int]]], callback: SeatCallback) -> None:
+        """`rows`: as `_tokens` makes them."""
+        self._demonstrations = [_demonstration(row) for row in rows]
+        arguments = grpo_arguments(run, "tester", seat_rows(run.preset, "tester"))
+        parts = trainer_parts(run, arguments, {"prompt": []}, arena_reward, rollout=None)
+        super().__init__(run, "tester", Estimator(run.preset.algorithm), suite_label, [callback], **parts)
+
+    def lesson(self) -> tuple[list[Group], StepShape]:
+        """The next suites, those of one prompt together, as often over all of them as it takes."""
+        shape = self._run.preset.round
+        count = shape.questions * shape.attacked * shape.suites
+        first = self.state.global_step // shape.updates * count
+        groups: dict[tuple[int, ...], list[PackedRow]] = {}
+        for place in range(first, first + count):
+            prompt, row = self._demonstrations[place % len(self._demonstrations)]
+            groups.setdefault(prompt, []).append(row)
+        lengths = [len(row.tokens) for rows in groups.values() for row in rows]
+        updates = shape.updates
+        step = StepShape(count // updates, sum(lengths) / updates, max(lengths), max(1, len(groups) // updates))
+        return list(groups.items()), step
+
+    def objective(self, group: Sequence[PackedRow], step: StepShape) -> Own:
+        """The negative log-likelihood."""
+        return Own(group, lambda batch: -(batch.logps * batch.mask).sum() / batch.tokens, step, self.args)
+
+
+def _demonstration(row: Mapping[str, list[int]]) -> tuple[tuple[int, ...], PackedRow]:
+    """The prompt and the answer of a row."""
+    start = row["labels"].count(IGNORED)
+    return tuple(row["input_ids"][:start]), PackedRow(row["input_ids"][start:], (), 1.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -106,8 +106,6 @@ def exit_status(main: Callable[[], int]) -> int:
 
 def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     preset = _with_rounds(load_preset(given.preset, given.config), given)
-    if recipe == "sft" and preset.trainer == "packed":
-        raise ConfigurationError("trainer must be trl for supervised learning, got packed")
     folders = [given.config.parent] if given.config else []
     preset = _with_files(preset, given)
     preset = dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))

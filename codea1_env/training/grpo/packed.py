@@ -43,6 +43,9 @@ with extra("train", "training needs"):
 STATE = "trainer.pt"
 """Optimizer and schedule, in every checkpoint."""
 
+Group = tuple[tuple[int, ...], list[PackedRow]]
+"""A prompt with the responses that are learnt from."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -129,7 +132,7 @@ class PackedTrainer:
         while self.state.global_step < self.args.max_steps and not control.should_training_stop:
             self._tell("on_step_begin", control)
             self._logs, self._asked = {}, 0
-            groups, step = self._advantages(self._round())
+            groups, step = self.lesson()
             self.model.shared.engine.release()
             for update in range(updates):
                 if update:
@@ -143,6 +146,16 @@ class PackedTrainer:
                 self._save()
                 self._tell("on_save", control)
                 control.should_save = False
+
+    def lesson(self) -> tuple[list[Group], StepShape]:
+        """What a round teaches: by reinforcement, its responses with their advantages."""
+        return self._advantages(self._round())
+
+    def objective(self, group: Sequence[PackedRow], step: StepShape) -> Clipped | Own:
+        """What is made small of one group."""
+        if self._own_loss is None:
+            return Clipped(group, self._run.preset.algorithm.loss_type, step, self.args)
+        return Own(group, self._own_loss, step, self.args)
 
     def save_model(self, directory: str) -> None:
         """The adapter, the name and the digest of its base, and the tokenizer."""
@@ -186,7 +199,7 @@ class PackedTrainer:
             for prompt, one, label, reward in zip(repeated, sampled, labels, rewards, strict=True)
         ]
 
-    def _advantages(self, rows: Sequence[_Row]) -> tuple[list[tuple[tuple[int, ...], list[PackedRow]]], StepShape]:
+    def _advantages(self, rows: Sequence[_Row]) -> tuple[list[Group], StepShape]:
         """The groups that are learnt from, with their prompts, and what losses are divided by."""
         algorithm = self._run.preset.algorithm
         labels, rewards = [row.label for row in rows], torch.tensor([row.reward for row in rows])
@@ -196,7 +209,7 @@ class PackedTrainer:
         if algorithm.zero_variance == "drop":
             counts &= ~(silent | rewards.isnan())
             self.teaches = bool(counts.any())
-        groups: dict[str, tuple[tuple[int, ...], list[PackedRow]]] = {}
+        groups: dict[str, Group] = {}
         # A loss of one's own may have a gradient where there is no advantage.
         is_learnt = counts & (~silent & (advantages != 0) if self._own_loss is None else torch.ones_like(silent))
         for row, advantage, is_in in zip(rows, advantages.tolist(), is_learnt.tolist(), strict=True):
@@ -233,19 +246,17 @@ class PackedTrainer:
             "kl": 0.0,
         }
 
-    def _update(self, groups: Sequence[tuple[tuple[int, ...], list[PackedRow]]], step: StepShape, control: Any) -> None:
+    def _update(self, groups: Sequence[Group], step: StepShape, control: Any) -> None:
         """One optimizer step."""
         loss, gaps, entropies = 0.0, [torch.zeros(0)], [torch.zeros(0)]
         for prompt, group in groups:
-            objective: Clipped | Own
-            if self._own_loss is None:
-                objective = Clipped(group, self._run.preset.algorithm.loss_type, step, self.args)
-            else:
-                objective = Own(group, self._own_loss, step, self.args)
+            objective = self.objective(group, step)
             learnt = self._learner.learn(prompt, [row.tokens for row in group], objective, self.args.temperature)
             loss += objective.total
             entropies += learnt.entropies
-            gaps += [(now - torch.tensor(row.old)).abs() for now, row in zip(learnt.log_probs, group, strict=True)]
+            both = zip(learnt.log_probs, group, strict=True)
+            gaps += [(now - torch.tensor(row.old)).abs() for now, row in both if row.old]
+            self._count(learnt_tokens=sum(len(row.tokens) for row in group))
         parameters = list(self.model.parameters())
         for parameter in parameters:  # what is not learnt from has a gradient of zero, and not none
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
@@ -261,8 +272,8 @@ class PackedTrainer:
         self._logs |= {"loss": loss, "grad_norm": float(norm), "learning_rate": self._schedule.get_last_lr()[0]}
         if groups:
             self._logs["entropy"] = float(torch.cat(entropies).mean())
+        if len(gaps) > 1:
             self._logs["sampling/sampling_logp_difference/mean"] = float(torch.cat(gaps).mean())
-            self._count(learnt_tokens=sum(map(len, gaps)))
 
     def _count(self, **values: float) -> None:
         for name, value in values.items():

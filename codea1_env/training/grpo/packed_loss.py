@@ -27,7 +27,7 @@ class PackedRow:
 
     tokens: Sequence[int]
     old: Sequence[float]
-    """Log-probabilities, by the sampler."""
+    """Log-probabilities, by the sampler; empty for a response that no model sampled."""
     advantage: float
 
 

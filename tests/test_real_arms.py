@@ -1,4 +1,4 @@
-"""Arms of a real model beside their base: what real_compare.py counts, and docs/real-models.md held to its record."""
+"""Arms of a real model beside their base: what is counted and drawn of them, and docs/real-models.md held to it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
 
 import real_compare  # noqa: E402
+import real_curves  # noqa: E402
 import real_models  # noqa: E402
 
 
@@ -219,3 +221,91 @@ def test_readme_and_card_have_the_figures_of_the_page() -> None:
     assert real_compare.shown(newer, "+") in card
     behind = real_compare.beside(RECORD["coders"], "code-a1-15", "golden-50")[2]
     assert real_compare.shown(behind, "+") in readme
+
+
+def test_the_rounds_of_a_run_are_kept_once_each_with_what_the_seats_said(tmp_path: Path) -> None:
+    """The second round was played twice, as after a resume: the later record counts."""
+    lines = [
+        {"kind": "round", "seat": "", "round": 1, "coder_reward": 0.25, "valid_tests": None, "seconds_judging": 1.0},
+        {"kind": "seat", "seat": "coder", "round": 1, "length": 10.0, "entropy": 1.0},
+        {"kind": "round", "seat": "", "round": 2, "coder_reward": 0.0},
+        {"kind": "evaluation", "seat": "coder", "round": 2, "hidden_pass_rate": 1.0},
+        {"kind": "round", "seat": "", "round": 2, "coder_reward": 1.0 / 3, "valid_tests": 0.5},
+    ]
+    file = tmp_path / "metrics.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = {"coder_reward": [0.25, 0.3333], "coder_length": [10.0, None], "valid_tests": [None, 0.5]}
+    assert real_curves.rounds_of(file) == found
+
+
+def test_a_running_mean_leaves_out_rounds_without_a_value() -> None:
+    values = real_curves.running_mean(np.array([1.0, 2.0, np.nan, np.nan, 4.0]))
+    assert values.tolist() == [1.5, 1.5, 2.0, 4.0, 4.0]
+
+
+def test_the_picture_has_a_line_for_every_run_in_every_panel(tmp_path: Path, monkeypatch: Any) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `train` is not installed")
+    for run in ("arm-seed1", "arm-seed2"):
+        (tmp_path / run).mkdir()
+        (tmp_path / run / "metrics.jsonl").write_text('{"kind": "round", "seat": "", "round": 1, "coder_reward": 1}\n')
+    monkeypatch.chdir(tmp_path)
+    arguments = ["arm-seed1", "arm-seed2", "-o", "record.json", "--picture", "picture.png"]
+    monkeypatch.setattr("sys.argv", ["real_curves.py", *arguments])
+    real_curves.main()
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record == {run: {"coder_reward": [1]} for run in ("arm-seed1", "arm-seed2")}
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    axes = real_curves.picture(record).axes
+    assert [len(axis.lines) for axis in axes] == [2] * len(real_curves.SHOWN)
+    assert {line.get_color() for axis in axes for line in axis.lines} == {"C0"}
+
+
+@pytest.mark.parametrize("content", [None, "{", '{"kind": "round"}'])
+def test_metrics_that_are_missing_or_torn_are_refused_in_one_line(
+    content: str | None, tmp_path: Path, monkeypatch: Any
+) -> None:
+    if content is not None:
+        (tmp_path / "metrics.jsonl").write_text(content)
+    monkeypatch.setattr("sys.argv", ["real_curves.py", str(tmp_path), "-o", str(tmp_path / "record.json")])
+    with pytest.raises(SystemExit, match="error: "):
+        real_curves.main()
+    assert not (tmp_path / "record.json").exists()
+
+
+CURVES = json.loads((ROOT / "docs" / "real-curves.json").read_text())
+COLUMNS = ("code-a1-seed1", "code-a1-seed2", "frozen-seed0", "self-play-seed0")
+"""The page's columns of first and last rounds."""
+
+
+@pytest.mark.parametrize(
+    ("measure", "said"),
+    [
+        ("coder_reward", "coder's reward"),
+        ("valid_tests", "tests that are valid"),
+        ("killing_tests", "tests that kill"),
+        ("trivial_tests", "tests that tell no program from another"),
+        ("test_diversity", "different tests in a group"),
+        ("unreadable", "suites that cannot be read"),
+        ("vacuous_tests", "vacuous tests"),
+    ],
+)
+def test_the_page_has_the_first_and_the_last_rounds_of_the_record(measure: str, said: str) -> None:
+    ends = [(np.mean(CURVES[run][measure][:3]), np.mean(CURVES[run][measure][-3:])) for run in COLUMNS]
+    row = " | ".join(f"{first:.2f}, {last:.2f}" for first, last in ends)
+    assert f"\n| {said} | {row} |\n" in section_of_the_page()
+
+
+@pytest.mark.parametrize(("arm", "rounds"), [("code-a1", 15), ("golden", 15), ("golden", 50), ("derived", 45)])
+def test_the_page_has_the_tokens_of_the_record(arm: str, rounds: int) -> None:
+    runs = [CURVES[name] for name in CURVES if real_curves.SEED.sub("", name) == arm]
+    spent = {
+        kind: ", ".join(f"{sum(thousands(run, kind, rounds)):.0f}" for run in runs) for kind in ("tokens", "learnt")
+    }
+    name = {"code-a1": "Code-A1", "golden": "golden tests", "derived": "golden tests derived from the reference"}[arm]
+    assert f"| {spent['tokens']}; {spent['learnt']} |" in cells(section_of_the_page(), name, str(rounds))
+
+
+def thousands(run: Any, kind: str, rounds: int) -> list[float]:
+    """Tokens of either seat, decoded or learnt."""
+    names = [f"{seat}_{'learnt_' * (kind == 'learnt')}tokens" for seat in ("coder", "tester")]
+    return [sum(value or 0 for value in run.get(name, [])[:rounds]) / 1000 for name in names]

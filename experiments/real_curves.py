@@ -1,0 +1,113 @@
+"""The rounds of real runs beside each other: what the seats did while they learnt, as a record and as one picture.
+
+    python experiments/real_curves.py RUN... -o docs/real-curves.json --picture docs/images/real-curves.png
+
+A run is named after its directory, and runs whose names differ in the seed alone have one colour. The picture has
+running means over three rounds; the record has every round. Rounds that were played again count once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROUND = (
+    "coder_reward", "valid_tests", "killing_tests", "trivial_tests", "vacuous_tests", "test_diversity", "unreadable",
+    "book", "replayed",
+)  # fmt: skip
+"""What is kept of the arena's record of a round. Runs without a tester have the first alone."""
+SEAT = ("length", "truncated", "tokens", "learnt_tokens")
+"""What is kept of a seat's record."""
+SHOWN = {
+    "coder_reward": "coder's reward",
+    "valid_tests": "share of tests that are valid",
+    "killing_tests": "share of tests that kill",
+    "trivial_tests": "share of tests that tell no program from another",
+    "test_diversity": "share of different tests in a group",
+    "coder_length": "tokens of a program",
+}
+SEED = re.compile(r"-seed\d+$")
+
+Rounds = Mapping[str, Sequence[float | None]]
+"""By measure, a value for each round. None: the round has none."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run's directory")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="a file for the record, JSON")
+    parser.add_argument("--picture", type=Path, help="a file for the picture, PNG or SVG")
+    options = parser.parse_args()
+    try:
+        record = {run.name: rounds_of(run / "metrics.jsonl") for run in options.runs}
+        options.output.write_text(json.dumps(record, separators=(",", ":")) + "\n")
+        if options.picture is not None:
+            picture(record).savefig(options.picture, dpi=90)
+    except (KeyError, ValueError) as error:
+        raise SystemExit(f"error: RUN must have whole metrics, got {error!r}") from None
+    except OSError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def rounds_of(file: Path) -> dict[str, list[float | None]]:
+    """What a run's metrics say, round by round."""
+    found: dict[int, dict[str, float]] = {}
+    for line in file.read_text().splitlines():
+        record = json.loads(line)
+        if record["kind"] == "round":
+            kept = {name: record[name] for name in ROUND if record.get(name) is not None}
+        elif record["kind"] == "seat":
+            kept = {f"{record['seat']}_{name}": record[name] for name in SEAT if record.get(name) is not None}
+        else:
+            continue
+        found.setdefault(record["round"], {}).update(kept)
+    names = dict.fromkeys(name for values in found.values() for name in values)
+    return {name: [_rounded(found[index].get(name)) for index in sorted(found)] for name in names}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def picture(record: Mapping[str, Rounds]) -> Any:
+    """One panel a measure, one line a run."""
+    try:
+        import matplotlib.figure
+    except ImportError as error:
+        raise SystemExit("error: --picture needs the extra `train`: pip install '.[train]'") from error
+    figure = matplotlib.figure.Figure(figsize=(11, 6), layout="constrained")
+    arms = list(dict.fromkeys(SEED.sub("", name) for name in record))
+    colours = {arm: f"C{place}" for place, arm in enumerate(arms)}
+    for axis, (measure, title) in zip(figure.subplots(2, 3).flat, SHOWN.items(), strict=True):
+        for name, rounds in record.items():
+            arm = SEED.sub("", name)
+            values = np.array([np.nan if value is None else value for value in rounds.get(measure, ())], float)
+            axis.plot(range(1, len(values) + 1), running_mean(values), color=colours[arm])
+        axis.set_title(title, fontsize=10)
+        axis.set_ylim(bottom=0)
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.grid(alpha=0.3)
+    lines = [matplotlib.lines.Line2D([], [], color=colours[arm], label=arm) for arm in arms]
+    figure.legend(handles=lines, loc="outside upper center", ncols=len(arms))
+    figure.supxlabel("rounds (running means over three; one line a run)", fontsize=10)
+    return figure
+
+
+def running_mean(values: np.ndarray) -> np.ndarray:
+    """Over three rounds, of two at the ends; rounds without a value do not count."""
+    return np.array([_mean(values[max(0, place - 1) : place + 2]) for place in range(len(values))])
+
+
+def _mean(values: np.ndarray) -> float:
+    present = values[~np.isnan(values)]
+    return float(present.mean()) if len(present) else float("nan")
+
+
+if __name__ == "__main__":
+    main()

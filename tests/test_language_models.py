@@ -347,6 +347,13 @@ def test_gradients_are_those_of_the_plain_forward_pass(
         assert torch.allclose(found.entropies[row], -(scores.exp() * scores).sum(dim=1).detach(), atol=1e-3)
         loss = loss - (objective._weights[row] * told.exp()).sum()
     loss.backward()
+    plain = Learner(packed.base, adapter, pack_tokens).log_probs(prompt, responses, temperature, of_base=True).log_probs
+    for row, response in enumerate(responses):
+        with torch.no_grad(), beside.disable_adapter():
+            logits = beside(input_ids=torch.tensor([[*prompt, *response]])).logits[0][len(prompt) - 1 : -1]
+        told = (logits / temperature).log_softmax(dim=1).gather(1, torch.tensor(response)[:, None])[:, 0]
+        assert torch.allclose(plain[row], told, atol=1e-4)
+        assert not torch.allclose(plain[row], found.log_probs[row], atol=1e-2), "the adapter changes nothing"
     expected = {
         name.replace(".default", ""): parameter.grad
         for name, parameter in beside.named_parameters()

@@ -106,6 +106,29 @@ def test_past_opponents_are_adapters_beside_the_base_and_a_resumed_run_plays_the
     assert set(fared["coder"]) - {"0"}, "only the base was drawn: no adapter of the past has played"
 
 
+def test_the_divergence_from_the_base_begins_at_zero_and_holds_the_adapters_back(
+    whole: Path, base: Path, tmp_path: Path
+) -> None:
+    """With a large weight the seats stay nearer to the base than without; the first step does not know it yet."""
+    held = changed(grpo=PACKED.grpo.changed({"beta": 5.0}))
+    play_duel(tmp_path / "held", base, rounds=3, preset=held)
+    for seat in SEATS:
+        divergences = [line["kl"] for line in records(tmp_path / "held", "seat", seat)]
+        assert divergences[0] == pytest.approx(0.0, abs=1e-6)
+        assert divergences[-1] > 1e-4
+        assert distance(tmp_path / "held" / seat / "final") < distance(whole / seat / "final")
+    play_duel(tmp_path / "resumed", base, rounds=1, preset=held)
+    play_duel(tmp_path / "resumed", base, rounds=3, preset=held, resume=True)
+    assert_same_bits(tmp_path / "held", tmp_path / "resumed")
+
+
+def distance(directory: Path) -> float:
+    """Of the weights that are added to the base's: the sum of the products' squares."""
+    found = adapter(directory)
+    names = [name for name in found if "lora_A" in name]
+    return sum(float((found[name.replace("lora_A", "lora_B")] @ found[name]).square().sum()) for name in names)
+
+
 def test_self_play_learns_with_one_adapter(base: Path, tmp_path: Path) -> None:
     play_alone(tmp_path, base, rounds=2, preset=PACKED)
     assert len(records(tmp_path, "seat", "player")) == 2
@@ -133,27 +156,29 @@ def test_an_adapter_of_another_base_is_refused(whole: Path, base: Path, tmp_path
         load_model(final, PACKED)
 
 
+@pytest.mark.parametrize(("beta", "is_corrected"), [(0.0, False), (0.3, False), (0.3, True)])
 @pytest.mark.parametrize("loss_type", ["dapo", "bnpo", "grpo", "dr_grpo"])
-def test_the_losses_are_trls(loss_type: str) -> None:
+def test_the_losses_are_trls(loss_type: str, beta: float, is_corrected: bool) -> None:
     """TRL's own `_compute_loss` on the same rows, with a model that says what it is told."""
     from trl import GRPOConfig, GRPOTrainer
 
     arguments = GRPOConfig(
-        output_dir="unused", loss_type=loss_type, beta=0.0, epsilon=0.2, epsilon_high=0.28, delta=1.5,
-        max_completion_length=9, use_cpu=True, bf16=False,
+        output_dir="unused", loss_type=loss_type, beta=beta, epsilon=0.2, epsilon_high=0.28, delta=1.5,
+        max_completion_length=9, use_cpu=True, bf16=False, use_bias_correction_kl=is_corrected,
     )  # fmt: skip
     generator = torch.Generator().manual_seed(0)
     lengths, advantages = [5, 2, 7], [1.0, -0.5, -0.7]
     now = [torch.randn(length, generator=generator) - 2 for length in lengths]
     old = [values + 0.4 * torch.randn(len(values), generator=generator) for values in now]
+    bases = [values + torch.randn(len(values), generator=generator) for values in now]
     tokens = [list(range(length)) for length in lengths]
 
     padded = torch.nn.utils.rnn.pad_sequence(now, batch_first=True).requires_grad_()
     mask = torch.nn.utils.rnn.pad_sequence([torch.ones(n) for n in lengths], batch_first=True)
     stand_in: Any = SimpleNamespace(
-        args=arguments, beta=0.0, epsilon_low=0.2, epsilon_high=0.28, loss_type=loss_type,
+        args=arguments, beta=beta, epsilon_low=0.2, epsilon_high=0.28, loss_type=loss_type,
         importance_sampling_level="token", max_completion_length=9, top_entropy_quantile=1.0, use_vllm=False,
-        off_policy_mask_threshold=None, use_bias_correction_kl=False, current_gradient_accumulation_steps=1,
+        off_policy_mask_threshold=None, current_gradient_accumulation_steps=1,
         model=SimpleNamespace(training=True), vllm_importance_sampling_correction=False, aux_loss_enabled=False,
         _entropy_bonus_enabled=False,
         accelerator=SimpleNamespace(num_processes=1, gather=unchanged, reduce=unchanged), tools=None,
@@ -165,13 +190,14 @@ def test_the_losses_are_trls(loss_type: str) -> None:
         "completion_ids": torch.zeros(3, 7, dtype=torch.long), "completion_mask": mask.long(),
         "advantages": torch.tensor(advantages), "num_items_in_batch": mask.sum(),
         "old_per_token_logps": torch.nn.utils.rnn.pad_sequence(old, batch_first=True),
+        "ref_per_token_logps": torch.nn.utils.rnn.pad_sequence(bases, batch_first=True),
     }  # fmt: skip
     theirs = GRPOTrainer._compute_loss(stand_in, None, inputs)
     (gradient,) = torch.autograd.grad(theirs, padded)
 
     group = [
-        PackedRow(own, before.tolist(), advantage)
-        for own, before, advantage in zip(tokens, old, advantages, strict=True)
+        PackedRow(own, before.tolist(), advantage, by_base.tolist())
+        for own, before, advantage, by_base in zip(tokens, old, advantages, bases, strict=True)
     ]
     objective = Clipped(group, loss_type, StepShape(rows=3, tokens=sum(lengths), longest=9, passes=1), arguments)
     flat = torch.cat(now).requires_grad_()
@@ -192,8 +218,10 @@ def changed(**sections: Any) -> Preset:
 
 def test_what_the_trainer_cannot_do_is_refused() -> None:
     for sections, message in (
-        ({"grpo": PACKED.grpo.changed({"beta": 0.1})}, r"grpo.beta must be 0 \(coder\) with trainer: packed, got 0.1"),
-        ({"grpo": PACKED.grpo.changed({"top_p": 0.9})}, "grpo.top_p must be 1"),
+        (
+            {"grpo": PACKED.grpo.changed({"top_p": 0.9})},
+            r"grpo.top_p must be 1 \(coder\) with trainer: packed, got 0.9",
+        ),
         ({"lora": LoraPreset()}, r"lora.rank must be at least 1 \(adapters only\)"),
         ({"lora": LoraPreset(rank=4, target="q_proj")}, "lora must be without dropout and target all-linear"),
         ({"algorithm": dataclasses.replace(PACKED.algorithm, loss_type="cispo")}, "algorithm.loss_type must be one of"),

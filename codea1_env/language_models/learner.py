@@ -63,13 +63,22 @@ class Learner:
         ]
         return _joined(parts)
 
-    def log_probs(self, prompt: Sequence[int], responses: Sequence[Sequence[int]], temperature: float = 1.0) -> Learnt:
-        """Without gradients."""
+    def log_probs(
+        self,
+        prompt: Sequence[int],
+        responses: Sequence[Sequence[int]],
+        temperature: float = 1.0,
+        *,
+        of_base: bool = False,
+    ) -> Learnt:
+        """Without gradients. `of_base`: of the base alone, as if there were no adapter."""
         parts = []
         for rows in self._packs(len(prompt), responses):
             pack = _Pack(prompt, [responses[row] for row in rows], self._base.device)
             with torch.no_grad():
-                parts.append(_Head(self._base, self._hidden(pack, learns=False), pack, temperature).read())
+                beside = Beside(self._base, [] if of_base else [self._adapter.ready(self._base.dtype)])
+                beside.use([0])
+                parts.append(_Head(self._base, self._hidden(pack, beside), pack, temperature).read())
         return _joined(parts)
 
     def _packs(self, prompt: int, responses: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -92,27 +101,24 @@ class Learner:
         temperature: float,
     ) -> Learnt:
         pack = _Pack(prompt, responses, self._base.device)
-        hidden = self._hidden(pack, learns=True)
+        hidden = self._hidden(pack, self._learning)
         head = _Head(self._base, hidden.detach(), pack, temperature)
         learnt = head.descend(objective, rows)
         torch.autograd.backward(hidden, head.gradient.to(hidden.dtype))
         return learnt
 
-    def _hidden(self, pack: _Pack, *, learns: bool) -> Tensor:
-        base, adapter = self._base, self._adapter
+    def _hidden(self, pack: _Pack, project: Callable[[int, str, Tensor, Tensor | None], Tensor]) -> Tensor:
+        base = self._base
         base.unpack()
         x = base.embedded(pack.tokens)
-        if not learns:
-            beside = Beside(base, [adapter.ready(base.dtype)])
-            beside.use([0])
-            return base.blocks(x, base.cos[pack.positions], base.sin[pack.positions], beside, pack.attend)
-
-        def project(layer: int, part: str, x: Tensor, add: Tensor | None) -> Tensor:
-            a, b = adapter.pairs[layer][part]
-            linear = base.layers[layer].parts[part]
-            return beside_linear(x, a, b, add, linear, adapter.scale, adapter.blocks[part], part == "down")
-
         return base.blocks(x, base.cos[pack.positions], base.sin[pack.positions], project, pack.attend)
+
+    def _learning(self, layer: int, part: str, x: Tensor, add: Tensor | None) -> Tensor:
+        """Projects with the adapter, and keeps what its gradient needs."""
+        adapter = self._adapter
+        a, b = adapter.pairs[layer][part]
+        linear = self._base.layers[layer].parts[part]
+        return beside_linear(x, a, b, add, linear, adapter.scale, adapter.blocks[part], part == "down")
 
 
 class _Pack:

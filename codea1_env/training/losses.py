@@ -47,8 +47,13 @@ class LossBatch:
         """Estimate (k3) of the divergence from the base model, token by token; 0 where `grpo.beta` is 0."""
         if self.ref_logps is None:
             return self.logps.new_zeros(self.logps.shape)
-        gap = self.ref_logps - self.logps
-        return gap.exp() - gap - 1
+        return divergence(self.logps, self.ref_logps)
+
+
+def divergence(logps: Tensor, ref_logps: Tensor) -> Tensor:
+    """From the base model, token by token, in nats: the k3 estimate, which is never negative. Of one shape all."""
+    gap = ref_logps - logps
+    return gap.exp() - gap - 1
 
 
 Loss = Callable[[LossBatch], Tensor]

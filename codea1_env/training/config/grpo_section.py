@@ -163,7 +163,7 @@ PACKED_TAKES = {
     "temperature", "top_p", "top_k", "max_completion_length", "mask_truncated_completions",
 }  # fmt: skip
 """Arguments of the section `grpo` that mean something to it."""
-PACKED_FIXED = {"beta": 0.0, "top_p": 1.0, "top_k": 0}
+PACKED_FIXED = {"top_p": 1.0, "top_k": 0}
 """Those that must have a value."""
 
 

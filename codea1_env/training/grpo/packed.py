@@ -3,9 +3,9 @@ adapter for each.
 
 Samples with `language_models/continuous.py` and learns with `language_models/learner.py`; advantages, losses, schedule,
 callbacks and checkpoints have the meaning and the names that they have under TRL. A group in which no row has an
-advantage is not computed: with `grpo.beta` 0 its gradient is zero. What is sampled depends on the run's seed, the seat,
-the round and the row, so that a resumed run goes on to the same bits on the same processor and number of threads; on a
-GPU that is not promised.
+advantage is not computed where `grpo.beta` is 0: its gradient is zero. What is sampled depends on the run's seed, the
+seat, the round and the row, so that a resumed run goes on to the same bits on the same processor and number of threads;
+on a GPU that is not promised.
 
 What it cannot do is refused by `require_packed` in `config/grpo_section.py`.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from codea1_env.training.advantages import Estimator, groups_of, sample_deviatio
 from codea1_env.training.config.batches import seat_rows
 from codea1_env.training.grpo.packed_loss import Clipped, Own, PackedRow, StepShape
 from codea1_env.training.grpo.sampled import SampledResponse
-from codea1_env.training.losses import own_loss
+from codea1_env.training.losses import divergence, own_loss
 from codea1_env.training.models.chat import tokens_of
 from codea1_env.training.models.shared_base import SeatModel, save_adapter, shared_base
 from codea1_env.training.row_labels import RowLabel
@@ -210,12 +210,15 @@ class PackedTrainer:
             counts &= ~(silent | rewards.isnan())
             self.teaches = bool(counts.any())
         groups: dict[str, Group] = {}
-        # A loss of one's own may have a gradient where there is no advantage.
-        is_learnt = counts & (~silent & (advantages != 0) if self._own_loss is None else torch.ones_like(silent))
+        # A loss of one's own and the divergence from the base have a gradient where there is no advantage.
+        is_everywhere = self._own_loss is not None or self.args.beta > 0
+        is_learnt = counts & (torch.ones_like(silent) if is_everywhere else ~silent & (advantages != 0))
         for row, advantage, is_in in zip(rows, advantages.tolist(), is_learnt.tolist(), strict=True):
             if is_in:
                 _, members = groups.setdefault(row.label.group, (row.prompt, []))
                 members.append(PackedRow(row.tokens, row.old, advantage))
+        if self.args.beta:
+            groups = {name: (prompt, self._beside_base(prompt, group)) for name, (prompt, group) in groups.items()}
         self._describe(rows, rewards, silent)
         tokens = sum(len(row.tokens) for row, is_in in zip(rows, counts.tolist(), strict=True) if is_in)
         updates = self._run.preset.round.updates
@@ -226,6 +229,11 @@ class PackedTrainer:
             passes=max(1, len(groups) // updates),
         )
         return list(groups.values()), step
+
+    def _beside_base(self, prompt: Sequence[int], group: Sequence[PackedRow]) -> list[PackedRow]:
+        """With the base's log-probabilities."""
+        told = self._learner.log_probs(prompt, [row.tokens for row in group], self.args.temperature, of_base=True)
+        return [replace(row, base=values.tolist()) for row, values in zip(group, told.log_probs, strict=True)]
 
     def _is_masked(self, row: _Row) -> bool:
         return bool(self.args.mask_truncated_completions and self._is_cut_off(row))
@@ -248,14 +256,18 @@ class PackedTrainer:
 
     def _update(self, groups: Sequence[Group], step: StepShape, control: Any) -> None:
         """One optimizer step."""
-        loss, gaps, entropies = 0.0, [torch.zeros(0)], [torch.zeros(0)]
+        loss, gaps, entropies, away = 0.0, [torch.zeros(0)], [torch.zeros(0)], [torch.zeros(0)]
         for prompt, group in groups:
             objective = self.objective(group, step)
             learnt = self._learner.learn(prompt, [row.tokens for row in group], objective, self.args.temperature)
             loss += objective.total
             entropies += learnt.entropies
             both = zip(learnt.log_probs, group, strict=True)
-            gaps += [(now - torch.tensor(row.old)).abs() for now, row in both if row.old]
+            for now, row in both:
+                if row.old:
+                    gaps.append((now - torch.tensor(row.old)).abs())
+                if row.base:
+                    away.append(divergence(now, torch.tensor(row.base)))
             self._count(learnt_tokens=sum(len(row.tokens) for row in group))
         parameters = list(self.model.parameters())
         for parameter in parameters:  # what is not learnt from has a gradient of zero, and not none
@@ -272,6 +284,8 @@ class PackedTrainer:
         self._logs |= {"loss": loss, "grad_norm": float(norm), "learning_rate": self._schedule.get_last_lr()[0]}
         if groups:
             self._logs["entropy"] = float(torch.cat(entropies).mean())
+        if len(away) > 1:
+            self._logs["kl"] = float(torch.cat(away).mean())
         if len(gaps) > 1:
             self._logs["sampling/sampling_logp_difference/mean"] = float(torch.cat(gaps).mean())
 

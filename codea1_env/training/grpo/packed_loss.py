@@ -1,6 +1,6 @@
 """What a step of the packed trainer makes small: TRL's clipped losses token by token, or a loss of one's own by groups.
 
-The old log-probabilities are the sampler's. There is no divergence term: `grpo.beta` is 0 with this trainer.
+The old log-probabilities are the sampler's; the divergence term, of weight `grpo.beta`, is from the base alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.extras import extra
-from codea1_env.training.losses import Loss, LossBatch
+from codea1_env.training.losses import Loss, LossBatch, divergence
 
 with extra("train", "training needs"):
     import torch
@@ -29,6 +29,8 @@ class PackedRow:
     old: Sequence[float]
     """Log-probabilities, by the sampler; empty for a response that no model sampled."""
     advantage: float
+    base: Sequence[float] = ()
+    """Log-probabilities, by the base; empty where `grpo.beta` is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Clipped:
     by_token = True
 
     def __init__(self, group: Sequence[PackedRow], loss_type: str, step: StepShape, arguments: Any) -> None:
-        """`arguments`: epsilon, epsilon_high and delta of a GRPOConfig."""
+        """`arguments`: epsilon, epsilon_high, delta, beta and use_bias_correction_kl of a GRPOConfig."""
         self.total = 0.0
         """Of the calls so far."""
         self._group = group
@@ -67,16 +69,20 @@ class Clipped:
         self._low = arguments.epsilon
         self._high = arguments.epsilon if arguments.epsilon_high is None else arguments.epsilon_high
         self._delta = arguments.delta
+        self._beta, self._is_corrected = arguments.beta, arguments.use_bias_correction_kl
 
     def __call__(self, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
         here = slice(start, start + len(log_probs))
-        old = torch.tensor([value for row in rows for value in self._group[row].old])[here]
+        old = _flat([self._group[row].old for row in rows])[here]
         advantages = self._spread(rows, [row.advantage for row in self._group])[here]
         ratio = (log_probs - old).exp()
         clipped = ratio.clamp(1 - self._low, 1 + self._high)
         if self._delta is not None:
             ratio = ratio.clamp(max=self._delta)
         losses = -torch.min(ratio * advantages, clipped * advantages)
+        if self._beta:
+            away = divergence(log_probs, _flat([self._group[row].base for row in rows])[here])
+            losses = losses + self._beta * (away * (log_probs - old).exp() if self._is_corrected else away)
         loss = (losses * self._spread(rows, self._weights)[here]).sum()
         self.total += loss.detach().item()
         return loss
@@ -84,6 +90,14 @@ class Clipped:
     def _spread(self, rows: Sequence[int], values: Sequence[float]) -> Tensor:
         """One value a row to one a token."""
         return torch.tensor([values[row] for row in rows for _ in self._group[row].tokens])
+
+
+def _flat(rows: Sequence[Sequence[float]]) -> Tensor:
+    return torch.tensor([value for row in rows for value in row])
+
+
+def _padded(rows: Sequence[Sequence[float]]) -> Tensor:
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
 
 
 class Own:
@@ -101,8 +115,8 @@ class Own:
         value = self._loss(
             LossBatch(
                 logps=pad_sequence(list(parts), batch_first=True),
-                old_logps=pad_sequence([torch.tensor(row.old) for row in chosen], batch_first=True),
-                ref_logps=None,
+                old_logps=_padded([row.old for row in chosen]),
+                ref_logps=_padded([row.base for row in chosen]) if chosen[0].base else None,
                 advantages=torch.tensor([[row.advantage] for row in chosen]),
                 mask=pad_sequence([torch.ones(len(row.tokens)) for row in chosen], batch_first=True),
                 sampling_ratio=None,

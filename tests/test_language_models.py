@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from runpy import run_path
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +19,6 @@ pytest.importorskip("transformers")
 import peft
 import tiny_chat_model
 import torch
-from generate_engine import GenerateEngine
 from tiny_language_models import SHAPES, random_model
 
 from codea1_env.errors import ConfigurationError, PlayerError
@@ -31,6 +31,7 @@ from codea1_env.language_models.lora import WEIGHTS, Adapter
 from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
 from codea1_env.reading.responses import read_suite
 
+GenerateEngine = run_path(str(Path(__file__).parent.parent / "examples" / "own_rollouts.py"))["GenerateEngine"]
 TOKENIZER = tiny_chat_model.tiny_tokenizer()
 SHORT = RolloutSampling(max_tokens=20)
 
@@ -88,10 +89,13 @@ def read_again(model: Any, prompt: tuple[int, ...], completion: Completion) -> t
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_both_engines_sample_the_same_and_tell_the_models_log_probabilities(shape: str) -> None:
+def test_both_engines_sample_the_same_and_tell_the_models_log_probabilities(
+    shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(GenerateEngine.sample.__globals__, "ROWS_AT_ONCE", 3)
     model, packed = tiny(shape)
     fast = ContinuousEngine(packed, slots=4).sample(REQUESTS, SHORT)
-    slow = GenerateEngine(model, TOKENIZER, rows_at_once=3).sample(REQUESTS, SHORT)
+    slow = over_generate(model, packed, {}, tmp_path).sample(REQUESTS, SHORT)
     assert [[one.tokens for one in group] for group in fast] == [[one.tokens for one in group] for group in slow]
     assert [one.finish for one in flat(fast)] == [one.finish for one in flat(slow)]
     for request, group, other in zip(REQUESTS, fast, slow, strict=True):
@@ -99,6 +103,34 @@ def test_both_engines_sample_the_same_and_tell_the_models_log_probabilities(shap
             assert one.log_probs == pytest.approx(same.log_probs, abs=1e-4)
             assert one.log_probs == pytest.approx(read_again(model, request.prompt, one).tolist(), abs=1e-4)
     assert len({one.tokens for one in flat(fast)}) > 5
+
+
+def over_generate(model: Any, packed: LanguageModel, adapters: dict[str, Adapter], directory: Path) -> Any:
+    """The engine over `generate`, which reads the model from a directory."""
+    model.save_pretrained(directory / "base")
+    return GenerateEngine(replace(packed, source=str(directory / "base")), adapters)
+
+
+def test_both_engines_sample_with_the_adapters_as_they_are_when_they_are_asked(tmp_path: Path) -> None:
+    model, packed = tiny()
+    adapters = {"one": random_adapter(packed, 1), "two": random_adapter(packed, 2)}
+    engines = ContinuousEngine(packed, adapters), over_generate(model, packed, adapters, tmp_path)
+    asked = [replace(request, adapter=name) for request, name in zip(REQUESTS, ("one", "two", "", "one"), strict=True)]
+    told = []
+    for _ in range(2):
+        fast, slow = (flat(engine.sample(asked, SHORT)) for engine in engines)
+        assert [one.tokens for one in fast] == [one.tokens for one in slow]
+        for one, same in zip(fast, slow, strict=True):
+            assert one.log_probs == pytest.approx(same.log_probs, abs=1e-4)
+        assert engines[0].prompt_tokens == engines[1].prompt_tokens > 0
+        told.append([one.tokens for one in fast])
+        for adapter, seed in zip(adapters.values(), (3, 4), strict=True):  # what a step of learning does
+            with torch.no_grad():
+                for own, other in zip(adapter.parameters, random_adapter(packed, seed).parameters, strict=True):
+                    own.copy_(other)
+    base = slice(8, 10)  # the third request's samples
+    assert told[0][base] == told[1][base]
+    assert told[0][:8] != told[1][:8]
 
 
 def test_a_sample_does_not_depend_on_what_else_is_asked_or_on_the_slots() -> None:

@@ -26,6 +26,7 @@ from codea1_env.language_models.rollouts import (
     Completion,
     Ending,
     Finish,
+    RolloutEngine,
     RolloutRequest,
     RolloutSampling,
     Uniforms,
@@ -71,7 +72,7 @@ class _Read:
     """(vocabulary,), of what follows."""
 
 
-class ContinuousEngine:
+class ContinuousEngine(RolloutEngine):
     """Samples from a base and adapters beside it."""
 
     def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter] | None = None, slots: int = 0) -> None:

@@ -1,9 +1,9 @@
 """What a rollout engine is: prompts in, samples with their log-probabilities out. An object that a reader can replace.
 
-`continuous.ContinuousEngine` is the fast one on CPUs; the tests hold it to one over transformers' `generate`. A sample
-depends on its prompt, its adapter, its key and its number, not on what else is asked: each draws from a stream of
-uniforms of its own. The model's numbers are the same in another batch up to rounding only, which can turn a draw that
-hangs on the last digits.
+`continuous.ContinuousEngine` is the built-in one; the tests hold it to `examples/own_rollouts.py`, which is one over
+transformers' `generate`. A sample depends on its prompt, its adapter, its key and its number, not on what else is
+asked: each draws from a stream of uniforms of its own. The model's numbers are the same in another batch up to rounding
+only, which can turn a draw that hangs on the last digits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -81,11 +81,19 @@ class Completion:
     finish: Finish
 
 
-class RolloutEngine(Protocol):
-    """Samples from a model."""
+class RolloutEngine:
+    """Samples from a base with adapters beside it. Subclass it, and name the class in `algorithm.rollouts`: it is
+    called with the `LanguageModel` and the adapters by name, which are what they are when `sample` is called."""
+
+    prompt_tokens = 0
+    """Of the last call, each prompt once for each adapter."""
 
     def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
         """`samples` completions of each request, in order."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Let go of memory that who learns next could use: called once a round, between sampling and learning."""
 
 
 class Uniforms:

@@ -1,8 +1,9 @@
-"""The section `algorithm` of a preset says which estimator makes advantages of rewards, and which loss uses them.
+"""The section `algorithm` of a preset: the estimator that makes advantages of rewards, the loss that uses them, and the
+engine that samples beside a shared base.
 
-Both are names of built-in ones or `module:Name` of one's own (docs/your-algorithm.md). The section is plain data and is
-checked before anything heavy is imported; `class_paths.py` loads one's own classes. Does not promise that a run can be
-resumed after such a module was changed; the run's configuration has a digest of its text at each start.
+All three are names of built-in ones or `module:Name` of one's own (docs/your-algorithm.md). The section is plain data
+and is checked before anything heavy is imported; `class_paths.py` loads one's own classes. Does not promise that a run
+can be resumed after such a module was changed; the run's configuration has a digest of its text at each start.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from codea1_env.training.config.sections import Section, choice, real, text
 ADVANTAGES = ("grpo", "question", "rae")
 LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
 """TRL's, of the pinned version."""
+ROLLOUTS = ("continuous",)
 SCALES = ("group", "batch", "none")
 ZERO_VARIANCE = ("keep", "drop")
 CREDITS = ("suite", "test")
@@ -44,13 +46,16 @@ class Algorithm(Section):
     credit: str = choice("suite", CREDITS)
     """suite: all tokens of a suite have its advantage (paper). test: the tokens of each test have that test's own,
     measured against all tests of the group; the other tokens the suite's."""
+    rollouts: str = text("continuous")
+    """What samples the responses with trainer: packed. continuous: `language_models/continuous.py`. module:Class: a
+    subclass of `language_models.rollouts.RolloutEngine`."""
     path: tuple[str, ...] = ()
     """Folders in which modules of one's own are looked for, before those of Python. If a name is one's own, `--config`
     sets it to the file's folder and the current one."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
-        for field, known in (("advantage", ADVANTAGES), ("loss_type", LOSSES)):
+        for field, known in (("advantage", ADVANTAGES), ("loss_type", LOSSES), ("rollouts", ROLLOUTS)):
             name = getattr(self, field)
             if name not in known and not is_class_path(name):
                 raise ConfigurationError(f"{field} must be one of {', '.join(known)} or module:Name, got {name!r}")
@@ -70,7 +75,7 @@ class Algorithm(Section):
     @property
     def own(self) -> tuple[str, ...]:
         """The names in it that are one's own."""
-        return tuple(name for name in (self.advantage, self.loss_type) if is_class_path(name))
+        return tuple(name for name in (self.advantage, self.loss_type, self.rollouts) if is_class_path(name))
 
 
 def located(algorithm: Algorithm, *folders: Path) -> Algorithm:

@@ -135,6 +135,11 @@ class Preset(Section):
         for name in ("stop_at_fence", "stop_at_tests") if self.trainer == "trl" else ():
             if getattr(self, name):
                 raise ConfigurationError(f"{name} must be false with trainer: trl, got true")
+        if self.trainer == "trl" and self.algorithm.rollouts != "continuous":
+            raise ConfigurationError(
+                "algorithm.rollouts must be continuous with trainer: trl, which samples with generate or vLLM "
+                f"(placement), got {self.algorithm.rollouts}"
+            )
         if self.stop_at_tests and self.reward.fidelity == "paper":
             raise ConfigurationError(
                 "stop_at_tests must be false with reward.fidelity: paper, which pays all, got true"

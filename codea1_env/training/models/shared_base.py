@@ -13,10 +13,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from codea1_env.class_paths import is_class_path, load_class
 from codea1_env.extras import extra
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.loading import BASE, LanguageModel, load, require_digest
 from codea1_env.language_models.lora import CONFIG, Adapter
+from codea1_env.language_models.rollouts import RolloutEngine
 from codea1_env.training.config.presets import Preset
 
 with extra("train", "training needs"):
@@ -28,7 +30,7 @@ class SharedBase:
     """A base with everything that is beside it at present."""
 
     model: LanguageModel
-    engine: ContinuousEngine
+    engine: RolloutEngine
     adapters: dict[str, Adapter] = field(default_factory=dict)
     """By name; a seat's is the name of its directory. The engine samples with these."""
 
@@ -52,15 +54,19 @@ class SeatModel:
 
 def shared_base(source: Path, preset: Preset) -> SharedBase:
     """The base in `source`, in the numbers that the preset computes in."""
-    return _shared(source.resolve(), "bfloat16" if preset.memory.bfloat16 else "float32")
+    algorithm, dtype = preset.algorithm, "bfloat16" if preset.memory.bfloat16 else "float32"
+    return _shared(source.resolve(), dtype, algorithm.rollouts, algorithm.path)
 
 
 @lru_cache(maxsize=1)
-def _shared(source: Path, dtype: str) -> SharedBase:
+def _shared(source: Path, dtype: str, rollouts: str, folders: tuple[str, ...]) -> SharedBase:
+    engine: Any = ContinuousEngine
+    if is_class_path(rollouts):
+        engine = load_class(rollouts, RolloutEngine, "algorithm.rollouts", folders)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = load(source, dtype=dtype, device=device, what="model.pretrained")
     adapters: dict[str, Adapter] = {}
-    return SharedBase(model, ContinuousEngine(model, adapters), adapters)
+    return SharedBase(model, engine(model, adapters), adapters)
 
 
 def seat_model(directory: Path, preset: Preset) -> SeatModel:

@@ -209,6 +209,44 @@ def test_one_suites_hanging_calls_cost_another_suite_nothing(sandbox: LocalSandb
         assert [(test.status, test.verdict) for test in second.duel.tests] == [(Status.KEPT, F)] * 2
 
 
+HANGS = Problem(
+    "h", "?", "h", reference_solution="def h(x):\n    while x > 99:\n        pass\n    return x\n", time_limit_s=0.1
+)
+HANGING = "".join(f"assert h({x}) == 1\n" for x in range(100, 106))
+RIGHT_ONES = "assert h(1) == 1\nassert h(2) == 2\n"
+
+
+def test_calls_that_hang_the_reference_cost_a_right_program_nothing(sandbox: LocalSandbox) -> None:
+    """Six before two valid tests; and four more suites of them, after which the program has hung ten times."""
+    reference, arena = HANGS.reference_solution or "", arena_of(sandbox)
+    hostile = ["".join(f"assert h({1000 * k + x}) == 1\n" for x in range(8)) for k in range(1, 5)]
+    score = play(arena, reference, HANGING + RIGHT_ONES, *hostile, RIGHT_ONES, problem=HANGS)
+    assert [test.verdict for test in score.suites[0][-1].duel.tests] == [P, P]
+    assert [test.verdict for test in score.suites[0][0].duel.tests][-2:] in ([P, P], [Verdict.UNTRIED] * 2)
+    assert len(arena.book) == 0
+    alone = play(arena, reference, HANGING + RIGHT_ONES, problem=HANGS)
+    assert [test.verdict for test in alone.suites[0][0].duel.tests][-2:] == [P, P]
+    assert alone.codes[0].reward == 1.0
+
+
+def test_what_was_not_tried_is_paid_as_valid_and_counts_for_nobody(sandbox: LocalSandbox) -> None:
+    """Eleven calls that hang everybody end the turn before the two that are right; K is 13."""
+    hanging = "".join(f"assert h({x}) == 1\n" for x in range(100, 111))
+    arena = arena_of(sandbox, config=RewardConfig(suite_size=13))
+    score = play(arena, HANGS.reference_solution or "", hanging + RIGHT_ONES, problem=HANGS)
+    (suite,) = score.suites[0]
+    assert [(test.status, test.verdict) for test in suite.duel.tests][-2:] == [(Status.KEPT, Verdict.UNTRIED)] * 2
+    assert suite.terms is not None
+    assert (suite.terms.v, suite.terms.f_new, suite.terms.p_new, len(arena.book)) == (2, 0.0, None, 0)
+
+
+def test_a_program_that_hangs_on_a_valid_test_is_charged_with_the_rest(sandbox: LocalSandbox) -> None:
+    valid = "".join(f"assert h({x}) == {x}\n" for x in range(13))
+    arena = arena_of(sandbox, config=RewardConfig(suite_size=13))
+    score = play(arena, "def h(x):\n    while True:\n        pass\n", HANGING + valid, problem=HANGS)
+    assert {test.verdict for test in score.suites[0][0].duel.tests} == {None, Verdict.TIMEOUT}
+
+
 # Scores
 
 

@@ -149,7 +149,8 @@ class TestFromRecords:
         assert built.pool.tests == ("assert double(1) == 2", "assert double(2) == 4", "assert double(x=2) == 4")
 
     def test_programs_whose_verdicts_depend_on_company_are_left_out_and_counted(self, sandbox: LocalSandbox) -> None:
-        tests = "".join(f"assert double({x}) == {2 * x}\n" for x in (2, 3, 4, 5))
+        """SLOW hangs on ten of the eleven tests: as many as end a turn."""
+        tests = "".join(f"assert double({x}) == {2 * x}\n" for x in range(2, 13))
         codes = [SQUARE, KEEPS, SLOW, NEVER, BROKEN, ""]
         built = only(pools_of_records([line(codes, [[tests]] * len(codes))], sandbox))
         assert built.pool is not None

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codea1_env.errors import SandboxError
-from codea1_env.judging.execution import Execution
+from codea1_env.judging.execution import Execution, charged
 from codea1_env.judging.purity.company import company
 from codea1_env.sandbox import CallsJob, Company, Job, JobResult, Limits, LocalSandbox, Outcome, OutcomeKind
 
@@ -181,16 +181,45 @@ def test_every_call_is_tried_once_with_its_full_limit_and_no_more_than_the_strik
     assert sandbox.spent_s == pytest.approx(9 * 1.0)
 
 
-def test_a_program_that_has_hung_ten_times_is_given_up_for_the_batch() -> None:
-    """What comes after the tenth in the order in which calls are tried is a time-out; what comes before it is not."""
+def test_once_a_program_has_hung_ten_times_one_more_hang_ends_a_turn_and_no_other_turn_feels_it() -> None:
+    """Eight turns hang on every call: ten are tried of them. The ninth hangs once, late, and the tenth never."""
     sandbox = ClockworkSandbox()
     hanging = [job(*(hang(10 * n + k) for k in range(8))) for n in range(8)]
-    results = Execution(sandbox, 0).run([job(QUICK[0], *SLOW[:3], QUICK[1]), *hanging])
-    assert sandbox.spent_s == pytest.approx(10 * 1.0, abs=1.5)
-    assert kinds(results[0])[0] is VALUE
-    assert kinds(results[0])[-1] is TIMEOUT
+    late, never = job(*QUICK[:5], hang(99), QUICK[5]), job(QUICK[0], *SLOW[:3], QUICK[1])
+    results = Execution(sandbox, 0).run([late, never, *hanging])
+    assert sandbox.spent_s == pytest.approx(11 * 1.0, abs=1.5)
+    assert comes_to(results[1]) == comes_to(Execution(ClockworkSandbox(), 0).run([never])[0])
+    assert kinds(results[0]) == [VALUE] * 5 + [TIMEOUT] * 2
     assert not results[0].outcomes[-1].tried
-    assert [kinds(result) for result in results[1:]] == [[TIMEOUT] * 8] * 8
+    assert [kinds(result) for result in results[2:]] == [[TIMEOUT] * 8] * 8
+
+
+@pytest.mark.parametrize(
+    ("turn", "counting", "expected"),
+    [
+        ([*HANGS[:3], *QUICK[:2]], QUICK[:2], [None, None]),
+        ([QUICK[0], *HANGS[:3], QUICK[1]], QUICK[:2], [VALUE, None]),
+        ([HANGS[0], *HANGS[1:3], QUICK[1]], [HANGS[0], QUICK[1]], [TIMEOUT, TIMEOUT]),
+        ([QUICK[0], HANGS[0], QUICK[1]], [QUICK[0], QUICK[1]], [VALUE, VALUE]),
+        ([*SLOW[3:5], SLOW[2], SLOW[1], QUICK[0]], [SLOW[4], QUICK[0]], [VALUE, None]),
+        (
+            [*SLOW[3:5], SLOW[2], SLOW[1], QUICK[0]],
+            [*SLOW[2:5], SLOW[1], QUICK[0]],
+            [VALUE, VALUE, VALUE, TIMEOUT, TIMEOUT],
+        ),
+    ],
+    ids=["all before", "some before", "one that counts hung, too", "none ended", "budget of others", "own budget"],
+)
+def test_what_was_not_tried_for_the_sake_of_calls_that_do_not_count_is_nothing(
+    turn: list[Call], counting: list[Call], expected: list[OutcomeKind | None]
+) -> None:
+    """Three strikes, and a budget of three seconds."""
+    one = job(*turn, limits=Limits(time_limit_s=1.0, budget_s=3.0))
+    (result,) = Execution(ClockworkSandbox(), 0).run([one])
+    found = charged(one.calls, result.outcomes, {call.encoded for call in counting}, one.limits)
+    assert len(found) == len(counting)
+    in_order = [found[call] for call in one.calls if call in found]
+    assert [outcome and outcome.kind for outcome in in_order] == expected
 
 
 def test_a_call_that_is_slow_keeps_its_time_whatever_its_program_has_hung_on() -> None:

@@ -42,7 +42,7 @@ def test_every_term_comes_with_its_numbers() -> None:
         "share": ("(0.3333 + 0.6667) / 2", 0.5),
         "R_C": ("(0.5 + 0.5) / 2", 0.5),
     }
-    assert found["sums"] == {"v": 3, "invalid": 2, "broken": 1, "passed": 2, "size": 4}
+    assert found["sums"] == {"v": 3, "invalid": 2, "broken": 1, "passed": 2, "untried": 0, "size": 4}
 
 
 def test_every_assert_comes_with_what_it_counts_for_and_with_both_rewards_without_it() -> None:

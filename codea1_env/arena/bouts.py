@@ -243,6 +243,6 @@ def _placed(suite: Sequence[ValidatedTest], findings: Sequence[Found]) -> tuple[
 
 
 def _passes(suite: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> tuple[bool, ...]:
-    """Whether each test of the suite passes as written."""
+    """Whether each test of the suite passes as written; one that was not tried does not fail."""
     remaining = iter(verdicts)
-    return tuple(next(remaining) is Verdict.PASS if test.stated is not None else False for test in suite)
+    return tuple(not next(remaining).is_failure if test.stated is not None else False for test in suite)

@@ -4,9 +4,12 @@ All turns of one program are one list of calls: the first call of every turn, th
 digests where they are equally early, so that no place tells which turn a call is from. What a call comes to depends
 on program and call alone (`purity/`), so it is tried once, with its full limit, and counts in every turn that has
 it. What ends a turn is a fixed rule: `Limits.strikes` time-outs and crashes among its own calls, in its own order, or
-its budget; what is left of it is charged with the last one's kind. A program that has come to MOST_HANGS of them is
-given up for the batch: the calls that come later in the order above are time-outs. These rules are the one thing in
-which what runs depends on what ran, and on nothing of it but that a call never came back.
+its budget; what is left of it is charged with the last one's kind. Once a program has come to MOST_HANGS of them in the
+batch, one of its own ends a turn: nothing of it that is later in the order above is tried. These rules are the one
+thing in which what runs depends on what ran, and on nothing of it but that a call never came back.
+
+Which of a turn's calls count is known only when everything has run. Then `charged` says what those came to, and leaves
+out what was not tried for the sake of calls that do not count.
 
 Values and errors are remembered across batches, by program and call. Time-outs, crashes, what came after one in the
 same process and what ran out of memory are not, nor anything of a run in which the sandbox failed. Does not compare
@@ -19,11 +22,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.bounded_cache import BoundedCache
-from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
+from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox
 
 MOST_HANGS = 10
 """Time-outs and crashes of one program in one batch, as many as a turn's budget has time for."""
@@ -61,7 +64,7 @@ class _Program:
     hangs: int = 0
     """Calls that came to a time-out or a crash."""
     end: _Place | None = None
-    """Of the call at which it was given up."""
+    """Of the last of MOST_HANGS."""
 
 
 class Execution:
@@ -141,7 +144,7 @@ def _run(program: _Program, calls: tuple[bytes, ...]) -> CallsJob:
     """One sandbox job. It has no more strikes and no more time than a turn has, and never less than a call."""
     limits = program.job.limits
     budget_s = min(limits.budget_s + 2 * limits.time_limit_s, MAX_BUDGET_S)
-    strikes = min(limits.strikes, MOST_HANGS - program.hangs)
+    strikes = min(limits.strikes, max(1, MOST_HANGS - program.hangs))
     limits = dataclasses.replace(limits, budget_s=budget_s, strikes=strikes)
     return dataclasses.replace(program.job, calls=calls, limits=limits)
 
@@ -190,7 +193,7 @@ def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
     strikes, spent_ns, budget_ns = 0, 0, limits.budget_s * 1e9
     for call in calls:
         outcome = program.seen.get(call) or program.charged.get(call)
-        if program.end is not None and program.places[call] > program.end:
+        if strikes and program.end is not None and program.places[call] > program.end:
             outcome = _GIVEN_UP
         if outcome is None:
             turn.untried.append(call)
@@ -198,12 +201,34 @@ def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
         spent_ns += outcome.cpu_ns
         is_spent = spent_ns > budget_ns
         strikes += is_spent or outcome.kind in _STRIKES
-        turn.outcomes.append(Outcome(OutcomeKind.TIMEOUT, tried=False) if is_spent else outcome)
+        cut_off = Outcome(OutcomeKind.TIMEOUT, tried=False, cpu_ns=outcome.cpu_ns)
+        turn.outcomes.append(cut_off if is_spent else outcome)
         if is_spent or strikes >= limits.strikes:
             charged = Outcome(turn.outcomes[-1].kind, tried=False)
             turn.outcomes += [charged] * (len(calls) - len(turn.outcomes) - len(turn.untried))
             break
     return turn
+
+
+def charged(
+    calls: Sequence[bytes], outcomes: Sequence[Outcome], counting: Collection[bytes], limits: Limits
+) -> dict[bytes, Outcome | None]:
+    """What the calls of a turn that count came to.
+
+    One that was not tried is charged where a call that counts has hung before it, or where those that count have spent
+    the budget by themselves. Else it is None: calls that do not count have cost it its turn.
+    """
+    if len(counting) == len(calls) or not any(outcome.tried for outcome in outcomes):
+        return dict(zip(calls, outcomes, strict=True))
+    found: dict[bytes, Outcome | None] = {}
+    has_hung, spent_ns = False, 0
+    for call, outcome in zip(calls, outcomes, strict=True):
+        if call in counting:
+            spent_ns += outcome.cpu_ns
+            is_owed = has_hung or spent_ns > limits.budget_s * 1e9
+            found[call] = outcome if outcome.tried or is_owed else None
+            has_hung |= outcome.tried and outcome.kind in _STRIKES
+    return found
 
 
 def _take_up(program: _Program, calls: Sequence[bytes], result: JobResult) -> None:

@@ -138,7 +138,8 @@ class ProgramResult:
     executes: bool
     replays: Sequence[JudgedReplay]
     suites: Sequence[Sequence[Verdict | None]]
-    """Verdicts on the valid tests of every suite that judges it: its own, or all of its question."""
+    """Verdicts on the valid tests of every suite that judges it: its own, or all of its question. Tests that were not
+    tried are left out."""
 
 
 class TesterReward(abc.ABC):

@@ -15,6 +15,8 @@ from typing import Any
 Number = int | float | complex
 ROUNDING = 1e-12
 """Relative and absolute: floats this near are one number, calculated in another order or written by hand."""
+NON_FINITE = ("nan", "inf", "-inf")
+"""What stands under the tag of a float."""
 _TRUTHS = (b"true", b"false")
 _OPAQUE = b'{"o":'  # cannot occur inside a JSON string: its quotes would be escaped
 _loads = json.JSONDecoder().decode  # `json.loads` would first guess how the bytes are encoded

@@ -129,6 +129,8 @@ def number_in(node: Any) -> Number | None:
     if tag == "i":
         return int(body, 16)
     if tag == "f":
+        if body not in NON_FINITE:
+            raise ValueError("a float that is finite must have no tag")
         return float(body)
     if tag == "c":
         real, imaginary = (number_in(part) for part in body)

@@ -19,7 +19,7 @@ from codea1_env.judging.equality import is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution
 from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
 from codea1_env.judging.relations.truth import holds
-from codea1_env.judging.returned import returned_text
+from codea1_env.judging.returned import NOT_PLAIN, returned_text
 from codea1_env.judging.schedule import Turn, turn
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED, WrittenTest
@@ -220,13 +220,14 @@ class Judge:
         return self.judged([Tried(*row) for row in zip(trials, turns, self.run(turns), strict=True)])
 
     def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """The outcomes, those with a look replaced by what it makes of them."""
-        places = [
-            place
-            for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True))
-            if expected.look and outcome.kind is OutcomeKind.VALUE and is_plain(outcome.value)
-        ]
-        looked = list(outcomes)
+        """The outcomes, those with a look replaced by what it makes of them: an error of what is no plain data."""
+        looked, places = list(outcomes), []
+        for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True)):
+            if expected.look and outcome.kind is OutcomeKind.VALUE:
+                if is_plain(outcome.value):
+                    places.append(place)
+                else:
+                    looked[place] = Outcome(OutcomeKind.ERROR, error=NOT_PLAIN)
         replacements = self.looked_at([(expectations[place].look, outcomes[place].value) for place in places])
         for place, outcome in zip(places, replacements, strict=True):
             looked[place] = outcome

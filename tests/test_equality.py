@@ -169,6 +169,12 @@ def test_what_is_opaque_equals_nothing_not_even_itself() -> None:
     assert same_value(encode('{"o":"x"}'), encode('{"o":"x"}'))
 
 
+@pytest.mark.parametrize("body", ["3", '"3"', '"NaN"', '"Infinity"', '"1e400"', "true", '["nan"]'])
+def test_only_floats_that_are_not_finite_have_a_tag(body: str) -> None:
+    got = f'{{"f":{body}}}'.encode()
+    assert not any(same_value(encode(expected), got, 0.5) for expected in (1, 3, True, math.nan, math.inf))
+
+
 json_like = st.recursive(
     st.one_of(
         st.none(),

@@ -13,7 +13,7 @@ from codea1_env.judging.judge import Expectation, Judge, StatedTest, Trial
 from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.judging.schedule import with_imports
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.grammar import read_case
+from codea1_env.reading.grammar import RETURNED, read_case
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import CallsJob, Company, ExpressionsJob, Job, JobResult, LocalSandbox, Outcome, OutcomeKind
@@ -276,6 +276,14 @@ def test_a_program_that_does_not_load_fails_every_test(judge: Judge, source: str
     results = judge.try_programs(trials)
     assert [result.executes for result in results] == [False, False]
     assert [verdict.value[0] for verdict in results[0].verdicts] == [letter] * 2
+
+
+@pytest.mark.parametrize("forged", [b'{"f":3}', b'{"t":3}', b'{"o":"Thing"}', b"3.0"])
+def test_what_has_no_length_has_not_the_right_one(judge: Judge, forged: bytes) -> None:
+    source = f"import values\nvalues.encode = lambda value, room: {forged!r}\ndef f(x):\n    return x\n"
+    expected = Expectation(call(1), b"3", look=f"len({RETURNED})")
+    (result,) = judge.try_programs([Trial(problem(), source, (expected,))])
+    assert result.verdicts == (Verdict.ERROR,)
 
 
 def test_no_trials_are_no_results() -> None:

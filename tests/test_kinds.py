@@ -312,6 +312,10 @@ ROOTS = Problem(
         (ROOT.replace(" is negative", ""), Verdict.FAIL),
         (ROOT.replace("ValueError", "KeyError"), Verdict.ERROR),
         ("class Own(Exception):\n    pass\n" + ROOT.replace("ValueError", "Own"), Verdict.FAIL),
+        ("class ValueError(Exception):\n    pass\n" + ROOT, Verdict.ERROR),
+        ("class ValueError(ValueError):\n    pass\n" + ROOT, Verdict.PASS),
+        ("class Negative(ValueError):\n    pass\n" + ROOT.replace("raise ValueError", "raise Negative"), Verdict.PASS),
+        (ROOT.replace("raise ValueError(", "return dict(raises='ValueError', message="), Verdict.ERROR),
         ("def root(x):\n    return abs(x) ** 0.5\n", Verdict.FAIL),
     ],
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import json
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from test_equality import has_nan
+from test_values import plain
 
 import codea1_env
 from codea1_env.arena.arena import Arena
@@ -22,12 +26,15 @@ from codea1_env.judging.expected_values import (
     oracle_error,
 )
 from codea1_env.judging.judge import Expectation
-from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.judging.oracle import ReferenceValue, is_plain
 from codea1_env.judging.validation import Asked
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.literals import literal_tree, tree_source
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status
 from codea1_env.sandbox import LocalSandbox
+from codea1_env.sandbox.inside.values import encode
 from codea1_env.training.round.metrics import round_metrics
 
 PROBLEM = Problem(
@@ -149,6 +156,42 @@ def test_the_order_of_solutions_decides_nothing(answers: list, random: object) -
         assert oracle_error(values, others).share == 0
 
 
+# What has a vote
+
+MALFORMED = [
+    b'{"t":{"d":[]}}', b'{"s":{"d":[]}}', b'{"z":{"d":[]}}', b'{"d":[{"t":1,"d":2}]}', b'{"d":{"ab":1}}',
+    b'{"d":["ab"]}', b'{"d":[[1]]}', b'[{"s":"ab"}]', b'{"t":"ab"}', b'{"s":[1,1.0]}',
+    b'{"z":[{"z":[1,true]}]}', b'{"d":[[1,2],[1,3]]}', b'{"d":[[[1],2]]}',
+    b'{"s":[{"t":[{"s":[]}]}]}', b'{"z":[{"z":[[1]]}]}', b'{"s":[{"o":[]}]}', b'{"s":[{ "o":1}]}',
+    b'{"c":["a","b"]}', b'{"c":[1,2]}', b'{"c":[1.0]}', b'{"c":[NaN,1.0]}', b'{"c":[{"c":[1.0,1.0]},1.0]}', b'{"f":3}',
+    b'{"f":"1"}', b'{"f":["nan"]}', b'{"i":5}', b'{"i":"g"}', b'{"b":"4 1"}', b'{"b":"41 42"}', b'{"b":"AA"}',
+    b'{"b":5}', b"[NaN]", b"1e999", b"{}", b'{"t":[],"d":[]}', b'{"":[]}', b'\xef\xbb\xbf1', b"1\0",
+    b"[" * 101 + b"]" * 101,
+    b'{"t":[' * 300 + b"1" + b"]}" * 300, b"[" * 330 + b"]" * 330, b"[" * 480 + b"]" * 480,
+    b'{"z":[' * 101 + b"1" + b"]}" * 101, b'{"d":[[1,' * 101 + b"1" + b"]]}" * 101,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoded", MALFORMED, ids=lambda encoded: encoded[:24].decode("latin-1"))
+def test_what_no_value_is_encoded_as_is_not_plain(encoded: bytes) -> None:
+    assert not is_plain(encoded)
+
+
+@given(plain)
+def test_every_plain_value_is_and_can_be_written_down_and_read_again(value: object) -> None:
+    encoded = encode(value)
+    assume(not has_nan(value))  # of which Python lets two stand in a set
+    assert is_plain(encoded)
+    source = tree_source(json.loads(encoded))
+    assert tree_source(literal_tree(ast.parse(source, mode="eval").body)) == source
+
+
+@pytest.mark.parametrize("inner", [b"[]", b'{"t":[]}', b'{"s":[]}', b'{"z":[]}', b'{"d":[]}'])
+def test_a_value_has_a_hundred_levels(inner: bytes) -> None:
+    assert is_plain(b"[" * 99 + inner + b"]" * 99)
+    assert not is_plain(b"[" * 100 + inner + b"]" * 100)
+
+
 # Through the arena
 
 
@@ -240,6 +283,19 @@ def test_a_hostile_minority_forges_no_value(sandbox: LocalSandbox, oracle: str) 
 def test_objects_that_are_no_data_agree_on_nothing(sandbox: LocalSandbox) -> None:
     for forger in FORGERS:
         assert outcome(play(sandbox, "majority", *[forger] * 3, problem=LONE, suite="assert double(2) == 4")) == [NONE]
+
+
+@pytest.mark.parametrize("oracle", ["majority", "dual"])
+@pytest.mark.parametrize("forged", MALFORMED[:3] + MALFORMED[-3:], ids=lambda forged: forged[:12].decode())
+def test_two_forgers_who_agree_have_no_vote_and_end_nothing(sandbox: LocalSandbox, oracle: str, forged: bytes) -> None:
+    forger = (
+        f"import sys\nsys.modules['values'].encode = lambda value, most: {forged!r}\ndef double(x):\n    return 1\n"
+    )
+    config = RewardConfig(oracle=oracle, fidelity="wide")  # type: ignore[arg-type]
+    suites = (("assert len(double(1)) == 1",), (), ())
+    (score,) = Arena(sandbox, config).play([Match(LONE, (forger, forger + "\n", RIGHT), suites)])
+    assert [test.status for test in score.suites[0][0].duel.tests] == [Status.RAISES]
+    assert [code.reward for code in score.codes[:2]] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("oracle", ["majority", "dual"])

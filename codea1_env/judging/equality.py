@@ -15,6 +15,8 @@ from typing import Any
 Number = int | float | complex
 ROUNDING = 1e-12
 """Relative and absolute: floats this near are one number, calculated in another order or written by hand."""
+NON_FINITE = ("nan", "inf", "-inf")
+"""What stands under the tag of a float."""
 _TRUTHS = (b"true", b"false")
 _OPAQUE = b'{"o":'  # cannot occur inside a JSON string: its quotes would be escaped
 _loads = json.JSONDecoder().decode  # `json.loads` would first guess how the bytes are encoded
@@ -127,6 +129,8 @@ def number_in(node: Any) -> Number | None:
     if tag == "i":
         return int(body, 16)
     if tag == "f":
+        if body not in NON_FINITE:
+            raise ValueError("a float that is finite must have no tag")
         return float(body)
     if tag == "c":
         real, imaginary = (number_in(part) for part in body)

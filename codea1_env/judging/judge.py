@@ -19,7 +19,7 @@ from codea1_env.judging.equality import is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution, charged
 from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
 from codea1_env.judging.relations.truth import holds
-from codea1_env.judging.returned import returned_text
+from codea1_env.judging.returned import NOT_PLAIN, returned_text
 from codea1_env.judging.schedule import Turn, limits_of, turn
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED, WrittenTest
@@ -222,13 +222,14 @@ class Judge:
         return self.judged([Tried(*row) for row in zip(trials, turns, self.run(turns), strict=True)])
 
     def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome | None]) -> list[Outcome | None]:
-        """The outcomes, those with a look replaced by what it makes of them."""
-        seen = [
-            (place, expected.look, outcome.value)
-            for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True))
-            if expected.look and outcome and outcome.kind is OutcomeKind.VALUE and is_plain(outcome.value)
-        ]
-        looked = list(outcomes)
+        """The outcomes, those with a look replaced by what it makes of them: an error of what is no plain data."""
+        looked, seen = list(outcomes), []
+        for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True)):
+            if expected.look and outcome is not None and outcome.kind is OutcomeKind.VALUE:
+                if is_plain(outcome.value):
+                    seen.append((place, expected.look, outcome.value))
+                else:
+                    looked[place] = Outcome(OutcomeKind.ERROR, error=NOT_PLAIN)
         replacements = self.looked_at([(look, value) for _, look, value in seen])
         for (place, _, _), outcome in zip(seen, replacements, strict=True):
             looked[place] = outcome

@@ -14,10 +14,10 @@ from codea1_env.bounded_cache import BoundedCache
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.equality import is_opaque, same_value
 from codea1_env.judging.purity.company import company
+from codea1_env.judging.relations.tree_values import require_sound
 from codea1_env.judging.schedule import as_run, limits_of
 from codea1_env.problems.kinds import called_name
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.literals import tree_source
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox
 
 HASH_SEEDS = (0, 1)
@@ -130,7 +130,7 @@ def is_plain(encoded: bytes) -> bool:
     if is_opaque(encoded):
         return False
     try:
-        tree_source(json.loads(encoded))
+        require_sound(json.loads(encoded.decode()))
     except (ValueError, RecursionError):
         return False
     return True

@@ -11,7 +11,9 @@
 Tests of every kind are a call with plain arguments and a plain value. What turns one into the other stands behind the
 solution, in the candidate's own process (`adapted`): it is made of the problem's texts alone and knows no value.
 
-Where a problem says so (`Problem.raises`), a raised exception is a value, too: {'raises': 'ValueError'}.
+Where a problem says so (`Problem.raises`), a raised exception is a value, too: {'raises': 'ValueError'}. Those that
+derive from a named one count as it, as in `pytest.raises`; a name of Python's own means Python's own class. To return a
+dict with that key is an error there.
 
 A method's parameters and result that its signature says are `ListNode` or `TreeNode` are plain lists in tests: the
 values from the head on, and the tree level by level with None for a child that is not there. Which classes they are,
@@ -141,13 +143,18 @@ def {entry}(text):
 _ANSWERS = """
 if callable(globals().get({called!r})):
     def {raising}(*arguments, **named):
+        import builtins
         try:
-            return {called}(*arguments, **named)
+            value = {called}(*arguments, **named)
         except Exception as error:
-            name = type(error).__name__
-            if name not in {names!r}:
-                raise
-            return {{"raises": name, "message": str(error)}} if {names!r}[name] else {{"raises": name}}
+            for kind in builtins.type(error).__mro__:
+                name = kind.__name__
+                if name in {names!r} and kind is builtins.getattr(builtins, name, kind):
+                    return {{"raises": name, "message": str(error)}} if {names!r}[name] else {{"raises": name}}
+            raise
+        if builtins.isinstance(value, builtins.dict) and "raises" in value:
+            raise TypeError("what stands for an exception must be raised")
+        return value
 """
 _NODES = """
 def _codea1_node(kind, value):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from codea1_env.judging.equality import member_text, number_in, same_tree
-from codea1_env.reading.literals import Tree
+from codea1_env.judging.equality import NON_FINITE, member_text, number_in, same_tree
+from codea1_env.reading.literals import MAX_DEPTH, Tree
 
 MAX_BITS = 4096
 """Of an integer that arithmetic is done on."""
@@ -71,39 +71,59 @@ def items_of(tree: Any) -> list[Any]:
     raise Undefined("no iteration")
 
 
-def require_sound(tree: Any) -> None:
-    """Raise where the tree stands for no value: one with an unknown tag, or a set that has a member twice."""
-    if type(tree) is list:
-        for item in tree:
-            require_sound(item)
-    elif type(tree) is dict:
-        tag, body = tagged(tree)
-        if tag in ("i", "f", "c"):
-            number_in(tree)
-        elif tag == "b":
-            bytes.fromhex(body)
-        elif tag not in ("t", "d", "s", "z"):
+def require_sound(tree: Any, levels: int = MAX_DEPTH) -> None:
+    """Raise where the tree stands for no value: a malformed one, more than `levels` levels of containers, or a set or
+    dict with a member that is unhashable or stands twice."""
+    if tree is None or type(tree) in (bool, int, str) or _is_float(tree):
+        return
+    tag, body = ("t", tree) if type(tree) is list else tagged(tree)
+    match tag, body:
+        case "i", str():
+            int(body, 16)
+        case "b", str() if bytes.fromhex(body).hex() == body:
+            pass
+        case "c", [real, imaginary] if _is_float(real) and _is_float(imaginary):
+            pass
+        case "t", list() if levels > 0:
+            for item in body:
+                require_sound(item, levels - 1)
+        case "s" | "z", list() if levels > 0:
+            _distinct_texts(body, levels - 1)
+        case "d", list() if levels > 0 and all(type(pair) is list and len(pair) == 2 for pair in body):
+            _distinct_texts([key for key, _ in body], levels - 1)
+            for _, item in body:
+                require_sound(item, levels - 1)
+        case _:
             raise Undefined("no value")
-        if tag in ("s", "z", "d"):
-            texts = sorted(hashed_text(key) for key in (body if tag != "d" else [key for key, _ in body]))
-            if any(one == other for one, other in pairwise(texts)):
-                raise Undefined("a member stands twice")
-        for item in body if tag == "t" else [value for _, value in body] if tag == "d" else ():
-            require_sound(item)
 
 
-def hashed_text(tree: Any) -> str:
+def _is_float(tree: Any) -> bool:
+    if type(tree) is float:
+        return tree - tree == 0  # others have the tag
+    return type(tree) is dict and len(tree) == 1 and tree.get("f") in NON_FINITE
+
+
+def hashed_text(tree: Any, levels: int = MAX_DEPTH) -> str:
     """A text that two members of sets share exactly when they are equal. Raises Undefined for what is no member."""
-    _require_hashable(tree)
-    return member_text(tree)
-
-
-def _require_hashable(tree: Any) -> None:
-    if type(tree) is list or (type(tree) is dict and tagged(tree)[0] in ("s", "d")):
+    tag = tagged(tree)[0] if type(tree) is dict else ""
+    if type(tree) is list or tag in ("s", "d"):
         raise Undefined("unhashable")
-    if type(tree) is dict and tagged(tree)[0] == "t":
-        for item in tagged(tree)[1]:
-            _require_hashable(item)
+    if tag not in ("t", "z"):
+        require_sound(tree, levels)
+        return member_text(tree)
+    if type(tree[tag]) is not list or levels <= 0:
+        raise Undefined("no value")
+    if tag == "z":
+        return f"z({','.join(_distinct_texts(tree[tag], levels - 1))})"
+    return f"t({','.join([hashed_text(item, levels - 1) for item in tree[tag]])})"
+
+
+def _distinct_texts(members: list[Any], levels: int) -> list[str]:
+    """Of the members of a set, in order. The texts of nested sets are made once, not once a level."""
+    texts = sorted([hashed_text(member, levels) for member in members])
+    if any(one == other for one, other in pairwise(texts)):
+        raise Undefined("a member stands twice")
+    return texts
 
 
 def real_number(tree: Any) -> int | float:

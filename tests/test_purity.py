@@ -3,6 +3,8 @@
 # programs as texts read better on one line
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -223,3 +225,42 @@ def test_nearly_all_bundled_references_may_share_a_process() -> None:
     references = [problem.reference_solution or "" for problem in bundled_problems()]
     shared = sum(company(source) is not Company.ALONE for source in references)
     assert shared >= 0.9 * len(references) > 30
+
+
+def _nested(opening: str, inner: str, count: int) -> str:
+    return "".join(opening.replace(">", " " * depth) for depth in range(count)) + " " * count + inner
+
+
+GROWING = {
+    "arguments": lambda count: f"{_F}f({'1, ' * count * 5})\n",
+    "a_renaming": lambda count: _F + "g = g\n" * count * 5,
+    "renamed_in_turn": lambda count: "".join(f"g{place} = g{place + 1}\n" for place in range(count * 5)) + _F,
+    "nested_functions": lambda count: "def g():\n yield\n" + _nested(">def h():\n", "1; " * count * 5, count) + "\n",
+    "nested_finally": lambda count: _nested(">try: 1\n>finally:\n", "1; " * count * 5, count) + "\n",
+}
+"""Programs that are twice as large for twice the number."""
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_twice_the_program_takes_twice_the_steps(name: str) -> None:
+    """The texts come from players, and are read in the trusted process. Steps are counted, not timed."""
+    few, many = (_steps(GROWING[name](count)) for count in (40, 80))
+    assert 0 < many < 2.5 * few
+
+
+def _steps(source: str) -> int:
+    """Lines of Python that run while a program is read, each turn of a loop once."""
+    steps = 0
+
+    def count(frame: object, event: str, argument: object) -> object:
+        nonlocal steps
+        steps += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)  # type: ignore[arg-type]
+    try:
+        company(source)
+    finally:
+        sys.settrace(before)
+    return steps

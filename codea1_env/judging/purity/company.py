@@ -22,14 +22,13 @@ from collections.abc import Sequence
 from codea1_env.judging.purity.expressions import Expressions, Role
 from codea1_env.judging.purity.module_state import holds_state
 from codea1_env.judging.purity.names import EXCEPTIONS, OF_WHOLE_NUMBERS
-from codea1_env.judging.purity.scope import Alone, Scope, pairs
+from codea1_env.judging.purity.scope import Alone, Scope, holding, pairs
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import Company
 
 _MAX_CHARACTERS = 1 << 16
 """Longest program that is looked at."""
 _EXHAUSTED = ("BaseException", "Exception", "MemoryError", "RuntimeError", "RecursionError")
-_LEAVES = (ast.Return, ast.Break, ast.Continue)
 
 
 def company(source: str) -> Company:
@@ -68,6 +67,9 @@ class _Reader:
         self._module, self._nodes = module, nodes
         self._scope = Scope(nodes)
         self._expressions = Expressions(self._scope)
+        finals = any(isinstance(node, ast.Try) and node.finalbody for node in nodes)
+        self._leaving = holding(nodes, ast.Return, ast.Break, ast.Continue) if finals else set()
+        """What has a statement in it that may leave a `finally` block."""
 
     def read(self) -> None:
         self._statements(self._module.body)
@@ -156,7 +158,7 @@ class _Reader:
     def _try(self, node: ast.Try) -> None:
         """How much memory and how deep a stack there is depends on what ran before: nobody catches the end of it."""
         self._statements([*node.body, *node.orelse, *node.finalbody])
-        if any(isinstance(inner, _LEAVES) for body in node.finalbody for inner in ast.walk(body)):
+        if not self._leaving.isdisjoint(node.finalbody):
             raise Alone("leaves a finally block")
         for handler in node.handlers:
             types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]

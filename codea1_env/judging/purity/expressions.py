@@ -70,7 +70,7 @@ class Expressions:
             case ast.Lambda(args=arguments, body=body):
                 if role not in (Role.CALLED, Role.CALLBACK, Role.KEY):
                     raise Alone("has a lambda for a value")
-                if self._scope.yields and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(body)):
+                if body in self._scope.yielding:
                     raise Alone("has a lambda that makes iterators")
                 self.arguments(arguments)
                 self.read(body)
@@ -168,12 +168,14 @@ class Expressions:
         if isinstance(called, ast.Name) or member == ("", ""):
             self._callee(called)
         self._made(node, member, name, role)
-        is_known = member != ("", "") or (name in BUILTINS and name not in self._scope.bound | self._scope.functions)
+        is_known = member != ("", "") or (name in BUILTINS and not self._scope.is_own(name))
         is_method = member == ("", "") and isinstance(called, ast.Attribute)
+        stars = (place for place, argument in enumerate(node.args) if isinstance(argument, ast.Starred))
+        starred = next(stars, len(node.args))
         for place, argument in enumerate(node.args):
             if is_known and name in ("str", "repr", "print") and _is_one_of(argument, self._scope.caught):
                 continue
-            self.read(argument, self._role_of(node, name if is_known else "", place))
+            self.read(argument, self._role_of(node, name if is_known else "", place, starred))
         for keyword in node.keywords:
             is_key = keyword.arg == "key" and (
                 (is_known and name in KEYED)
@@ -206,8 +208,8 @@ class Expressions:
         if member == ("", "") and name == "type" and not (role is Role.COMPARED and len(node.args) == 1):
             raise Alone("uses type() for more than a comparison")
 
-    def _role_of(self, node: ast.Call, name: str, place: int) -> Role:
-        """Of an argument; `name` is what is called, where it is known."""
+    def _role_of(self, node: ast.Call, name: str, place: int, starred: int) -> Role:
+        """Of an argument; `name` is what is called, where it is known; `starred` is the first place with a star."""
         if isinstance(node.func, ast.Attribute) and not name:
             return Role.CONSUMED if node.func.attr in CONSUMING_METHODS else Role.VALUE
         if name == "bool":
@@ -216,7 +218,7 @@ class Expressions:
             return Role.CALLBACK
         if name in CONSUMERS_OF_ALL:
             return Role.CONSUMED
-        if any(isinstance(argument, ast.Starred) for argument in node.args[:place]):
+        if place > starred:
             return Role.VALUE
         if name in ("min", "max") and len(node.args) > 1:  # it returns one of them
             return Role.VALUE

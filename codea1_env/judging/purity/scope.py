@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from codea1_env.judging.purity.names import BUILTINS, EXCEPTIONS, MODULES, UNUSED_MODULES
 
@@ -26,7 +26,9 @@ class Scope:
     def __init__(self, nodes: Sequence[ast.AST]) -> None:
         """`nodes`: all of the module's."""
         self._nodes = nodes
-        self.yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
+        yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
+        self.yielding = holding(nodes, ast.Yield, ast.YieldFrom) if yields else set()
+        """What has a `yield` in it."""
         self.modules: dict[str, str] = {}
         """Names that stand for modules."""
         self.members: dict[str, tuple[str, str]] = {}
@@ -71,7 +73,7 @@ class Scope:
                         self._import_member(module or "", alias, level)
                 case ast.FunctionDef(name=name):
                     self.functions.add(name)
-                    if self.yields and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(node)):
+                    if node in self.yielding:
                         self.generators.add(name)
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda()):
                     self.functions.add(name)
@@ -79,10 +81,12 @@ class Scope:
                     self.bound.add(name)
                 case ast.ExceptHandler(name=str(name)):
                     self.caught.add(name)
-        renamed = [pair for node in self._nodes if isinstance(node, ast.Assign) for pair in pairs(node)]
-        for _ in renamed:  # a name of a name of a function takes a second round
-            self.functions |= {name for name, known in renamed if known in self.functions}
-            self.generators |= {name for name, known in renamed if known in self.generators}
+        renamed: dict[str, list[str]] = {}
+        for node in self._nodes:
+            for name, known in pairs(node) if isinstance(node, ast.Assign) else ():
+                renamed.setdefault(known, []).append(name)
+        _add_renamed(self.functions, renamed)
+        _add_renamed(self.generators, renamed)
 
     def _refuse_shadows(self) -> None:
         """A name that is imported stands for nothing else, but for those of numbers and of functions of numbers."""
@@ -122,6 +126,10 @@ class Scope:
                 raise Alone(f"the name {bound} is imported twice")
             self.members[bound] = (module, name)
 
+    def is_own(self, name: str) -> bool:
+        """Whether the program gives the name to something, imports and caught exceptions apart."""
+        return name in self.bound or name in self.functions
+
     def check_spelling(self, name: str) -> None:
         """No name of the program's hides what a reader of the text would take it for."""
         if (
@@ -130,6 +138,27 @@ class Scope:
             or (name in KNOWN_BUILTINS and name not in BUILTINS | EXCEPTIONS)
         ):
             raise Alone(f"uses the name {name}")
+
+
+def _add_renamed(known: set[str], renamed: Mapping[str, Sequence[str]]) -> None:
+    """Add every other name of a known one, also names of such names. `renamed`: by names, their other names."""
+    added = list(known)
+    while added:  # each name once: texts come from players
+        names = set(renamed.get(added.pop(), ())) - known
+        known |= names
+        added += names
+
+
+def holding(nodes: Sequence[ast.AST], *kinds: type[ast.AST]) -> set[ast.AST]:
+    """The nodes that are of one of the kinds or have one below them. `nodes`: all of a tree, parents first.
+
+    One pass: a walk below each of them would take as many as they nest.
+    """
+    found: set[ast.AST] = set()
+    for node in reversed(nodes):
+        if isinstance(node, kinds) or not found.isdisjoint(ast.iter_child_nodes(node)):
+            found.add(node)
+    return found
 
 
 def pairs(node: ast.Assign) -> list[tuple[str, str]]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codea1_env.judging.relations import tree_functions
+from codea1_env.judging.relations.tree_functions import OPERATORS
+from codea1_env.judging.relations.tree_values import FAILURES, order_of
 from codea1_env.judging.relations.truth import MAX_WORK, fits, holds
 from codea1_env.reading.literals import encode, literal_tree
 from codea1_env.reading.pure_expressions import Reason
@@ -211,6 +216,38 @@ def test_work_is_bounded_before_anything_is_evaluated() -> None:
     assert holds(test.relation, test.value, small, 0.0)
     assert not fits(test.relation, test.value, large)
     assert not holds(test.relation, test.value, large, 0.0)
+
+
+def test_sorting_counts_as_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain items are ordered without a comparison of ours; of nested ones each comparison counts."""
+    compared = []
+    monkeypatch.setattr(tree_functions, "order_of", lambda one, other: compared.append(one) or order_of(one, other))
+    digits, words, pairs = [5, True, 2.5] * 4000, ("b", "", "a") * 4000, [[2, 1], [1, 2]] * 3000
+    for name in ("sorted", "min", "max"):
+        test, nested = read(f"{name}(f(1)) != 1"), read(f"{name}(f(1)) == [1, 2]")
+        for value in (digits, words):
+            assert fits(test.relation, test.value, wire(value))
+            holds(test.relation, test.value, wire(value), 0.0)
+            assert not compared
+        assert fits(nested.relation, nested.value, wire(pairs)) == (name != "sorted")
+        assert fits(nested.relation, nested.value, wire(pairs[:1000]))
+        assert fits(nested.relation, nested.value, wire([*digits, 1 << 70])) == (name != "sorted")
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
+
+
+@given(st.lists(SCALARS, max_size=5) | st.lists(st.integers(-2, 2) | st.floats(-2, 2)) | st.lists(st.text(max_size=2)))
+def test_plain_items_are_ordered_as_all_others_are(items: list[object]) -> None:
+    def answer(function: Callable[[object], object]) -> str:
+        try:
+            return repr(function(items))  # which of 1, 1.0 and True it is shows, too
+        except FAILURES:
+            return "undefined"
+
+    compared = functools.cmp_to_key(order_of)
+    for name, function in (("sorted", sorted), ("min", min), ("max", max)):
+        assert answer(OPERATORS[name]) == answer(lambda each, of=function: of(each, key=compared))
 
 
 def test_a_right_value_that_is_written_longer_than_the_references_is_no_less_right() -> None:

@@ -31,14 +31,21 @@ from codea1_env.reading.literals import Tree, tree_source
 
 MOST_TEXT = 400
 """Characters of a text that is read as a number; decimal places of `round`."""
+_PLAIN = frozenset((bool, int, float, str, type(None)))
 
 
 def _arithmetic(operation: Callable[[Any, Any], Number]) -> Callable[[Any, Any], Tree]:
     return lambda left, right: number_tree(operation(calculable(left), calculable(right)))
 
 
+def _are_plain(items: list[Any]) -> bool:
+    """Whether Python orders the items as they stand as `order_of` does: it raises where two of them have no order."""
+    return all((type(item) in _PLAIN and item == item) for item in items)
+
+
 def _sorted(tree: Any) -> list[Any]:
-    return sorted(items_of(tree), key=functools.cmp_to_key(order_of))
+    items = items_of(tree)
+    return sorted(items) if _are_plain(items) else sorted(items, key=functools.cmp_to_key(order_of))
 
 
 def _distinct(tag: str) -> Callable[[Any], Tree]:
@@ -54,6 +61,8 @@ def _distinct(tag: str) -> Callable[[Any], Tree]:
 def _extreme(sign: int) -> Callable[[Any], Any]:
     def found(tree: Any) -> Any:
         items = items_of(tree)
+        if _are_plain(items):
+            return min(items) if sign < 0 else max(items)
         best = items[0]
         for item in items[1:]:
             best = item if order_of(item, best) == sign else best

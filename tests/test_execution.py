@@ -389,3 +389,14 @@ def test_no_result_of_real_programs_tells_whether_anything_is_remembered(
             for source, numbers in batch
         ]
         assert [*map(comes_to, remembering.run(jobs))] == [*map(comes_to, Execution(local, 0).run(jobs))]
+
+
+def test_a_turn_has_no_more_than_its_budget_of_a_program_that_hides_its_clock(local: LocalSandbox) -> None:
+    """Eight calls of 0.1 s, of which the budget has time for five."""
+    hide = "import candidate, time\nstart = candidate._cpu_ns()\ncandidate._cpu_ns = lambda: start\n"
+    burn = "def f(x):\n    while time.process_time() < 0.1:\n        pass\n    return x\n"
+    calls = tuple(b"[[%d],[]]" % x for x in range(8))
+    (result,) = Execution(local, 0).run([CallsJob(hide + burn, "f", calls, Limits(0.2, 0.5))])
+    passed = kinds(result).count(VALUE)
+    assert 1 <= passed <= 5
+    assert kinds(result) == [VALUE] * passed + [TIMEOUT] * (8 - passed)

@@ -252,6 +252,15 @@ def test_a_program_that_hides_its_cpu_time_still_has_no_more_than_its_budget(san
     assert found[3:] == [OutcomeKind.TIMEOUT] * 3
 
 
+def test_a_program_that_hides_its_cpu_time_is_charged_with_it(sandbox: LocalSandbox) -> None:
+    """It claims that nothing took any time; or that loading took most of it, and leaves without an answer."""
+    hide = "import candidate\nstart = candidate._cpu_ns()\ncandidate._cpu_ns = lambda: start"
+    shift = f"{hide} + 280000000\nimport os"
+    sources = (hide + _BURN, shift + _BURN.replace("return 1", "os._exit(0)"))
+    for result in sandbox.run([CallsJob(source, "f", (call(0.2),), Limits(0.3, 3)) for source in sources]):
+        assert result.outcomes[0].cpu_ns >= 1.9e8
+
+
 def test_many_short_calls_are_not_charged_for_each_other(sandbox: LocalSandbox) -> None:
     assert answers(sandbox, _BURN, [0.1] * 5, Limits(time_limit_s=0.3, budget_s=3)) == [1] * 5
 

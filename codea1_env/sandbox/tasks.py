@@ -26,6 +26,8 @@ from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, Record, ZygoteKi
 MAX_SOURCE_BYTES = 4 << 20
 """Bytes of the longest program that is tried at all."""
 _RARE_IMPORT = re.compile(rf"^[ \t]*(?:from|import)[ \t].*\b(?:{'|'.join(RARE_MODULES)})\b", re.MULTILINE)
+_STARTING_NS = 5_000_000
+"""What a process uses before its program loads and after its last record, at most: 1 to 3 ms were measured."""
 _TOO_LARGE = b'{"o":"too large"}'
 _TIMEOUT = Outcome(OutcomeKind.TIMEOUT)
 STRIKES = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
@@ -130,8 +132,11 @@ def refused(task: Task) -> bool:
 def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome) -> None:
     """Take over an ended candidate's records; `failure` is what the unfinished item came to, if one is left.
 
-    `cpu_ns` is what the kernel says that the process used. What it claims itself, per item, can shorten its time only.
+    `cpu_ns` is what the kernel says that the process used. What it claims itself, per item, can shorten its time only:
+    the one item of a process is charged with all of it, but for starting. Of several, none can lie about its clock.
     """
+    has_one_item = wants_a_process_each(task.job)
+    least_ns = max(0, cpu_ns - _STARTING_NS) if has_one_item else 0
     limit_ns, budget_ns = task.job.limits.time_limit_s * 1e9, task.job.limits.budget_s * 1e9
     claimed_ns = task.spent_ns
     task.spent_ns += cpu_ns
@@ -142,7 +147,7 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome) -> 
         elif head is not None and head.kind == "L":
             failure = _TIMEOUT
         if task.loaded:  # it loaded in an earlier process: the item that is next pays
-            failed = replace(failure, tried=wants_a_process_each(task.job), cpu_ns=cpu_ns)
+            failed = replace(failure, tried=has_one_item, cpu_ns=cpu_ns)
             if failed.tried and failed.kind not in STRIKES:
                 task.outcomes.append(failed)
             else:
@@ -154,7 +159,7 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome) -> 
     task.loaded = True
     claimed_ns += head.cpu_ns
     taken = 0
-    loading_ns = head.cpu_ns if wants_a_process_each(task.job) else 0
+    loading_ns = head.cpu_ns if has_one_item else 0
     for record in results:
         if taken == task.handed_over:
             break
@@ -168,7 +173,7 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome) -> 
         is_late = record.cpu_ns > limit_ns or claimed_ns > budget_ns
         kind = OutcomeKind.TIMEOUT if is_late else _OUTCOMES[record.kind]
         tried = kind is not OutcomeKind.TIMEOUT or record.cpu_ns > limit_ns
-        used_ns = min(loading_ns + record.cpu_ns, cpu_ns)
+        used_ns = max(least_ns, min(loading_ns + record.cpu_ns, cpu_ns))
         loading_ns = 0
         value, error = b"", ""
         if kind is OutcomeKind.VALUE:  # only an honest process has seen to the size itself
@@ -180,7 +185,7 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome) -> 
     if taken < task.handed_over and not (full and taken):
         used_ns = max(0, task.spent_ns - claimed_ns)
         is_cut_short = failure.kind is OutcomeKind.TIMEOUT and task.spent_ns >= budget_ns and used_ns < limit_ns
-        _strike(task, replace(failure, tried=not is_cut_short, cpu_ns=used_ns))
+        _strike(task, replace(failure, tried=not is_cut_short, cpu_ns=max(least_ns, used_ns)))
     _stop_at_the_budget(task)
 
 

@@ -12,7 +12,7 @@ from codea1_env.sandbox import CallsJob, Company, Limits, LocalSandbox, OutcomeK
 from codea1_env.sandbox.local import _Slot
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import Task
-from codea1_env.sandbox.zygotes import Progress, Zygote, ZygoteKind
+from codea1_env.sandbox.zygotes import Ending, Progress, Record, Zygote, ZygoteKind
 
 LIMITS = Limits(time_limit_s=0.3, budget_s=6)
 
@@ -108,6 +108,41 @@ def test_what_stops_the_trusted_side_too_is_no_sleep() -> None:
     """A suspended process group, a frozen container: one look comes an hour late."""
     stopped = [Look(1, cpu=0.5), Look(3600, cpu=0.9), Look(3600.2, cpu=0.95, is_asleep=True)]
     assert verdicts(*stopped) == [None] * 3
+
+
+class DreamingZygote(SeenZygote):
+    """Its candidate answers after it has done nothing but sleep, and says that it took no time."""
+
+    def __init__(self) -> None:
+        self.look = Look(0, cpu=0.0, is_asleep=True)
+
+    def start(self, job: bytes, memory_mb: int, cpu_s: int) -> None:
+        pass
+
+    def progress(self, most: int) -> Progress:
+        return Progress(1, 0)
+
+    def wait(self) -> Ending:
+        return Ending(1_000_000, 0)
+
+    def records(self, most: int) -> list[Record]:
+        return [Record("L", b"", 0), Record("V", b"1", 0)]
+
+
+@pytest.mark.parametrize("asleep_s", [0.15, 0.18, 0.39, 0.79, 0.95])
+def test_at_least_half_of_a_sleep_is_charged_to_a_call_that_ends_in_time(asleep_s: float) -> None:
+    job = CallsJob("", "f", (b"[[],[]]",), Limits(time_limit_s=1, budget_s=10))
+    task, slot = Task(0, job, job.calls), _Slot(zygotes={ZygoteKind(): DreamingZygote()})  # type: ignore[dict-item]
+    with LocalSandbox() as sandbox:
+        sandbox._start(slot, task)
+        ends_at = slot.looked_at + asleep_s
+        while slot.check_at < ends_at:
+            assert sandbox._check(slot, slot.check_at) is None
+        sandbox._finish(slot, killed=False)
+    (outcome,) = task.outcomes
+    assert outcome.kind is OutcomeKind.VALUE
+    assert asleep_s / 2 <= outcome.cpu_ns / 1e9 <= asleep_s
+    assert task.asleep_s == pytest.approx(outcome.cpu_ns / 1e9)
 
 
 class BusyZygote(SeenZygote):

@@ -25,8 +25,7 @@ from codea1_env.sandbox.tasks import Task, absorb, give_up, items_of, most_recor
 from codea1_env.sandbox.zygotes import Zygote, ZygoteDied, ZygoteKind
 
 _MIN_CHECK_S = 0.1
-_BEGINNING_S = 0.02
-"""What a process takes before its first item begins, at most where cores are free: one look less at what hangs."""
+"""Between two looks at a candidate, at least, and before the first one: who ends earlier is never seen asleep."""
 _IDLE_SHARE = 0.02
 """Where the kernel does not tell waiting for a core from sleep: a candidate that used less than this share, slept."""
 _WALL_PER_BUDGET = 30.0
@@ -81,7 +80,7 @@ class LocalSandbox(Closing):
     def version(self) -> str:
         """A version that changes with whatever may change an outcome."""
         python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-        return f"local-3-python-{python}-{package_versions()}"
+        return f"local-4-python-{python}-{package_versions()}"
 
     @property
     def guarantees(self) -> Mapping[str, bool | str]:
@@ -148,7 +147,6 @@ class LocalSandbox(Closing):
     def _start(self, slot: _Slot, task: Task) -> None:
         limits = task.job.limits
         job = payload(task)
-        left_s = max(0.0, limits.budget_s - task.spent_ns / 1e9)
         for attempt in (1, 2):
             slot.zygote = self._zygote(slot, zygote_kind(task.job))
             try:
@@ -161,7 +159,7 @@ class LocalSandbox(Closing):
                     raise SandboxError("a sandbox process must stay alive while idle, two died in a row") from None
         slot.task = task
         slot.looked_at = time.monotonic()
-        slot.check_at = slot.looked_at + max(_MIN_CHECK_S, min(limits.time_limit_s, left_s) + _BEGINNING_S)
+        slot.check_at = slot.looked_at + _MIN_CHECK_S
         slot.watched_s, slot.records, slot.floor_cpu_s, slot.floor_asleep_s, slot.asleep_s = 0.0, 0, 0.0, 0.0, 0.0
 
     def _check(self, slot: _Slot, now: float) -> bool | None:
@@ -199,7 +197,8 @@ class LocalSandbox(Closing):
         except ZygoteDied:
             return False  # `_finish` meets it again and replaces the zygote
         left_s = min(limits.time_limit_s - item_s, limits.budget_s - task.spent_ns / 1e9 - cpu_s)
-        slot.check_at = now + max(_MIN_CHECK_S, left_s)
+        # Soon enough that at least half of a sleep is seen: what a candidate slept is not known once it has ended.
+        slot.check_at = now + max(_MIN_CHECK_S, min(left_s, slot.watched_s))
         return None
 
     def _finish(self, slot: _Slot, killed: bool) -> None:
@@ -213,7 +212,8 @@ class LocalSandbox(Closing):
             records = slot.zygote.records(most_records(task))
         except ZygoteDied:
             if killed:  # with its zygote, where nothing told which process it was
-                absorb(task, slot.zygote.records(most_records(task)), 0, Outcome(OutcomeKind.TIMEOUT))
+                records = slot.zygote.records(most_records(task))
+                absorb(task, records, 0, Outcome(OutcomeKind.TIMEOUT), slot.asleep_s)
             self._discard(slot)
             task.losses += 1
             if task.losses >= _MOST_LOSSES and not task.done:
@@ -227,7 +227,7 @@ class LocalSandbox(Closing):
                 task.kills += 1
                 task.spent_ns += ending.cpu_ns  # whoever ended it, it has used that
                 return
-        absorb(task, records, ending.cpu_ns, failure)
+        absorb(task, records, ending.cpu_ns, failure, slot.asleep_s)
 
     def _zygote(self, slot: _Slot, kind: ZygoteKind) -> Zygote:
         if kind not in slot.zygotes:

@@ -148,7 +148,8 @@ class Outcome:
     tried: bool = True
     """False where it is charged with what ended the job: it was not run, or cut short by what others had used up."""
     cpu_ns: int = field(default=0, compare=False)
-    """CPU nanoseconds that it took. All that a job's process used is somebody's, but for starting and loading."""
+    """CPU nanoseconds that it took, or for which it was seen asleep where these are more. All that a job's process used
+    is somebody's, but for starting and loading."""
 
 
 @dataclass(frozen=True, slots=True)

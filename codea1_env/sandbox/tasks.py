@@ -129,14 +129,16 @@ def refused(task: Task) -> bool:
     return True
 
 
-def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome) -> None:
+def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asleep_s: float = 0.0) -> None:
     """Take over an ended candidate's records; `failure` is what the unfinished item came to, if one is left.
 
     `cpu_ns` is what the kernel says that the process used. What it claims itself, per item, can shorten its time only:
-    the one item of a process is charged with all of it, but for starting. Of several, none can lie about its clock.
+    the one item of a process is charged with all of it, but for starting, or with the `asleep_s` for which the process
+    was seen asleep where they are more. Of several items, none can lie about its clock, and none can sleep.
     """
     has_one_item = wants_a_process_each(task.job)
-    least_ns = max(0, cpu_ns - _STARTING_NS) if has_one_item else 0
+    asleep_ns = round(asleep_s * 1e9)
+    least_ns = max(0, cpu_ns - _STARTING_NS, asleep_ns) if has_one_item else 0
     limit_ns, budget_ns = task.job.limits.time_limit_s * 1e9, task.job.limits.budget_s * 1e9
     claimed_ns = task.spent_ns
     task.spent_ns += cpu_ns
@@ -147,7 +149,7 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome) -> 
         elif head is not None and head.kind == "L":
             failure = _TIMEOUT
         if task.loaded:  # it loaded in an earlier process: the item that is next pays
-            failed = replace(failure, tried=has_one_item, cpu_ns=cpu_ns)
+            failed = replace(failure, tried=has_one_item, cpu_ns=max(cpu_ns, asleep_ns))
             if failed.tried and failed.kind not in STRIKES:
                 task.outcomes.append(failed)
             else:

@@ -188,11 +188,11 @@ assert f([1, 2], 3) == 5
     ]
 
 
-def test_named_arguments_stay_named_where_the_reference_may_be_anything(sandbox: LocalSandbox) -> None:
+def test_where_the_reference_may_be_anything_the_same_values_are_the_same_call(sandbox: LocalSandbox) -> None:
     problem = Problem("p", "?", "f", reference_solution="f = lambda a, b=1: a + b\n")
     suite = "assert f(1) == 2\nassert f(a=1) == 2\nassert f(b=1, a=1) == 2\nassert f(a=1, b=1) == 2\n"
     (score,) = play(arena_of(sandbox), "def f(a, b=1):\n    return 0\n", suite, problem=problem).suites[0]
-    assert [test.status.value for test in score.duel.tests] == ["kept", "kept", "kept", "duplicate"]
+    assert [test.status.value for test in score.duel.tests] == ["kept", "duplicate", "kept", "duplicate"]
 
 
 def test_one_suites_hanging_calls_cost_another_suite_nothing(sandbox: LocalSandbox) -> None:

@@ -167,9 +167,42 @@ def test_one_call_of_a_method_is_one_call_however_its_arguments_are_given(sandbo
     assert statuses == [Status.KEPT, Status.DUPLICATE, Status.DUPLICATE]
 
 
+SUM = "async def f(a, b):\n    return a + b\n"
+IN_OTHER_WORDS = [
+    (problem("coroutine", "f", SUM), "3", ("f(1, 2)", "f(1, b=2)", "f(b=2, a=1)")),
+    (problem("program", "run", "print(input())\n"), "'7'", ("run('7')", "run(text='7')")),
+    (
+        problem("class", "C", "class C:\n    def put(self, k):\n        return k\n"),
+        "[None, 1]",
+        (
+            "C(['C', 'put'], [[], [1]])",
+            "C(('C', 'put'), [[], [1]])",
+            "C(['C', 'put'], ([], [1]))",
+            "C(['C', 'put'], [(), (1,)])",
+            "C(['C', 'put'], arguments=[[], [1]])",
+            "C(arguments=((), [1]), names=('C', 'put'))",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "value", "calls"), IN_OTHER_WORDS, ids=lambda each: getattr(each, "kind", ""))
+def test_a_call_in_other_words_is_the_same_call(
+    one: Problem, value: str, calls: tuple[str, ...], sandbox: LocalSandbox
+) -> None:
+    suite = "\n".join(f"assert {call} == {value}" for call in calls)
+    (score,) = Arena(sandbox).play([Match(one, ("",), ((suite,),))], update_book=False)
+    statuses = [test.status for test in score.suites[0][0].duel.tests]
+    assert statuses == [Status.KEPT] + [Status.DUPLICATE] * (len(calls) - 1)
+
+
 @pytest.mark.parametrize(
     "call",
     [
+        'Counter("CC", [[1], []])',
+        'Counter(["Counter"], [{1: 2}])',
+        'Counter(["Counter"], [{1}])',
+        'Counter(["Counter"], "1")',
         'Counter(["Counter", "__sizeof__"], [[1], []])',
         'Counter(["all"], [[]])',
         'Counter(["Counter", "all"], [[1]])',

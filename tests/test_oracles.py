@@ -261,6 +261,20 @@ def test_the_reference_is_never_asked_but_to_measure(sandbox: LocalSandbox) -> N
         assert lost.oracle_error is None  # and no rewards are lost for it
 
 
+@pytest.mark.parametrize("oracle", ["majority", "dual"])
+@pytest.mark.parametrize("starter", ["def f(a, b):", ""])
+def test_a_call_in_other_words_is_the_same_call_without_a_reference(
+    sandbox: LocalSandbox, oracle: str, starter: str
+) -> None:
+    right = "def f(a, b):\n    return 2 * a + b\n"
+    problem = Problem("sum", "?", "f", starter_code=starter)
+    copies = "assert f(1, 2) == 4\nassert f(2, 1) == 5\nassert f(1, b=2) == 4\nassert f(b=2, a=1) == 4\n"
+    others = "assert f(a=1, b=2) == 4\nassert f(a=2, b=1) == 5\nassert f(2, 2) == 6\n"
+    for suite, statuses in ((copies, ["kept"] * 2 + ["duplicate"] * 2), (others, ["kept"] * 3)):
+        score = play(sandbox, oracle, right, right, problem=problem, suite=suite)
+        assert [str(test.status) for test in score.suites[0][0].duel.tests] == statuses
+
+
 FORGERS = [
     "class Same:\n    def __eq__(self, other):\n        return True\n    def __hash__(self):\n        return 0\n"
     "def double(x):\n    return Same()\n",

@@ -18,6 +18,7 @@ from codea1_env.reading.signatures import parameters, placed
         ("def f(a, /, b):\n    return a\n", ("", "b")),
         ("import math\ndef g(f):\n    return f\ndef f(a):\n    return f(a)\n", ("a",)),
         ("def f():\n    return 1\n", ()),
+        ("async def f(a, b=1): pass\n", ("a", "b")),
     ],
 )
 def test_a_plain_functions_parameters_are_known(source: str, names: tuple[str, ...]) -> None:
@@ -29,7 +30,6 @@ def test_a_plain_functions_parameters_are_known(source: str, names: tuple[str, .
     [
         "def f(a): pass\ndef f(b): pass\n",
         "@g\ndef f(a): pass\n",
-        "async def f(a): pass\n",
         "class f:\n    def __init__(self, a): pass\n",
         "f = lambda a: a\n",
         "def f(a): pass\nf = g(f)\n",

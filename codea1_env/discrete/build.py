@@ -17,17 +17,16 @@ from codea1_env.arena.match import Match
 from codea1_env.checks import require_least
 from codea1_env.discrete.pool import MAX_TEST, RUN_STATUSES, Pool
 from codea1_env.errors import ConfigurationError, FormatError, UnusableReference
-from codea1_env.judging.equality import call_key
 from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Judge, Trial
 from codea1_env.judging.purity.company import alone_because
+from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.judging.schedule import WORTH, with_imports
 from codea1_env.judging.validation import ValidatedTest, read_suites, validate
 from codea1_env.players import RandomTester, TesterRequest
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import parses
 from codea1_env.reading.responses import Suite, read_program, read_suite
-from codea1_env.reading.signatures import parameters, placed
 from codea1_env.records.matches import read_match
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
@@ -218,13 +217,13 @@ def _is_independent(row: Sequence[Verdict], left_out: list[str]) -> bool:
 
 def _calls(problem: Problem, validated: Sequence[ValidatedTest]) -> tuple[int, ...]:
     """For every test the place of the first that makes the same call; its own where programs are not run on it."""
-    names = parameters(problem.reference_solution or "", problem.entry_point)
+    asked = [test.expectation.arguments for test in validated if test.expectation is not None]
+    keys = iter(call_keys(problem, asked, names_of(problem)))
     first: dict[bytes, int] = {}
-    calls = []
-    for place, test in enumerate(validated):
-        known = test.expectation
-        calls.append(place if known is None else first.setdefault(call_key(placed(known.arguments, names)), place))
-    return tuple(calls)
+    return tuple(
+        place if test.expectation is None else first.setdefault(next(keys), place)
+        for place, test in enumerate(validated)
+    )
 
 
 def _failures(validated: Sequence[ValidatedTest], row: Sequence[Verdict]) -> tuple[bool, ...]:

@@ -29,9 +29,9 @@ import numpy.typing as npt
 from codea1_env.bounded_cache import BoundedCache, bytes_of
 from codea1_env.checks import require_least
 from codea1_env.errors import UnusableReference
-from codea1_env.judging.equality import call_key
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
 from codea1_env.judging.purity.company import company
+from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.judging.schedule import as_run
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import Change, changed_call, perturbed
@@ -39,7 +39,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import read_case
 from codea1_env.reading.mutants import Mutant, mutants
 from codea1_env.reading.parsing import Unparsable, parse
-from codea1_env.reading.signatures import parameters, placed
+from codea1_env.reading.signatures import parameters
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox.protocol import Company
@@ -226,12 +226,11 @@ def _answered(
     ]
     asked = []
     for problem, tests, stated in zip(problems, read, judge.evaluate(read), strict=True):
-        names = parameters(problem.reference_solution or "", problem.entry_point)
+        able = [(test, each.arguments) for test, each in zip(tests, stated, strict=True) if not each.failure]
+        keys = call_keys(problem, [arguments for _, arguments in able], names_of(problem))
         different: dict[bytes, tuple[str, bytes]] = {}
-        for test, each in zip(tests, stated, strict=True):
-            if not each.failure:
-                key = call_key(placed(each.arguments, names))
-                different.setdefault(key, (test.call or "", each.arguments))
+        for (test, arguments), key in zip(able, keys, strict=True):
+            different.setdefault(key, (test.call or "", arguments))
         asked.append(list(different.values()))
     pools: list[tuple[Input, ...] | None] = []
     for problem, calls in zip(problems, asked, strict=True):

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.judging.oracle import is_plain
 from codea1_env.judging.purity.company import company
+from codea1_env.judging.repeats import names_of
 from codea1_env.judging.schedule import limits_of
 from codea1_env.problems.checkers import CHECK, checker_source
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.signatures import parameters, placed
+from codea1_env.reading.signatures import placed
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits, OutcomeKind, Sandbox
 
 _TRUE = b"true"
@@ -83,8 +84,7 @@ def _job(problem: Problem, calls: Sequence[bytes]) -> CallsJob:
 
 def _call(check: Check) -> bytes:
     """The checker's arguments on the wire."""
-    names = parameters(check.problem.reference_solution or "", check.problem.entry_point)
-    positional, named = json.loads(placed(check.arguments, names))
+    positional, named = json.loads(placed(check.arguments, names_of(check.problem)))
     given = [*positional, {"d": named}] if named else positional
     call = [[given, json.loads(check.value), json.loads(check.right)], []]
     return json.dumps(call, ensure_ascii=True, separators=(",", ":")).encode("ascii")

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from itertools import compress
 
 from codea1_env.judging.checking import Check
-from codea1_env.judging.equality import ROUNDING, call_key, is_opaque
+from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge, StatedTest
 from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.judging.relations.status import CallClaims, MutantValues, related
+from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import WrittenTest
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.relation import Relation
 from codea1_env.reading.responses import Suite
-from codea1_env.reading.signatures import parameters, placed
 from codea1_env.rewards import duel
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status
@@ -120,12 +120,10 @@ def _related_calls(suites: Sequence[ReadSuite]) -> list[tuple[Problem, list[byte
 def _validated_suite(
     judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue], mutants: MutantValues, config: RewardConfig
 ) -> tuple[ValidatedTest, ...]:
-    reference = read.problem.reference_solution if config.oracle == "reference" else None
-    names = parameters(reference or "", read.problem.entry_point)
     tolerances = (0.0,) if config.fidelity == "paper" else (0.0, judge.tolerance(read.problem), ROUNDING)
     looked = _looked(judge, read.usable, values)
     _show_checker(judge, read, looked)
-    used = iter(looked)
+    used, keys = iter(looked), iter(_keys(read, config))
     seen: set[bytes] = set()  # hashed by this process's own secret seed
     claims = CallClaims()
     row: list[ValidatedTest] = []
@@ -135,7 +133,7 @@ def _validated_suite(
             row.append(_without_value(test, status, test.reason))
             continue
         value = ReferenceValue(b"", item.failure) if item.failure else next(used)
-        key = b"" if item.failure else _call(test, item, names, config)
+        key = b"" if item.failure else next(keys)
         if item.relation is not None and not item.failure:
             row.append(_related(judge, read.problem, test, item, value, key in seen, claims.of(key), mutants))
             continue
@@ -149,11 +147,15 @@ def _room(config: RewardConfig) -> float:
     return math.inf if config.fidelity == "paper" else config.suite_size
 
 
-def _call(test: WrittenTest, stated: StatedTest, names: tuple[str, ...], config: RewardConfig) -> bytes:
-    """Equal for tests of one suite that repeat a call: in paper fidelity by its text, as in the released code."""
+def _keys(read: ReadSuite, config: RewardConfig) -> list[bytes]:
+    """One per usable test, equal for those that repeat a call: in paper fidelity by its text, as in the released
+    code."""
     if config.fidelity == "paper":
-        return str(test.call).encode("utf-8", "surrogatepass")
-    return call_key(placed(stated.arguments, names))
+        pairs = zip(read.suite.tests, read.stated, strict=True)
+        usable = [test for test, item in pairs if item is not None and not item.failure]
+        return [str(test.call).encode("utf-8", "surrogatepass") for test in usable]
+    names = names_of(read.problem, ask_reference=config.oracle == "reference")
+    return call_keys(read.problem, [test.arguments for test in read.usable], names)
 
 
 def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[ReferenceValue]) -> list[ReferenceValue]:

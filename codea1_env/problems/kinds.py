@@ -36,6 +36,8 @@ Kind: TypeAlias = Literal["function", "method", "class", "generator", "coroutine
 KINDS: tuple[Kind, ...] = ("function", "method", "class", "generator", "coroutine", "program")
 MOST_LISTED = 1000
 """Values of a generator, and nodes of a list or tree."""
+PARAMETERS: dict[Kind, tuple[str, ...]] = {"class": ("names", "arguments"), "program": ("text",)}
+"""What the kinds are called with that are called in one way, whatever the solution."""
 METHOD = re.compile(r"(?P<owner>[^\W\d]\w*)\(\)\.(?P<name>[^\W\d]\w*)")
 """The entry point of a method."""
 _ENTRY = "_codea1_entry"
@@ -65,6 +67,8 @@ if callable(globals().get({owner!r})):
         import copy
         if not names or names[0] != {owner!r} or len(names) != len(arguments):
             raise ValueError("a sequence must begin with the class and have arguments for each name")
+        if not all(isinstance(each, (list, tuple)) for each in (names, arguments, *arguments)):
+            raise ValueError("names, arguments and those of each name must be lists or tuples")
         if any(name.startswith("_") for name in names):
             raise ValueError("a sequence must be of public methods")
         made = {owner}(*arguments[0])

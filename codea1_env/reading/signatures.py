@@ -1,7 +1,8 @@
 """Which parameters of a reference can be given by place or by name, so that f(1) and f(a=1) are known for one call.
 
-Answers from the syntax tree alone, and only for a plain function: one definition at module level, not decorated, and
-nothing else in the program that binds its name. Does not know defaults: f(1) and f(1, b=2) stay two calls.
+Answers from the syntax tree alone, and only for a plain function, `async` or not: one definition at module level, not
+decorated, and nothing else in the program that binds its name. Does not know defaults: f(1) and f(1, b=2) stay two
+calls.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import functools
 import json
 
 from codea1_env.reading.parsing import Unparsable, parse
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -23,7 +26,7 @@ def parameters(source: str, entry_point: str) -> tuple[str, ...]:
     owner, is_method, name = entry_point.partition("().")
     if is_method:
         return _of_method(module, owner, name)
-    plain = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == entry_point]
+    plain = [node for node in module.body if isinstance(node, _FUNCTIONS) and node.name == entry_point]
     if len(plain) != 1 or plain[0].decorator_list or _binders(module, entry_point) != 1:
         return ()
     given = plain[0].args
@@ -34,7 +37,7 @@ def _of_method(module: ast.Module, owner: str, name: str) -> tuple[str, ...]:
     """The same of a method of a class that is defined once, but for the object itself."""
     classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == owner]
     body = classes[0].body if len(classes) == 1 and not classes[0].decorator_list else []
-    plain = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+    plain = [node for node in body if isinstance(node, _FUNCTIONS) and node.name == name]
     if len(plain) != 1 or plain[0].decorator_list or _binders(module, owner) != 1:
         return ()
     given = plain[0].args

@@ -1,0 +1,63 @@
+"""Which calls are one call in other words, so that a suite is paid for it once: f(1) and f(a=1), and for a class also
+lists and tuples in the places where they mean the same.
+
+Decided from the texts of problems and calls. Does not know defaults: f(1) and f(1, b=2) stay two calls.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from codea1_env.judging.equality import call_key
+from codea1_env.problems.kinds import PARAMETERS
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.signatures import parameters, placed
+
+
+def names_of(problem: Problem, *, ask_reference: bool = True) -> tuple[str, ...]:
+    """The parameters that have a place: the kind's, the reference's where it may be asked, or else those of the starter
+    code. () where none of them is plain."""
+    if problem.kind in PARAMETERS:
+        return PARAMETERS[problem.kind]
+    reference = problem.reference_solution or "" if ask_reference else ""
+    starter = problem.starter_code.rstrip()
+    sources = (reference, starter, f"{starter}\n        pass\n")  # a starter may have no body
+    return next(filter(None, (parameters(source, problem.entry_point) for source in sources)), ())
+
+
+def call_keys(problem: Problem, calls: Sequence[bytes], names: tuple[str, ...]) -> list[bytes]:
+    """One per encoded call of a suite, equal for those that are one call. `names`: see `names_of`."""
+    given = [placed(call, names) for call in calls]
+    keys = [call_key(_sequence(call) if problem.kind == "class" else call) for call in given]
+    return keys if names else _without_names(keys)
+
+
+def _sequence(call: bytes) -> bytes:
+    """The call of a class with lists for the tuples around names, around arguments, and around those of each name."""
+    positional, named = json.loads(call)
+    given = [_listed(each) for each in positional]
+    given = [[_listed(row) for row in each] if isinstance(each, list) else each for each in given]
+    return _dumps([given, named]).encode("ascii")
+
+
+def _listed(tree: Any) -> Any:
+    return tree["t"] if isinstance(tree, dict) and "t" in tree else tree
+
+
+def _without_names(keys: Sequence[bytes]) -> list[bytes]:
+    """Where no parameter is known, calls that name different arguments and give the same values count as one."""
+    if all(key.endswith(b",[]]") for key in keys):
+        return list(keys)
+    first: dict[str, tuple[list[str], bytes]] = {}  # hashed by this process's own secret seed
+    same = []
+    for key in keys:
+        positional, named = json.loads(key)
+        values = _dumps(sorted(map(_dumps, [*positional, *[value for _, value in named]])))
+        named_first, first_key = first.setdefault(values, ([name for name, _ in named], key))
+        same.append(key if named_first == [name for name, _ in named] else first_key)
+    return same
+
+
+_dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode

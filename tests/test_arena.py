@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Grade, Match, MatchScore
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe, UnusableReference
+from codea1_env.judging.oracle import MOST_HANGS
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.problem import Problem
@@ -230,14 +231,15 @@ def test_calls_that_hang_the_reference_cost_a_right_program_nothing(sandbox: Loc
 
 
 def test_what_was_not_tried_is_paid_as_valid_and_counts_for_nobody(sandbox: LocalSandbox) -> None:
-    """Eleven calls that hang everybody end the turn before the two that are right; K is 13."""
-    hanging = "".join(f"assert h({x}) == 1\n" for x in range(100, 111))
-    arena = arena_of(sandbox, config=RewardConfig(suite_size=13))
-    score = play(arena, HANGS.reference_solution or "", hanging + RIGHT_ONES, problem=HANGS)
-    (suite,) = score.suites[0]
-    assert [(test.status, test.verdict) for test in suite.duel.tests][-2:] == [(Status.KEPT, Verdict.UNTRIED)] * 2
-    assert suite.terms is not None
-    assert (suite.terms.v, suite.terms.f_new, suite.terms.p_new, len(arena.book)) == (2, 0.0, None, 0)
+    """Two suites of six calls each that hang everybody: after ten of them the two that are right are not tried."""
+    others = "".join(f"assert h({x}) == 1\n" for x in range(200, 206))
+    arena = arena_of(sandbox)
+    suites = HANGING + RIGHT_ONES, others + RIGHT_ONES
+    for suite in play(arena, HANGS.reference_solution or "", *suites, problem=HANGS).suites[0]:
+        assert [(test.status, test.verdict) for test in suite.duel.tests][-2:] == [(Status.KEPT, Verdict.UNTRIED)] * 2
+        assert suite.terms is not None
+        assert (suite.terms.v, suite.terms.f_new, suite.terms.p_new) == (2, 0.0, None)
+    assert len(arena.book) == 0
 
 
 def test_a_program_that_hangs_on_a_valid_test_is_charged_with_the_rest(sandbox: LocalSandbox) -> None:
@@ -245,6 +247,23 @@ def test_a_program_that_hangs_on_a_valid_test_is_charged_with_the_rest(sandbox: 
     arena = arena_of(sandbox, config=RewardConfig(suite_size=13))
     score = play(arena, "def h(x):\n    while True:\n        pass\n", HANGING + valid, problem=HANGS)
     assert {test.verdict for test in score.suites[0][0].duel.tests} == {None, Verdict.TIMEOUT}
+
+
+def test_a_long_suite_is_not_asked_on_after_many_hangs_and_costs_another_nothing(sandbox: LocalSandbox) -> None:
+    """However the suites stand to each other, and whatever is remembered; the second is as long as it may be."""
+    problem = Problem(
+        "h", "?", "h", reference_solution="def h(x):\n    while x > 9:\n        pass\n    return x\n", time_limit_s=0.1
+    )
+    hostile = "".join(f"assert h({x}) == {x}\n" for x in (1, *range(10, 10 + MOST_HANGS), 2, 99, 3))
+    honest = "".join(f"assert h({x}) == {x}\n" for x in (*range(1, -32, -1), 2))
+    arena = arena_of(sandbox, config=RewardConfig(suite_size=1, fidelity="paper"))
+    for order in ((hostile, honest), (honest, hostile), (hostile,)):
+        suites = play(arena, "def h(x):\n    return x\n", *order, problem=problem).suites[0]
+        found = dict(
+            zip(order, ([(test.status, test.reason) for test in one.duel.tests] for one in suites), strict=True)
+        )
+        assert found[hostile] == [(Status.KEPT, "")] + [(Status.RAISES, "timeout")] * (MOST_HANGS + 3)
+        assert found.get(honest) in (None, [(Status.KEPT, "")] * 32 + [(Status.SURPLUS, "")] * 2)
 
 
 # Scores

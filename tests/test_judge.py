@@ -189,6 +189,17 @@ def test_calls_on_which_the_reference_hangs_cost_no_other_call_its_value(judge: 
     assert [value.value for value in found[4:]] == [b"1", b"2"]
 
 
+def test_a_row_of_calls_ends_with_its_last_hang_and_what_others_ask_changes_nothing(judge: Judge) -> None:
+    asked = problem(_HANGS)
+    rows = [[call(x) for x in row] for row in ((101, 1, 102, 2, 103), (2, 103, 3, 3), (104, 105, 2), (3, 101, 1))]
+    found = judge.reference_values([(asked, row) for row in rows], most_hangs=2)
+    texts = [[value.failure or value.value.decode() for value in row] for row in found]
+    end = "timeout"
+    assert texts == [[end, "1", end, end, end], ["2", end, "3", "3"], [end, end, end], ["3", end, "1"]]
+    assert judge.reference_values([(asked, rows[0])], most_hangs=2) == found[:1]  # where 2 is remembered
+    assert judge.reference_values([(asked, rows[0])])[0][3].value == b"2"
+
+
 _BUSY = """
 def f(x):
     import time

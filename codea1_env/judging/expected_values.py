@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.equality import call_key, same_value
 from codea1_env.judging.judge import Expectation, Judge
-from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.judging.oracle import MOST_HANGS, ReferenceValue
 from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.validation import Asked
 from codea1_env.problems.problem import Problem
@@ -80,7 +80,7 @@ class BatchOracle:
     def answer(self, asked: Sequence[Asked]) -> list[list[ReferenceValue]]:
         """The value of every call of every suite. Raises UnusableReference in the mode `reference`."""
         if self._mode == "reference":
-            return self._judge.reference_values([(suite.problem, suite.calls) for suite in asked])
+            return self._judge.reference_values([(suite.problem, suite.calls) for suite in asked], MOST_HANGS)
         remaining = iter(asked)
         groups = [list(itertools.islice(remaining, jury.suites)) for jury in self._juries]
         if self._mode == "golden":
@@ -112,7 +112,7 @@ class BatchOracle:
         measured = [i for i, jury in enumerate(self._juries) if jury.problem.reference_solution is not None]
         suites = [(suite.problem, suite.calls) for i in measured for suite in groups[i]]
         try:
-            truths = iter(self._judge.reference_values(suites))
+            truths = iter(self._judge.reference_values(suites, MOST_HANGS))
         except UnusableReference as error:
             _log.warning("the error of the oracle %r is not known for this batch: %s", self._mode, error)
             return

@@ -156,9 +156,11 @@ class Judge:
             )
         return evaluated
 
-    def reference_values(self, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[list[ReferenceValue]]:
-        """The reference's value for every call. Raises UnusableReference."""
-        return self._oracle.values(asked)
+    def reference_values(
+        self, asked: Sequence[tuple[Problem, Sequence[bytes]]], most_hangs: int | None = None
+    ) -> list[list[ReferenceValue]]:
+        """The reference's value for every call; `most_hangs` as in `Oracle.values`. Raises UnusableReference."""
+        return self._oracle.values(asked, most_hangs)
 
     def run(self, turns: Sequence[Turn]) -> list[JobResult]:
         """What candidates return, in the order of `turns`; nothing is compared. Raises SandboxError."""

@@ -22,6 +22,10 @@ from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Limit
 
 HASH_SEEDS = (0, 1)
 """What is evaluated for the judge is evaluated under both: order, identity and chance show as a difference."""
+MOST_HANGS = 8
+"""Calls of one suite on which a reference may hang or crash; later ones of that suite have no value. Each costs a whole
+time limit under every hash seed, and a suite may be long. No suite of the default length has later ones."""
+_HANGS = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,9 @@ class ReferenceValue:
     value: bytes
     failure: str = ""
     """Why there is none: an exception's name, `timeout`, `crash`, `memory`, `opaque`, `flaky` or `no_value`."""
+
+
+_NOT_ASKED = ReferenceValue(b"", str(OutcomeKind.TIMEOUT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,11 @@ class _Reference:
     packages: tuple[str, ...]
 
 
+_Batch = tuple[_Reference, tuple[bytes, ...], int | None]
+"""Calls of one reference, and the hangs after which the rest is not tried; None: all are."""
+_Known = dict[_Reference, dict[bytes, ReferenceValue]]
+
+
 class Oracle:
     """Asks references through a sandbox and caches their values. Not thread-safe."""
 
@@ -51,15 +63,18 @@ class Oracle:
         self._sandbox = sandbox
         self._remembered: BoundedCache[tuple[bytes, bytes], ReferenceValue] = BoundedCache(cache_bytes)
 
-    def values(self, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[list[ReferenceValue]]:
-        """The reference's value for every encoded call.
+    def values(
+        self, asked: Sequence[tuple[Problem, Sequence[bytes]]], most_hangs: int | None = None
+    ) -> list[list[ReferenceValue]]:
+        """The reference's value for every encoded call. After `most_hangs` hangs and crashes in one row, the rest of
+        that row is taken for such, too, whatever other rows ask; None: never.
 
         Raises UnusableReference where a problem has no reference or its reference does not load.
         """
         rows = [(_reference(problem), problem, calls) for problem, calls in asked if calls]
         problems = {reference: problem for reference, problem, _ in rows}
         digests = {reference: _digest(reference) for reference in problems}
-        known: dict[_Reference, dict[bytes, ReferenceValue]] = {reference: {} for reference in problems}
+        known: _Known = {reference: {} for reference in problems}
         new: dict[_Reference, dict[bytes, None]] = {}
         for reference, _, calls in rows:
             for call in calls:
@@ -68,37 +83,64 @@ class Oracle:
                     new.setdefault(reference, {})[call] = None
                 else:
                     known[reference][call] = value
-        for reference, values in self._ask({one: tuple(calls) for one, calls in new.items()}, problems).items():
+        batches: list[_Batch] = [(reference, tuple(calls), most_hangs) for reference, calls in new.items()]
+        tried = self._ask(batches, problems)
+        if most_hangs is not None:  # some rows' hangs may have kept others' calls from being tried
+            seen = {reference: known[reference] | tried.get(reference, {}) for reference in known}
+            left = [_left(reference, calls, seen[reference], most_hangs) for reference, _, calls in rows]
+            again = self._ask([*dict.fromkeys(batch for batch in left if batch is not None)], problems)
+            tried = {one: tried.get(one, {}) | again.get(one, {}) for one in known}
+        for reference, values in tried.items():
             for call, value in values.items():
                 size = len(call) + len(value.value) + len(value.failure)
                 self._remembered.put((digests[reference], call), value, size)
             known[reference] |= values
-        answers = iter([[known[reference][call] for call in calls] for reference, _, calls in rows])
+        answers = iter([_row(calls, known[reference], most_hangs) for reference, _, calls in rows])
         return [next(answers) if calls else [] for _, calls in asked]
 
-    def _ask(
-        self, new: Mapping[_Reference, tuple[bytes, ...]], problems: Mapping[_Reference, Problem]
-    ) -> dict[_Reference, dict[bytes, ReferenceValue]]:
-        """One run under every hash seed, whatever the others come to."""
-        jobs = [_reference_job(reference, calls, seed) for seed in HASH_SEEDS for reference, calls in new.items()]
+    def _ask(self, batches: Sequence[_Batch], problems: Mapping[_Reference, Problem]) -> _Known:
+        """What was tried: one run under every hash seed, whatever the others come to."""
+        jobs = [_reference_job(*batch, seed) for seed in HASH_SEEDS for batch in batches]
         results = self._sandbox.run(jobs) if jobs else []
-        for result, reference in zip(results, [*new] * len(HASH_SEEDS), strict=True):
+        for result, (reference, _, _) in zip(results, [*batches] * len(HASH_SEEDS), strict=True):
             if not result.loaded:
                 raise _unusable(problems[reference], result)
-        return {
-            reference: dict(zip(calls, map(_agreed, one.outcomes, other.outcomes), strict=True))
-            for (reference, calls), one, other in zip(
-                new.items(), results[: len(new)], results[len(new) :], strict=True
-            )
-        }
+        known: _Known = {}
+        pairs = zip(results[: len(batches)], results[len(batches) :], strict=True)
+        for (reference, calls, _), (one, other) in zip(batches, pairs, strict=True):
+            for call, *outcomes in zip(calls, one.outcomes, other.outcomes, strict=True):
+                if all(outcome.tried for outcome in outcomes):
+                    known.setdefault(reference, {})[call] = _agreed(*outcomes)
+        return known
 
 
-def _reference_job(reference: _Reference, calls: tuple[bytes, ...], hash_seed: int) -> CallsJob:
+def _left(
+    reference: _Reference, calls: Sequence[bytes], known: Mapping[bytes, ReferenceValue], most_hangs: int
+) -> _Batch | None:
+    """What is still to ask for one row, and how often it may still hang; None where that is nothing."""
+    waiting = tuple(dict.fromkeys(call for call in calls if call not in known))
+    before = calls[: calls.index(waiting[0])] if waiting else ()
+    hangs = sum(known[call].failure in _HANGS for call in before)
+    return (reference, waiting, most_hangs - hangs) if waiting and hangs < most_hangs else None
+
+
+def _row(calls: Sequence[bytes], known: Mapping[bytes, ReferenceValue], most_hangs: int | None) -> list[ReferenceValue]:
+    """The values of one row, up to the last hang that it may have."""
+    row: list[ReferenceValue] = []
+    hangs = 0
+    for call in calls:
+        is_over = most_hangs is not None and hangs >= most_hangs
+        row.append(_NOT_ASKED if is_over else known.get(call, _NOT_ASKED))
+        hangs += row[-1].failure in _HANGS
+    return row
+
+
+def _reference_job(reference: _Reference, calls: tuple[bytes, ...], most_hangs: int | None, hash_seed: int) -> CallsJob:
     """Every call has its whole time limit, whatever the others take: one that hangs is one suite's fault, and other
     suites' tests are in the same job."""
     room = len(calls) + 10
     budget_s = min(2 * room * reference.limits.time_limit_s, MAX_BUDGET_S)
-    limits = replace(reference.limits, strikes=room, budget_s=budget_s)
+    limits = replace(reference.limits, strikes=most_hangs or room, budget_s=budget_s)
     may_share = company(reference.source)
     return CallsJob(reference.source, reference.entry_point, calls, limits, hash_seed, reference.packages, may_share)
 
@@ -137,7 +179,9 @@ def is_plain(encoded: bytes) -> bool:
 
 
 def _agreed(one: Outcome, other: Outcome) -> ReferenceValue:
-    """What two runs of the reference under different hash seeds say together."""
+    """What two runs of the reference under different hash seeds say together. A hang under either is one: it counts."""
+    if other.kind in _HANGS:
+        one = other
     if one.kind is not OutcomeKind.VALUE:
         return ReferenceValue(b"", one.error or str(one.kind))
     if not is_plain(one.value):

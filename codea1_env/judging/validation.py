@@ -8,7 +8,6 @@ oracle is given: the reference solution, or what takes its place (`expected_valu
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -29,6 +28,10 @@ from codea1_env.rewards import duel
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status
 from codea1_env.sandbox.protocol import OutcomeKind
+
+_PAPER_ROOM = 32
+"""Tests of one suite that paper fidelity validates, in multiples of K. The released code validates all, at a time limit
+for each; honest suites are far shorter (`docs/deviations.md`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +146,8 @@ def _validated_suite(
     return tuple(row)
 
 
-def _room(config: RewardConfig) -> float:
-    return math.inf if config.fidelity == "paper" else config.suite_size
+def _room(config: RewardConfig) -> int:
+    return config.suite_size * (_PAPER_ROOM if config.fidelity == "paper" else 1)
 
 
 def _keys(read: ReadSuite, config: RewardConfig) -> list[bytes]:

@@ -62,8 +62,9 @@ def test_a_suite_is_worth_what_can_be_counted_by_hand(
     ("suite", "tests", "correct", "killed"),
     [
         ("def test_f():\n    assert abs(f(-1) - 1) < 0.1", 1, 1, 5),
-        ("class T:\n    def test_f(self):\n        self.assertGreater(f(-1), 0); self.assertEqual(f(3), 3)", 2, 2, 6),
+        ("class T:\n    def test_f(self):\n        self.assertGreater(f(-7), 6); self.assertEqual(f(3), 3)", 2, 2, 5),
         ("assert f(3) == 3\nassert f(3) >= -100", 2, 1, 0),  # vacuous
+        ("assert f(3) == 3\nassert f(-1) > 0", 2, 1, 0),  # that a number is positive says too little
         ("assert f(3) == 3\nassert f(3) > 3", 2, 1, 0),
     ],
 )

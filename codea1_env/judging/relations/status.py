@@ -1,7 +1,7 @@
 """A relational test against the right value: is it kept, wrong, vacuous, or nothing new?
 
     wrong_relation  not true of the right value; there is no right value to put in its place
-    vacuous         true of it, and of more than half of the values that it is tried on (`vacuity.py`)
+    vacuous         true of it, and of too many of the values that it, or a part of it, is tried on (`vacuity.py`)
     duplicate       refuses no such value that an earlier test of the suite with the same call does not refuse
     kept            otherwise
 
@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from codea1_env.judging.judge import Expectation, Judge, plain_values
+from codea1_env.judging.relations.tree_values import FAILURES
 from codea1_env.judging.relations.truth import fits, holds
-from codea1_env.judging.relations.vacuity import MOST_MUTANTS, REFUSED, refusals
+from codea1_env.judging.relations.vacuity import MOST_MUTANTS, refusals
 from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.pure_expressions import Reason
@@ -71,8 +72,11 @@ def related(test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance
         return Related(Status.REJECTED, Reason.TOO_LARGE)
     if not holds(test.relation, test.value, right, tolerance):
         return Related(Status.WRONG_RELATION)
-    refused = refusals(test.relation, test.value, right, mutants, tolerance)
-    if not refused or sum(refused) < REFUSED * len(refused):
+    try:
+        refused = refusals(test.relation, test.value, test.arguments, right, mutants, tolerance)
+    except FAILURES:  # what came back stands for no value, or there is no saying what the parts of the claim are
+        refused = []
+    if not refused:
         return Related(Status.VACUOUS)
     places = {place for place, is_refused in enumerate(refused) if is_refused}
     if places <= earlier:

@@ -1,62 +1,112 @@
-"""Does a relation say anything? Which other values it refuses, of a fixed set that follows from the right value.
+"""Does a relation say anything? Which other values it refuses, of a set that follows from the right value and the call.
 
-    others(value)    values of the same type near it and far from it:
+    others(value)    values of the same type near it:
       bool           the other one
-      int            v-1 v+1 v-2 v+2 v-10 v+10 -v 2v+1 0
-      float          0.9v 1.1v v/2 2v -v v-1 v+1 v-10 v+10, and near 0 also v-0.01 v+0.01
+      int            v-1 v+1 v-2 v+2 v-3 v+3 v-4 v+4 v-6 v+6 v-10 v+10 2v 0; of the other sign the first alone
+      float          0.9v 1.1v v/2 2v -v v-1 v+1 v-10 v+10, and near 0 also v-0.01 v+0.01; likewise
       complex        v+1 v-1 v+1j 2v 0
-      str, bytes     empty, less the last or the first, the last one twice, one more, first or last replaced, reversed
-      list, tuple    the same, with the first other value of an element in its place
+      str, bytes     empty, less the last or first, last one twice, one more, first or last replaced (twice), reversed
+      list, tuple    the same
       dict           empty, less the last or first key, one more key, first or last value replaced, first key replaced
       set            empty, less the least or greatest, one more, one replaced
-      None           nothing: a relation about None counts by what mutants return, or not at all
+      None           nothing: what mutants return, and values near the first of those, or not at all
 
-and the values that the problem's own mutants return for the call. A relation counts if it refuses at least half of
-them (REFUSED): `len(f(x)) == 2` does, `len(f(x)) >= 0`, `f(x) == f(x)` and `f(x) != 3` do not. So what a tester is paid
-for is near what knowing the value itself takes, and a relation that names one wrong answer of the program in front of
-it earns nothing. An equality needs no such check: it refuses every other value.
+and the values that the problem's own mutants return for the call. What is put in comes from the call's arguments (parts
+of the same type, words and letters of texts) or else is next to a part of the value; the last one of a sequence is
+replaced by another of its own. So no fresh part can be told without knowing the value.
 
-Does not promise that half is the right share for a task, nor that a relation that counts is strong.
+A relation counts if one of its parts (`conjuncts.py`) refuses at least half of them (REFUSED) and every other part more
+than a quarter (BESIDE): `len(f(x)) == 2` does, `len(f(x)) >= 0`, `f(x) == f(x)` and `f(x) != 3` do not, nor does a
+claim that carries one of these along. An equality needs no such check: it refuses every other value.
+
+Does not promise that half is the right share for a task, nor that a relation that counts is strong: a property that
+sets the value apart from its neighbours is enough.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
-from codea1_env.judging.equality import number_in, same_tree
+from codea1_env.judging.equality import member_text, number_in, same_tree
+from codea1_env.judging.relations.conjuncts import conjuncts
+from codea1_env.judging.relations.tree_values import number_tree
 from codea1_env.judging.relations.truth import fits, holds_of
-from codea1_env.reading.literals import NotLiteral, Tree, encode, tree_source
+from codea1_env.reading.literals import Tree
 from codea1_env.reading.relation import Relation
 
 REFUSED = 0.5
-"""Least share of the other values that a relation which counts must refuse."""
+"""Least share of the other values that the strongest part of a relation which counts must refuse."""
+BESIDE = 0.25
+"""And what every other part of it must refuse more than."""
 MOST_MUTANTS = 16
 """Mutants of a problem that are asked for a relation's call."""
-_FRESH = ("x", "0", " ", "é")
+_MOST_SPARE = 256
+"""Parts of a call's arguments that other values are made of."""
 
 
 def refusals(
-    relation: Relation, constants: bytes, value: bytes, mutants: Sequence[bytes], tolerance: float
+    relation: Relation,
+    constants: bytes,
+    arguments: bytes,
+    value: bytes,
+    mutants: Sequence[bytes],
+    tolerance: float,
 ) -> list[bool]:
-    """Of every other value whether the relation refuses it. `mutants`: encoded plain values. Deterministic."""
+    """Of every other value whether the relation refuses it; nothing for a relation that does not count.
+
+    `arguments`: the call's; `mutants`: encoded plain values. Deterministic. Raises one of FAILURES where what is given
+    stands for no value.
+    """
     trees: list[Tree] = json.loads(constants)["t"]
-    right = json.loads(value)
     mutants = [each for each in mutants if fits(relation, constants, each)]
-    return [not holds_of(relation, trees, other, tolerance) for other in all_others(right, mutants, tolerance)]
+    values = all_others(json.loads(value), spare_parts(arguments), mutants, tolerance)
+
+    def refused(part: Relation) -> list[bool]:
+        return [not holds_of(part, trees, other, tolerance) for other in values]
+
+    counts = [sum(refused(part)) for part in conjuncts(relation, trees)]
+    if not values or max(counts) < REFUSED * len(values) or min(counts) <= BESIDE * len(values):
+        return []
+    return refused(relation)
 
 
-def all_others(right: Tree, mutants: Sequence[bytes], tolerance: float) -> list[Tree]:
+def all_others(right: Tree, spare: Sequence[Tree], mutants: Sequence[bytes], tolerance: float) -> list[Tree]:
     """Values that are not the right one, no two of them equal: `others`, then what mutants return."""
+    returned = [json.loads(each) for each in mutants]
+    near = others(right, spare)
+    if right is None and returned:
+        near = others(returned[0], spare)  # else `f(x) != 3` would refuse all where mutants return nothing but 3
     values: list[Tree] = []
-    for other in (*others(right), *map(json.loads, mutants)):
+    for other in (*near, *returned):
         if not any(same_tree(known, other, tolerance) for known in (right, *values)):
             values.append(other)
     return values
 
 
-def others(tree: Any) -> list[Tree]:
+def spare_parts(arguments: bytes) -> list[Tree]:
+    """What a call is given, and the parts of that: elements, keys, words and letters. The first ones."""
+    positional, named = json.loads(arguments)
+    waiting: deque[Any] = deque([*positional, *(value for _, value in named)])
+    parts: list[Tree] = []
+    while waiting and len(parts) < _MOST_SPARE:
+        part = waiting.popleft()
+        parts.append(part)
+        if type(part) is str:
+            parts += [*part[:_MOST_SPARE].split(), *part[:_MOST_SPARE]]
+        elif type(part) is list:
+            waiting.extend(part[:_MOST_SPARE])
+        elif type(part) is dict:
+            ((tag, body),) = part.items()
+            if tag in ("t", "s", "z", "d"):
+                waiting.extend(chain(*body[:_MOST_SPARE]) if tag == "d" else body[:_MOST_SPARE])
+    return parts
+
+
+def others(tree: Any, spare: Sequence[Tree] = ()) -> list[Tree]:
     """Other values of the same type as a sound tree; some may be equal to it or to each other."""
     if tree is None:
         return []
@@ -66,101 +116,143 @@ def others(tree: Any) -> list[Tree]:
     if number is not None:
         return _numbers(number)
     if type(tree) is str:
-        return ["".join(part) for part in _sequences(list(tree), _other_character)]
+        letters = [part for part in spare if type(part) is str and len(part) == 1]
+        return ["".join(part) for part in _sequences(list(tree), letters, "ak1-e ")]
     if type(tree) is list:
-        return [list(part) for part in _sequences(tree, _other_item)]
+        return [list(part) for part in _sequences(tree, spare)]
     ((tag, body),) = tree.items()
     if tag == "t":
-        return [{"t": part} for part in _sequences(body, _other_item)]
+        return [{"t": part} for part in _sequences(body, spare)]
     if tag == "b":
-        return [{"b": bytes(part).hex()} for part in _sequences(list(bytes.fromhex(body)), lambda byte: byte ^ 1)]
+        given = list(bytes.fromhex(body))
+        return [{"b": bytes(part).hex()} for part in _sequences(given, (), b"ak1-e ", lambda byte: byte ^ 1)]
     if tag in ("s", "z"):
-        return [{tag: part} for part in _sets(body)]
-    return [{"d": part} for part in _dicts(body)]
+        return [{tag: part} for part in _sets(body, spare)]
+    return [{"d": part} for part in _dicts(body, spare)]
 
 
 def _numbers(number: int | float | complex) -> list[Tree]:
     if isinstance(number, complex):
         values: list[Any] = [number + 1, number - 1, number + 1j, 2 * number, 0j]
-        return [{"c": [_float(value.real), _float(value.imag)]} for value in values]
+        return [number_tree(value) for value in values]
     if isinstance(number, int):
-        ints = [number - 1, number + 1, number - 2, number + 2, number - 10, number + 10, -number, 2 * number + 1, 0]
-        return [each if -(1 << 63) <= each < 1 << 63 else {"i": hex(each)} for each in ints]
+        return _mostly_of_sign(number, [*(number + sign * step for step in _STEPS for sign in (-1, 1)), 2 * number, 0])
     factors = [0.9 * number, 1.1 * number, number / 2, 2 * number, -number]
     near = [number - 0.01, number + 0.01] if abs(number) < 1 else []
-    return [_float(each) for each in (*factors, *near, number - 1, number + 1, number - 10, number + 10, 0.0)]
+    return _mostly_of_sign(number, [*factors, *near, number - 1, number + 1, number - 10, number + 10, 0.0])
 
 
-def _float(number: float) -> Tree:
-    if number - number == 0:
-        return number
-    return {"f": "nan" if number != number else "inf" if number > 0 else "-inf"}
+_STEPS = (1, 2, 3, 4, 6, 10)
 
 
-def _sequences(items: list[Any], other: Any) -> list[list[Any]]:
+def _mostly_of_sign(number: int | float, values: Sequence[int | float]) -> list[Tree]:
+    """Those of the number's sign and the first one that is not: that a number is not negative says little."""
+    near = [value for value in values if (value >= 0) == (number >= 0)]
+    far = [value for value in values if (value >= 0) != (number >= 0)]
+    return [number_tree(value) for value in (*near, *far[:1])]
+
+
+def _near(tree: Any) -> Tree:
+    """Another value of the same type and shape, next to it."""
+    if tree is None:
+        return 0
+    if type(tree) is bool:
+        return not tree
+    number = number_in(tree)
+    if number is not None:
+        return number_tree(number - 1 if not isinstance(number, complex) and number < 0 else number + 1)
+    if type(tree) is str:
+        return tree[:-1] + _next_letter(tree[-1:])
+    if type(tree) is list:
+        return [*tree[:-1], _near(tree[-1])] if tree else [0]
+    ((tag, body),) = tree.items()
+    if tag == "b":
+        return {"b": f"{body[:-2]}{int(body[-2:] or '0', 16) ^ 1:02x}"}
+    if not body:
+        return {tag: [[0, 0]] if tag == "d" else [0]}
+    if tag == "d":
+        key, value = body[-1]
+        return {"d": [*body[:-1], [key, _near(value)]]}
+    return {tag: body[:-1] if tag in ("s", "z") and len(body) > 1 else [*body[:-1], _near(body[-1])]}
+
+
+def _next_letter(letter: str) -> str:
+    if not (letter.isascii() and letter.isalnum()):
+        return "a"
+    return {"z": "a", "Z": "A", "9": "0"}.get(letter) or chr(ord(letter) + 1)
+
+
+def _candidates(part: Any, spare: Sequence[Tree], count: int, near: Callable[[Any], Any] = _near) -> Iterator[Any]:
+    """What may stand in a part's place: of the same type, from the arguments; then the part's neighbours."""
+    yield from (each for each in spare if _kind(each) == _kind(part))
+    for _ in range(count + 1):
+        part = near(part)
+        yield part
+
+
+def _kind(tree: Any) -> tuple[Any, ...]:
+    return (type(tree), *(tree if type(tree) is dict else [len(tree) == 1] if type(tree) is str else []))
+
+
+def _sequences(
+    items: list[Any], spare: Sequence[Tree], first_ones: Sequence[Any] = (), near: Callable[[Any], Any] = _near
+) -> list[list[Any]]:
     """Other sequences: shorter, longer, with one element replaced, in the other order."""
     if not items:
-        fresh = [other(None)] if other is _other_item else [other(" ")] if other is _other_character else [0]
-        return [fresh, fresh * 2, fresh * 3]
-    first, last = other(items[0]), other(items[-1])
+        return _of_nothing(spare, first_ones or _MEMBERS)
+    first, last = items[0], items[-1]
+    known = {member_text(item) for item in items}
+    fresh = _fresh(first, known, spare, near)
+    other = _fresh(first, known | {member_text(fresh)}, (), near)
+    middle = len(items) // 2
+    own = (each for each in (*items[middle:], *items[:middle]) if member_text(each) != member_text(last))
     return [
-        [], items[:-1], items[1:], [*items, items[-1]], [*items, first], [first, *items[1:]], [*items[:-1], last],
-        items[::-1],
+        [], items[:-1], items[1:], [*items, last], [*items, fresh], [fresh, *items[1:]], [other, *items[1:]],
+        [*items[:-1], next(own, near(last))], [*items[:-1], _fresh(last, known, (), near)], items[::-1],
     ]  # fmt: skip
 
 
-def _other_character(character: str) -> str:
-    return next(fresh for fresh in _FRESH if fresh != character)
+def _fresh(part: Any, known: set[str], spare: Sequence[Tree], near: Callable[[Any], Any]) -> Any:
+    """A value in an element's place that is not `known`, or a neighbour where all of them are."""
+    candidates = _candidates(part, spare, len(known), near)
+    return next((each for each in candidates if member_text(each) not in known), near(part))
 
 
-def _other_item(item: Any) -> Tree:
-    """Another value in an element's place: of containers an empty one, so that nothing is gone through below it."""
-    if item is None:
-        return 0
-    if type(item) is bool:
-        return not item
-    number = number_in(item)
-    if number is not None:
-        return _numbers(number)[0]
-    if type(item) is str:
-        return "" if item else "x"
-    if type(item) is list:
-        return [] if item else [0]
-    ((tag, body),) = item.items()
-    if tag == "b":
-        return {"b": "" if body else "00"}
-    return {tag: [] if body else [[0, 0]] if tag == "d" else [0]}
+_MEMBERS = (0, "a", 1, "b", 2, "c")
 
 
-def _sets(members: list[Any]) -> list[list[Any]]:
+def _of_nothing(spare: Sequence[Tree], first_ones: Sequence[Any]) -> list[list[Any]]:
+    """Three sequences that are not empty: no two share an element or a length."""
+    plain = [each for each in spare if type(each) in (str, int, float)]
+    one, *more = {member_text(each): each for each in (*plain, *first_ones)}.values()
+    return [[one], more[:2], more[2:5]]
+
+
+def _sets(members: list[Any], spare: Sequence[Tree]) -> list[list[Any]]:
     if not members:
-        return [[0], ["x"], [0, 1]]
-    ordered = sorted(members, key=_written)
-    known = {_written(member) for member in members}
-    fresh = next(each for each in _fresh_members(ordered[0]) if _written(each) not in known)
-    return [[], ordered[1:], ordered[:-1], [*ordered, fresh], [*ordered[1:], fresh]]
+        return _of_nothing(spare, _MEMBERS)
+    ordered = sorted(members, key=member_text)
+    fresh, other = _fresh_members(ordered, spare)
+    return [[], ordered[1:], ordered[:-1], [*ordered, fresh], [*ordered[1:], other]]
 
 
-def _fresh_members(member: Any) -> list[Tree]:
-    """Values that can stand in a set beside one; more than a set of any size can hold would be no help."""
-    near = [other for other in others(member) if type(other) in (str, int, float)]
-    return [*near, *(f"x{place}" for place in range(1 << 12)), {"t": []}]
+def _fresh_members(members: Sequence[Any], spare: Sequence[Tree]) -> tuple[Tree, Tree]:
+    """Two values that can stand in a set beside its members: from the arguments if they have one, and a neighbour."""
+    known = {member_text(member) for member in members}
+    last = [f"x{place}" for place in range(len(known) + 1)]  # where every neighbour is a member
+    fresh, other = (
+        next(each for each in (*_candidates(members[0], given, len(known)), *last) if member_text(each) not in known)
+        for given in (spare, ())
+    )
+    return fresh, other
 
 
-def _dicts(pairs: list[list[Any]]) -> list[list[Any]]:
+def _dicts(pairs: list[list[Any]], spare: Sequence[Tree]) -> list[list[Any]]:
     if not pairs:
-        return [[[0, 0]], [["x", 0]], [[0, 0], [1, 1]]]
-    known = {_written(key) for key, _ in pairs}
-    fresh = next(each for each in _fresh_members(pairs[0][0]) if _written(each) not in known)
+        return [[[key, key] for key in keys] for keys in _of_nothing(spare, _MEMBERS)]
+    fresh, other = _fresh_members([key for key, _ in pairs], spare)
     (first, value), (last, last_value) = pairs[0], pairs[-1]
     return [
-        [], pairs[1:], pairs[:-1], [*pairs, [fresh, value]], [[first, _other_item(value)], *pairs[1:]],
-        [*pairs[:-1], [last, _other_item(last_value)]], [[fresh, value], *pairs[1:]],
+        [], pairs[1:], pairs[:-1], [*pairs, [fresh, value]], [[first, _near(value)], *pairs[1:]],
+        [*pairs[:-1], [last, _near(last_value)]], [[other, value], *pairs[1:]],
     ]  # fmt: skip
-
-
-def _written(tree: Any) -> str:
-    try:
-        return tree_source(tree)
-    except NotLiteral:
-        return encode(tree).decode()

@@ -1,0 +1,118 @@
+"""Claims that say nothing: built from the judge's own other values by someone who knows the code, and none counts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from codea1_env.judging.judge import Expectation
+from codea1_env.judging.relations.status import related
+from codea1_env.judging.relations.vacuity import others
+from codea1_env.problems import bundled_problems
+from codea1_env.reading.literals import literal_tree, tree_source
+from codea1_env.reading.wide.relational_tests import read_condition
+from codea1_env.rewards.duel import Status
+from codea1_env.sandbox.inside import values
+
+
+def status(claim: str, right: bytes, *mutants: object, entry_point: str = "f") -> Status:
+    test = read_condition(ast.parse(claim, mode="eval").body, claim, entry_point)
+    assert test.relation is not None, test.reason
+    assert test.arguments is not None
+    assert test.value is not None
+    stated = Expectation(test.arguments, test.value, relation=test.relation)
+    return related(stated, right, [values.encode(mutant) for mutant in mutants], 0.0, set()).status
+
+
+def bundled() -> Iterator[tuple[str, str, Any]]:
+    """Entry points, calls and right values of the bundled problems."""
+    for problem in bundled_problems():
+        for case in problem.golden_tests[:3]:
+            try:
+                yield problem.entry_point, case.call, ast.literal_eval(case.expected)
+            except ValueError:  # `set()` and the like
+                continue
+
+
+def other_values(value: object) -> list[Any]:
+    """The values that are put beside one, but for the empty set."""
+    sources = map(tree_source, others(literal_tree(ast.parse(repr(value), mode="eval").body)))
+    return [ast.literal_eval(source) for source in sources if source != "set()"]
+
+
+def attacks(call: str, wrong: Any) -> Iterator[str]:
+    """Claims that exclude a wrong answer and what the module puts into the values beside it, and nothing else."""
+    beside = [part for other in other_values(wrong) if type(other) is type(wrong) for part in other]
+    fresh = list({repr(part): part for part in beside if part not in wrong})[:3]
+    for parts in (["'x'"] if isinstance(wrong, str) else ["'x'", "''", "[]", "0"], fresh):
+        junk = " or ".join([f"not {call}", *(f"{part} in list({call})" for part in parts)])
+        yield f"not ({junk})"
+        yield f"not ({call} == {wrong!r} or {junk})"
+        yield f"({call} != {wrong!r}) > ({junk})"
+        yield f"not ((({call} == {wrong!r}) or {junk}) and (({call} == {wrong!r}) or {junk}))"
+
+
+@pytest.mark.parametrize("kind", [str, list, tuple, dict, set])
+def test_no_claim_made_of_the_other_values_counts(kind: type) -> None:
+    tried = 0
+    for entry_point, call, right in bundled():
+        if type(right) is not kind or not right:
+            continue
+        for wrong in [other for other in other_values(right) if other and other != right][:3]:
+            for claim in attacks(call, wrong):
+                found = status(claim, values.encode(right), entry_point=entry_point)
+                assert found in (Status.VACUOUS, Status.WRONG_RELATION), (claim, right)
+                tried += found is Status.VACUOUS
+    assert tried >= 4
+
+
+def test_no_number_counts_for_its_sign_or_for_all_others_in_sight() -> None:
+    for right in range(30):
+        for wrong in (right - 2, right + 1, right + 7):
+            for claim in (
+                f"(f(1) + 0.5) * (f(1) - {wrong}) * (f(1) - {wrong}) > 0",
+                f"f(1) in {[number for number in range(60) if number != wrong]}",
+            ):
+                assert status(claim, values.encode(right)) is Status.VACUOUS, (claim, right)
+
+
+@pytest.mark.parametrize(
+    ("claim", "right"),
+    [
+        ("len(f(1)) == 3", "abc"), ("f(1)[0] == 'a'", "abc"), ("f(1)[-1] == 'c'", "abc"), ("f(1)[1:] == 'bc'", "abc"),
+        ("f(1).startswith('ab')", "abc"), ("sorted(f(1)) == [1, 2, 3]", [3, 1, 2]), ("set(f(1)) == {1, 2}", [2, 1]),
+        ("f(1)['a'] == 1", {"a": 1, "b": 2}), ("set(f(1).keys()) == {'a', 'b'}", {"a": 1, "b": 2}),
+        ("f(1) >= {1, 2}", {1, 2}), ("f(1) >= 20", 20), ("f(1) <= 20", 20), ("4 < f(1) < 6", 5),
+        ("not (f(1) < 4 or f(1) > 6)", 5), ("abs(f(1) - 0.5) < 1e-6", 0.5), ("1 < len(f(1)) < 3", [1, 2]),
+        ("not f(1)", []), ("not f(1)", False), ("(len(f(1)) == 2) is True", [1, 2]),
+        ("f(1)['raises'] == 'E' and 'low' in f(1)['message']", {"raises": "E", "message": "too low"}),
+    ],
+)  # fmt: skip
+def test_what_knows_something_of_the_value_counts(claim: str, right: object) -> None:
+    assert status(claim, values.encode(right)) is Status.KEPT
+
+
+@pytest.mark.parametrize("claim", ["f(1) != 'abd'", "len(f(1)) > 0", "'c' in f(1)"])
+def test_what_counts_carries_nothing_along(claim: str) -> None:
+    assert status("len(f(1)) == 3", values.encode("abc")) is Status.KEPT
+    for both in (f"not (not len(f(1)) == 3 or not {claim})", f"bool(len(f(1)) == 3 and {claim})"):
+        assert (status(both, values.encode("abc")) is Status.KEPT) == (claim == "'c' in f(1)")
+
+
+def test_of_none_the_one_answer_of_the_mutants_is_not_all_that_there_is() -> None:
+    assert status("not f(1)", b"null", 5) is Status.KEPT
+    assert status("f(1) != 5", b"null", 5) is Status.VACUOUS
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [b'{"t":{"d":[]}}', b'{"s":{"d":[]}}', b'{"d":{"ab":1}}', b'{"d":["ab"]}', b"[" * 300 + b"]" * 300,
+     b'{"s":[{"t":{"d":[]}}]}', b'{"t":[{"b":5}]}', b'{"f":"x"}', b'{"z":5}'],
+)  # fmt: skip
+def test_what_stands_for_no_value_is_refused_and_raises_nothing(encoded: bytes) -> None:
+    for claim in ("len(f(1)) == len(f(1))", "f(1) != 3", "not f(1)", "bool(f(1))"):
+        assert status(claim, encoded) in (Status.VACUOUS, Status.WRONG_RELATION)
+        assert status(claim, values.encode([1])) in (Status.VACUOUS, Status.WRONG_RELATION)

@@ -280,6 +280,16 @@ def test_an_answer_ends_with_the_line_that_ends_its_last_test(tests: int, last: 
     assert ends(["```python\n", "the tests:\n", "assert f(1) == 1\n" * 9], ending) is None, "it does not parse"
 
 
+def test_a_bare_suite_ends_with_its_last_test_too() -> None:
+    """Lines that do not parse are no tests, whatever follows them; a block that is opened later counts alone."""
+    ending = Ending(at_fence=True, tests=2)
+    bare = ["assert f(1) == 1\n", "assert f([\n", "  2]) == 2\n", "so assert it\n", "assert f(3) == 3\n", "assert f(4"]
+    assert ends(bare, ending) == 2
+    paid = read_suite("".join(bare), "f").tests[:2]
+    assert read_suite("".join(bare[:3]), "f").tests == paid
+    assert ends(["We assert that:\n", "assert f(1) == 1\n", "```\n", "x = 1\n", "assert f(2) == 2\n"], ending) is None
+
+
 def test_the_engine_ends_an_answer_with_its_last_test() -> None:
     _, packed = tiny()
     says = Fenced(packed, "```\nassert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3\n```\n")

@@ -105,13 +105,17 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
 
 
 def asserts_in(response: str) -> int:
-    """Asserts at the top level of the fenced blocks that `read_suite` reads, where they parse together, else 0.
-    As long as the blocks go on to parse, nothing that follows changes the first of them."""
-    code = "\n".join(_fenced_blocks(response))
-    try:
-        statements = parse(code).body if "assert" in code else []
-    except Unparsable:
+    """Asserts at the top level of what `read_suite` reads. Of fenced blocks, where they parse together, else 0: as long
+    as they go on to parse, nothing that follows changes the first of them. Of a bare response, those that parse."""
+    blocks = _fenced_blocks(response)
+    code = "\n".join(blocks) if blocks else response
+    if "assert" not in code:
         return 0
+    try:
+        statements = parse(code).body
+    except Unparsable:
+        pieces = [] if blocks else fragments(code, lambda piece: "assert" in piece)
+        statements = [statement for piece in pieces if piece.module is not None for statement in piece.module.body]
     return sum(isinstance(statement, ast.Assert) for statement in statements)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import logging
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -427,9 +428,11 @@ def test_a_problem_without_a_usable_reference_is_an_error(sandbox: LocalSandbox,
 
 
 def test_close_closes_the_sandbox() -> None:
-    with Arena(LocalSandbox()) as arena:
+    sandbox = LocalSandbox()
+    with Arena(sandbox) as arena:
         play(arena, RIGHT, asserts(1))
-    assert play(arena, RIGHT, asserts(2)).codes[0].reward is None
+    with pytest.raises(SandboxError, match="must be open"):
+        sandbox.run([])
 
 
 # Grades
@@ -598,3 +601,50 @@ def test_paper_fidelity_looks_at_what_came_back_and_replays_it_so(sandbox: Local
     assert arena.book.frequencies("twice")[TestCase("len(twice(1))", "2")] == 2
     (again,) = arena.play([Match(problem, programs[:1], ((suite,),))])
     assert [replay.verdict for replay in again.suites[0][0].duel.replays] == [P, P, P]
+
+
+# What the caller got wrong
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((DOUBLE, (RIGHT,), (SUITE,)), "Match.suites must be a tuple of tuples of texts, one for each program, got"),
+        ((DOUBLE, "ab", ((SUITE,), (SUITE,))), "Match.codes must be a tuple of texts, got 'ab'"),
+        ((DOUBLE, (RIGHT, None), ((SUITE,), ())), "Match.codes must be a tuple of texts, got"),
+        ((DOUBLE, (RIGHT, SQUARE), ((SUITE,),)), "a row for each program, got '1 for 2'"),
+        (({"problem_id": "double"}, (RIGHT,), ((SUITE,),)), "Match.problem must be a codea1_env.Problem, got"),
+    ],
+)
+def test_a_match_of_another_shape_is_refused(parts: tuple[Any, Any, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Match(*parts)
+
+
+def test_what_is_no_match_and_nothing_to_grade_is_refused(sandbox: LocalSandbox) -> None:
+    arena: Any = arena_of(sandbox)
+    match = Match(DOUBLE, (RIGHT,), ((SUITE,),))
+    for wrong in (match, None, [None], "match"):
+        with pytest.raises(ConfigurationError, match=r"match(es)? must be"):
+            arena.play(wrong)
+    tests = DOUBLE.hidden_tests
+    for items, message in (
+        ([(DOUBLE, RIGHT, tests)], "responses must be a list of texts"),
+        ([(DOUBLE, [RIGHT], tests[0])], "tests must be a list of codea1_env.TestCase"),
+        ([(DOUBLE, [RIGHT], [str(tests[0])])], "tests must be a list of codea1_env.TestCase"),
+        ([("double", [RIGHT], tests)], "problem must be a codea1_env.Problem"),
+        ((DOUBLE, [RIGHT], tests), r"an item must be \(problem, responses, tests\)"),
+        (None, "items must be"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            arena.grade_many(items)
+    assert arena.play(each for each in [match]) == arena_of(sandbox).play([match])
+
+
+def test_a_closed_arena_says_so() -> None:
+    with Arena(LocalSandbox()) as arena:
+        pass
+    with pytest.raises(ConfigurationError, match="the arena must be open to play and to grade"):
+        arena.play([])
+    with pytest.raises(ConfigurationError, match="the arena must be open"):
+        arena.grade(DOUBLE, [RIGHT], DOUBLE.hidden_tests)

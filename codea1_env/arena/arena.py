@@ -19,7 +19,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
-from codea1_env.arena.match import BookChanges, CodeScore, Grade, Match, MatchScore, SuiteScore, book_changes
+from codea1_env.arena.match import (
+    BookChanges,
+    CodeScore,
+    Grade,
+    Match,
+    MatchScore,
+    SuiteScore,
+    are_texts,
+    book_changes,
+)
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.checks import require
 from codea1_env.closing import Closing
@@ -84,6 +93,7 @@ class Arena(Closing):
         _ = self.config.reward  # a reward of one's own that cannot be loaded is known before anything runs
         self.book = book if book is not None else MistakeBook()
         self._sandbox = sandbox
+        self._is_closed = False
         self._judge = Judge(sandbox, tolerance, execution_cache_mb=execution_cache_mb)
         self._cases: BoundedCache[tuple[str, TestCase], Expectation] = BoundedCache(_CASE_CACHE_MB << 20)
         self._read: BoundedCache[tuple[str, str, str], Suite] = BoundedCache(_CASE_CACHE_MB << 20)
@@ -95,8 +105,13 @@ class Arena(Closing):
 
         If the sandbox fails, every reward of the batch is None and the book does not change. Raises UnusableReference
         if the oracle is a reference that is missing or does not work, SandboxUnsafe if the machine is not safe, and
-        ConfigurationError if golden tests are asked for and a problem has none.
+        ConfigurationError if golden tests are asked for and a problem has none, for what is no match, and after
+        `close`.
         """
+        self._require_open()
+        matches = _listed("matches", "be Match objects in a list", matches)
+        for match in matches:
+            require(isinstance(match, Match), "every match", "be a codea1_env.Match", match)
         config = self.config.by_reference if _are_measured(matches) else self.config
         self.seconds = {}
         try:
@@ -235,8 +250,11 @@ class Arena(Closing):
     def grade_many(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
         """`grade` for many questions in one sandbox pass. If the sandbox fails, every verdict is None.
 
-        Raises ProblemFormatError for a test that is no call of the entry point with plain arguments.
+        Raises ProblemFormatError for a test that is no call of the entry point with plain arguments, and
+        ConfigurationError for items of another shape and after `close`.
         """
+        self._require_open()
+        items = [_item(given) for given in _listed("items", "be (problem, responses, tests) tuples in a list", items)]
         try:
             known = self._read_cases([(problem, case) for problem, _, tests in items for case in tests])
             waiting = []
@@ -255,7 +273,31 @@ class Arena(Closing):
 
     def close(self) -> None:
         """Close the sandbox. May be called again."""
+        self._is_closed = True
         self._sandbox.close()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ConfigurationError("the arena must be open to play and to grade, got one that was closed")
+
+
+def _listed(name: str, must: str, given: Iterable[_Item]) -> list[_Item]:
+    """What was given, once and for all: a generator can be read only once."""
+    require(isinstance(given, Iterable), name, must, given)
+    return list(given)
+
+
+def _item(
+    given: tuple[Problem, Sequence[str], Sequence[TestCase]],
+) -> tuple[Problem, Sequence[str], Sequence[TestCase]]:
+    """One question to grade. Raises ConfigurationError for another shape."""
+    require(isinstance(given, tuple | list) and len(given) == 3, "an item", "be (problem, responses, tests)", given)
+    problem, responses, tests = given
+    require(isinstance(problem, Problem), "problem", "be a codea1_env.Problem", problem)
+    require(are_texts(responses), "responses", "be a list of texts", responses)
+    are_tests = isinstance(tests, tuple | list) and all(isinstance(test, TestCase) for test in tests)
+    require(are_tests, "tests", "be a list of codea1_env.TestCase", tests)
+    return problem, responses, tests
 
 
 def _like_suites(matches: Sequence[Match], items: Iterable[_Item]) -> list[list[list[_Item]]]:

@@ -5,8 +5,11 @@ Plain data. Does not run or pay anything: see `arena.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
+from codea1_env.checks import require
 from codea1_env.judging.expected_values import OracleError
 from codea1_env.mistake_book.policies import RatedTest
 from codea1_env.problems.problem import Problem
@@ -22,7 +25,7 @@ _MAX_BOOKED = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One question's round: the raw answers of both players."""
+    """One question's round: the raw answers of both players. Raises ConfigurationError for another shape."""
 
     problem: Problem
     codes: tuple[str, ...]
@@ -32,13 +35,22 @@ class Match:
     by_reference: bool = False
     """Whether to score it by `RewardConfig.by_reference` and not by the training's rewards: for measuring."""
 
+    def __post_init__(self) -> None:
+        require(isinstance(self.problem, Problem), "Match.problem", "be a codea1_env.Problem", self.problem)
+        require(are_texts(self.codes), "Match.codes", "be a tuple of texts", self.codes)
+        are_rows = _is_row(self.suites) and all(map(are_texts, self.suites))
+        require(are_rows, "Match.suites", "be a tuple of tuples of texts, one for each program", self.suites)
+        given = (len(self.codes), len(self.suites))
+        must = "be as many as Match.codes, a row for each program"
+        require(given[0] == given[1], "Match.suites", must, f"{given[1]} for {given[0]}")
+
 
 @dataclass(frozen=True, slots=True)
 class CodeScore:
     executes: bool | None
     """Whether the program loads and defines the entry point; None if infrastructure failed."""
     reward: float | None
-    """R_C, in [0, 1], or [-1, 1] under `skill`; None if infrastructure failed."""
+    """R_C, in [0, 1], or [-1, 1] under `skill`, or what a reward of one's own pays; None if infrastructure failed."""
     program: str
     """The program as read from the response."""
 
@@ -46,7 +58,7 @@ class CodeScore:
 @dataclass(frozen=True, slots=True)
 class SuiteScore:
     reward: float | None
-    """R_T, or what `RewardConfig.tester_reward` pays instead, in [-1, 1]; None if infrastructure failed."""
+    """R_T, in [-1, 1], or what a reward of one's own pays; None if infrastructure failed."""
     terms: SuiteTerms | None
     """Every number of the reward."""
     duel: Duel
@@ -95,6 +107,15 @@ class Grade:
     def all_passed(self) -> bool:
         """Whether the program executes and passes every test."""
         return self.executes is True and all(verdict is Verdict.PASS for verdict in self.verdicts)
+
+
+def are_texts(given: object) -> bool:
+    """Whether the value holds several texts. A text itself does not: each of its letters would be played."""
+    return _is_row(given) and all(isinstance(text, str) for text in given)
+
+
+def _is_row(given: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(given, tuple | list)
 
 
 def book_changes(score: MatchScore, *, rate: bool = False) -> BookChanges:

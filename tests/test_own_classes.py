@@ -123,6 +123,9 @@ class Nothing(TesterReward):
     def suite(self, duel, terms, group): return None
 class NoNumber(TesterReward):
     def suite(self, duel, terms, group): return dataclasses.replace(terms, reward=float("nan"))
+class TextForAProgram(TesterReward):
+    def suite(self, duel, terms, group): return dataclasses.replace(terms, reward=7.0)
+    def program(self, result): return "x"
 """
 
 
@@ -143,13 +146,20 @@ def test_what_is_no_reward_is_refused_before_anything_runs(name: str, message: s
         Arena(sandbox, RewardConfig(tester_reward=name))
 
 
-@pytest.mark.parametrize("name", ["Nothing", "NoNumber"])
-def test_a_reward_that_pays_no_number_is_an_error_and_no_score(name: str, outside: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "must"),
+    [
+        ("Nothing", "a suite must be terms with a finite reward"),
+        ("NoNumber", "a suite must be terms with a finite reward"),
+        ("TextForAProgram", "a program must be a finite number, got 'x'"),
+    ],
+)
+def test_a_reward_that_pays_no_number_is_an_error_and_no_score(name: str, must: str, outside: Path) -> None:
     (outside / "own_wrong.py").write_text(WRONG_REWARDS)
     config = RewardConfig(tester_reward=f"own_wrong:{name}")
     with (
         Arena(LocalSandbox(), config) as arena,
-        pytest.raises(ConfigurationError, match="be terms with a finite reward"),
+        pytest.raises(ConfigurationError, match=f"'own_wrong:{name}' pays {must}"),
     ):
         arena.play([Match(PROBLEM, CODES[:1], SUITES[:1])])
 
@@ -216,6 +226,8 @@ class Invents(BookPolicy):
     def visited(self, shelf, visit): shelf.frequencies.update(dict.fromkeys(visit.failures, 1))
 class Below(Invents):
     def visited(self, shelf, visit): shelf.frequencies.update(dict.fromkeys(visit.failures, -1))
+class Texts(Invents):
+    def visited(self, shelf, visit): shelf.frequencies.update({str(case): 1 for case in visit.failures})
 """
 
 
@@ -229,8 +241,11 @@ def test_what_is_no_policy_is_refused(outside: Path) -> None:
     invents.record("p", [], [A])
     with pytest.raises(ConfigurationError, match="must be at most 8 of the question's tests"):
         invents.replay("p", 8)
-    with pytest.raises(ConfigurationError, match="must be finite numbers above 0"):
-        MistakeBook(BookConfig(policy="own_policies:Below")).record("p", [], [A])
+    for name, must in (("Below", "finite numbers above 0"), ("Texts", "codea1_env.TestCase objects of two texts")):
+        book = MistakeBook(BookConfig(policy=f"own_policies:{name}"))
+        with pytest.raises(ConfigurationError, match=f"policy 'own_policies:{name}' keeps must be {must}"):
+            book.record("p", [], [A])
+        assert len(book) == 0  # as it was, and it can be saved
 
 
 def test_a_preset_takes_and_records_classes_of_ones_own(outside: Path) -> None:

@@ -75,17 +75,22 @@ class MistakeBook:
         leaves the book; then every failure of a new test increments it.
 
         Multiplicity counts. The pass of a test that is not, or no longer, in the book is ignored. `failed_replays` and
-        `rated` are for rules that ask for them (`BookConfig`).
+        `rated` are for rules that ask for them (`BookConfig`). Raises ConfigurationError where a policy of one's own
+        keeps what no file could hold; the book is then as it was.
         """
-        shelf = self._shelves.setdefault(problem_id, Shelf())
+        shelf = _copied(self._shelves.get(problem_id, Shelf()))
         self._config.rule.visited(shelf, Visit(passes, failures, failed_replays, rated))
         for case in [case for case in shelf.qualities if case not in shelf.frequencies]:
             del shelf.qualities[case]
-        numbers = [*shelf.frequencies.values(), *shelf.qualities.values()]
-        is_sound = all(is_number(each) and each > 0 for each in numbers)
-        require(is_sound, f"what the book's policy {self._config.policy!r} keeps", "be finite numbers above 0", numbers)
-        if not shelf.frequencies:
-            del self._shelves[problem_id]
+        name = f"what the book's policy {self._config.policy!r} keeps"
+        tests, numbers = list(shelf.frequencies), [*shelf.frequencies.values(), *shelf.qualities.values()]
+        require(all(map(_is_test, tests)), name, "be codea1_env.TestCase objects of two texts", tests)
+        require(all(is_number(each) and each > 0 for each in numbers), name, "be finite numbers above 0", numbers)
+        require(type(shelf.visits) is int and shelf.visits >= 0, name, "be visits of at least 0", shelf.visits)
+        if shelf.frequencies:
+            self._shelves[problem_id] = shelf
+        else:
+            self._shelves.pop(problem_id, None)
 
     def frequencies(self, problem_id: str) -> dict[TestCase, float]:
         """How often each test of a question was failed, minus its passes; in order of insertion. It is a copy.
@@ -119,10 +124,7 @@ class MistakeBook:
     def copy(self) -> MistakeBook:
         """An equal book that changes on its own."""
         book = MistakeBook(self._config)
-        book._shelves = {
-            problem_id: Shelf(dict(shelf.frequencies), dict(shelf.qualities), shelf.visits)
-            for problem_id, shelf in self._shelves.items()
-        }
+        book._shelves = {problem_id: _copied(shelf) for problem_id, shelf in self._shelves.items()}
         return book
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -185,6 +187,14 @@ def _read(path: str | os.PathLike[str]) -> SavedBook:
             raise bad_line(number, "problem_id", "occur once in the file", problem_id)
         shelves[problem_id] = _shelf(record, number)
     return SavedBook(policy, shelves)
+
+
+def _copied(shelf: Shelf) -> Shelf:
+    return Shelf(dict(shelf.frequencies), dict(shelf.qualities), shelf.visits)
+
+
+def _is_test(given: object) -> bool:
+    return isinstance(given, TestCase) and isinstance(given.call, str) and isinstance(given.expected, str)
 
 
 def _same(one: Shelf, other: Shelf) -> bool:

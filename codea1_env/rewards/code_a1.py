@@ -169,8 +169,8 @@ class TesterReward(abc.ABC):
 
     @abc.abstractmethod
     def suite(self, duel: Duel, terms: SuiteTerms, group: Group) -> SuiteTerms:
-        """The reward of a suite, in [-1, 1]. `terms` are those of Code-A1; return them with `reward` replaced, and with
-        `validity`, `adversarial` and `alpha` if the method has its own."""
+        """The reward of a suite: any finite number; the built-in rewards stay in [-1, 1]. `terms` are those of Code-A1;
+        return them with `reward` replaced, and with `validity`, `adversarial` and `alpha` if the method has its own."""
 
     def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
         """The reward of each assert of `duel.tests`; K of them earn their mean. `terms` are those that `suite`
@@ -178,8 +178,8 @@ class TesterReward(abc.ABC):
         return [terms.reward] * len(duel.tests)
 
     def program(self, result: ProgramResult) -> float:
-        """The reward of a solution, in [-1, 1]: the mean, over its suites, of the share of their tests that it
-        passes."""
+        """The reward of a solution: any finite number, and unless a subclass says otherwise the mean, over its suites,
+        of the share of their tests that it passes."""
         f_hist = share_failed(result.replays)
         p_hist = None if f_hist is None else 1 - f_hist
         return mean_share(

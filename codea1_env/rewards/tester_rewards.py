@@ -229,16 +229,24 @@ def union_reward(
     suites: Sequence[tuple[Duel, Group]],
     config: RewardConfig,
 ) -> float:
-    """R_C of one solution by all suites of its question (`RewardConfig.judges_by_union`)."""
+    """R_C of one solution by all suites of its question (`RewardConfig.judges_by_union`). Raises ConfigurationError if
+    a reward of one's own is no number."""
     verdicts = [_tried(duel, group.verdicts[solution], config) for duel, group in suites]
-    return config.reward.program(ProgramResult(executes, replays, verdicts))
+    return _program_reward(ProgramResult(executes, replays, verdicts), config)
 
 
 def own_reward(executes: bool, replays: Sequence[JudgedReplay], suites: Sequence[Duel], config: RewardConfig) -> float:
     """R_C of one solution by the suites written against it, as `rewards.coder_reward` has it unless a reward of one's
-    own says otherwise."""
+    own says otherwise. Raises ConfigurationError if that one is no number."""
     verdicts = [_tried(duel, [test.verdict for test in duel.tests], config) for duel in suites]
-    return config.reward.program(ProgramResult(executes, replays, verdicts))
+    return _program_reward(ProgramResult(executes, replays, verdicts), config)
+
+
+def _program_reward(result: ProgramResult, config: RewardConfig) -> float:
+    earned = config.reward.program(result)
+    name = f"what tester_reward {config.tester_reward!r} pays a program"
+    require(is_number(earned), name, "be a finite number", earned)
+    return earned
 
 
 def _tried(duel: Duel, verdicts: Sequence[Verdict | None], config: RewardConfig) -> list[Verdict | None]:

@@ -222,9 +222,13 @@ def test_golden_tests_of_a_row_are_read_and_run(tmp_path: Path) -> None:
 
 def test_an_import_that_leaves_nothing_usable_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.jsonl"
+    out.write_text("of an earlier run")
     for broken in ({"question": "Q"}, dict(ROW, golden_tests="double(1)"), dict(ROW, reference_solution="def")):
         assert main(["data", "import", "rows", rows_file(tmp_path / "a.jsonl", broken), "-o", str(out)]) == 1
-    assert "golden_tests must be a list of pairs of texts [call, value], got 'double(1)'" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "golden_tests must be a list of pairs of texts [call, value], got 'double(1)'" in told
+    assert f"wrote {out}.report.jsonl only, for no row is usable" in told
+    assert out.read_text() == "of an earlier run"
 
 
 def test_natural_mutants_are_wrong_differ_from_each_other_and_let_testers_be_measured(

@@ -209,6 +209,20 @@ class TestCommand:
         assert main(["pools", "build", "-o", str(pools)]) == 1
         assert list(tmp_path.iterdir()) == []
 
+    def test_where_there_is_no_pool_an_earlier_file_stays(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        recorded, pools = tmp_path / "recorded.jsonl", tmp_path / "pools.jsonl"
+        pools.write_text("an earlier one")
+        for content, status, says in (
+            (b"", 2, "the input must have a question to make a pool of, got none"),
+            (b"{}\n", 1, f"wrote nothing to {pools}: 0 pools"),
+        ):
+            recorded.write_bytes(content)
+            assert main(["pools", "from-recorded", str(recorded), "-o", str(pools)]) == status
+            assert says in capsys.readouterr().err
+            assert pools.read_text() == "an earlier one"
+
     @pytest.mark.parametrize("arguments", [["build"], ["from-recorded", "IN"]])
     def test_files_that_cannot_be_are_refused_before_any_work(self, tmp_path: Path, arguments: list[str]) -> None:
         (tmp_path / "IN").write_bytes(line([SQUARE], [[SUITE]]))

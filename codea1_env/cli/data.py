@@ -53,7 +53,7 @@ examples:
 
 The report, OUT.jsonl.report.jsonl, has a line for each row: its status (all, some or none of its tests are test cases
 that the reference passes, or unusable), which tests the reference failed, and how many were left out for which reason.
-Unusable rows are in the report only; where no row is usable, the exit code is 1.
+Unusable rows are in the report only; where no row is usable, OUT stays as it was and the exit code is 1.
 A test case is one call with plain arguments and the value that it must equal;
 what needs more cannot be judged without trusting the candidate's process. A question about a whole program becomes one
 about a function from standard input to standard output, both as text; with --as-programs it stays what it is: the coder
@@ -184,9 +184,13 @@ def _import(options: argparse.Namespace) -> int:
                 if imported.problem is not None:
                     yield mutants.added(imported.problem)
 
-        write_problems(options.output, problems())
+        made = problems()
+        first = next(made, None)
+        if first is not None:  # else a file of an earlier run stays: a typing error must not empty it
+            write_problems(options.output, chain([first], made))
     terms = f" ({source.license})" if source.license else ""
-    say(f"wrote {options.output}{terms} and {report}: {counts.summary()}")
+    written = f"{options.output}{terms} and {report}" if counts.usable else f"{report} only, for no row is usable"
+    say(f"wrote {written}: {counts.summary()}")
     return DONE if counts.usable else FAILED
 
 

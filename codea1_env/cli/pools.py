@@ -7,9 +7,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from codea1_env.cli.common import Parser, add_actions, add_command, add_sandbox, claim, require_file, require_place, say
+from codea1_env.errors import ConfigurationError
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.jsonl import iter_problems
 from codea1_env.sandbox import open_sandbox
@@ -22,6 +24,7 @@ examples:
   python -c "from codea1_env import discrete; discrete.parallel_env(discrete.read_pools('pools.jsonl'))"
 
 What is left out is said on stderr with its reason; a question or a line without any pool makes the exit code 1.
+Where there is no pool at all, nothing is written.
 """
 
 
@@ -107,9 +110,15 @@ def _write(path: Path, results: Iterable[object]) -> int:
             yield built.pool
 
     with progress:
-        write_pools(path, pools())
+        made = pools()
+        first = next(made, None)
+        if first is not None:  # else a file of an earlier run stays
+            write_pools(path, chain([first], made))
+    if first is None and not counts["failed"]:
+        raise ConfigurationError("the input must have a question to make a pool of, got none")
     shown = ", ".join(f"{count} {name}" for name, count in counts.items())
-    say(f"wrote {path}: {shown}; {time.monotonic() - began:.1f} s")
+    written = f"wrote {path}" if first is not None else f"wrote nothing to {path}"
+    say(f"{written}: {shown}; {time.monotonic() - began:.1f} s")
     return 1 if counts["failed"] else 0
 
 

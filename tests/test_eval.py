@@ -405,6 +405,16 @@ def test_wrong_arguments_are_refused(arguments: list[str], message: str, tmp_pat
     assert message in capsys.readouterr().err
 
 
+def test_programs_of_no_question_that_is_asked_are_refused(tmp_path: Path, problems: Path, capsys: Any) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text(json.dumps({"problem_id": "elsewhere", "codes": ["def f(x): return x"]}) + "\n")
+    assert run("--seat", "tester", "--player", "fuzz", "--problems", problems, "--against", other, "-o",
+               tmp_path / "out") == 2  # fmt: skip
+    told = capsys.readouterr().err
+    assert "--against must have programs for a question of --problems, got none" in told
+    assert "'elsewhere'" in told
+
+
 def test_suites_that_end_before_the_tests_that_count_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="stop_at_tests must be at least 5, got 3"):
         EvaluationPlan("tester", suite_size=5, sampling=Sampling(stop_at_tests=3))

@@ -102,9 +102,15 @@ def test_a_bad_line_is_reported_with_its_number_and_the_rest_is_scored(
     assert "entry_point must be as Python reads it (NFKC), 'f'" in results[8]["error"]
 
 
-def test_blank_lines_are_skipped_and_an_empty_file_gives_an_empty_file(tmp_path: Path) -> None:
+def test_blank_lines_are_skipped_and_a_file_of_nothing_else_is_refused_and_replaces_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert score(tmp_path, ["", line(1), "   "])[1][0]["problem_id"] == "p1"
-    assert score(tmp_path, []) == (0, [])
+    for nothing in ([], ["", "  "]):
+        code, results = score(tmp_path, list(nothing))
+        assert (code, results[0]["problem_id"]) == (2, "p1")
+        assert "the input must have a line to score, got none in" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.partial"))
 
 
 def test_hostile_text_comes_through_as_data(tmp_path: Path) -> None:

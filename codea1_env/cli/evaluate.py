@@ -144,6 +144,7 @@ def _eval(options: argparse.Namespace) -> int:
     try:
         with open_sandbox(options.sandbox, options.workers) as sandbox:
             sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
+            _require_programs(options, sets, against)
             if options.seat == "coder":
                 player = as_coder(options.player, options)
             else:
@@ -212,6 +213,18 @@ def _against(options: argparse.Namespace) -> dict[str, list[str]] | None:
         raise ConfigurationError(f"--player {SEARCH} must see the programs, got --access {options.access}")
     require_file("--against", options.against)
     return read_programs(options.against)
+
+
+def _require_programs(
+    options: argparse.Namespace, sets: Mapping[str, Sequence[Problem]], against: Mapping[str, Sequence[str]] | None
+) -> None:
+    """Raise ConfigurationError where the tester would have nothing to break."""
+    asked = [problem.problem_id for problems in sets.values() for problem in problems]
+    if against is not None and not any(against.get(problem_id) for problem_id in asked):
+        raise ConfigurationError(
+            f"--against must have programs for a question of --problems, got none in {options.against}: its problem_id "
+            f"are {', '.join(map(repr, list(against)[:3])) or 'none'}, theirs {', '.join(map(repr, asked[:3]))}"
+        )
 
 
 def _named(specs: Sequence[str]) -> dict[str, str]:

@@ -116,6 +116,9 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
                     progress.say(f"line {scored.number}: {scored.error}")
                 progress.note = f"{lines} lines, {verdicts} verdicts"
         os.fsync(target.fileno())
+    if not lines:
+        partial.unlink()
+        raise ConfigurationError(f"the input must have a line to score, got none in {options.input}")
     partial.replace(options.output)
     if book is not None:
         try:

@@ -214,8 +214,11 @@ def test_the_command_writes_json_and_games(capsys: pytest.CaptureFixture[str], t
     assert len(record["problems"]) == 3
     assert {game["outcome"] for game in record["games"]} <= {"coder", "tester"}
     assert record["coders"][0]["low"] <= record["coders"][0]["rating"] <= record["coders"][0]["high"]
-    assert main(["replay", str(path)]) == 0
-    assert "6 matches played again, 0 with other rewards" in capsys.readouterr().err
+    for _ in range(2):  # the second time it takes the first one's place
+        assert main(["replay", str(path)]) == 0
+        assert "6 matches played again, 0 with other rewards" in capsys.readouterr().err
+        assert main([*QUICK, "--samples", "2", "--record", str(path)]) == 0
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_recorded_players_play_their_record(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -320,7 +323,7 @@ def test_a_person_plays(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         (["--seed", "-1"], "--seed must be at least 0, got -1"),
         (["--questions", "65"], r"--questions must be in [1, 64], got 65"),
         (["--temperature", "nan"], "temperature must be in [0, 100], got nan"),
-        (["--record", __file__], "must be new, empty or a recording"),
+        (["--record", __file__], "--record must be a new or empty file or a recording"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.checks import require_least
-from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file, require_place
+from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_file, require_place
 from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
@@ -29,6 +29,7 @@ from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
+from codea1_env.whole_files import whole_file
 
 DESCRIPTION = (
     "Let every coder play every tester on the same questions, and rate them. The tester wins a game when the program "
@@ -66,8 +67,8 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-correction", action="store_true", help="a test that states a wrong value is not valid "
                         "(default: it is run with the reference's value)")  # fmt: skip
     add_sandbox(parser)
-    parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="write every game there; `codea1 replay` "
-                        "plays them again")  # fmt: skip
+    parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="write every game there, in the place of "
+                        "what the file held; `codea1 replay` plays them again")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     add_models(parser, Sampling())
 
@@ -77,6 +78,7 @@ def _tournament(options: argparse.Namespace) -> int:
     require_least("--seed", options.seed, 0)
     if options.record is not None:
         require_place("--record", options.record, options.problems)
+        _require_recording(options.record)
     sampling = sampling_of(options)
     prompts_of(options, [_spec(named) for named in (*options.coders, *options.testers)])
     for seat, specs in (("coder", options.coders), ("tester", options.testers)):
@@ -88,7 +90,10 @@ def _tournament(options: argparse.Namespace) -> int:
     testers = _players(options.testers, as_tester, options, known)
     rewards = RewardConfig(suite_size=options.suite_size, correct_outputs=not options.no_correction)
     with ExitStack() as stack:
-        recorder = stack.enter_context(Recorder(options.record)) if options.record else None
+        recorder = None
+        if options.record:
+            stack.enter_context(claim(("--record", options.record)))
+            recorder = stack.enter_context(Recorder(stack.enter_context(whole_file(options.record)).name))
         games = len(coders) * len(testers) * len(problems) * options.samples
         progress = stack.enter_context(Progress(sys.stderr, "games", games))
         answering: dict[str, Progress] = {}
@@ -122,6 +127,16 @@ def _tournament(options: argparse.Namespace) -> int:
     if unscored:
         print(f"codea1: {unscored} of {len(played.games)} games have no result: the sandbox failed", file=sys.stderr)
     return 1 if unscored else 0
+
+
+def _require_recording(path: Path) -> None:
+    """Raise ConfigurationError where --record would take the place of something else than a recording."""
+    start = b""
+    if path.exists():
+        with path.open("rb") as file:
+            start = file.read(200)
+    if start.strip() and b'"codea1_recording"' not in start:
+        raise ConfigurationError(f"--record must be a new or empty file or a recording, got {path}")
 
 
 def _problems(options: argparse.Namespace) -> Sequence[Problem]:

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from codea1_env.errors import ConfigurationError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """What a file system says that has no flock."""
 
@@ -27,9 +28,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write, which takes the place of `path` when the block has ended without an error.
 
     After a crash, a full disk or an error the file at `path` is the old one or the new one, whole; of two that are
-    written at a time, the later one. A symbolic link stays, and the file that it names is replaced. Raises OSError, and
-    then leaves nothing beside it; FileExistsError where something is there that is no file, such as a device, which a
-    rename would remove.
+    written at a time, the later one. A symbolic link stays, and the file that it names is replaced. Raises OSError,
+    which names the file where the disk is full, and then leaves nothing beside it; FileExistsError where something is
+    there that is no file, such as a device, which a rename would remove.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -42,11 +43,18 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             aside.unlink()
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise no_room(path, error, "it is as it was") from error
         raise
     _sync_directory(target.parent)
+
+
+def no_room(path: str | os.PathLike[str], error: OSError, state: str) -> OSError:
+    """The error that names the file: the system's own, of a write, does not. `state`: what became of the file."""
+    return OSError(f"{os.fspath(path)} must be writable, got: {error.strerror}; {state}; make room and repeat")
 
 
 @contextlib.contextmanager

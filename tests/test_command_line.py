@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import shlex
@@ -178,6 +179,15 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with whole_file(target) as file:
         file.write(b"new")
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("file", b"new")]
+
+
+def test_on_a_full_disk_the_file_is_named(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_bytes(b"old")
+    message = f"{target} must be writable, got: No space left on device; it is as it was; make room and repeat"
+    with pytest.raises(OSError, match=re.escape(message)), whole_file(target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert target.read_bytes() == b"old"
 
 
 def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.whole_files import no_room
 
 SCHEMA = 1
 
@@ -29,6 +30,7 @@ class EvaluationJournal:
         """Of the tester that chooses."""
         self.programs: dict[tuple[str, str], dict[str, Any]] = {}
         """That a tester is to break."""
+        self._path = path
         self._file: io.FileIO = open(path, "a+b", buffering=0)  # noqa: SIM115  # closed by `close`
         try:
             self._read(path, json.loads(json.dumps({"kind": "plan", "schema": SCHEMA, **header})))
@@ -61,12 +63,15 @@ class EvaluationJournal:
                 )
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """One line, on the disk when this returns."""
+        """One line, on the disk when this returns. Raises OSError with the file's name."""
         line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
         left = memoryview(line)
-        while left:
-            left = left[self._file.write(left) :]
-        os.fsync(self._file.fileno())
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise no_room(self._path, error, "what was answered and scored so far is in it") from error
         if record["kind"] != "plan":
             self._table(record["kind"])[record["set"], record["problem_id"]] = dict(record)
 

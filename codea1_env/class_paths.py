@@ -12,14 +12,17 @@ import inspect
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from codea1_env.checks import require
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import Codea1Error, ConfigurationError, OwnCodeFailed
 
 Base = TypeVar("Base")
+_loaded: dict[str, str] = {}
+"""What was loaded last of each module, by the module's name."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
@@ -50,14 +53,17 @@ def load_name(path: str, name: str, folders: Sequence[str] = ()) -> object:
     """What `path`, `module:Name`, names; None where the module has no such thing. `name`: of the option, for errors.
 
     The module must be importable, or be a file in one of the folders, in every process that uses it: by default in the
-    working directory. Raises ConfigurationError where it is not.
+    working directory. Raises ConfigurationError where it is not, and whatever the module raises.
     """
     module_name, _, attribute = path.partition(":")
     try:
         _look_in(module_name, folders)
+        _loaded[module_name] = path
         return getattr(importlib.import_module(module_name), attribute, None)
     except ImportError as error:
         raise _not_there(path, name, folders, str(error)) from error
+    except SyntaxError as error:
+        raise ConfigurationError(f"{name} must name a module that Python can read, got {path!r}: {error}") from error
 
 
 def load_class(path: str, base: type[Base], name: str, folders: Sequence[str] = ()) -> type[Base]:
@@ -70,6 +76,21 @@ def load_class(path: str, base: type[Base], name: str, folders: Sequence[str] = 
     require(not open_names, name, f"name a class that defines {', '.join(open_names)}", path)
     assert isinstance(loaded, type)
     return loaded
+
+
+def as_own(error: Exception) -> Exception:
+    """OwnCodeFailed where the error arose below code that was loaded here and is none of the package's; any other
+    error, and one that the library raises on purpose, as it is."""
+    if isinstance(error, Codea1Error):
+        return error
+    trace = error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__"))
+        if module in _loaded and module.partition(".")[0] != "codea1_env":
+            said = f"{_loaded[module]}, which is not codea1's, raised {type(error).__name__}: {error}"
+            return OwnCodeFailed(said, "".join(traceback.format_exception(type(error), error, trace)))
+        trace = trace.tb_next
+    return error
 
 
 def _look_in(module_name: str, folders: Sequence[str]) -> None:

@@ -10,6 +10,7 @@
     │   ├── PlayerUnavailable   its server cannot be reached, is overloaded or too slow, after all attempts
     │   ├── PlayerRefused       its server does not take the request: key, model, quota, arguments
     │   └── PlayerGarbled       its server answers what the protocol does not allow, after all attempts
+    ├── OwnCodeFailed           code of the caller's own, named as module:Name, raised an error
     ├── UnusableReference       a problem whose reference solution cannot serve as the oracle
     └── SandboxError            infrastructure failed: never a verdict, never a score
         └── SandboxUnsafe       a guarantee that the caller did not waive is missing here
@@ -52,6 +53,13 @@ class PlayerRefused(PlayerError):
 
 class PlayerGarbled(PlayerError):
     """The player's server answered something else than the protocol allows, in every attempt."""
+
+
+class OwnCodeFailed(Codea1Error):
+    """Code of the caller's own raised an error. `args`: what to say in one line, the traceback from that code on."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class UnusableReference(Codea1Error):

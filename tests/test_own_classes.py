@@ -164,6 +164,33 @@ def test_a_reward_that_pays_no_number_is_an_error_and_no_score(name: str, must: 
         arena.play([Match(PROBLEM, CODES[:1], SUITES[:1])])
 
 
+@pytest.mark.parametrize(
+    ("module", "workers", "status", "says", "traced"),
+    [
+        ("from codea1_env import TesterReward\nclass Reward(TesterReward):\n"
+         "    def suite(self, duel, terms, group): return {}['x']\n", workers, 1,
+         "own_broken:Reward, which is not codea1's, raised KeyError: 'x'", True)
+        for workers in (1, 2)
+    ]
+    + [
+        ("1 / 0", 1, 1, "own_broken:Reward, which is not codea1's, raised ZeroDivisionError: division by zero", True),
+        ("def", 1, 2, "tester_reward must name a module that Python can read, got 'own_broken:Reward': invalid", False),
+    ],
+)  # fmt: skip
+def test_an_error_of_ones_own_code_is_not_called_a_fault_of_codea1(
+    module: str, workers: int, status: int, says: str, traced: bool, outside: Path
+) -> None:
+    (outside / "own_broken.py").write_text(module)
+    line = {"problem_id": "p", "question": "?", "entry_point": "double", "reference_solution": CODES[0],
+            "codes": CODES[:1], "suites": [SUITES[0][:1]]}  # fmt: skip
+    (outside / "in.jsonl").write_text(json.dumps(line) + "\n")
+    done = command("score", "in.jsonl", "-o", "out.jsonl", "--tester-reward", "own_broken:Reward", "--workers", workers)
+    assert done.returncode == status, done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"codea1: {says}")
+    assert ("Traceback" in done.stderr) == traced
+    assert "fault of codea1" not in done.stderr
+
+
 A, B, C = (TestCase(f"f({i})", str(i)) for i in range(3))
 RECENT = BookConfig(policy="own_book:Recent", capacity=2)
 

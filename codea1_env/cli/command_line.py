@@ -39,10 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _ended(error: BaseException, message: str, given: Sequence[str]) -> int:
     """Say why, in one line; the exit code."""
+    from codea1_env.class_paths import as_own
     from codea1_env.cli.common import CLOSED, FAILED, FAULT, INTERRUPTED, MISUSED
-    from codea1_env.errors import Codea1Error, ConfigurationError
+    from codea1_env.errors import Codea1Error, ConfigurationError, OwnCodeFailed
 
-    if "--debug" in given:
+    if isinstance(error, Exception) and isinstance(own := as_own(error), OwnCodeFailed):
+        print(own.args[1], end="", file=sys.stderr)  # whoever wrote that code needs it
+        error, message = own, str(own)
+    elif "--debug" in given:
         traceback.print_exception(error)
     if isinstance(error, KeyboardInterrupt):
         status = INTERRUPTED

@@ -32,7 +32,7 @@ from codea1_env.evaluation.selection import choose, different_programs, selectio
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
 from codea1_env.judging.judge import Judge
-from codea1_env.players.player import CoderRequest, Player, Request, Sampling, TesterRequest
+from codea1_env.players.player import CoderRequest, Player, Request, Sampling, TesterRequest, require_responses
 from codea1_env.players.prompts import DEFAULT, Prompts, find_prompts, text_digest
 from codea1_env.players.templates import Access
 from codea1_env.problems.problem import Problem
@@ -172,7 +172,9 @@ def _ask(
 ) -> None:
     """All requests at once; each problem's answers go into the journal. `place`: the kind of record, the set."""
     requests = [request for _, row in asked for request in row]
-    answered = iter(player.respond(requests, samples, plan.sampling, plan.seed) if requests else [])
+    groups = player.respond(requests, samples, plan.sampling, plan.seed) if requests else []
+    require_responses(player, groups, len(requests), samples)
+    answered = iter(groups)
     for problem, row in asked:
         group = [response for _ in row for response in next(answered)]
         journal.append({

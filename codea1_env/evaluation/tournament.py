@@ -32,7 +32,15 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, SuiteScore
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.ratings import Rating, rate
-from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Player, Request, Sampling, TesterRequest
+from codea1_env.players.player import (
+    DEFAULT_SAMPLING,
+    CoderRequest,
+    Player,
+    Request,
+    Sampling,
+    TesterRequest,
+    require_responses,
+)
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.responses import read_program
 
@@ -170,7 +178,9 @@ def _texts(
     """`n` answers to each request, asked in parts so that somebody can be told how far it is."""
     texts: list[list[str]] = []
     for at in range(0, len(requests), _ASKED_AT_ONCE):
-        part = player.respond(requests[at : at + _ASKED_AT_ONCE], n, sampling, seed)
+        asked = requests[at : at + _ASKED_AT_ONCE]
+        part = player.respond(asked, n, sampling, seed)
+        require_responses(player, part, len(asked), n)
         texts += [[response.text for response in group] for group in part]
         told(sum(map(len, part)))
     return texts

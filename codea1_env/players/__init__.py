@@ -3,6 +3,7 @@
 Does not train anything.
 """
 
+from codea1_env.errors import PlayerError
 from codea1_env.players.human import HumanPlayer
 from codea1_env.players.openai_compatible import OpenAIPlayer, Traffic
 from codea1_env.players.player import CoderRequest, Player, Request, Response, Sampling, TesterRequest
@@ -18,6 +19,7 @@ __all__ = [
     "OpenAIPlayer",
     "OracleCoder",
     "Player",
+    "PlayerError",
     "RandomTester",
     "RecordedPlayer",
     "Request",

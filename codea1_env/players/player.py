@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from codea1_env.checks import require_least
-from codea1_env.errors import ConfigurationError
+from codea1_env.checks import require, require_least
+from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.problems.problem import Problem
 
 
@@ -113,6 +113,17 @@ def require_requests(requests: Sequence[Request], kind: type[Request], n: int) -
     for request in requests:
         if not isinstance(request, kind):
             raise ConfigurationError(f"this player must get a {kind.__name__}, got a {type(request).__name__}")
+
+
+def require_responses(player: Player, answered: object, requests: int, n: int) -> None:
+    """Raise PlayerError unless these are `n` responses to each of so many requests."""
+    what = f"what the player {getattr(player, 'name', player)!r} answers"
+    is_whole = isinstance(answered, list | tuple) and len(answered) == requests
+    require(is_whole, what, f"be {requests} lists, one for each request", answered, PlayerError)
+    for group in answered if isinstance(answered, list | tuple) else ():
+        is_group = isinstance(group, list | tuple) and len(group) == n
+        is_right = is_group and all(isinstance(each, Response) and isinstance(each.text, str) for each in group)
+        require(is_right, what, f"be {n} Response objects with a text for each request", group, PlayerError)
 
 
 def generator_for(seed: int, request: Request, sample: int) -> random.Random:

@@ -20,6 +20,7 @@ from multiprocessing.context import SpawnProcess
 
 from codea1_env.arena.arena import Arena, record_changes
 from codea1_env.arena.match import BookChanges, MatchScore, book_changes
+from codea1_env.class_paths import as_own
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, UnusableReference
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
@@ -302,7 +303,7 @@ def _serve(connection: Connection, plan: ScoringPlan) -> None:
     except (EOFError, BrokenPipeError):  # the parent wants no more
         return
     except Exception as error:
-        connection.send(error)
+        connection.send(as_own(error))  # a traceback does not go through a pipe
 
 
 __all__ = ["ScoredLine", "ScoringPlan", "score_lines"]

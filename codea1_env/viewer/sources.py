@@ -131,6 +131,11 @@ def _scored(lines: Iterator[bytes], sample: Found) -> Iterator[Json]:
         if "error" in record and "line" in record:
             sample.failed += 1
             continue
+        codes = record.get("codes")
+        if isinstance(codes, list) and any(isinstance(code, str) for code in codes):
+            raise FormatError(
+                f"line {number} must be of codea1 score, got a match without scores: codea1 score --details comes first"
+            )
         try:
             yield scored_game(record, "")
         except FormatError as error:

@@ -76,10 +76,10 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--output", type=Path, default=Path("runs/study"), help="directory of the study. Default: runs/study")
     add("--quick", action="store_true", help="the arms `quick` on bands with 3 seeds")
-    add("--presets", nargs="+", default=["bands"], metavar="NAME", help="bands, mini, ... Default: bands")
-    add("--arms", nargs="+", default=["all"], metavar="NAME", help="arms, or quick, main, all. Default: all")
+    add("--presets", nargs="+", metavar="NAME", help="bands, mini, ... Default: bands")
+    add("--arms", nargs="+", metavar="NAME", help="arms, or quick, main, all. Default: all")
     add("--arm-file", type=Path, metavar="FILE", help="YAML list of arms of your own, run beside the others")
-    add("--seeds", type=int, default=5, metavar="N", help="seeds 0 to N - 1. Default: 5")
+    add("--seeds", type=int, metavar="N", help="seeds 0 to N - 1. Default: 5")
     add("--bases", type=int, default=1, metavar="N", help="base models, each of a warm start of its own. Default: 1")
     add("--config", type=Path, metavar="FILE", help="YAML overrides of every preset, e.g. `rounds: 10`")
     add("--jobs", type=int, default=_cores(), metavar="N", help="cells at a time. Default: the cores there are")
@@ -115,8 +115,11 @@ def _study(given: argparse.Namespace) -> int:
 
 def _planned(given: argparse.Namespace) -> tuple[list[Cell], tuple[Arm, ...]]:
     """All cells, checked before any of them runs."""
-    presets, names, seeds = given.presets, given.arms, given.seeds
+    presets, names, seeds = given.presets or ["bands"], given.arms or ["all"], 5 if given.seeds is None else given.seeds
     if given.quick:
+        for name in ("presets", "arms", "seeds"):
+            if getattr(given, name) is not None:
+                raise ConfigurationError(f"--quick must come without --{name}, which it chooses, got both")
         presets, names, seeds = ["bands"], ["quick"], 3
     for name in presets:
         if name not in preset_names():

@@ -229,6 +229,8 @@ def test_an_import_that_leaves_nothing_usable_ends_with_1(tmp_path: Path, capsys
     assert "golden_tests must be a list of pairs of texts [call, value], got 'double(1)'" in told
     assert f"wrote {out}.report.jsonl only, for no row is usable" in told
     assert out.read_text() == "of an earlier run"
+    assert main(["data", "import", "rows", str(tmp_path / "a.jsonl"), "-o", str(out), "--against", "nosuch"]) == 2
+    assert "--against must be a file, got nosuch" in capsys.readouterr().err
 
 
 def test_natural_mutants_are_wrong_differ_from_each_other_and_let_testers_be_measured(

@@ -222,7 +222,7 @@ def test_a_broken_book_is_refused_before_anything_is_scored(tmp_path: Path, caps
     source = write(tmp_path / "in.jsonl", [line()])
     assert main(["score", str(source), "-o", str(tmp_path / "out"), "--book", str(book)]) == 1
     assert book.read_text() == "nonsense\n"
-    assert "must" in capsys.readouterr().err
+    assert f"codea1: --book {book}: line 1 must be JSON" in capsys.readouterr().err
 
 
 def test_on_a_full_disk_whole_lines_and_earlier_files_stay(tmp_path: Path) -> None:

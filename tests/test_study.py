@@ -172,6 +172,12 @@ def test_what_is_cut_off_leaves_whole_seeds() -> None:
     assert [cell.seed for cell in cells] == [0] * 3 + [1] * 3
 
 
+@pytest.mark.parametrize("given", [["--arms", "nope"], ["--seeds", "0"], ["--presets", "mini"]])
+def test_quick_takes_no_choice_of_what_it_chooses(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert study.main(["--quick", *given]) == 2
+    assert f"--quick must come without {given[0]}, which it chooses, got both" in capsys.readouterr().err
+
+
 def test_an_arm_brings_the_arm_whose_tester_it_needs() -> None:
     assert [arm.name for arm in chosen_arms(["static_sft"], None)] == ["sft", "static_sft"]
     with pytest.raises(ConfigurationError, match=r"an arm must be one of quick, main, all, base, .* got 'gold'"):

@@ -331,6 +331,12 @@ def test_wrong_arguments_are_refused(arguments: list[str], message: str, capsys:
     assert message in capsys.readouterr().err
 
 
+def test_a_problem_file_without_problems_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.jsonl").write_text("\n")
+    assert main([*QUICK, "--problems", str(tmp_path / "empty.jsonl"), "--questions", "2"]) == 2
+    assert "--problems must hold a problem, got none in" in capsys.readouterr().err
+
+
 def test_a_player_that_gives_no_answer_ends_the_tournament(sandbox: LocalSandbox) -> None:
     class Silent(Says):
         def respond(self, *_: Any, **__: Any) -> list[list[Response]]:
@@ -338,6 +344,16 @@ def test_a_player_that_gives_no_answer_ends_the_tournament(sandbox: LocalSandbox
 
     with pytest.raises(PlayerError, match="gone"):
         played(sandbox, {"c": Silent()}, {"t": Says(FINDS)})
+
+
+@pytest.mark.parametrize("answers", [[["text"]], [], None, [[]], [[Response(None)]], "x"])  # type: ignore[arg-type]
+def test_what_is_no_response_is_refused_where_it_arrives(answers: Any, sandbox: LocalSandbox) -> None:
+    class Wrong(Says):
+        def respond(self, *_: Any, **__: Any) -> Any:
+            return answers
+
+    with pytest.raises(PlayerError, match="what the player 'says' answers must be 1 "):
+        played(sandbox, {"c": Wrong()}, {"t": Says(FINDS)})
 
 
 def test_players_here_are_players(sandbox: LocalSandbox) -> None:

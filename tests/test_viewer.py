@@ -228,6 +228,13 @@ def test_a_score_with_a_wrong_field_is_refused(name: str, value: Any, games: Pat
         read_games(tmp_path / "out.jsonl", 100)
 
 
+def test_a_file_that_was_not_scored_yet_is_told_so(tmp_path: Path) -> None:
+    line = {"problem_id": "p", "question": "?", "entry_point": "f", "reference_solution": "", "codes": ["x"]}
+    (tmp_path / "recorded.jsonl").write_text(json.dumps(line | {"suites": [[""]]}) + "\n")
+    with pytest.raises(FormatError, match=r"recorded.jsonl: line 1 must be of codea1 score, .* score --details comes"):
+        read_games(tmp_path / "recorded.jsonl", 100)
+
+
 def test_the_page_is_replaced_whole_and_never_the_input(games: Path, tmp_path: Path) -> None:
     source = tmp_path / "games.html"
     source.write_bytes(games.read_bytes())
@@ -235,6 +242,7 @@ def test_the_page_is_replaced_whole_and_never_the_input(games: Path, tmp_path: P
     assert source.read_bytes() == games.read_bytes()
     assert main(["view", str(source), "-o", str(tmp_path / "no" / "page.html")]) == 2
     assert main(["view", str(source), "-o", str(tmp_path)]) == 2
+    assert main(["view", str(source), "-o", str(tmp_path / "page.html"), "--sandbox", "docker"]) == 2
 
 
 def test_the_command_prints_an_address_to_click_and_opens_it_when_asked(

@@ -21,6 +21,8 @@ from codea1_env.whole_files import claimed
 DONE, FAILED, MISUSED, FAULT, INTERRUPTED, CLOSED = 0, 1, 2, 70, 130, 141
 """Done; a part of the work failed; wrong arguments or input; a fault of ours; Ctrl-C; whoever read the output left."""
 WIDTH = 100
+MOST_WORKERS = 1024
+"""Far more than any machine has cores: a number with a digit too many must not start that many processes."""
 
 _MESSAGES = (
     (r"argument (.+?): expected (?:one|at least one) arguments?$", r"\1 must come with a value, got none"),
@@ -76,8 +78,8 @@ def add_sandbox(parser: argparse.ArgumentParser, runs: str = "programs", *, work
     """The arguments `--sandbox` and, where several processes can be asked for, `--workers`."""
     parser.add_argument("--sandbox", choices=BACKENDS, default="local", help=f"where {runs} run (default: local)")
     if workers:
-        parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox, >= 1 "
-                            "(default: 1)")  # fmt: skip
+        parser.add_argument("--workers", metavar="W", type=int, default=1, help="processes of the sandbox, 1 to "
+                            f"{MOST_WORKERS} (default: 1)")  # fmt: skip
 
 
 def require_at_least_one(options: argparse.Namespace, *names: str, **flags: str) -> None:
@@ -87,6 +89,8 @@ def require_at_least_one(options: argparse.Namespace, *names: str, **flags: str)
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
+        if name == "workers" and value > MOST_WORKERS:
+            raise ConfigurationError(f"--workers must be at most {MOST_WORKERS}, got {value}")
 
 
 def require_file(name: str, path: Path) -> None:

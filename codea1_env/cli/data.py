@@ -155,6 +155,8 @@ def _import(options: argparse.Namespace) -> int:
     source = _source(options)
     report = options.output.with_name(f"{options.output.name}.report.jsonl")
     require_at_least_one(options, "limit", "workers")
+    for path in options.against:
+        require_file("--against", path)
     if not 0 <= options.mutants <= 64:
         raise ConfigurationError(f"--mutants must be in [0, 64], got {options.mutants}")
     require_place("--output", options.output, *options.against)

@@ -23,6 +23,7 @@ from codea1_env.cli.players import (
     prompts_of,
     require_player,
     sampling_of,
+    traffic_of,
 )
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.evaluate import (
@@ -115,6 +116,7 @@ def _eval(options: argparse.Namespace) -> int:
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
     sampling = sampling_of(options)
+    traffic_of(options)
     plan = EvaluationPlan(
         options.seat,
         options.samples,

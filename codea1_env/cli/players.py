@@ -86,6 +86,17 @@ def sampling_of(options: argparse.Namespace) -> Sampling:
     return Sampling(options.temperature, options.top_p, options.max_tokens, options.stop_at_fence, tests)
 
 
+def traffic_of(options: argparse.Namespace) -> Traffic:
+    """Likewise, whether a server plays or not."""
+    return Traffic(
+        timeout_s=options.timeout,
+        retries=options.retries,
+        requests_per_minute=options.requests_per_minute,
+        tokens_per_minute=options.tokens_per_minute,
+        concurrency=options.concurrency,
+    )
+
+
 def prompts_of(options: argparse.Namespace, specs: Sequence[str]) -> Prompts:
     """What language models among the players are asked. Raises ConfigurationError, also where there is none to ask."""
     if options.prompts is not None and not any(spec.partition(":")[0] in _PROMPTED for spec in specs):
@@ -169,14 +180,7 @@ def _server(where: str, options: argparse.Namespace, prompt: Prompt) -> OpenAIPl
     url, mark, model = where.rpartition("#")
     if not (url and mark and model):
         raise ConfigurationError(f"a server must be given as openai:URL#MODEL, got {'openai:' + where!r}")
-    traffic = Traffic(
-        timeout_s=options.timeout,
-        retries=options.retries,
-        requests_per_minute=options.requests_per_minute,
-        tokens_per_minute=options.tokens_per_minute,
-        concurrency=options.concurrency,
-    )
-    return OpenAIPlayer(url, model, traffic=traffic, prompt=prompt)
+    return OpenAIPlayer(url, model, traffic=traffic_of(options), prompt=prompt)
 
 
 def _recorded(path: Path) -> RecordedPlayer:

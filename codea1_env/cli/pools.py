@@ -10,7 +10,17 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from codea1_env.cli.common import Parser, add_actions, add_command, add_sandbox, claim, require_file, require_place, say
+from codea1_env.cli.common import (
+    Parser,
+    add_actions,
+    add_command,
+    add_sandbox,
+    claim,
+    require_at_least_one,
+    require_file,
+    require_place,
+    say,
+)
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.jsonl import iter_problems
@@ -123,6 +133,7 @@ def _write(path: Path, results: Iterable[object]) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
+    require_at_least_one(options, "workers")
     if options.input is not None:
         require_file("the input", options.input)
     require_place("--output", options.output, options.input)

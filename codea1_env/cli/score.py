@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codea1_env.bounded_cache import bytes_of
 from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_place, say
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.records.score_stream import ScoringPlan, score_lines
@@ -100,7 +100,7 @@ def _score(options: argparse.Namespace) -> int:
 def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) -> int:
     book = None
     if options.book is not None:
-        book = MistakeBook.load(options.book) if options.book.exists() else MistakeBook()
+        book = _book(options.book)
     lines = verdicts = failed = suites = 0
     unreadable: list[tuple[str, ...]] = []
     began = time.monotonic()
@@ -135,6 +135,13 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
             "which, docs/command-line.md what a test is"
         )
     return 1 if failed else 0
+
+
+def _book(path: Path) -> MistakeBook:
+    try:
+        return MistakeBook.load(path) if path.exists() else MistakeBook()
+    except BookFormatError as error:
+        raise BookFormatError(f"--book {path}: {error}") from None
 
 
 def _append(target: io.FileIO, line: bytes) -> None:

@@ -19,7 +19,16 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.checks import require_least
 from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_file, require_place
-from codea1_env.cli.players import HELP, add_models, as_coder, as_tester, prompts_of, require_player, sampling_of
+from codea1_env.cli.players import (
+    HELP,
+    add_models,
+    as_coder,
+    as_tester,
+    prompts_of,
+    require_player,
+    sampling_of,
+    traffic_of,
+)
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
 from codea1_env.judging.usability import require_judgeable
@@ -80,6 +89,7 @@ def _tournament(options: argparse.Namespace) -> int:
         require_place("--record", options.record, options.problems)
         _require_recording(options.record)
     sampling = sampling_of(options)
+    traffic_of(options)
     prompts_of(options, [_spec(named) for named in (*options.coders, *options.testers)])
     for seat, specs in (("coder", options.coders), ("tester", options.testers)):
         for named in specs:
@@ -143,6 +153,8 @@ def _problems(options: argparse.Namespace) -> Sequence[Problem]:
     if options.problems:
         require_file("--problems", options.problems)
     problems = read_problems(options.problems) if options.problems else bundled_problems()
+    if not problems:
+        raise ConfigurationError(f"--problems must hold a problem, got none in {options.problems}")
     if options.questions is None:
         return problems
     if not 1 <= options.questions <= len(problems):

@@ -8,6 +8,7 @@ import webbrowser
 from pathlib import Path
 
 from codea1_env.cli.common import claim, require_at_least_one, require_place, say
+from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
 from codea1_env.terminal import Progress
 from codea1_env.viewer import read_games
@@ -40,19 +41,21 @@ def add_view(parser: argparse.ArgumentParser) -> None:
                         f"of more, games are left out evenly (default: {DEFAULT_LIMIT})")  # fmt: skip
     parser.add_argument("--execute", action="store_true", help="play recorded games again instead of showing what is "
                         "written about them")  # fmt: skip
-    parser.add_argument("--sandbox", choices=BACKENDS, default="local", help="where --execute runs programs (default: "
+    parser.add_argument("--sandbox", choices=BACKENDS, help="where --execute runs programs (default: "
                         "local)")  # fmt: skip
 
 
 def _view(options: argparse.Namespace) -> int:
     require_at_least_one(options, "limit")
+    if options.sandbox is not None and not options.execute:
+        raise ConfigurationError(f"--sandbox must come with --execute, got {options.sandbox} without")
     source = options.input.resolve()
     output = options.output or Path(f"{source.stem if source.is_file() else source.name}.html")
     require_place("--output", output, source)
     with claim(("--output", output)) as stack:
         sandbox: Sandbox | None = None
         if options.execute:
-            sandbox = open_sandbox(options.sandbox)
+            sandbox = open_sandbox(options.sandbox or "local")
             stack.callback(sandbox.close)
         progress = stack.enter_context(Progress(sys.stderr, "kB"))
         games = read_games(options.input, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))

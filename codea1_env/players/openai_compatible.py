@@ -71,7 +71,10 @@ class Traffic:
         for name in ("timeout_s", "back_off_s", "max_wait_s"):
             value = getattr(self, name)
             if not 0 <= value < threading.TIMEOUT_MAX or (name == "timeout_s" and value == 0):
-                raise ConfigurationError(f"{name} must be a number of seconds, got {value}")
+                least = "above 0" if name == "timeout_s" else "of at least 0"
+                raise ConfigurationError(f"{name} must be a number of seconds {least}, got {value}")
+        for name in ("requests_per_minute", "tokens_per_minute"):
+            require_least(name, getattr(self, name))
         require_least("retries", self.retries, 0)
         require_least("concurrency", self.concurrency)
 

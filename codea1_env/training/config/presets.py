@@ -75,8 +75,8 @@ class Preset(Section):
     keep_checkpoints: int = whole(3, 1, 1_000_000)
     """Number of checkpoints kept of each seat, from the last rounds that are complete for all seats."""
     keep_duels: int = whole(1, 0, 4096)
-    """Questions per round whose games are kept in the run's directory for `codea1 view`; 0: none. Only for runs of two
-    seats."""
+    """Questions per round whose games are kept in the run's directory for `codea1 view`; 0: none. Only for runs in
+    which suites are written against programs: of two seats, and of self-play."""
     report_to: tuple[str, ...] = ("tensorboard",)
     """Where the metrics go beside metrics.jsonl: any of tensorboard, wandb, trackio, as for TRL (docs/metrics.md)."""
     differences: tuple[str, ...] = ()

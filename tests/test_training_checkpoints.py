@@ -215,6 +215,52 @@ def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) ->
         assert run.checkpoint("coder") == tmp_path / "coder" / "checkpoint-2"
 
 
+def test_a_run_that_lost_its_checkpoints_is_refused_and_one_that_had_none_begins_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with a_run(tmp_path) as run:
+        run.log("round", 1, {"value": 1.0})  # a checkpoint follows it, and may not have been reached
+        save(tmp_path / "coder", 1)
+    with a_run(tmp_path, resume=True) as run:
+        assert run.records() == []
+        assert "has no checkpoint yet, so the run begins again with its first round" in caplog.text
+        for rounds in (1, 2):
+            run.log("round", rounds, {"value": 1.0})
+    refused = r"must find a whole checkpoint of the same round in coder and tester, got none in .*, of which 2 rounds"
+    with pytest.raises(ConfigurationError, match=refused):
+        a_run(tmp_path, resume=True)
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2, "the record stays as it was"
+    (tmp_path / "metrics.jsonl").unlink()
+    (tmp_path / "tester" / "final").mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match="must find a whole checkpoint"):
+        a_run(tmp_path, resume=True)
+    (tmp_path / "tester" / "final").rmdir()
+    for seat in SEATS:
+        save(tmp_path / seat, 1)
+    a_run(tmp_path, resume=True).__exit__()
+    shutil.rmtree(tmp_path / "tester")
+    with pytest.raises(ConfigurationError, match="must find a whole checkpoint"):
+        a_run(tmp_path, resume=True)
+
+
+def test_a_run_is_resumed_by_its_own_recipe_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "run"
+    Run(parse_arguments("", ["--preset", "smoke", "--output", str(output)], "golden"), ("coder",)).__exit__()
+    assert yaml.safe_load((output / "config.yaml").read_text())["recipe"] == "golden"
+    assert parse_arguments("", ["--resume", str(output)], "golden").recipe == "golden"
+    for more in ([], ["--dry-run"]):
+        with pytest.raises(SystemExit) as ended:
+            parse_arguments("", ["--resume", str(output), *more])
+        assert ended.value.code == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert "--resume must be the directory of a run of this recipe, code_a1, got" in said
+        assert "a run of golden; resume it with the script of that recipe" in said
+    record = yaml.safe_load((output / "config.yaml").read_text())
+    del record["recipe"]  # as in runs of older versions
+    (output / "config.yaml").write_text(yaml.safe_dump(record))
+    assert parse_arguments("", ["--resume", str(output)]).resume
+
+
 def test_a_resumed_run_forgets_the_duels_that_it_plays_again(tmp_path: Path) -> None:
     with a_run(tmp_path):
         save(tmp_path / "coder", 1)

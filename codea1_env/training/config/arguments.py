@@ -36,6 +36,8 @@ from codea1_env.training.config.sections import check_trackers
 from codea1_env.yaml_files import read_yaml
 
 CONFIG_FILE = "config.yaml"
+CODE_A1 = "code_a1"
+"""The recipe of agents/train_grpo.py; each baseline has a name of its own."""
 ENGINES = ("local", "ray")
 WITHOUT_BOOK = ("golden", "static", "sft", "base")
 """Recipes in which no test comes back from a Mistake Book."""
@@ -60,12 +62,14 @@ class Arguments:
     """For recipes with a tester that does not learn: its model, in Hugging Face format. None: the base."""
     has_book: bool = True
     """Whether tests come back from a Mistake Book in this recipe."""
+    recipe: str = CODE_A1
+    """The recipe's name, which a run records: another recipe would not go on with it but begin anew in its place."""
 
 
 def parse_arguments(
-    description: str, argv: Sequence[str] | None = None, recipe: str = "", *, takes_tester: bool = False
+    description: str, argv: Sequence[str] | None = None, recipe: str = CODE_A1, *, takes_tester: bool = False
 ) -> Arguments:
-    """Read the command line. `recipe` names the default output directory's kind, e.g. `golden`.
+    """Read the command line. `recipe`: the recipe's name, e.g. `golden`.
 
     `takes_tester`: the recipe has a tester that does not learn, and with it the argument `--tester`.
     """
@@ -73,15 +77,15 @@ def parse_arguments(
     given = parser.parse_args(argv)
     try:
         if given.dry_run:
-            preset = _planned(given)
+            preset = _planned(given, recipe)
             print(plan_of(preset))
             if checked := checked_files(preset, has_book=recipe not in WITHOUT_BOOK):
                 print(f"\n{checked}")
             parser.exit(0)
-        arguments = _resumed(given) if given.resume else _fresh(given, recipe)
+        arguments = _resumed(given, recipe) if given.resume else _fresh(given, recipe)
         if arguments.preset.trainer == "packed":
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait do not spin
-        return dataclasses.replace(arguments, has_book=recipe not in WITHOUT_BOOK)
+        return dataclasses.replace(arguments, has_book=recipe not in WITHOUT_BOOK, recipe=recipe)
     except (ConfigurationError, FormatError) as error:
         parser.error(str(error))
 
@@ -121,14 +125,15 @@ def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     return Arguments(preset, output, seed, False, engine, given.ray_address, tester)
 
 
-def _planned(given: argparse.Namespace) -> Preset:
+def _planned(given: argparse.Namespace, recipe: str) -> Preset:
     """What would run, wherever it would: a plan may be of another machine, and of files that are not there yet."""
     if given.resume:
+        _check_recipe(given.resume / CONFIG_FILE, recipe)
         return _with_rounds(read_configuration(given.resume / CONFIG_FILE)[0], given)
     return _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
 
 
-def _resumed(given: argparse.Namespace) -> Arguments:
+def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
     for name in ("preset", "config", "output", "seed", "tester", "model", "problems"):
         if getattr(given, name) is not None:
             raise ConfigurationError(f"--resume must come without --{name} (the run's own counts), got both")
@@ -138,6 +143,7 @@ def _resumed(given: argparse.Namespace) -> Arguments:
             f"--resume must be the directory of a run, got {given.resume} (no {CONFIG_FILE} in it)"
         )
     preset, seed = read_configuration(file)
+    _check_recipe(file, recipe)
     preset = _with_rounds(preset, given)
     located(preset.algorithm)
     _check_installed(preset)
@@ -157,6 +163,17 @@ def read_configuration(file: Path) -> tuple[Preset, int]:
     name = record["preset"].get("name")
     base = PRESETS.get(str(name), PRESETS["mini"])
     return preset_from_dict(record["preset"], base, str(file)), _whole(f"{file}: seed", record["seed"], 0, 2**31 - 1)
+
+
+def _check_recipe(file: Path, recipe: str) -> None:
+    """A run belongs to the recipe that its config.yaml names; older runs name none."""
+    record = read_yaml(file, "the run's configuration")
+    known = record.get("recipe", recipe) if isinstance(record, dict) else recipe
+    if known != recipe:
+        raise ConfigurationError(
+            f"--resume must be the directory of a run of this recipe, {recipe}, got {file.parent}, a run of {known}; "
+            "resume it with the script of that recipe"
+        )
 
 
 def _model_of(directory: Path) -> Path:

@@ -31,7 +31,8 @@ SIMULATED = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIO
 FILES = """\
 What the files of this run are:
 
-config.yaml      everything that decides the run: seed, preset with every value; `data`: hashes of the problems;
+config.yaml      everything that decides the run: recipe, seed, preset with every value;
+                 `data`: hashes of the problems;
                  `base`: hash of the weights that it began with;
                  `starts`: one entry for each time it was started or resumed, with versions, code and processor;
                  code of your own that `preset.algorithm` names is there by its hash, and is not copied

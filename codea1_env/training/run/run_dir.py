@@ -53,6 +53,7 @@ class Run:
         self.engine = arguments.engine
         self.ray_address = arguments.ray_address
         self._tester = arguments.tester
+        self._recipe = arguments.recipe
         self.seats = tuple(seats)
         self.duels = DuelSample(self.directory.resolve() / FOLDER, self.preset.keep_duels)
         self._writing = threading.Lock()
@@ -61,6 +62,8 @@ class Run:
         try:
             self._checkpoints = latest_common(self._outputs()) if arguments.resume else {}
             self.rounds_done = rounds_of(self._checkpoints[self.seats[0]]) if self._checkpoints else 0
+            if arguments.resume and not self._checkpoints:
+                self._require_nothing_lost()
             if self.rounds_done > self.preset.rounds:
                 raise ConfigurationError(
                     f"--rounds must be at least the {self.rounds_done} rounds already done, got {self.preset.rounds}"
@@ -153,10 +156,29 @@ class Run:
         self._trackers.close()
         self._lock.release()
 
+    def _require_nothing_lost(self) -> None:
+        """Without a checkpoint a resumed run begins anew, which is right only where none was ever complete."""
+        records, began = self.records(), self._before()
+        rounds = max((record["round"] for record in records if record["kind"] in ("round", "seat")), default=0)
+        first = began.get("preset", {}).get("save_rounds", self.preset.save_rounds)
+        resumed = any(start.get("rounds_done") for start in began.get("starts", ()))
+        # The round after a checkpoint is played once all seats have written theirs, and `final` after the last one.
+        if rounds > first or resumed or any((output / "final").exists() for output in self._outputs().values()):
+            raise ConfigurationError(
+                f"--resume must find a whole checkpoint of the same round in {' and '.join(self.seats)}, got none in "
+                f"{self.directory}, of which {rounds} rounds are on record; bring the checkpoints back, or begin a new "
+                "run with another --output"
+            )
+        _log.warning("%s has no checkpoint yet, so the run begins again with its first round", self.directory)
+
+    def _before(self) -> dict[str, Any]:
+        """The configuration that the last start wrote; empty before the first."""
+        file = self.directory / CONFIG_FILE
+        return (yaml.safe_load(file.read_text(encoding="utf-8")) or {}) if file.exists() else {}
+
     def _begin(self) -> dict[str, Any]:
         """Write who starts or resumes the run, and with what."""
-        file = self.directory / CONFIG_FILE
-        before = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}) if file.exists() else {}
+        before = self._before()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         start = this_start(self.engine, self.rounds_done, now, digests(self.preset.algorithm))
         starts = list(before.get("starts", ()))
@@ -165,7 +187,8 @@ class Run:
                 "resumed under other conditions (%s): the run goes on, and not to the bits that it would have had",
                 "; ".join(others),
             )
-        self._configuration = {"seed": self.seed, "engine": self.engine, "preset": self.preset.to_dict()}
+        told = {"recipe": self._recipe, "seed": self.seed, "engine": self.engine}
+        self._configuration = told | {"preset": self.preset.to_dict()}
         if self._tester:
             self._configuration["tester"] = str(self._tester)
         self._configuration |= {name: before[name] for name in ("data", "base") if name in before}

@@ -15,7 +15,7 @@ from training_runs import TINY, play_duel, records, same_weights, weights
 from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.training import advantages
 from codea1_env.training.config.algorithm import Algorithm, located
 from codea1_env.training.config.options import Options
@@ -23,7 +23,7 @@ from codea1_env.training.config.presets import Preset, load_preset
 from codea1_env.training.credit import token_offsets
 from codea1_env.training.grpo import trainer as seat_trainer
 from codea1_env.training.grpo.trainer import SeatTrainer
-from codea1_env.training.losses import own_loss
+from codea1_env.training.losses import LossBatch, own_loss, value_of
 from codea1_env.training.row_labels import RowLabel
 
 SEATS = ("coder", "tester")
@@ -108,6 +108,33 @@ def dapo(batch):
 class Nothing:
     def __call__(self, batch):
         return 0.0 * batch.logps.sum()
+
+def nan(batch):
+    return batch.logps.sum() * float("nan")
+
+def by_row(batch):
+    return batch.logps.sum(dim=1)
+
+def number(batch):
+    return 1.0
+
+def constant(batch):
+    return batch.logps.sum().detach()
+
+class Open(Estimator):
+    pass
+
+class Short(Counting):
+    def advantages(self, rewards, rows):
+        return rewards[:-1]
+
+class Listed(Counting):
+    def advantages(self, rewards, rows):
+        return rewards.tolist()
+
+class Kept(Counting):
+    def state(self):
+        return {"seen": {1, 2}}
 """
 
 
@@ -168,6 +195,8 @@ def test_what_an_estimator_of_ones_own_remembers_is_resumed(
     [
         ({"advantage": "dapo"}, "advantage must name a subclass of Estimator, got "),
         ({"advantage": "Nothing"}, "advantage must name a subclass of Estimator, got "),
+        ({"advantage": "Open"}, "advantage must name a class that defines advantages, got 'own_.*:Open'"),
+        ({"advantage": "Kept"}, r"advantage: Kept.state must return what JSON can hold, got {'seen': .*Object of type"),
         ({"advantage": "Gone"}, "advantage must name a subclass of Estimator, got 'own_.*:Gone'"),
         ({"loss_type": "Counting.rounds"}, "loss_type must be one of .* or module:Name"),
         ({"loss_type": "__name__"}, "loss_type must name a function or a class of callables"),
@@ -183,6 +212,39 @@ def test_code_of_ones_own_that_is_no_such_thing_is_refused(
 
     with pytest.raises(ConfigurationError, match=message):
         build()
+
+
+@pytest.mark.parametrize(("name", "got"), [("Short", r"a tensor of \(3,\)"), ("Listed", r"\[1.0, 0.0, 0.5, 1.0\]")])
+def test_an_estimator_of_ones_own_has_one_advantage_for_each_row(
+    name: str, got: str, own: Callable[..., Algorithm]
+) -> None:
+    estimator, rows = advantages.estimator_of(own(advantage=name)), [RowLabel("g", "q", "coder")] * 4
+    with pytest.raises(ConfigurationError, match=rf"advantage: {name}.advantages must return .*, \(4,\), got {got}$"):
+        advantages.numbers_of(estimator, torch.tensor([1.0, 0.0, 0.5, 1.0]), rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "got"),
+    [
+        ("by_row", r"a tensor of \(2,\) with a gradient"),
+        ("constant", r"a tensor of \(\) without a gradient"),
+        ("number", "1.0"),
+    ],
+)
+def test_a_loss_of_ones_own_is_a_number_with_a_gradient(name: str, got: str, own: Callable[..., Algorithm]) -> None:
+    loss, some = own_loss(own(loss_type=name)), torch.ones(2, 3)
+    assert loss is not None
+    batch = LossBatch(some.clone().requires_grad_(), some, None, some, some, None, torch.tensor(6.0), None)
+    with pytest.raises(ConfigurationError, match=rf"loss_type must come to a tensor of one number, .*, got {got}$"):
+        value_of(loss, batch)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_before_its_step_and_nothing_is_saved(
+    own: Callable[..., Algorithm], base: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(PlayerError, match=r"must be finite, got a norm of nan, so the step was not taken"):
+        play_duel(tmp_path / "run", base, rounds=1, preset=preset(algorithm=own(loss_type="nan")))
+    assert not [*(tmp_path / "run").glob("*/checkpoint-*"), *(tmp_path / "run").glob("*/final")]
 
 
 def test_a_module_that_is_nowhere_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:

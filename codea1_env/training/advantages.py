@@ -18,10 +18,13 @@ Equal groups in order get the bits that TRL's own advantages have: 32-bit arithm
 
 from __future__ import annotations
 
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.class_paths import load_class
+from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.row_labels import RowLabel
@@ -36,26 +39,26 @@ NO_SIGNAL = 1e-3
 """An advantage up to this size is rounding: the last bit of a reward of 1, divided by EPSILON."""
 
 
-class Estimator:
+class Estimator(ABC):
     """Makes the advantages of one seat's trainer. Subclass it, and name the class in `algorithm.advantage`."""
 
     def __init__(self, algorithm: Algorithm) -> None:
         """`algorithm`: the section of the configuration."""
         self.algorithm = algorithm
 
+    @abstractmethod
     def advantages(self, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
         """(rows,) to (rows,), of all rows of the round on all ranks, once a round. Every rank computes the same.
 
         A reward that is not a number stands for no score: the row must not count. Its advantage is set to 0 by the
         trainer, as is whatever else is not a number.
         """
-        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
-        """What it remembers, as plain data for a checkpoint."""
+        """What it remembers, as plain data for a checkpoint: what JSON can hold."""
         return {}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027  # there may be nothing to restore
         """Go on from a checkpoint's state."""
 
 
@@ -82,9 +85,9 @@ class RunningMean(Estimator):
         super().__init__(algorithm)
         self.means: dict[str, float] = {}
 
+    @abstractmethod
     def key(self, row: RowLabel) -> str:
         """Rows with equal keys share a mean."""
-        raise NotImplementedError
 
     def advantages(self, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
         keys = [self.key(row) for row in rows]
@@ -135,11 +138,37 @@ BUILT_IN: Mapping[str, type[Estimator]] = {"grpo": Grpo, "question": QuestionMea
 
 
 def estimator_of(algorithm: Algorithm) -> Estimator:
-    """The estimator that the configuration names. Raises ConfigurationError where it is none."""
+    """The estimator that the configuration names. Raises ConfigurationError where it is none, or could not be saved."""
     name = algorithm.advantage
     known = BUILT_IN.get(name)
-    kind = known or load_class(name, Estimator, "algorithm.advantage", algorithm.path)
-    return kind(algorithm)
+    kind = known or load_class(name, Estimator, "algorithm.advantage", algorithm.path)  # type: ignore[type-abstract]
+    estimator = kind(algorithm)
+    state_text(estimator)  # now, and not at the first checkpoint, after hours
+    return estimator
+
+
+def state_text(estimator: Estimator) -> str:
+    """What it remembers, as JSON. Raises ConfigurationError for what JSON cannot hold."""
+    state = estimator.state()
+    try:
+        return json.dumps(state)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"algorithm.advantage: {type(estimator).__name__}.state must return what JSON can hold, got {state!r:.80}: "
+            f"{error}; return numbers and lists, e.g. tensor.tolist()"
+        ) from None
+
+
+def numbers_of(estimator: Estimator, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
+    """The advantages, 0 where one is not a number. Raises ConfigurationError unless there is one for each row."""
+    found: object = estimator.advantages(rewards, rows)
+    if not isinstance(found, Tensor) or found.shape != rewards.shape:
+        got = f"a tensor of {tuple(found.shape)}" if isinstance(found, Tensor) else f"{found!r:.80}"
+        raise ConfigurationError(
+            f"algorithm.advantage: {type(estimator).__name__}.advantages must return a tensor of as many numbers as "
+            f"there are rewards, {tuple(rewards.shape)}, got {got}"
+        )
+    return found.to(rewards).nan_to_num(nan=0.0)
 
 
 def groups_of(names: Sequence[Hashable]) -> list[Tensor]:

@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
 from codea1_env.class_paths import is_class_path, load_name
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
 from codea1_env.training.config.algorithm import Algorithm
 
@@ -70,3 +71,25 @@ def own_loss(algorithm: Algorithm) -> Loss | None:
     if not callable(loss):
         raise ConfigurationError(f"algorithm.loss_type must name a function or a class of callables, got {name}")
     return cast(Loss, loss)
+
+
+def value_of(loss: Loss, batch: LossBatch) -> Tensor:
+    """What a loss comes to. Raises ConfigurationError for anything but a scalar with a gradient."""
+    value: object = loss(batch)
+    if isinstance(value, Tensor) and value.dim() == 0 and value.requires_grad:
+        return value
+    got = f"{value!r:.80}"
+    if isinstance(value, Tensor):
+        got = f"a tensor of {tuple(value.shape)} {'with' if value.requires_grad else 'without'} a gradient"
+    raise ConfigurationError(
+        f"algorithm.loss_type must come to a tensor of one number, (), with the gradient of batch.logps, got {got}"
+    )
+
+
+def require_finite(norm: Any, seat: str) -> None:
+    """Raise PlayerError for a gradient that would make a model useless. `norm`: its norm, before it is clipped."""
+    if not math.isfinite(float(norm)):
+        raise PlayerError(
+            f"the gradient of the {seat} must be finite, got a norm of {float(norm)}, so the step was not taken; "
+            "correct a loss of your own, or lower grpo.learning_rate, and --resume the run from its last checkpoint"
+        )

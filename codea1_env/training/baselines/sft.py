@@ -19,7 +19,7 @@ from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.players.templates import begun, fenced
 from codea1_env.problems.problem import Problem
-from codea1_env.training.advantages import Estimator
+from codea1_env.training.advantages import Grpo
 from codea1_env.training.baselines.written_tests import WrittenSuite, write_suites
 from codea1_env.training.config.batches import seat_rows
 from codea1_env.training.grpo.packed import Group, PackedTrainer
@@ -95,7 +95,7 @@ class PackedSupervised(PackedTrainer):
         self._demonstrations = [_demonstration(row) for row in rows]
         arguments = grpo_arguments(run, "tester", seat_rows(run.preset, "tester"))
         parts = trainer_parts(run, arguments, {"prompt": []}, arena_reward, rollout=None)
-        super().__init__(run, "tester", Estimator(run.preset.algorithm), suite_label, [callback], **parts)
+        super().__init__(run, "tester", Grpo(run.preset.algorithm), suite_label, [callback], **parts)
 
     def lesson(self) -> tuple[list[Group], StepShape]:
         """The next suites, those of one prompt together, as often over all of them as it takes."""

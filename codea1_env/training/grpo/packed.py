@@ -19,18 +19,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import PlayerError
 from codea1_env.extras import extra
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import require_digest
 from codea1_env.language_models.lora import Adapter
 from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
 from codea1_env.players.templates import begun
-from codea1_env.training.advantages import Estimator, groups_of, sample_deviation, without_signal
+from codea1_env.training.advantages import Estimator, groups_of, numbers_of, sample_deviation, without_signal
 from codea1_env.training.config.batches import seat_rows
 from codea1_env.training.grpo.packed_loss import Clipped, Own, PackedRow, StepShape
 from codea1_env.training.grpo.sampled import SampledResponse
-from codea1_env.training.losses import divergence, own_loss
+from codea1_env.training.losses import divergence, own_loss, require_finite
 from codea1_env.training.models.chat import tokens_of
 from codea1_env.training.models.shared_base import SeatModel, save_adapter, shared_base
 from codea1_env.training.row_labels import RowLabel
@@ -203,7 +202,7 @@ class PackedTrainer:
         """The groups that are learnt from, with their prompts, and what losses are divided by."""
         algorithm = self._run.preset.algorithm
         labels, rewards = [row.label for row in rows], torch.tensor([row.reward for row in rows])
-        advantages = self._estimator.advantages(rewards, labels).nan_to_num(nan=0.0)
+        advantages = numbers_of(self._estimator, rewards, labels)
         silent = without_signal(advantages.abs(), labels)
         counts = torch.tensor([row.counts and not self._is_masked(row) for row in rows])
         if algorithm.zero_variance == "drop":
@@ -273,10 +272,7 @@ class PackedTrainer:
         for parameter in parameters:  # what is not learnt from has a gradient of zero, and not none
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         norm = torch.nn.utils.clip_grad_norm_(parameters, self.args.max_grad_norm)
-        if not norm.isfinite():  # a step would make the adapter useless, and a checkpoint would keep it
-            raise PlayerError(
-                f"the gradient of {self._seat} must be finite, got a norm of {float(norm)}; resume the run"
-            )
+        require_finite(norm, self._seat)
         self._tell("on_pre_optimizer_step", control)
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)

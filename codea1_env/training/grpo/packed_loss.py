@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.extras import extra
-from codea1_env.training.losses import Loss, LossBatch, divergence
+from codea1_env.training.losses import Loss, LossBatch, divergence, value_of
 
 with extra("train", "training needs"):
     import torch
@@ -112,7 +112,8 @@ class Own:
     def __call__(self, rows: Sequence[int], log_probs: Tensor, start: int) -> Tensor:
         chosen = [self._group[row] for row in rows]
         parts = log_probs.split_with_sizes([len(row.tokens) for row in chosen])
-        value = self._loss(
+        value = value_of(
+            self._loss,
             LossBatch(
                 logps=pad_sequence(list(parts), batch_first=True),
                 old_logps=_padded([row.old for row in chosen]),
@@ -122,7 +123,7 @@ class Own:
                 sampling_ratio=None,
                 tokens=torch.tensor(self._step.tokens / self._step.passes),
                 arguments=self._arguments,
-            )
+            ),
         )
         loss: Tensor = value / self._step.passes
         self.total += loss.detach().item()

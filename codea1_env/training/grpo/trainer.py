@@ -15,7 +15,7 @@ from typing import Any
 
 from codea1_env.extras import extra
 from codea1_env.players.templates import begun
-from codea1_env.training.advantages import Estimator, estimator_of, without_signal
+from codea1_env.training.advantages import Estimator, estimator_of, numbers_of, state_text, without_signal
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.config.options import TURNS
 from codea1_env.training.credit import token_advantages, token_offsets
@@ -23,7 +23,7 @@ from codea1_env.training.grpo.packed import PackedTrainer
 from codea1_env.training.grpo.past_opponents import SnapshotCallback
 from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.grpo.vllm_colocated import after_building, before_building
-from codea1_env.training.losses import Loss, LossBatch, own_loss
+from codea1_env.training.losses import Loss, LossBatch, own_loss, require_finite, value_of
 from codea1_env.training.models.chat import tokens_of
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import SeatCallback, SeatRun
@@ -74,7 +74,11 @@ def open_trainer(
         opened = PackedTrainer(run, seat, estimator, label_of, [*callbacks, callback], **trainer)
         return opened
     opened = SeatTrainer(
-        algorithm=algorithm, estimator=estimator, label_of=label_of, callbacks=[*callbacks, callback], **trainer
+        algorithm=algorithm,
+        estimator=estimator,
+        label_of=label_of,
+        callbacks=[*callbacks, FiniteCallback(seat, lambda: opened.norm), callback],
+        **trainer,
     )
     opened.remove_callback(PrinterCallback)
     after_building(opened)
@@ -92,6 +96,8 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         self.estimator = estimator
         self.teaches = True
         """Whether any row of the latest round is in the loss."""
+        self.norm: Any = 0.0
+        """Of the latest gradient, on all ranks."""
         self._loss: Loss | None = own_loss(algorithm)
         self._label_of = label_of
         self._gathered_rewards = torch.zeros(0)
@@ -121,7 +127,7 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
         own = [self._label_of(row) for row in inputs]
         rows: list[RowLabel] = gathered(own)
-        advantages = self.estimator.advantages(self._gathered_rewards, rows).nan_to_num(nan=0.0)
+        advantages = numbers_of(self.estimator, self._gathered_rewards, rows)
         mine = slice(self.accelerator.process_index * len(own), (self.accelerator.process_index + 1) * len(own))
         batch["advantages"], loudest = advantages[mine], advantages.abs()
         if self.algorithm.credit == "test":
@@ -150,7 +156,7 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         ]
         earned = torch.tensor([reward for row in scored for reward in row])
         owners = [row for row, tests in zip(rows, scored, strict=True) for _ in tests]
-        advantages = iter(self.estimator.advantages(earned, owners).nan_to_num(nan=0.0).tolist())
+        advantages = iter(numbers_of(self.estimator, earned, owners).tolist())
         return [
             [next(advantages) for _ in tests] or [0.0] * len(row.spans) for row, tests in zip(rows, scored, strict=True)
         ]
@@ -179,6 +185,10 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         batch["tool_mask"] = mask
         batch["num_items_in_batch"] = self.accelerator.gather((mask * batch["completion_mask"]).sum()).sum()
 
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        self.norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        return self.norm
+
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
         if self._loss is None:
             return super()._compute_loss(model, inputs)
@@ -205,11 +215,11 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         )
         for name, values in (("entropy", entropies.detach()), ("kl", batch.kl.detach())):
             self._metrics["train"][name].append(float((values * mask).sum() / mask.sum().clamp(min=1.0)))
-        return self._loss(batch) / self.current_gradient_accumulation_steps
+        return value_of(self._loss, batch) / self.current_gradient_accumulation_steps
 
 
 def save_state(estimator: Estimator, checkpoint: Path) -> None:
-    (checkpoint / STATE).write_text(json.dumps(estimator.state()), encoding="utf-8")
+    (checkpoint / STATE).write_text(state_text(estimator), encoding="utf-8")
 
 
 class KeepCallback(TrainerCallback):  # type: ignore[misc]  # the base class has no types
@@ -221,6 +231,21 @@ class KeepCallback(TrainerCallback):  # type: ignore[misc]  # the base class has
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         for keep in self._keeps if state.is_world_process_zero else ():
             keep(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+
+
+class FiniteCallback(TrainerCallback):  # type: ignore[misc]  # the base class has no types
+    """Ends the run before a step that would make the weights useless, and a checkpoint keep them.
+
+    Comes after the callback by which a seat rests: of a gradient that is not used, nothing is asked.
+    """
+
+    def __init__(self, seat: str, norm: Callable[[], Any]) -> None:
+        """`norm()`: of the gradient of the step that follows."""
+        self._seat, self._norm = seat, norm
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        if any(parameter.grad is not None for parameter in model.parameters()):
+            require_finite(self._norm(), self._seat)
 
 
 class TurnCallback(TrainerCallback):  # type: ignore[misc]  # the base class has no types

@@ -1,8 +1,8 @@
 """YAML files as plain data: presets, and the configuration that a run writes down.
 
 A file may come from anybody: it is bounded in bytes and in depth, has no aliases and no tags, so that reading it takes
-as long as the file is, and holds what JSON can hold. Does not know what a field means: see
-`training/config/presets.py`.
+as long as the file is, has no key twice in a mapping, and holds what JSON can hold. Does not know what a field means:
+see `training/config/presets.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def read_yaml(file: Path, what: str) -> Any:
             raise ValueError(f"it must have at most {MAX_BYTES} bytes, got more")
         text = content.decode("utf-8")
         _check_events(text)
-        data = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        _check_keys(node)
+        data = loader.construct_document(node) if node else None
         _check_plain(data)
     except (OSError, ValueError, ArithmeticError, yaml.YAMLError) as error:
         said = " ".join(str(error).split())
@@ -52,6 +55,24 @@ def _check_events(text: str) -> None:
         tag = getattr(event, "tag", None)
         if tag is not None:
             raise ValueError(f"line {line} must not have a tag, got {tag[:80]!r}; leave it out")
+
+
+def _check_keys(node: object) -> None:
+    """Raises ValueError for a key that a mapping has twice: the reader would take the last one and say nothing."""
+    if isinstance(node, yaml.MappingNode):
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            line = 1 + key.start_mark.line
+            if isinstance(key, yaml.ScalarNode):
+                before = lines.setdefault(key.value, 0)
+                if before:
+                    got = f"{key.value[:80]!r} as on line {before}"
+                    raise ValueError(f"line {line} must not have a key again, got {got}; leave one out")
+                lines[key.value] = line
+            _check_keys(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _check_keys(item)
 
 
 def _check_plain(value: object) -> None:

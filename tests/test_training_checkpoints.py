@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -15,13 +16,21 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
 import yaml
+from safetensors.torch import save_file
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.problems import bundled_problems
-from codea1_env.training.config.arguments import Arguments, parse_arguments
+from codea1_env.training.config.arguments import Arguments, exit_status, parse_arguments
 from codea1_env.training.config.presets import SMOKE
 from codea1_env.training.run import lock
-from codea1_env.training.run.checkpoints import UnusableCheckpoint, forget_old, latest_common, mark_complete, rounds_of
+from codea1_env.training.run.checkpoints import (
+    UnusableCheckpoint,
+    forget_old,
+    latest_common,
+    mark_complete,
+    rounds_of,
+    write_whole,
+)
 from codea1_env.training.run.provenance import code_revision, processor
 from codea1_env.training.run.run_dir import Run
 
@@ -241,6 +250,61 @@ def test_a_run_that_lost_its_checkpoints_is_refused_and_one_that_had_none_begins
     shutil.rmtree(tmp_path / "tester")
     with pytest.raises(ConfigurationError, match="must find a whole checkpoint"):
         a_run(tmp_path, resume=True)
+
+
+def test_files_in_the_place_of_checkpoints_are_left_out_and_go_with_the_rounds_that_are_played_again(
+    tmp_path: Path,
+) -> None:
+    with a_run(tmp_path):
+        pass
+    for seat in SEATS:
+        save(tmp_path / seat, 1)
+        (tmp_path / seat / "checkpoint-4").write_text("no directory")
+    with a_run(tmp_path, resume=True) as run:
+        assert run.rounds_done == 1
+    assert not (tmp_path / "coder" / "checkpoint-4").exists()
+
+
+@pytest.mark.parametrize("place", ["/proc/codea1", "file/run"])
+def test_a_run_that_cannot_be_written_ends_in_one_line(
+    tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+
+    def main() -> int:
+        a_run(tmp_path / place)
+        return 0
+
+    assert exit_status(main) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: a run's directory must be one that can be written, got ")
+    assert said.endswith("; name another --output\n")
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("save", ["text", "torch", "safetensors"])
+def test_a_full_disk_ends_a_run_in_one_line(tmp_path: Path, save: str, capsys: pytest.CaptureFixture[str]) -> None:
+    what = torch.zeros(1 << 16)
+    saves = {
+        "text": lambda: write_whole(tmp_path / "text", " " * (1 << 18)),
+        "torch": lambda: torch.save(what, tmp_path / "saved.pt"),
+        "safetensors": lambda: save_file({"weight": what}, tmp_path / "model.safetensors"),
+    }
+
+    def main() -> int:
+        saves[save]()
+        return 0
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))  # no more fits in a file
+    try:
+        assert exit_status(main) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    said = capsys.readouterr().err
+    assert said.startswith("error: a run must have room for its files, got ")
+    assert said.endswith("; make room and --resume it, or name another --output\n")
+    assert len(said.splitlines()) == 1
 
 
 def test_a_run_is_resumed_by_its_own_recipe_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

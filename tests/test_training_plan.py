@@ -278,6 +278,19 @@ def test_a_dry_run_of_what_cannot_work_ends_with_status_2(tmp_path: Path, capsys
     assert printed.out == ""
 
 
+def test_a_dry_run_looks_for_modules_of_ones_own_as_the_run_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text('extends: smoke\nalgorithm: {advantage: "planned_own:Estimator"}\n')
+    for status, said in ((2, "algorithm must name a module that can be imported"), (0, "plan of smoke")):
+        with pytest.raises(SystemExit) as ended:
+            parse_arguments("", ["--config", str(file), "--dry-run"])
+        assert ended.value.code == status
+        assert said in "".join(capsys.readouterr())
+        (tmp_path / "planned_own.py").touch()  # found, and not imported
+
+
 def test_the_plan_of_a_run_on_disk_is_that_of_its_configuration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

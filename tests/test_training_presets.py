@@ -241,6 +241,23 @@ def test_a_preset_beside_a_file_that_extends_another_is_refused(tmp_path: Path) 
         load_preset("mini", tmp_path / "mine.yaml")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "rounds: 7\nseed: 1\nrounds: 8\n",
+            "line 3 must not have a key again, got 'rounds' as on line 1; leave one out",
+        ),
+        ("round:\n  suites: 4\n  'suites': 8\n", "line 3 must not have a key again, got 'suites' as on line 2"),
+        ("a: [{b: 1, b: 2}]", "line 1 must not have a key again, got 'b' as on line 1"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(ConfigurationError, match=said):
+        load_preset("mini", tmp_path / "mine.yaml")
+
+
 @pytest.mark.parametrize("text", ["- a list", "a: [unclosed", "\x00", "3"])
 def test_a_config_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine.yaml"
@@ -258,6 +275,8 @@ def test_defaults_are_the_mini_preset_in_a_free_directory(tmp_path: Path, monkey
     assert arguments.output == Path("runs/mini-seed0")
     arguments.output.mkdir(parents=True)
     assert parse_arguments("", []).output == Path("runs/mini-seed0-2")
+    assert parse_arguments("", [], "golden").output == Path("runs/golden-seed0")
+    assert parse_arguments("", ["--preset", "smoke"], "golden").output == Path("runs/golden-smoke-seed0")
 
 
 def test_arguments_override_the_preset(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import errno
 import importlib.util
 import os
 import sys
@@ -38,7 +39,12 @@ from codea1_env.yaml_files import read_yaml
 CONFIG_FILE = "config.yaml"
 CODE_A1 = "code_a1"
 """The recipe of agents/train_grpo.py; each baseline has a name of its own."""
+DEFAULT_PRESET = "mini"
 ENGINES = ("local", "ray")
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""What a system says where nothing more can be written."""
+FULL_WORDS = ("No space left on device", "File too large", "PytorchStreamWriter failed", "unexpected pos")
+"""The same from safetensors and torch, whose errors have no number."""
 WITHOUT_BOOK = ("golden", "static", "sft", "base")
 """Recipes in which no test comes back from a Mistake Book."""
 
@@ -103,23 +109,37 @@ def exit_status(main: Callable[[], int]) -> int:
     except (Codea1Error, MissingExtra) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigurationError | FormatError) else 1
+    except Exception as error:
+        if not _is_full(error):
+            raise
+        said = " ".join(str(error).split())
+        print(
+            f"error: a run must have room for its files, got {said:.300}; make room and --resume it, or name another "
+            "--output",
+            file=sys.stderr,
+        )
+        return 1
     except KeyboardInterrupt:
         print("interrupted; what was saved before can be resumed", file=sys.stderr)
         return 130
 
 
+def _is_full(error: Exception) -> bool:
+    is_told = isinstance(error, OSError) and error.errno in FULL
+    return is_told or any(words in str(error) for words in FULL_WORDS)
+
+
 def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     preset = _with_rounds(load_preset(given.preset, given.config), given)
-    folders = [given.config.parent] if given.config else []
     preset = _with_files(preset, given)
-    preset = dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))
+    preset = _with_folders(preset, given)
     require_files(preset)
     _check_installed(preset)
     engine = given.engine or "local"
     _check_engine(engine, given.ray_address, preset)
     seed = _whole("--seed", given.seed or "0", 0, 2**31 - 1)
-    output = given.output or _free_directory(Path("runs"), f"{recipe or preset.name}-seed{seed}")
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+    output = given.output or _free_directory(Path("runs"), f"{_kind(recipe, preset)}-seed{seed}")
+    if os.path.exists(output) and (not output.is_dir() or any(output.iterdir())):
         raise ConfigurationError(f"--output must be a new or empty directory, got {output}; to go on with it: --resume")
     tester = None if given.tester is None else _model_of(given.tester)
     return Arguments(preset, output, seed, False, engine, given.ray_address, tester)
@@ -129,8 +149,11 @@ def _planned(given: argparse.Namespace, recipe: str) -> Preset:
     """What would run, wherever it would: a plan may be of another machine, and of files that are not there yet."""
     if given.resume:
         _check_recipe(given.resume / CONFIG_FILE, recipe)
-        return _with_rounds(read_configuration(given.resume / CONFIG_FILE)[0], given)
-    return _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
+        preset = _with_rounds(read_configuration(given.resume / CONFIG_FILE)[0], given)
+        located(preset.algorithm)
+        return preset
+    preset = _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
+    return _with_folders(preset, given)  # a module of one's own that is not there is no plan
 
 
 def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
@@ -216,6 +239,12 @@ def _check_model(preset: Preset) -> None:
         require_chat_model(Path(name), "--model")
 
 
+def _with_folders(preset: Preset, given: argparse.Namespace) -> Preset:
+    """With the folders in which modules of one's own are looked for. Raises ConfigurationError where one is not."""
+    folders = [given.config.parent] if given.config else []
+    return dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))
+
+
 def _with_rounds(preset: Preset, given: argparse.Namespace) -> Preset:
     changes: dict[str, Any] = {}
     ranges = dict.fromkeys(("rounds", "save_rounds", "keep_checkpoints"), (1, 1000000))
@@ -271,6 +300,13 @@ def _whole(name: str, value: object, low: int, high: int) -> int:
     if not low <= number <= high:
         raise ConfigurationError(f"{name} must be a whole number in [{low}, {high}], got {value}")
     return number
+
+
+def _kind(recipe: str, preset: Preset) -> str:
+    """What a run is called that nobody named."""
+    if recipe == CODE_A1:
+        return preset.name
+    return recipe if preset.name == DEFAULT_PRESET else f"{recipe}-{preset.name}"
 
 
 def _free_directory(parent: Path, name: str) -> Path:

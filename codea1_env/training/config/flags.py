@@ -29,7 +29,8 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
         "metavar": "DIR",
         "type": Path,
         "help": "directory of the run, new or empty. Default: the first free one of runs/PRESET-seedN, "
-        "runs/PRESET-seedN-2, ...",
+        "runs/PRESET-seedN-2, ...; of a baseline, e.g. runs/golden-seedN, and runs/golden-PRESET-seedN where the "
+        "preset is not mini",
     },
     "--model": {
         "metavar": "MODEL",

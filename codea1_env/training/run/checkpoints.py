@@ -89,6 +89,9 @@ def forget_old(own: Path, outputs: Iterable[Path], keep: int) -> None:
 
 def delete(checkpoint: Path) -> None:
     """Never leaves something that could be taken for complete."""
+    if not checkpoint.is_dir():
+        checkpoint.unlink()  # a file in its place was never one
+        return
     (checkpoint / COMPLETE).unlink(missing_ok=True)
     shutil.rmtree(checkpoint)
 

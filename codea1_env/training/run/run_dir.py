@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
@@ -57,8 +57,14 @@ class Run:
         self.seats = tuple(seats)
         self.duels = DuelSample(self.directory.resolve() / FOLDER, self.preset.keep_duels)
         self._writing = threading.Lock()
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._lock = RunLock(self.directory, alone=True)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._lock = RunLock(self.directory, alone=True)
+        except OSError as error:
+            raise Codea1Error(
+                f"a run's directory must be one that can be written, got {self.directory}: {error.strerror}; name "
+                "another --output"
+            ) from error
         try:
             self._checkpoints = latest_common(self._outputs()) if arguments.resume else {}
             self.rounds_done = rounds_of(self._checkpoints[self.seats[0]]) if self._checkpoints else 0

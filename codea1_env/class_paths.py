@@ -93,13 +93,18 @@ def as_own(error: Exception) -> Exception:
     return error
 
 
+def look_in(folders: Sequence[str]) -> None:
+    """From now on, this process looks for modules in these folders, too, after all others."""
+    known = {os.path.realpath(folder) for folder in sys.path}
+    sys.path.extend(each for each in folders if os.path.realpath(each) not in known)
+    importlib.invalidate_caches()
+
+
 def _look_in(module_name: str, folders: Sequence[str]) -> None:
     """Commands that are started by their path look for modules beside themselves only. At the end: a file called like a
     module of Python must not take that one's place."""
     if module_name.partition(".")[0] not in sys.modules:
-        known = {os.path.realpath(folder) for folder in sys.path}
-        sys.path.extend(each for each in folders or [os.getcwd()] if os.path.realpath(each) not in known)
-        importlib.invalidate_caches()
+        look_in(folders or [os.getcwd()])
 
 
 def _not_there(path: str, name: str, folders: Sequence[str], why: str) -> ConfigurationError:

@@ -287,7 +287,48 @@ def test_a_preset_takes_and_records_classes_of_ones_own(outside: Path) -> None:
     assert preset.to_dict()["reward"]["tester_reward"] == "own_reward:Reward"
     assert preset.to_dict()["book"]["policy"] == "own_book:Recent"
     assert preset_from_dict(preset.to_dict(), SMOKE) == preset
+    assert preset.algorithm.path == ()
     with pytest.raises(ConfigurationError, match="no_such_module"):
         preset_from_dict({"reward": {"tester_reward": "no_such_module:Reward"}}, SMOKE)
     with pytest.raises(ConfigurationError, match="no_such_module"):
         preset_from_dict({"book": {"policy": "no_such_module:Policy"}}, SMOKE)
+
+
+def test_classes_and_prompts_of_ones_own_are_found_beside_the_configuration_and_when_a_run_is_resumed(
+    tmp_path: Path,
+) -> None:
+    """From another folder, in a process for each, as a user starts them."""
+    pytest.importorskip("yaml", reason="the extra `train` is not installed")
+    beside, elsewhere = tmp_path / "beside", tmp_path / "elsewhere"
+    for folder in (beside, elsewhere):
+        folder.mkdir()
+    for name in OWN:
+        shutil.copy(EXAMPLES / f"{name}.py", beside)
+    (beside / "words.yaml").write_text("coder: {system: Words of mine.}\n")
+    (beside / "own.yaml").write_text(
+        "extends: 0.5b\nreward: {tester_reward: own_reward:Reward}\nbook: {policy: own_book:Recent, capacity: 2}\n"
+        "prompts: words.yaml\n"
+    )
+    begun = (
+        "import sys, yaml; from pathlib import Path\n"
+        "from codea1_env.training.config.presets import load_preset\n"
+        "preset = load_preset(None, Path('../beside/own.yaml'))\n"
+        "print(yaml.safe_dump({'seed': 0, 'preset': preset.to_dict()}))\n"
+    )
+    resumed = (
+        "import sys; from pathlib import Path\n"
+        "from codea1_env.training.config.arguments import read_configuration\n"
+        "preset, _ = read_configuration(Path(sys.argv[1]))\n"
+        "print(type(preset.reward.reward).__module__, type(preset.book.rule).__module__, preset.prompts.coder.system)\n"
+    )
+
+    def python(program: str, *given: object) -> str:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program, *map(str, given)], cwd=elsewhere, capture_output=True, text=True,
+            env={"PYTHONPATH": str(EXAMPLES.parent), "PATH": "/usr/bin:/bin"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    (tmp_path / "config.yaml").write_text(python(begun))
+    assert python(resumed, tmp_path / "config.yaml") == "own_reward own_book Words of mine.\n"

@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,19 @@ def design_names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in DESIGNS.glob("*.yaml")))
 
 
-def find_prompts(source: str) -> Prompts:
-    """The design of that name, or the one in that file. Raises ConfigurationError."""
+def find_prompts(source: str, folders: Sequence[str] = ()) -> Prompts:
+    """The design of that name, or the one in that file: the first that is in one of the folders, or as the path says.
+
+    Raises ConfigurationError.
+    """
     if source in design_names():
         return _bundled(source)
     if not source.endswith((".yaml", ".yml", ".json")):
         known = ", ".join(design_names())
         raise ConfigurationError(f"prompts must be one of {known} or a file (.yaml, .json), got {source!r}")
-    return prompts_from(read_yaml(Path(source), "prompts"), source)
+    places = (Path(folder, source) for folder in folders)
+    file = next((place for place in places if place.is_file()), Path(source))
+    return prompts_from(read_yaml(file, "prompts"), source)
 
 
 def prompts_from(content: object, where: str) -> Prompts:

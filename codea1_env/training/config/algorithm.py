@@ -50,8 +50,9 @@ class Algorithm(Section):
     """What samples the responses with trainer: packed. continuous: `language_models/continuous.py`. module:Class: a
     subclass of `language_models.rollouts.RolloutEngine`."""
     path: tuple[str, ...] = ()
-    """Folders in which modules of one's own are looked for, before those of Python. If a name is one's own, `--config`
-    sets it to the file's folder and the current one."""
+    """Folders in which modules of one's own are looked for, before the current one: those that this section,
+    `reward.tester_reward` and `book.policy` name. Where there is one, `--config` sets it to the file's folder and the
+    current one."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from codea1_env.class_paths import is_class_path, look_in
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.policies import BookConfig
 from codea1_env.players.prompts import DEFAULT, find_prompts, prompts_from
@@ -58,6 +59,10 @@ __all__ = [
 CONFIGS = Path(__file__).parent
 KINDS = {"problems": (ProblemsPreset, ProblemFiles), "model": (ModelPreset, PretrainedModel)}
 """Sections that may be of one kind or another."""
+
+
+def _names_own(reward: RewardConfig, book: BookConfig) -> bool:
+    return is_class_path(reward.tester_reward) or is_class_path(book.policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,8 @@ class Preset(Section):
             if not isinstance(getattr(self, name), kinds):
                 names = " or ".join(kind.__name__ for kind in kinds)
                 raise ConfigurationError(f"{name} must be a {names}, got {getattr(self, name)!r}")
+        if _names_own(self.reward, self.book):
+            look_in(self.algorithm.path)
         shape = self.round
         if shape.attacked > shape.programs:
             raise ConfigurationError(f"attacked must be at most programs ({shape.programs}), got {shape.attacked}")
@@ -249,8 +256,11 @@ def preset_names() -> list[str]:
     return [*PRESETS, *sorted(file.stem for file in CONFIGS.glob("*.yaml"))]
 
 
-def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "the configuration") -> Preset:
-    """`base` with the fields that `overrides` names replaced, section by section.
+def preset_from_dict(
+    overrides: Mapping[str, Any], base: Preset, where: str = "the configuration", folders: Sequence[str] = ()
+) -> Preset:
+    """`base` with the fields that `overrides` names replaced, section by section. `folders`: in which files of one's
+    own are looked for before the current one.
 
     Raises ConfigurationError for an unknown key or a value outside its range, naming `where`, the key, must and got.
     """
@@ -266,13 +276,17 @@ def preset_from_dict(overrides: Mapping[str, Any], base: Preset, where: str = "t
         if key in ("differences", "report_to"):
             changes[key] = _lines(value, f"{where}: {key}")
         elif isinstance(current, Prompts):
-            changes[key] = find_prompts(value) if isinstance(value, str) else prompts_from(value, f"in {where}")
+            is_name = isinstance(value, str)
+            changes[key] = find_prompts(value, folders) if is_name else prompts_from(value, f"in {where}")
         elif isinstance(current, GrpoPreset):
             changes[key] = current.changed(value, f"{where}: {key}")
         elif dataclasses.is_dataclass(current):
             changes[key] = changed(current, value, KINDS.get(key, (type(current),)), f"{where}: {key}")
         else:
             changes[key] = value
+    reward, book, algorithm = (changes.get(name, getattr(base, name)) for name in ("reward", "book", "algorithm"))
+    if _names_own(reward, book):
+        changes["algorithm"] = dataclasses.replace(algorithm, path=tuple(dict.fromkeys([*algorithm.path, *folders])))
     try:
         return dataclasses.replace(base, **changes)
     except ConfigurationError as error:
@@ -309,15 +323,18 @@ def _lines(value: object, where: str) -> tuple[str, ...]:
 def load_preset(name: str | None, config: Path | None = None) -> Preset:
     """The preset of that name (`mini` for None), with the overrides of a YAML file. Raises ConfigurationError.
 
-    `extends: NAME` or `extends: FILE.yaml` in the file says what it overrides; a name given beside it must agree.
+    `extends: NAME` or `extends: FILE.yaml` in the file says what it overrides; a name given beside it must agree. What
+    either file names of one's own is looked for in the folder of `config`, then in the current one.
     """
     if config is None:
         return _named(name or "mini")
+    folders = (str(config.parent.resolve()), str(Path.cwd()))
     overrides = dict(_overrides(config))
     extended = overrides.pop("extends", None)
     if extended is not None and name not in (None, extended):
         raise ConfigurationError(f"preset must be left out or be what {config} extends ({extended}), got {name!r}")
-    return preset_from_dict(overrides, _extended(extended or name or "mini", config, (config.resolve(),)), str(config))
+    base = _extended(extended or name or "mini", config, (config.resolve(),), folders)
+    return preset_from_dict(overrides, base, str(config), folders)
 
 
 def _named(name: str) -> Preset:
@@ -326,11 +343,11 @@ def _named(name: str) -> Preset:
     file = CONFIGS / f"{name}.yaml"
     if name not in preset_names():
         raise ConfigurationError(f"preset must be one of {preset_names()}, got {name!r}")
-    return _extended(str(file), file, ())
+    return _extended(str(file), file, (), ())
 
 
-def _extended(source: object, config: Path, seen: tuple[Path, ...]) -> Preset:
-    """What `config` extends: a preset's name, or a file beside it."""
+def _extended(source: object, config: Path, seen: tuple[Path, ...], folders: tuple[str, ...]) -> Preset:
+    """What `config` extends: a preset's name, or a file beside it. `folders`: as for `preset_from_dict`."""
     if source in preset_names() and isinstance(source, str):
         return _named(source)
     if not isinstance(source, str) or not source.endswith((".yaml", ".yml")):
@@ -339,8 +356,8 @@ def _extended(source: object, config: Path, seen: tuple[Path, ...]) -> Preset:
     if file in seen:
         raise ConfigurationError(f"{config}: extends must come to an end, got {file} again")
     overrides = dict(_overrides(file))
-    base = _extended(overrides.pop("extends", "mini"), file, (*seen, file))
-    return preset_from_dict(overrides, base, str(file))
+    base = _extended(overrides.pop("extends", "mini"), file, (*seen, file), folders)
+    return preset_from_dict(overrides, base, str(file), folders)
 
 
 def _overrides(file: Path) -> Mapping[str, Any]:

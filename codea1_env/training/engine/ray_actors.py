@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Grade, Match, MatchScore
+from codea1_env.class_paths import look_in
 from codea1_env.errors import SeatFailed
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
@@ -63,6 +64,7 @@ class ArenaActor:
         self, preset: Preset, book: MistakeBook, make_sandbox: Callable[[], Sandbox], duels: DuelSample
     ) -> None:
         """On the machine of the run's directory, where `duels` writes."""
+        look_in(preset.algorithm.path)
         self._arena = _OneAtATime(make_sandbox(), preset.reward, book)
         self._meeting = Exchange(self._arena, preset.round, self._log_round, patience_s=preset.patience_s, duels=duels)
         self._stop_asked = False
@@ -222,6 +224,7 @@ class SeatActor:
         from codea1_env.training.run.ranks import accept_numbered_cpus
 
         accept_numbered_cpus()
+        look_in(work.run.preset.algorithm.path)
         # Held to the end: should the first process be killed, nobody goes on with the run before this one has ended.
         lock = RunLock(work.run.output.parent, alone=False)
         try:

@@ -66,6 +66,8 @@ def test_against_a_frozen_tester_the_coder_learns_the_tester_does_not_and_a_resu
     assert len(MistakeBook.load(whole / "book.jsonl")) == records(whole, "round")[-1]["book"] > 0
     run_recipe("frozen_tester", "parts", "--rounds", "2")
     parts = run_recipe("frozen_tester", "parts", "--rounds", "4", resume=True)
+    starts = yaml.safe_load((parts / "config.yaml").read_text())["starts"]
+    assert [start["rounds_done"] for start in starts] == [0, 2], "it goes on, and does not begin again"
     assert same_weights(parts / "coder" / "final", whole / "coder" / "final")
     assert (parts / "book.jsonl").read_bytes() == (whole / "book.jsonl").read_bytes()
     assert records(parts, "round") == records(whole, "round")

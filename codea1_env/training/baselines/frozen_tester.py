@@ -7,6 +7,7 @@ have. Does not promise to generate with vLLM.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from codea1_env.players.player import TesterRequest
@@ -18,6 +19,8 @@ from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.run.callbacks import RoundClock, SeatHooks, SeatRun, finish_checkpoint
 from codea1_env.training.run.checkpoints import rounds_of
 
+STATE = "rounds.json"
+"""Of every checkpoint: how far the seat got."""
 ROUNDS = 1_000_000
 """More than any run has: the seeds of two runs' rounds never meet."""
 
@@ -79,7 +82,10 @@ class FrozenTester:
         return not longest or len(tokens_of(self.processing_class, messages)) <= longest
 
     def _save(self, done: int) -> None:
-        """A checkpoint of nothing but the round: there is no other state."""
+        """A checkpoint of nothing but the round: there is no other state. It is a file, since one without any is not
+        whole, and the run would begin again."""
         step = done * self._run.preset.round.updates
-        (self._run.output / f"checkpoint-{step}").mkdir(parents=True, exist_ok=True)
+        checkpoint = self._run.output / f"checkpoint-{step}"
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        (checkpoint / STATE).write_text(json.dumps({"rounds": done}), encoding="utf-8")
         finish_checkpoint(self._run, self._hooks, step)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from codea1_env.reading.inlining import MAX_INLINED
+from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.responses import Ignored, Suite, nonprintable_share, read_program, read_suite
 
 
@@ -63,6 +65,16 @@ def test_a_program_is_the_first_closed_python_block_or_the_whole_response() -> N
 )
 def test_printable_is_ascii_and_white_space(text: str, share: float) -> None:
     assert nonprintable_share(text, "paper") == share
+
+
+def test_names_bring_a_bounded_amount_into_a_suite() -> None:
+    uses = 2 * MAX_INLINED // 30_000
+    tests = paper(fenced(f"a = [{'1,' * 15_000}]", *["assert f(a) == 1"] * uses)).tests
+    accepted = [test.call is not None for test in tests]
+    assert len(tests) == uses
+    assert accepted == sorted(accepted, reverse=True)
+    assert 0 < sum(accepted) * 30_000 <= MAX_INLINED
+    assert tests[-1].reason == Reason.TOO_LARGE
 
 
 @pytest.mark.parametrize("hostile", ['"' + '\\"' * 60_000, "'" * 120_001, "[" * 120_000, "a=1;" * 30_000])

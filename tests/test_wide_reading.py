@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codea1_env.reading import inlining
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.responses import read_case, read_suite
@@ -214,6 +215,23 @@ def test_work_is_bounded_whatever_the_tables_multiply() -> None:
         assert suite.unread
     assert len(read(million).tests) == MAX_ROWS
     assert time.process_time() - began < 60  # minutes, were any of them gone through
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for i in range(9):\n    assert f(i) == 1\n    big = [{}]\n",
+        "def g(a=[{}]):\n    assert f(1) == 1\n" + "g()\n" * 9,
+        "n = 0\nfor i in range(9):\n    assert f(n) == 1\n    while [{}]:\n        pass\n",
+    ],
+)
+def test_what_is_gone_through_again_and_again_is_bounded(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes, however few statements they are in: at the end of the limit no name stands for anything."""
+    monkeypatch.setattr(inlining, "MAX_READ", 600)
+    few, many = read(code.format("1, " * 9)).tests, read(code.format("1, " * 300)).tests
+    assert {test.reason for test in few} == {""}
+    assert len(few) == len(many) == 9
+    assert many[-1].reason == Reason.TOO_LARGE
 
 
 def test_a_suite_has_a_bounded_number_of_statements() -> None:

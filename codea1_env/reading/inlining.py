@@ -17,6 +17,9 @@ from codea1_env.reading.pure_expressions import Reason, Rejected
 
 MAX_INLINED = 1 << 19
 """Size of all that is inlined in one suite; an expression's size is near its length in characters."""
+MAX_READ = 1 << 20
+"""Nodes of one suite that are gone through for its names, those of a loop once for each row: more than a suite
+of common Python has that repeats nothing."""
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 # Rejected whatever they hold, and with scopes of their own.
@@ -38,20 +41,23 @@ class _Remembered:
 class Names:
     """What the names of one suite stand for at the current statement."""
 
-    __slots__ = ("_left", "_remembered")
+    __slots__ = ("_left", "_left_to_read", "_remembered", "_was_used")
 
     def __init__(self) -> None:
         self._remembered: dict[str, _Remembered] = {}
+        self._was_used = False
         self._left = MAX_INLINED
+        self._left_to_read = MAX_READ
 
     def __bool__(self) -> bool:
         return bool(self._remembered)
 
     def remember(self, names: Iterable[str], expression: ast.expr) -> None:
         """From now on each of `names` stands for `expression`, and for why it cannot be used if that is known here."""
+        self._was_used = True
         copy = _Copy(self._remembered, MAX_INLINED)
         try:
-            node = copy.of(expression, 0, frozenset())
+            node = self._copied(copy, expression)
             remembered = _Remembered(node, copy.size, copy.levels)
         except Rejected as error:
             remembered = _Remembered(expression, 0, 0, error.reason)
@@ -73,6 +79,10 @@ class Names:
             self._remembered.pop(statement.name, None)
             return
         for node in ast.walk(statement) if self._remembered else ():
+            self._left_to_read -= 1
+            if self._left_to_read < 0:
+                self._remembered = {}
+                return
             if isinstance(node, ast.alias):
                 self._remembered.pop((node.asname or node.name).split(".")[0], None)
             elif isinstance(node, ast.Attribute):  # x.append(1)
@@ -86,12 +96,20 @@ class Names:
 
     def inlined(self, expression: ast.expr) -> ast.expr:
         """The expression with all names inlined. Raises Rejected where that makes it too large or too deep."""
-        if not self._remembered:
+        if not self._was_used:  # a loop, whose body is read again and again, uses them
             return expression
         copy = _Copy(self._remembered, self._left)
-        node = copy.of(expression, 0, frozenset())
+        node = self._copied(copy, expression)
         self._left -= copy.inlined
         return node
+
+    def _copied(self, copy: _Copy, expression: ast.expr) -> ast.expr:
+        if self._left_to_read < 0:
+            raise Rejected(Reason.TOO_LARGE)
+        try:
+            return copy.of(expression, 0, frozenset())
+        finally:
+            self._left_to_read -= copy.size - copy.inlined
 
 
 class _Copy:

@@ -16,6 +16,7 @@ import string
 from collections.abc import Iterator
 
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, canonical_name, read_released, rejected
+from codea1_env.reading.inlining import MAX_INLINED
 from codea1_env.reading.parsing import MAX_CHARACTERS, SourceText, Unparsable, parse
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.suites import Ignored, Suite, suite_of
@@ -65,12 +66,12 @@ def _by_lines(code: str, entry_point: str) -> Iterator[WrittenTest | Ignored]:
         except Unparsable as error:
             yield rejected(line, Reason(error.args[0]))
             continue
-        yield _test(statement, line, entry_point, {}) or rejected(line, Reason.CALL_NOT_LEFT)
+        yield _test(statement, line, entry_point, _Names()) or rejected(line, Reason.CALL_NOT_LEFT)
 
 
 def _in_blocks(code: str, entry_point: str) -> Iterator[WrittenTest | Ignored]:
     """The asserts of every group of lines that parses; `name = value` stands for `name` as an argument from then on."""
-    names: dict[str, _Named] = {}
+    names = _Names()
     for text in map(str.strip, _groups(code)):
         try:
             body = parse(text).body
@@ -84,7 +85,7 @@ def _in_blocks(code: str, entry_point: str) -> Iterator[WrittenTest | Ignored]:
             elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
                 target = statement.targets[0]
                 if isinstance(target, ast.Name):
-                    names[target.id] = _Named(statement.value, len(text))
+                    names.known[target.id] = _Named(statement.value, len(text))
 
 
 class _Named:
@@ -92,6 +93,14 @@ class _Named:
 
     def __init__(self, value: ast.expr, size: int) -> None:
         self.value, self.size = value, size
+
+
+class _Names:
+    """The names of a suite, and how much they may still bring into its asserts."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, _Named] = {}
+        self.left = MAX_INLINED
 
 
 def _groups(code: str) -> Iterator[str]:
@@ -128,7 +137,7 @@ def _depth(line: str) -> int:
     return depth
 
 
-def _test(statement: ast.stmt, source: str, entry_point: str, names: dict[str, _Named]) -> WrittenTest | None:
+def _test(statement: ast.stmt, source: str, entry_point: str, names: _Names) -> WrittenTest | None:
     """The test that an assert is taken for, accepted or rejected; None where no call stands left of a comparison."""
     if not isinstance(statement, ast.Assert) or not isinstance(statement.test, ast.Compare):
         return None
@@ -136,12 +145,14 @@ def _test(statement: ast.stmt, source: str, entry_point: str, names: dict[str, _
     if not isinstance(left, ast.Call):
         return None
     values = [*left.args, *[keyword.value for keyword in left.keywords]]
-    used = [names[value.id] for value in values if isinstance(value, ast.Name) and value.id in names]
-    if len(source) + sum(named.size for named in used) > MAX_SOURCE:
+    used = [names.known[value.id] for value in values if isinstance(value, ast.Name) and value.id in names.known]
+    size = sum(named.size for named in used)
+    if len(source) + size > MAX_SOURCE or size > names.left:
         return rejected(source, Reason.TOO_LARGE if used else Reason.TOO_LONG)
+    names.left -= size
 
     def known(value: ast.expr) -> ast.expr:
-        return names[value.id].value if isinstance(value, ast.Name) and value.id in names else value
+        return names.known[value.id].value if isinstance(value, ast.Name) and value.id in names.known else value
 
     keywords = [ast.keyword(keyword.arg, known(keyword.value)) for keyword in left.keywords]
     call = ast.Call(left.func, [known(value) for value in left.args], keywords)

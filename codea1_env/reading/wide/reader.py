@@ -213,7 +213,7 @@ class WideReader:
             return True
         if not isinstance(target, ast.Tuple | ast.List) or not isinstance(value, ast.Tuple | ast.List):
             return False
-        if len(target.elts) != len(value.elts):
+        if not target.elts or len(target.elts) != len(value.elts):
             return False
         bound = [self._bound(*pair) for pair in zip(target.elts, value.elts, strict=True)]
         return all(bound)

@@ -273,7 +273,7 @@ def test_metrics_that_are_missing_or_torn_are_refused_in_one_line(
 
 
 CURVES = json.loads((ROOT / "docs" / "real-curves.json").read_text())
-COLUMNS = ("code-a1-seed1", "code-a1-seed2", "frozen-seed0", "self-play-seed0")
+COLUMNS = ("code-a1-seed1", "code-a1-seed2", "preset-seed0", "frozen-seed0", "self-play-seed0")
 """The page's columns of first and last rounds."""
 
 

@@ -212,14 +212,14 @@ def test_one_suites_hanging_calls_cost_another_suite_nothing(sandbox: LocalSandb
 
 
 HANGS = Problem(
-    "h", "?", "h", reference_solution="def h(x):\n    while x > 99:\n        pass\n    return x\n", time_limit_s=0.1
+    "h", "?", "h", reference_solution="def h(x):\n    while x > 99:\n        pass\n    return x\n", time_limit_s=0.2
 )
-HANGING = "".join(f"assert h({x}) == 1\n" for x in range(100, 106))
+HANGING = "".join(f"assert h({x}) == 1\n" for x in range(100, 105))
 RIGHT_ONES = "assert h(1) == 1\nassert h(2) == 2\n"
 
 
 def test_calls_that_hang_the_reference_cost_a_right_program_nothing(sandbox: LocalSandbox) -> None:
-    """Six before two valid tests; and four more suites of them, after which the program has hung ten times."""
+    """Five before two valid tests; and four more suites of them, after which the program has hung ten times."""
     reference, arena = HANGS.reference_solution or "", arena_of(sandbox)
     hostile = ["".join(f"assert h({1000 * k + x}) == 1\n" for x in range(8)) for k in range(1, 5)]
     score = play(arena, reference, HANGING + RIGHT_ONES, *hostile, RIGHT_ONES, problem=HANGS)
@@ -232,8 +232,8 @@ def test_calls_that_hang_the_reference_cost_a_right_program_nothing(sandbox: Loc
 
 
 def test_what_was_not_tried_is_paid_as_valid_and_counts_for_nobody(sandbox: LocalSandbox) -> None:
-    """Two suites of six calls each that hang everybody: after ten of them the two that are right are not tried."""
-    others = "".join(f"assert h({x}) == 1\n" for x in range(200, 206))
+    """Two suites of five calls each that hang everybody: after ten of them the two that are right are not tried."""
+    others = "".join(f"assert h({x}) == 1\n" for x in range(200, 205))
     arena = arena_of(sandbox)
     suites = HANGING + RIGHT_ONES, others + RIGHT_ONES
     for suite in play(arena, HANGS.reference_solution or "", *suites, problem=HANGS).suites[0]:

@@ -143,7 +143,7 @@ def test_a_recorded_tester_by_hand(problems: Path, record: Path, tmp_path: Path)
 def test_a_testers_suites_are_read_as_the_command_says_and_another_reading_is_another_plan(
     problems: Path, tmp_path: Path, capsys: Any
 ) -> None:
-    suite = "def test_it():\n    self.assertGreater(f(3), 2)"
+    suite = "def test_it():\n    self.assertGreater(f(9), 8)"
     line = {"problem_id": "absolute", "question": ABSOLUTE.question, "entry_point": "f"}
     line |= {"reference_solution": RIGHT, "codes": [RIGHT], "suites": [[suite]]}
     record = tmp_path / "one.jsonl"

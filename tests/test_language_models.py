@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from runpy import run_path
 from types import MappingProxyType
 from typing import Any
 
@@ -28,10 +27,10 @@ from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import LanguageModel, load, ready
 from codea1_env.language_models.lora import WEIGHTS, Adapter
+from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
 from codea1_env.reading.responses import read_suite
 
-GenerateEngine = run_path(str(Path(__file__).parent.parent / "examples" / "own_rollouts.py"))["GenerateEngine"]
 TOKENIZER = tiny_chat_model.tiny_tokenizer()
 SHORT = RolloutSampling(max_tokens=20)
 
@@ -92,7 +91,7 @@ def read_again(model: Any, prompt: tuple[int, ...], completion: Completion) -> t
 def test_both_engines_sample_the_same_and_tell_the_models_log_probabilities(
     shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(GenerateEngine.sample.__globals__, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("codea1_env.language_models.over_generate.ROWS_AT_ONCE", 3)
     model, packed = tiny(shape)
     fast = ContinuousEngine(packed, slots=4).sample(REQUESTS, SHORT)
     slow = over_generate(model, packed, {}, tmp_path).sample(REQUESTS, SHORT)

@@ -30,7 +30,6 @@ from codea1_env.training.models.chat import chat_of
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.run.run_dir import BOOK
 
-ROOT = Path(__file__).parents[1]
 PACKED = dataclasses.replace(
     TINY,
     trainer="packed",
@@ -90,32 +89,38 @@ def test_a_resumed_run_comes_to_the_same_bits(whole: Path, base: Path, tmp_path:
 def test_an_engine_of_ones_own_samples_in_the_place_of_the_built_in_one(
     whole: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The example's draws by the same uniforms, and so the first round is the same."""
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    import own_rollouts
+    """It draws by the same uniforms, and so the first round is the same."""
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = changed(algorithm=dataclasses.replace(PACKED.algorithm, rollouts="mine:Counting"))
+    play_duel(tmp_path / "run", base, rounds=1, preset=own)
+    import mine
 
-    calls = []
-    sample = own_rollouts.GenerateEngine.sample
-    monkeypatch.setattr(
-        own_rollouts.GenerateEngine, "sample", lambda self, *asked: calls.append(asked) or sample(self, *asked)
-    )
-    own = changed(algorithm=dataclasses.replace(PACKED.algorithm, rollouts="own_rollouts:GenerateEngine"))
-    play_duel(tmp_path, base, rounds=2, preset=own)
-    assert len(calls) >= 4, "each seat once a round"
+    assert mine.calls >= 2, "each seat once a round"
     for seat in SEATS:
-        first, other = (untimed(records(run, "seat", seat))[0] for run in (whole, tmp_path))
+        first, other = (untimed(records(run, "seat", seat))[0] for run in (whole, tmp_path / "run"))
         assert first.keys() == other.keys()
         for name in ("tokens", "prompt_tokens", "length", "reward"):
             assert first[name] == other[name]
-    assert without_seconds(records(whole, "round"))[0] == without_seconds(records(tmp_path, "round"))[0]
+    assert without_seconds(records(whole, "round"))[0] == without_seconds(records(tmp_path / "run", "round"))[0]
+    for name in ("mine:Nothing", "json:loads"):
+        wrong = dataclasses.replace(PACKED.algorithm, rollouts=name)
+        with pytest.raises(ConfigurationError, match=r"algorithm\.rollouts must name a subclass of RolloutEngine, got"):
+            load_model(base, changed(algorithm=wrong))
 
 
-@pytest.mark.parametrize("name", ["own_rollouts:Nothing", "own_rollouts:Mapping"])
-def test_an_engine_must_be_a_subclass(name: str, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    own = changed(algorithm=dataclasses.replace(PACKED.algorithm, rollouts=name))
-    with pytest.raises(ConfigurationError, match=r"algorithm\.rollouts must name a subclass of RolloutEngine, got"):
-        load_model(base, own)
+MINE = """
+from codea1_env.language_models.over_generate import GenerateEngine
+
+calls = 0
+
+
+class Counting(GenerateEngine):
+    def sample(self, requests, sampling):
+        global calls
+        calls += 1
+        return super().sample(requests, sampling)
+"""
 
 
 def test_past_opponents_are_adapters_beside_the_base_and_a_resumed_run_plays_the_same_ones(
@@ -268,10 +273,8 @@ def test_what_the_trainer_cannot_do_is_refused() -> None:
     for name in ("stop_at_fence", "stop_at_tests"):
         with pytest.raises(ConfigurationError, match=f"{name} must be false with trainer: trl, got true"):
             dataclasses.replace(TINY, **{name: True})
-    own = dataclasses.replace(TINY.algorithm, rollouts="own_rollouts:GenerateEngine")
-    with pytest.raises(
-        ConfigurationError, match=r"rollouts must be continuous with trainer: trl, .* got own_rollouts:Gen"
-    ):
+    own = dataclasses.replace(TINY.algorithm, rollouts="generate")
+    with pytest.raises(ConfigurationError, match=r"rollouts must be continuous with trainer: trl, .* got generate"):
         dataclasses.replace(TINY, algorithm=own)
     with pytest.raises(ConfigurationError, match=r"stop_at_tests must be false with reward.fidelity: paper"):
         changed(stop_at_tests=True, reward=dataclasses.replace(PACKED.reward, fidelity="paper"))

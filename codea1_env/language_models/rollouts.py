@@ -1,7 +1,7 @@
 """What a rollout engine is: prompts in, samples with their log-probabilities out. An object that a reader can replace.
 
-`continuous.ContinuousEngine` is the built-in one; the tests hold it to `examples/own_rollouts.py`, which is one over
-transformers' `generate`. A sample depends on its prompt, its adapter, its key and its number, not on what else is
+`continuous.ContinuousEngine` is the fast one; the tests hold it to `over_generate.GenerateEngine`, which asks
+transformers. A sample depends on its prompt, its adapter, its key and its number, not on what else is
 asked: each draws from a stream of uniforms of its own. The model's numbers are the same in another batch up to rounding
 only, which can turn a draw that hangs on the last digits.
 """

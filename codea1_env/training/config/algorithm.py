@@ -19,7 +19,7 @@ from codea1_env.training.config.sections import Section, choice, real, text
 ADVANTAGES = ("grpo", "question", "rae")
 LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
 """TRL's, of the pinned version."""
-ROLLOUTS = ("continuous",)
+ROLLOUTS = ("continuous", "generate")
 SCALES = ("group", "batch", "none")
 ZERO_VARIANCE = ("keep", "drop")
 CREDITS = ("suite", "test")
@@ -47,8 +47,8 @@ class Algorithm(Section):
     """suite: all tokens of a suite have its advantage (paper). test: the tokens of each test have that test's own,
     measured against all tests of the group; the other tokens the suite's."""
     rollouts: str = text("continuous")
-    """What samples the responses with trainer: packed. continuous: `language_models/continuous.py`. module:Class: a
-    subclass of `language_models.rollouts.RolloutEngine`."""
+    """What samples the responses with trainer: packed. continuous: `language_models/continuous.py`. generate:
+    transformers' `generate`, slowly. module:Class: a subclass of `language_models.rollouts.RolloutEngine`."""
     path: tuple[str, ...] = ()
     """Folders in which modules of one's own are looked for, before the current one: those that this section,
     `reward.tester_reward` and `book.policy` name. Where there is one, `--config` sets it to the file's folder and the

@@ -13,16 +13,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from codea1_env.class_paths import is_class_path, load_class
+from codea1_env.class_paths import load_class
 from codea1_env.extras import extra
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.loading import BASE, LanguageModel, load, require_digest
 from codea1_env.language_models.lora import CONFIG, Adapter
+from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import RolloutEngine
 from codea1_env.training.config.presets import Preset
 
 with extra("train", "training needs"):
     import torch
+
+
+ENGINES = {"continuous": ContinuousEngine, "generate": GenerateEngine}
+"""What samples, by the names in `algorithm.rollouts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,7 @@ def shared_base(source: Path, preset: Preset) -> SharedBase:
 
 @lru_cache(maxsize=1)
 def _shared(source: Path, dtype: str, rollouts: str, folders: tuple[str, ...]) -> SharedBase:
-    engine: Any = ContinuousEngine
-    if is_class_path(rollouts):
-        engine = load_class(rollouts, RolloutEngine, "algorithm.rollouts", folders)
+    engine: Any = ENGINES.get(rollouts) or load_class(rollouts, RolloutEngine, "algorithm.rollouts", folders)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = load(source, dtype=dtype, device=device, what="model.pretrained")
     adapters: dict[str, Adapter] = {}

@@ -1,10 +1,10 @@
-"""A rollout engine of one's own for `trainer: packed`: transformers' `generate` in the place of the built-in engine.
+"""A rollout engine over transformers' `generate`: slow and plain, for any model that has it, and the one to copy.
 
-    algorithm: {rollouts: "own_rollouts:GenerateEngine"}
+    algorithm: {rollouts: generate}
 
-It is slow and short, for any model that has `generate`. It holds a second copy of the base, with the seat's adapter as
-PEFT's. It draws by the uniforms of the requests' keys, so that it samples what the built-in engine samples; an engine
-with a generator of its own, such as vLLM, has other samples of the same distribution.
+It holds a second copy of the base, with the seat's adapter as PEFT's. It draws by the uniforms of the requests' keys,
+so that it samples what `continuous.ContinuousEngine` samples; an engine with a generator of its own, such as vLLM, has
+other samples of the same distribution.
 """
 
 from __future__ import annotations
@@ -16,31 +16,42 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import peft
-import torch
-from transformers import AutoModelForCausalLM, LogitsProcessor, StoppingCriteria
+from codea1_env.extras import extra
+from codea1_env.language_models.drawing import draw
+from codea1_env.language_models.loading import LanguageModel, place
+from codea1_env.language_models.lora import Adapter
+from codea1_env.language_models.rollouts import (
+    Completion,
+    Ending,
+    Finish,
+    RolloutEngine,
+    RolloutRequest,
+    RolloutSampling,
+    Uniforms,
+)
 
-from codea1_env.language_models import drawing, loading, lora, rollouts
+with extra("train", "language models on CPUs need"):
+    import peft
+    import torch
+    from torch import Tensor
+    from transformers import AutoModelForCausalLM, LogitsProcessor, StoppingCriteria
 
 ROWS_AT_ONCE = 64
-Asked = tuple[rollouts.RolloutRequest, int]
+Asked = tuple[RolloutRequest, int]
 """A request, and which of its samples."""
 
 
-class GenerateEngine(rollouts.RolloutEngine):
+class GenerateEngine(RolloutEngine):
     """Samples from a model of transformers, on the base's device."""
 
-    def __init__(self, model: loading.LanguageModel, adapters: Mapping[str, lora.Adapter]) -> None:
+    def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter]) -> None:
         self._ends, self._tokenizer, self._adapters = model.ends, model.tokenizer, adapters
-        place = loading.place(Path(model.source))
-        base = AutoModelForCausalLM.from_pretrained(**place, dtype=model.base.dtype)
+        base = AutoModelForCausalLM.from_pretrained(**place(Path(model.source)), dtype=model.base.dtype)
         self._source, self._model = model.source, base.to(model.base.device).eval()
 
-    def sample(
-        self, requests: Sequence[rollouts.RolloutRequest], sampling: rollouts.RolloutSampling
-    ) -> list[list[rollouts.Completion]]:
+    def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
         """The requests of one adapter that stand beside each other are sampled together."""
-        found: list[rollouts.Completion] = []
+        found: list[Completion] = []
         for name, asked in groupby(requests, key=lambda request: request.adapter):
             rows = [(request, k) for request in asked for k in range(request.samples)]
             with self._beside(name):
@@ -63,7 +74,7 @@ class GenerateEngine(rollouts.RolloutEngine):
         return nullcontext()
 
     @torch.no_grad()
-    def _generate(self, rows: Sequence[Asked], sampling: rollouts.RolloutSampling) -> list[rollouts.Completion]:
+    def _generate(self, rows: Sequence[Asked], sampling: RolloutSampling) -> list[Completion]:
         longest = max(len(request.prompt) for request, _ in rows)
         gaps = [longest - len(request.prompt) for request, _ in rows]
         device = self._model.device
@@ -87,22 +98,20 @@ class GenerateEngine(rollouts.RolloutEngine):
         return growing.completions()
 
 
-class _Growing(LogitsProcessor):
+class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no types
     """Draws, writes down what was drawn, and leaves it as the only choice."""
 
-    def __init__(
-        self, rows: Sequence[Asked], sampling: rollouts.RolloutSampling, ends: frozenset[int], tokenizer: Any
-    ) -> None:
-        self._uniforms = [rollouts.Uniforms(request.key, k) for request, k in rows]
-        self._endings = [rollouts.Ending.of(request, sampling) for request, _ in rows]
+    def __init__(self, rows: Sequence[Asked], sampling: RolloutSampling, ends: frozenset[int], tokenizer: Any) -> None:
+        self._uniforms = [Uniforms(request.key, k) for request, k in rows]
+        self._endings = [Ending.of(request, sampling) for request, _ in rows]
         self._sampling, self._ends, self._tokenizer = sampling, ends, tokenizer
         self._tokens: list[list[int]] = [[] for _ in rows]
         self._log_probs: list[list[float]] = [[] for _ in rows]
-        self.finished: list[rollouts.Finish | None] = [None for _ in rows]
+        self.finished: list[Finish | None] = [None for _ in rows]
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         uniforms = torch.tensor([stream.next() for stream in self._uniforms], dtype=torch.float64)
-        drawn = drawing.draw(scores.cpu(), uniforms, self._sampling.temperature, self._sampling.top_p)
+        drawn = draw(scores.cpu(), uniforms, self._sampling.temperature, self._sampling.top_p)
         for row, (token, log_prob) in enumerate(zip(drawn.tokens.tolist(), drawn.log_probs.tolist(), strict=True)):
             if self.finished[row] is None:
                 self._append(row, token, log_prob)
@@ -120,18 +129,18 @@ class _Growing(LogitsProcessor):
         elif len(self._tokens[row]) == self._sampling.max_tokens:
             self.finished[row] = "length"
 
-    def completions(self) -> list[rollouts.Completion]:
+    def completions(self) -> list[Completion]:
         return [
-            rollouts.Completion(tuple(tokens), tuple(log_probs), finish or "length")
+            Completion(tuple(tokens), tuple(log_probs), finish or "length")
             for tokens, log_probs, finish in zip(self._tokens, self._log_probs, self.finished, strict=True)
         ]
 
 
-class _Finished(StoppingCriteria):
+class _Finished(StoppingCriteria):  # type: ignore[misc]  # the base class has no types
     """Rows that are finished."""
 
     def __init__(self, growing: _Growing) -> None:
         self._growing = growing
 
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+    def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
         return torch.tensor([finish is not None for finish in self._growing.finished], device=input_ids.device)

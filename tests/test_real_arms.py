@@ -145,6 +145,7 @@ CODERS = {
     "frozen-seed0-15": ("frozen tester", "15"),
     "self-play-seed0-10": ("self-play", "10"),
     "code-a1-15": ("Code-A1", "15"),
+    "preset-seed0-28": ("Code-A1, the preset on one core", "28"),
     "code-a1-first-10": ("Code-A1, earlier run", "10"),
     "golden-first-15": ("golden tests, earlier run, 82 questions", "15"),
     "golden-first-70": ("golden tests, earlier run, 122 questions", "70"),

@@ -21,7 +21,7 @@ from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Judge, Trial
 from codea1_env.judging.purity.company import alone_because
 from codea1_env.judging.repeats import call_keys, names_of
-from codea1_env.judging.schedule import WORTH, with_imports
+from codea1_env.judging.schedule import CALLS_WORTH, with_imports
 from codea1_env.judging.validation import ValidatedTest, read_suites, validate
 from codea1_env.players import RandomTester, TesterRequest
 from codea1_env.problems.problem import Problem
@@ -209,9 +209,9 @@ def _is_readable(text: str, problem: Problem, left_out: list[str]) -> bool:
 def _is_independent(row: Sequence[Verdict], left_out: list[str]) -> bool:
     """Whether no suite of these tests has some that are not tried because of others, or it makes no difference."""
     strikes = sum(verdict in (Verdict.TIMEOUT, Verdict.CRASH) for verdict in row)
-    if strikes < WORTH or Verdict.PASS not in row:
+    if strikes < CALLS_WORTH or Verdict.PASS not in row:
         return True
-    left_out.append(f"a program that passes some tests and hangs or crashes on {WORTH} or more")
+    left_out.append(f"a program that passes some tests and hangs or crashes on {CALLS_WORTH} or more")
     return False
 
 

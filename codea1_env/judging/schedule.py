@@ -52,14 +52,14 @@ def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...]) -> CallsJ
     )
 
 
-WORTH = 10
+CALLS_WORTH = 10
 """As many calls may take all of their time in a turn, or crash. With fewer than a suite has, calls that turn out not to
 count could leave others untried."""
 
 
 def limits_of(problem: Problem) -> Limits:
     """The limits of a turn: ten calls' worth of CPU time for the whole of it."""
-    return Limits(problem.time_limit_s, WORTH * problem.time_limit_s, problem.memory_mb, strikes=WORTH)
+    return Limits(problem.time_limit_s, CALLS_WORTH * problem.time_limit_s, problem.memory_mb, strikes=CALLS_WORTH)
 
 
 def as_run(problem: Problem, source: str) -> str:

@@ -112,6 +112,34 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
 
 
 def _eval(options: argparse.Namespace) -> int:
+    plan = _plan(options)
+    named = _named(options.problems)
+    require_player(options.player, options.seat, runs_programs=True)
+    against = _against(options)
+    if options.select_by is not None:
+        require_player(options.select_by, "tester")
+    prompts = prompts_of(options, [options.player, *filter(None, [options.select_by])])
+    options.output.mkdir(parents=True, exist_ok=True)
+    lock = RunLock(options.output, alone=True)
+    try:
+        with open_sandbox(options.sandbox, options.workers) as sandbox:
+            sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
+            _require_programs(options, sets, against)
+            report = _measured(options, plan, sets, prompts, against, sandbox)
+        text, table = json.dumps(report, indent=1), as_table(report)
+        for file, content in (("results.json", text), ("table.md", table)):
+            with whole_file(options.output / file) as written:
+                written.write(content.encode("utf-8") + b"\n")
+    finally:
+        lock.release()
+    _say(f"wrote {options.output}")
+    print(text if options.json else table)
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> EvaluationPlan:
+    """What is measured; `options.output` gets its default. Raises ConfigurationError for numbers and a place of no
+    use."""
     require_at_least_one(options, "workers", "batch", "limit", "suite_size", samples="n")
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
@@ -130,56 +158,47 @@ def _eval(options: argparse.Namespace) -> int:
         raise ConfigurationError("--output must be the name of a directory, got -, which is none")
     if options.output.exists() and not options.output.is_dir():
         raise ConfigurationError(f"--output must be a directory or not exist, got {options.output}")
-    named = _named(options.problems)
-    require_player(options.player, options.seat, runs_programs=True)
-    against = _against(options)
-    if options.select_by is not None:
-        if options.seat != "coder" or options.samples < 2:
-            raise ConfigurationError(
-                "--select-by must come with --seat coder and --n of at least 2, to choose from, got --seat "
-                f"{options.seat} --n {options.samples}"
-            )
-        require_player(options.select_by, "tester")
-    prompts = prompts_of(options, [options.player, *filter(None, [options.select_by])])
-    options.output.mkdir(parents=True, exist_ok=True)
-    lock = RunLock(options.output, alone=True)
+    if options.select_by is not None and (options.seat != "coder" or options.samples < 2):
+        raise ConfigurationError(
+            "--select-by must come with --seat coder and --n of at least 2, to choose from, got --seat "
+            f"{options.seat} --n {options.samples}"
+        )
+    return plan
+
+
+def _measured(
+    options: argparse.Namespace,
+    plan: EvaluationPlan,
+    sets: Mapping[str, Sequence[Problem]],
+    prompts: Prompts,
+    against: Mapping[str, Sequence[str]] | None,
+    sandbox: Sandbox,
+) -> dict[str, Any]:
+    """The report of all sets; what the directory's journal has is not asked again."""
+    if options.seat == "coder":
+        player = as_coder(options.player, options)
+    else:
+        player = as_tester(options.player, options, _tester_prompt(options, prompts), sandbox)
+    tester = _selector(options, player)
+    header = journal_header(player, sets, plan, prompts, tester, against)
+    journal = EvaluationJournal(options.output / "journal.jsonl", header)
     try:
-        with open_sandbox(options.sandbox, options.workers) as sandbox:
-            sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
-            _require_programs(options, sets, against)
-            if options.seat == "coder":
-                player = as_coder(options.player, options)
-            else:
-                player = as_tester(options.player, options, _tester_prompt(options, prompts), sandbox)
-            tester = _selector(options, player)
-            header = journal_header(player, sets, plan, prompts, tester, against)
-            journal = EvaluationJournal(options.output / "journal.jsonl", header)
-            try:
-                left = sum(len(problems) for problems in sets.values()) - len(journal.scores)
-                with Progress(sys.stderr, "problems", left) as progress:
-                    report = evaluate(
-                        player,
-                        sets,
-                        plan,
-                        sandbox,
-                        journal,
-                        prompts=prompts,
-                        select_by=tester,
-                        against=against,
-                        batch=options.batch,
-                        advance=progress.advance,
-                    )
-            finally:
-                journal.close()
-        text, table = json.dumps(report, indent=1), as_table(report)
-        for file, content in (("results.json", text), ("table.md", table)):
-            with whole_file(options.output / file) as written:
-                written.write(content.encode("utf-8") + b"\n")
+        left = sum(len(problems) for problems in sets.values()) - len(journal.scores)
+        with Progress(sys.stderr, "problems", left) as progress:
+            return evaluate(
+                player,
+                sets,
+                plan,
+                sandbox,
+                journal,
+                prompts=prompts,
+                select_by=tester,
+                against=against,
+                batch=options.batch,
+                advance=progress.advance,
+            )
     finally:
-        lock.release()
-    _say(f"wrote {options.output}")
-    print(text if options.json else table)
-    return 0
+        journal.close()
 
 
 def _selector(options: argparse.Namespace, coder: Player) -> Player | None:

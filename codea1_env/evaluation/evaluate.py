@@ -132,27 +132,39 @@ def evaluate(
         for start in range(0, len(waiting), batch):
             taken = waiting[start : start + batch]
             chunk = [problem for problem in taken if not _left_out(measure, problem, name, journal)]
-            unasked = [problem for problem in chunk if (name, problem.problem_id) not in journal.answers]
-            asked = [(problem, measure.requests(name, problem)) for problem in unasked]
-            _ask(player, asked, plan.samples, plan, journal, ("answers", name))
-            texts = [journal.answers[name, problem.problem_id]["texts"] for problem in chunk]
-            if select_by is not None:  # for a suite against every different program
-                programs = [
-                    (problem, different_programs(problem, answers))
-                    for problem, answers in zip(chunk, texts, strict=True)
-                    if (name, problem.problem_id) not in journal.suites
-                ]
-                asked = [(problem, [TesterRequest(problem, each) for each in row]) for problem, row in programs]
-                _ask(select_by, asked, 1, plan, journal, ("suites", name))
-            suites = [journal.suites.get((name, problem.problem_id), {}).get("texts", ()) for problem in chunk]
-            for problem, score in zip(chunk, measure.scores(name, chunk, texts, suites), strict=True):
-                journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **score})
+            _score(chunk, name, measure, player, select_by, plan, journal)
             advance(len(taken))
     said = {"prompts": (prompts or find_prompts(DEFAULT)).name}
     said |= {"select_by": select_by.name} if select_by is not None else {}
     if against is not None:
         said["against"] = programs_digest(against)
     return {**_report(player, sets, plan, journal, is_breaking=against is not None), **said}
+
+
+def _score(
+    problems: Sequence[Problem],
+    name: str,
+    measure: _Measure,
+    player: Player,
+    select_by: Player | None,
+    plan: EvaluationPlan,
+    journal: EvaluationJournal,
+) -> None:
+    """Some problems of the set `name` into the journal: what is not in it yet is asked for, then all are scored."""
+    unasked = [problem for problem in problems if (name, problem.problem_id) not in journal.answers]
+    asked = [(problem, measure.requests(name, problem)) for problem in unasked]
+    _ask(player, asked, plan.samples, plan, journal, ("answers", name))
+    texts = [journal.answers[name, problem.problem_id]["texts"] for problem in problems]
+    if select_by is not None:
+        asked = [
+            (problem, [TesterRequest(problem, program) for program in different_programs(problem, answers)])
+            for problem, answers in zip(problems, texts, strict=True)
+            if (name, problem.problem_id) not in journal.suites
+        ]
+        _ask(select_by, asked, 1, plan, journal, ("suites", name))
+    suites = [journal.suites.get((name, problem.problem_id), {}).get("texts", ()) for problem in problems]
+    for problem, score in zip(problems, measure.scores(name, problems, texts, suites), strict=True):
+        journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **score})
 
 
 def _left_out(measure: _Measure, problem: Problem, name: str, journal: EvaluationJournal) -> bool:

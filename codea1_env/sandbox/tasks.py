@@ -144,19 +144,7 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asl
     task.spent_ns += cpu_ns
     head, results = (records[0], records[1:]) if records else (None, [])
     if head is None or head.kind != "L" or head.cpu_ns > limit_ns:
-        if head is not None and head.kind == "X":
-            failure = Outcome(OutcomeKind.ERROR, error=_text(head.payload))
-        elif head is not None and head.kind == "L":
-            failure = _TIMEOUT
-        if task.loaded:  # it loaded in an earlier process: the item that is next pays
-            failed = replace(failure, tried=has_one_item, cpu_ns=max(cpu_ns, asleep_ns))
-            if failed.tried and failed.kind not in STRIKES:
-                task.outcomes.append(failed)
-            else:
-                _strike(task, failed)
-            _stop_at_the_budget(task)
-        else:
-            task.load_failure = failure
+        _absorb_failed_load(task, head, failure, max(cpu_ns, asleep_ns))
         return
     task.loaded = True
     claimed_ns += head.cpu_ns
@@ -177,17 +165,34 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asl
         tried = kind is not OutcomeKind.TIMEOUT or record.cpu_ns > limit_ns
         used_ns = max(least_ns, min(loading_ns + record.cpu_ns, cpu_ns))
         loading_ns = 0
-        value, error = b"", ""
-        if kind is OutcomeKind.VALUE:  # only an honest process has seen to the size itself
-            value = record.payload if len(record.payload) <= task.job.limits.value_bytes else _TOO_LARGE
-        elif kind is OutcomeKind.ERROR:
-            error = _text(record.payload)
+        value = record.payload if kind is OutcomeKind.VALUE else b""
+        if len(value) > task.job.limits.value_bytes:  # only an honest process has seen to that itself
+            value = _TOO_LARGE
+        error = _text(record.payload) if kind is OutcomeKind.ERROR else ""
         task.outcomes.append(Outcome(kind, value, error, tried, used_ns))
     full = any(record.kind == "F" for record in results)
     if taken < task.handed_over and not (full and taken):
         used_ns = max(0, task.spent_ns - claimed_ns)
         is_cut_short = failure.kind is OutcomeKind.TIMEOUT and task.spent_ns >= budget_ns and used_ns < limit_ns
         _strike(task, replace(failure, tried=not is_cut_short, cpu_ns=max(least_ns, used_ns)))
+    _stop_at_the_budget(task)
+
+
+def _absorb_failed_load(task: Task, head: Record | None, failure: Outcome, used_ns: int) -> None:
+    """`head`: the first record, if there is one: the program raised, or it loaded too late."""
+    if head is not None and head.kind == "X":
+        failure = Outcome(OutcomeKind.ERROR, error=_text(head.payload))
+    elif head is not None and head.kind == "L":
+        failure = _TIMEOUT
+    if not task.loaded:
+        task.load_failure = failure
+        return
+    # It loaded in an earlier process: the item that is next pays.
+    failed = replace(failure, tried=wants_a_process_each(task.job), cpu_ns=used_ns)
+    if failed.tried and failed.kind not in STRIKES:
+        task.outcomes.append(failed)
+    else:
+        _strike(task, failed)
     _stop_at_the_budget(task)
 
 

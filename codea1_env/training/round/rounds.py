@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from codea1_env.training.run.hidden_tests import hidden_metrics
 
 Rewards = list[float | None]
 """One per row; None: infrastructure failed, there is no score."""
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +121,15 @@ def asked(suites: Sequence[Sequence[str | None]]) -> list[tuple[str, ...]]:
 
 def matches_of(attacks: Sequence[Attack], suites: Sequence[tuple[str, ...]], programs: int) -> list[Match]:
     """Every program with its suites, N `programs` a question."""
-    matches = []
-    for start in range(0, len(attacks), programs):
-        group = attacks[start : start + programs]
-        texts = tuple(suites[start : start + programs])
-        matches.append(Match(group[0].problem, tuple(attack.response for attack in group), texts))
-    return matches
+    return [
+        Match(group[0].problem, tuple(attack.response for attack in group), tuple(texts))
+        for group, texts in zip(_groups(attacks, programs), _groups(suites, programs), strict=True)
+    ]
+
+
+def _groups(rows: Sequence[_Row], programs: int) -> list[Sequence[_Row]]:
+    """The rows of each question."""
+    return [rows[start : start + programs] for start in range(0, len(rows), programs)]
 
 
 def score_round(
@@ -154,37 +159,37 @@ def score_round(
     old_played = {match.problem.problem_id: (_unpaid(next(old_scores)), places) for match, places in old}
     scores = [_unpaid(score) for score in (play or arena.play)(matches_of(attacks, rows, programs))]
     spent = {f"seconds_{part}": seconds for part, seconds in arena.seconds.items()}
+    paid = [
+        rules.as_paid(round_index, _without_past(score, [len(texts) for texts in group]))
+        for score, group in zip(scores, _groups(own_texts, programs), strict=True)
+    ]
     selected: list[SelectedSuite] = []
-    own_scores = []
-    for index, score in enumerate(scores):
-        places = list(range(index * programs, (index + 1) * programs))
-        own = rules.as_paid(round_index, _without_past(score, [len(own_texts[place]) for place in places]))
-        own_scores.append(own)
-        group_texts = [suites[place] for place in places]
-        if score.problem_id in old_played:
-            other, old_places = old_played[score.problem_id]
-            paid = rules.as_paid(round_index, other)
-            own = MatchScore(own.problem_id, own.codes + paid.codes, own.suites + paid.suites)
+    for first, own in zip(range(0, len(attacks), programs), paid, strict=True):
+        places = list(range(first, first + programs))
+        texts = list(suites[first : first + programs])
+        if own.problem_id in old_played:
+            other, old_places = old_played[own.problem_id]
+            other = rules.as_paid(round_index, other)
+            own = MatchScore(own.problem_id, own.codes + other.codes, own.suites + other.suites)
             places += [len(attacks) + place for place in old_places]
-            group_texts += [past.against[place] for place in old_places]
-        selected += _selected(own, places, group_texts, arena.config, rules, round_index, attacked)
+            texts += [past.against[place] for place in old_places]
+        selected += _selected(own, places, texts, arena.config, rules, round_index, attacked)
     rewards = [code.reward for score in scores for code in score.codes]
     metrics = round_metrics(scores, len(arena.book), [row.reward for row in selected])
-    metrics |= diagnose(own_scores, arena.config).as_metrics()
+    metrics |= diagnose(paid, arena.config).as_metrics()
     if rules.tries_hidden_tests(round_index):
         metrics |= hidden_metrics(arena, [a.problem for a in attacks], [a.response for a in attacks], rewards)
-    others = [score for score, _ in old_played.values()]
     past_coder = _old_coders_reward(past, old_played)
     past_tester = _old_testers_reward(scores, own_texts, programs) if past.suites else None
-    past_rewards = {"past_coder_reward": past_coder, "past_tester_reward": past_tester}
-    past_metrics = {name: value for name, value in past_rewards.items() if value is not None}
+    metrics |= {} if past_coder is None else {"past_coder_reward": past_coder}
+    metrics |= {} if past_tester is None else {"past_tester_reward": past_tester}
     return RoundScore(
         rewards,
         tuple(selected),
-        metrics | past_metrics | spent,
+        metrics | spent,
         past_coder=past_coder,
         past_tester=past_tester,
-        played=tuple(own_scores + others) if rules.options.tester_book else (),
+        played=(*paid, *(score for score, _ in old_played.values())) if rules.options.tester_book else (),
     )
 
 
@@ -261,9 +266,9 @@ def _old_coders_reward(past: PastPlay, played: Mapping[str, tuple[MatchScore, li
 def _old_testers_reward(scores: Sequence[MatchScore], suites: Sequence[Sequence[str]], programs: int) -> float | None:
     earned = [
         suite.terms.adversarial
-        for index, score in enumerate(scores)
-        for place, row in enumerate(score.suites)
-        for suite in row[len(suites[index * programs + place]) :]
+        for score, group in zip(scores, _groups(suites, programs), strict=True)
+        for row, own in zip(score.suites, group, strict=True)
+        for suite in row[len(own) :]
         if suite.terms is not None
     ]
     return float(np.mean(earned)) if earned else None

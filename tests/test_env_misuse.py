@@ -19,7 +19,7 @@ from codea1_env.discrete.single_seat import DiscreteCoderEnv, DiscreteTesterEnv
 from codea1_env.envs.environment import env, parallel_env, raw_env
 from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.envs.single_seat import CoderEnv, TesterEnv
-from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.errors import ConfigurationError, PlayerError, SandboxError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.players import GoldenTester, OracleCoder, Request, Response, Sampling
 from codea1_env.problems import Problem, TestCase
@@ -351,3 +351,12 @@ class TestWrappers:
             seen.append(agent)
             turns.step(None if terminated or truncated else answers[agent])
         assert len(seen) == 8
+
+
+def test_an_opponent_whose_answer_is_none_is_named() -> None:
+    class Silent(OracleCoder):
+        def respond(self, *_: Any, **__: Any) -> Any:
+            return []
+
+    with pytest.raises(PlayerError, match=r"what the player 'oracle-coder' answers must be 1 lists, .* got \[\]"):
+        TesterEnv(opponent=Silent()).reset(seed=0)

@@ -356,6 +356,15 @@ def test_what_is_no_response_is_refused_where_it_arrives(answers: Any, sandbox: 
         played(sandbox, {"c": Wrong()}, {"t": Says(FINDS)})
 
 
+def test_a_player_that_does_not_say_who_it_is_is_refused_before_anybody_is_asked(sandbox: LocalSandbox) -> None:
+    class Nameless:
+        version = "1"
+        respond = Says(FINDS).respond
+
+    with pytest.raises(ConfigurationError, match="tester 't' must be a player: texts `name` and `version`, and a meth"):
+        played(sandbox, {"c": Says(RIGHT)}, {"t": Nameless()})  # type: ignore[dict-item]
+
+
 def test_players_here_are_players(sandbox: LocalSandbox) -> None:
     player: Player = Says(RIGHT)
     assert player.respond([CoderRequest(DOUBLE)], n=2)[0][1].text == RIGHT

@@ -27,6 +27,7 @@ from codea1_env.players import (
     TesterRequest,
 )
 from codea1_env.players.human import RULE_COLUMNS
+from codea1_env.players.player import responses_of
 from codea1_env.problems import Problem, bundled_problems, problems_of_every_kind, read_problems
 from codea1_env.reading.responses import read_program
 from codea1_env.records.matches import write_score
@@ -112,9 +113,9 @@ def _play(options: argparse.Namespace) -> int:
         writer = sys.stderr if sys.stdin.isatty() else io.StringIO()
         person = HumanPlayer("you", writer=writer, suite_size=options.suite_size)
         coder, tester = (person, opponent) if options.seat == "coder" else (opponent, person)
-        code = coder.respond([CoderRequest(problem)], 1, seed=seed)[0][0].text
+        code = responses_of(coder, [CoderRequest(problem)], seed=seed)[0][0].text
         program = read_program(code, problem.entry_point).source
-        suite = tester.respond([TesterRequest(problem, program)], 1, seed=seed)[0][0].text
+        suite = responses_of(tester, [TesterRequest(problem, program)], seed=seed)[0][0].text
         (score,) = Arena(sandbox, config).play([Match(problem, (code,), ((suite,),))], update_book=False)
     if options.json:
         sys.stdout.write(write_score(score).decode())

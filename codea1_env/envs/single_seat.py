@@ -30,6 +30,7 @@ from codea1_env.envs.pictures import Picture
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.players import CoderRequest, Player, Request, TesterRequest
+from codea1_env.players.player import responses_of
 from codea1_env.players.scripted import CODERS, TESTERS
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -123,7 +124,7 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
 
     def _answer(self, request: Request) -> str:
         seed = int(self.np_random.integers(1 << 31))
-        return self._opponent.respond([request], n=1, seed=seed)[0][0].text
+        return responses_of(self._opponent, [request], seed=seed)[0][0].text
 
     def _player(self, opponent: Player | str) -> Player:
         if isinstance(opponent, str) and opponent in self.opponents:

@@ -32,7 +32,15 @@ from codea1_env.evaluation.selection import choose, different_programs, selectio
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
 from codea1_env.judging.judge import Judge
-from codea1_env.players.player import CoderRequest, Player, Request, Sampling, TesterRequest, require_responses
+from codea1_env.players.player import (
+    CoderRequest,
+    Player,
+    Request,
+    Sampling,
+    TesterRequest,
+    require_players,
+    responses_of,
+)
 from codea1_env.players.prompts import DEFAULT, Prompts, find_prompts, text_digest
 from codea1_env.players.templates import Access
 from codea1_env.problems.problem import Problem
@@ -122,6 +130,7 @@ def evaluate(
     sandbox fails; the journal then holds what was done.
     """
     require_least("batch", batch)
+    require_players({"player": player, **({} if select_by is None else {"select_by": select_by})})
     if against is not None and plan.seat != "tester":
         raise ConfigurationError("against must come with the seat tester, got the seat coder")
     measure: _Measure = _Coder(sandbox, plan, select_by) if plan.seat == "coder" else _Tester(sandbox, plan)
@@ -184,9 +193,7 @@ def _ask(
 ) -> None:
     """All requests at once; each problem's answers go into the journal. `place`: the kind of record, the set."""
     requests = [request for _, row in asked for request in row]
-    groups = player.respond(requests, samples, plan.sampling, plan.seed) if requests else []
-    require_responses(player, groups, len(requests), samples)
-    answered = iter(groups)
+    answered = iter(responses_of(player, requests, samples, plan.sampling, plan.seed))
     for problem, row in asked:
         group = [response for _ in row for response in next(answered)]
         journal.append({

@@ -39,7 +39,8 @@ from codea1_env.players.player import (
     Request,
     Sampling,
     TesterRequest,
-    require_responses,
+    require_players,
+    responses_of,
 )
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.responses import read_program
@@ -141,6 +142,8 @@ def play_tournament(
     for what, given in (("coders", coders), ("testers", testers), ("problems", problems)):
         if not given:
             raise ConfigurationError(f"a tournament must have {what}, got none")
+    for seat, players in (("coder", coders), ("tester", testers)):
+        require_players({f"{seat} {name!r}": player for name, player in players.items()})
     if len({problem.problem_id for problem in problems}) < len(problems):
         raise ConfigurationError("problems must have different ids, got one twice")
     asked = [CoderRequest(problem) for problem in problems]
@@ -179,8 +182,7 @@ def _texts(
     texts: list[list[str]] = []
     for at in range(0, len(requests), _ASKED_AT_ONCE):
         asked = requests[at : at + _ASKED_AT_ONCE]
-        part = player.respond(asked, n, sampling, seed)
-        require_responses(player, part, len(asked), n)
+        part = responses_of(player, asked, n, sampling, seed)
         texts += [[response.text for response in group] for group in part]
         told(sum(map(len, part)))
     return texts

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -113,6 +113,23 @@ def require_requests(requests: Sequence[Request], kind: type[Request], n: int) -
     for request in requests:
         if not isinstance(request, kind):
             raise ConfigurationError(f"this player must get a {kind.__name__}, got a {type(request).__name__}")
+
+
+def require_players(named: Mapping[str, object]) -> None:
+    """Raise ConfigurationError unless each of these, by the name of the argument, is a player."""
+    for name, given in named.items():
+        says_who_it_is = all(isinstance(getattr(given, part, None), str) for part in ("name", "version"))
+        is_player = says_who_it_is and callable(getattr(given, "respond", None)) and not isinstance(given, type)
+        require(is_player, name, "be a player: texts `name` and `version`, and a method `respond`", given)
+
+
+def responses_of(
+    player: Player, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
+) -> list[list[Response]]:
+    """What the player answers. Raises PlayerError unless these are `n` responses to each request."""
+    answered = player.respond(requests, n, sampling, seed) if requests else []
+    require_responses(player, answered, len(requests), n)
+    return answered
 
 
 def require_responses(player: Player, answered: object, requests: int, n: int) -> None:

@@ -18,6 +18,7 @@ from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxErr
 from codea1_env.judging.oracle import MOST_HANGS
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import bundled_problems
+from codea1_env.problems.kinds import NODES
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.test_case import TestCase
@@ -38,7 +39,11 @@ DOUBLE = Problem(
 RIGHT = "def double(x):\n    return x + x\n"
 SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
 BROKEN = "def double(x):\n    return x +\n"
-P, F, E = Verdict.PASS, Verdict.FAIL, Verdict.ERROR
+TOTAL = """class Solution:
+    def total(self, root: TreeNode) -> int:
+        return 0 if root is None else root.val + self.total(root.left) + self.total(root.right)
+"""
+P, F, E, T = Verdict.PASS, Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT
 
 
 class BrokenSandbox:
@@ -190,6 +195,44 @@ assert f([1, 2], 3) == 5
     ]
 
 
+@pytest.mark.parametrize(
+    ("problem", "calls", "statuses"),
+    [
+        (
+            Problem("d", "?", "f", reference_solution="def f(d):\n    return len(d)\n"),
+            [
+                "f({'a': 1, 'b': [{1: 2, 3: 4}]})",
+                "f({'b': [{3: 4, 1: 2}], 'a': 1})",
+                "f({'a': 1, 'b': [{1: 2, 3: 5}]})",
+            ],
+            ["kept", "duplicate", "kept"],
+        ),
+        (
+            Problem("p", "?", "run", reference_solution="print(int(input()) * 2)\n", kind="program"),
+            ["run('7')", "run('7 \\n')", "run('7\\n\\n')", "run('8')"],
+            ["kept", "duplicate", "duplicate", "kept"],
+        ),
+        (
+            Problem("t", "?", "Solution().total", reference_solution=TOTAL, kind="method", imports=NODES["TreeNode"]),
+            [
+                f"Solution().total({given})"
+                for given in ("[7, 3]", "[7, 3, None]", "(7, 3)", "{7: 0, 3: 0}", "[7, None, 3]")
+            ],
+            ["kept", "duplicate", "raises", "raises", "kept"],
+        ),
+    ],
+    ids=["order of keys", "white space of a program's input", "trees"],
+)
+def test_one_call_in_another_order_or_spelling_is_paid_once(
+    problem: Problem, calls: list[str], statuses: list[str], sandbox: LocalSandbox
+) -> None:
+    suite = "".join(f"assert {call} == 0\n" for call in calls)
+    reference = problem.reference_solution or ""
+    (score,) = play(arena_of(sandbox), reference, suite, problem=problem).suites[0]
+    found = ["kept" if test.status is Status.WRONG_EXPECTED else test.status.value for test in score.duel.tests]
+    assert found == statuses
+
+
 def test_where_the_reference_may_be_anything_the_same_values_are_the_same_call(sandbox: LocalSandbox) -> None:
     problem = Problem("p", "?", "f", reference_solution="f = lambda a, b=1: a + b\n")
     suite = "assert f(1) == 2\nassert f(a=1) == 2\nassert f(b=1, a=1) == 2\nassert f(a=1, b=1) == 2\n"
@@ -218,36 +261,67 @@ HANGING = "".join(f"assert h({x}) == 1\n" for x in range(100, 105))
 RIGHT_ONES = "assert h(1) == 1\nassert h(2) == 2\n"
 
 
-def test_calls_that_hang_the_reference_cost_a_right_program_nothing(sandbox: LocalSandbox) -> None:
+@pytest.mark.parametrize("reward", ["code-a1", "skill", "cure"])
+def test_calls_that_hang_the_reference_cost_a_right_program_nothing(reward: str, sandbox: LocalSandbox) -> None:
     """Five before two valid tests; and four more suites of them, after which the program has hung ten times."""
-    reference, arena = HANGS.reference_solution or "", arena_of(sandbox)
-    hostile = ["".join(f"assert h({1000 * k + x}) == 1\n" for x in range(8)) for k in range(1, 5)]
-    score = play(arena, reference, HANGING + RIGHT_ONES, *hostile, RIGHT_ONES, problem=HANGS)
-    assert [test.verdict for test in score.suites[0][-1].duel.tests] == [P, P]
-    assert [test.verdict for test in score.suites[0][0].duel.tests][-2:] in ([P, P], [Verdict.UNTRIED] * 2)
-    assert len(arena.book) == 0
-    alone = play(arena, reference, HANGING + RIGHT_ONES, problem=HANGS)
-    assert [test.verdict for test in alone.suites[0][0].duel.tests][-2:] == [P, P]
-    assert alone.codes[0].reward == 1.0
-
-
-def test_what_was_not_tried_is_paid_as_valid_and_counts_for_nobody(sandbox: LocalSandbox) -> None:
-    """Two suites of five calls each that hang everybody: after ten of them the two that are right are not tried."""
-    others = "".join(f"assert h({x}) == 1\n" for x in range(200, 205))
-    arena = arena_of(sandbox)
-    suites = HANGING + RIGHT_ONES, others + RIGHT_ONES
-    for suite in play(arena, HANGS.reference_solution or "", *suites, problem=HANGS).suites[0]:
-        assert [(test.status, test.verdict) for test in suite.duel.tests][-2:] == [(Status.KEPT, Verdict.UNTRIED)] * 2
-        assert suite.terms is not None
-        assert (suite.terms.v, suite.terms.f_new, suite.terms.p_new) == (2, 0.0, None)
+    reference, arena = HANGS.reference_solution or "", arena_of(sandbox, config=RewardConfig(tester_reward=reward))
+    problem = dataclasses.replace(HANGS, golden_tests=(TestCase("h(3)", "3"),))
+    hostile = ["".join(f"assert h({1000 * k + x}) == 1\n" for x in range(6)) + RIGHT_ONES for k in range(1, 5)]
+    for suites in ((HANGING + RIGHT_ONES,), (HANGING + RIGHT_ONES, *hostile, RIGHT_ONES)):
+        score = play(arena, reference, *suites, problem=problem)
+        for suite in score.suites[0]:
+            assert [(test.status, test.verdict) for test in suite.duel.tests][-2:] == [(Status.KEPT, P)] * 2
+            assert suite.group is None or all(suite.group.as_written[0][-2:])
+        assert score.codes[0].reward == 1.0
     assert len(arena.book) == 0
 
 
-def test_a_program_that_hangs_on_a_valid_test_is_charged_with_the_rest(sandbox: LocalSandbox) -> None:
-    valid = "".join(f"assert h({x}) == {x}\n" for x in range(13))
+def test_a_program_gains_nothing_by_hanging_on_calls_that_it_takes_not_to_count(sandbox: LocalSandbox) -> None:
+    """It hangs where the reference raises: ten times, and then before tests that it would fail."""
+    problem = Problem(
+        "r",
+        "?",
+        "r",
+        reference_solution="def r(n):\n    if n < 0:\n        raise ValueError\n    return n * n * 7 % 1000\n",
+        time_limit_s=0.2,
+    )
+    suites = [
+        f"assert r(1) == 7\nassert r({-k}) == 1\n"
+        + "".join(f"assert r({n}) == {n * n * 7 % 1000}\n" for n in range(2 + 6 * k, 8 + 6 * k))
+        for k in range(1, 11)
+    ]
+    raises = "def r(n):\n    if n < 0:\n        raise ValueError\n    return 7 if n == 1 else -1\n"
+    hangs = "def r(n):\n    while n < 0:\n        pass\n    return 7 if n == 1 else -1\n"
+    honest, evil = (play(arena_of(sandbox), code, *suites, problem=problem) for code in (raises, hangs))
+    assert evil.codes[0].reward == honest.codes[0].reward
+    assert [suite.reward for suite in evil.suites[0]] == [suite.reward for suite in honest.suites[0]]
+
+
+def test_a_program_gains_nothing_by_saying_that_others_took_its_time(sandbox: LocalSandbox) -> None:
+    """It reports, at every call that it does not know, a load that took an hour: what it is asked is cut short."""
+    skip = """
+import sys
+def skip():
+    judge = sys.modules["candidate"]
+    frame = sys._getframe()
+    while "results" not in frame.f_locals:
+        frame = frame.f_back
+    judge._cpu_ns = lambda: 10**14
+    frame.f_locals["results"].write(judge.LOADED)
+"""
+    code = skip + "def h(x):\n    if x == 1:\n        return 1\n    skip()\n"
+    suite = "assert h(100) == 1\n" + "".join(f"assert h({x}) == {x}\n" for x in range(1, 8))
+    score = play(arena_of(sandbox), code, suite, problem=dataclasses.replace(HANGS, time_limit_s=0.1))
+    assert [test.verdict for test in score.suites[0][0].duel.tests[1:]] == [P] + [T] * 6
+
+
+def test_a_long_suite_has_room_for_all_of_its_calls(sandbox: LocalSandbox) -> None:
+    """Eleven of thirteen hang the program, and a turn has room for ten by itself."""
+    problem = dataclasses.replace(HANGS, reference_solution="def h(x):\n    return x\n", time_limit_s=0.1)
+    suite = "".join(f"assert h({x}) == {x}\n" for x in range(100, 111)) + RIGHT_ONES
     arena = arena_of(sandbox, config=RewardConfig(suite_size=13))
-    score = play(arena, "def h(x):\n    while True:\n        pass\n", HANGING + valid, problem=HANGS)
-    assert {test.verdict for test in score.suites[0][0].duel.tests} == {None, Verdict.TIMEOUT}
+    tests = play(arena, HANGS.reference_solution or "", suite, problem=problem).suites[0][0].duel.tests
+    assert [test.verdict for test in tests] == [T] * 11 + [P] * 2
 
 
 def test_a_long_suite_is_not_asked_on_after_many_hangs_and_costs_another_nothing(sandbox: LocalSandbox) -> None:

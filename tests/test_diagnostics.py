@@ -27,7 +27,7 @@ from codea1_env.training.run.held_out import CoderResult
 from codea1_env.training.run.hidden_tests import HiddenRecord, hidden_metrics
 
 KEPT, WRONG, WRONG_RELATION, VACUOUS, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
-PASS, FAIL, ERROR, TIMEOUT, CRASH, UNTRIED = Verdict
+PASS, FAIL, ERROR, TIMEOUT, CRASH = Verdict
 TWO = RewardConfig(suite_size=2)
 
 

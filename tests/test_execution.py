@@ -12,13 +12,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codea1_env.errors import SandboxError
-from codea1_env.judging.execution import Execution, charged
+from codea1_env.judging.execution import Execution
 from codea1_env.judging.purity.company import company
 from codea1_env.sandbox import CallsJob, Company, Job, JobResult, Limits, LocalSandbox, Outcome, OutcomeKind
 
 STATELESS = "def f(x):\n    return x\n"
 STATEFUL = "n = []\ndef f(x):\n    n.append(x)\n    return x\n"
 LIMITS = Limits(time_limit_s=1.0, budget_s=10.0)
+WIDE = Limits(time_limit_s=1.0, budget_s=20.0, strikes=10)
+"""A turn has room for every call of a suite."""
 ROOM = 1 << 20
 VALUE, ERROR, MEMORY, TIMEOUT, CRASH = (
     OutcomeKind.VALUE, OutcomeKind.ERROR, OutcomeKind.MEMORY, OutcomeKind.TIMEOUT, OutcomeKind.CRASH,
@@ -181,45 +183,25 @@ def test_every_call_is_tried_once_with_its_full_limit_and_no_more_than_the_strik
     assert sandbox.spent_s == pytest.approx(9 * 1.0)
 
 
-def test_once_a_program_has_hung_ten_times_one_more_hang_ends_a_turn_and_no_other_turn_feels_it() -> None:
-    """Eight turns hang on every call: ten are tried of them. The ninth hangs once, late, and the tenth never."""
+def test_a_program_that_has_hung_ten_times_is_asked_on_with_a_quarter_of_the_time() -> None:
+    """Eight turns hang on every call. Of the other two, what answers at once counts, and what is slow does not."""
     sandbox = ClockworkSandbox()
-    hanging = [job(*(hang(10 * n + k) for k in range(8))) for n in range(8)]
-    late, never = job(*QUICK[:5], hang(99), QUICK[5]), job(QUICK[0], *SLOW[:3], QUICK[1])
-    results = Execution(sandbox, 0).run([late, never, *hanging])
-    assert sandbox.spent_s == pytest.approx(11 * 1.0, abs=1.5)
-    assert comes_to(results[1]) == comes_to(Execution(ClockworkSandbox(), 0).run([never])[0])
-    assert kinds(results[0]) == [VALUE] * 5 + [TIMEOUT] * 2
-    assert not results[0].outcomes[-1].tried
+    hanging = [job(*(hang(10 * n + k) for k in range(8)), limits=WIDE) for n in range(8)]
+    late, slow = job(*QUICK[:5], hang(99), QUICK[5], limits=WIDE), job(*QUICK[:3], *SLOW[:2], limits=WIDE)
+    results = Execution(sandbox, 0).run([late, slow, *hanging])
+    assert kinds(results[0]) == [VALUE] * 5 + [TIMEOUT, VALUE]
+    assert kinds(results[1]) == [VALUE] * 4 + [TIMEOUT]
     assert [kinds(result) for result in results[2:]] == [[TIMEOUT] * 8] * 8
+    assert sandbox.spent_s == pytest.approx(10 * 1.0 + 55 * 0.25 + 0.25, abs=1.0)
 
 
-@pytest.mark.parametrize(
-    ("turn", "counting", "expected"),
-    [
-        ([*HANGS[:3], *QUICK[:2]], QUICK[:2], [None, None]),
-        ([QUICK[0], *HANGS[:3], QUICK[1]], QUICK[:2], [VALUE, None]),
-        ([HANGS[0], *HANGS[1:3], QUICK[1]], [HANGS[0], QUICK[1]], [TIMEOUT, TIMEOUT]),
-        ([QUICK[0], HANGS[0], QUICK[1]], [QUICK[0], QUICK[1]], [VALUE, VALUE]),
-        ([*SLOW[3:5], SLOW[2], SLOW[1], QUICK[0]], [SLOW[4], QUICK[0]], [VALUE, None]),
-        (
-            [*SLOW[3:5], SLOW[2], SLOW[1], QUICK[0]],
-            [*SLOW[2:5], SLOW[1], QUICK[0]],
-            [VALUE, VALUE, VALUE, TIMEOUT, TIMEOUT],
-        ),
-    ],
-    ids=["all before", "some before", "one that counts hung, too", "none ended", "budget of others", "own budget"],
-)
-def test_what_was_not_tried_for_the_sake_of_calls_that_do_not_count_is_nothing(
-    turn: list[Call], counting: list[Call], expected: list[OutcomeKind | None]
-) -> None:
-    """Three strikes, and a budget of three seconds."""
-    one = job(*turn, limits=Limits(time_limit_s=1.0, budget_s=3.0))
-    (result,) = Execution(ClockworkSandbox(), 0).run([one])
-    found = charged(one.calls, result.outcomes, {call.encoded for call in counting}, one.limits)
-    assert len(found) == len(counting)
-    in_order = [found[call] for call in one.calls if call in found]
-    assert [outcome and outcome.kind for outcome in in_order] == expected
+def test_what_was_slow_before_is_slow_behind_ten_hangs_whether_it_is_remembered_or_not() -> None:
+    batch = [job(*(hang(k) for k in range(30, 42)), SLOW[2], limits=dataclasses.replace(WIDE, strikes=20))]
+    execution = Execution(ClockworkSandbox(), ROOM)
+    execution.run([job(SLOW[2], limits=dataclasses.replace(WIDE, strikes=20))])
+    plain = Execution(ClockworkSandbox(), 0).run(batch)
+    assert [*map(comes_to, execution.run(batch))] == [*map(comes_to, plain)]
+    assert kinds(plain[0]) == [TIMEOUT] * 13
 
 
 def test_a_call_that_is_slow_keeps_its_time_whatever_its_program_has_hung_on() -> None:
@@ -259,6 +241,29 @@ def test_where_the_sandbox_will_not_try_a_call_its_word_stands() -> None:
     sandbox = StubbornSandbox()
     assert kinds(Execution(sandbox, ROOM).run([job(*QUICK[:2])])[0]) == [CRASH] * 2
     assert len(sandbox.jobs) == 1
+
+
+class LyingSandbox(ClockworkSandbox):
+    """Runs a program that makes believe, at every call but `honest` ones, that others have used up the time."""
+
+    def __init__(self, honest: int) -> None:
+        super().__init__()
+        self.honest = honest
+
+    def _run(self, job: CallsJob) -> JobResult:
+        self.jobs.append(job)
+        answered = [Outcome(VALUE, b"1", cpu_ns=1)] * min(self.honest, len(job.calls))
+        return JobResult(True, None, (*answered, *[Outcome(TIMEOUT, tried=False)] * (len(job.calls) - len(answered))))
+
+
+@pytest.mark.parametrize(("honest", "runs", "answered"), [(1, 1, 1), (3, 1, 3), (6, 6, 32)])
+def test_a_program_is_not_asked_on_because_it_says_that_others_took_its_time(
+    honest: int, runs: int, answered: int
+) -> None:
+    sandbox = LyingSandbox(honest)
+    (result,) = Execution(sandbox, 0).run([job(*(Call(n) for n in range(32)))])
+    assert len(sandbox.jobs) == runs
+    assert kinds(result) == [VALUE] * answered + [TIMEOUT] * (32 - answered)
 
 
 # Remembered

@@ -189,6 +189,14 @@ def test_calls_on_which_the_reference_hangs_cost_no_other_call_its_value(judge: 
     assert [value.value for value in found[4:]] == [b"1", b"2"]
 
 
+def test_a_call_that_hangs_is_not_asked_again_under_the_other_hash_seed(
+    judge: Judge, sandbox: RecordingSandbox
+) -> None:
+    reference_values(judge, _HANGS + "# once", [call(x) for x in (101, 1, 102)])
+    asked = [(job.hash_seed, job.calls) for job in sandbox.jobs if isinstance(job, CallsJob)]
+    assert asked == [(0, (call(101), call(1), call(102))), (1, (call(1),))]
+
+
 def test_a_row_of_calls_ends_with_its_last_hang_and_what_others_ask_changes_nothing(judge: Judge) -> None:
     asked = problem(_HANGS)
     rows = [[call(x) for x in row] for row in ((101, 1, 102, 2, 103), (2, 103, 3, 3), (104, 105, 2), (3, 101, 1))]

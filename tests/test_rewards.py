@@ -16,7 +16,7 @@ from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verd
 from codea1_env.rewards.terms import SuiteTerms, effective_alpha
 
 KEPT, WRONG, WRONG_RELATION, VACUOUS, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
-PASS, FAIL, ERROR, TIMEOUT, CRASH, UNTRIED = Verdict
+PASS, FAIL, ERROR, TIMEOUT, CRASH = Verdict
 STRICT = RewardConfig()
 PAPER = RewardConfig(fidelity="paper")
 
@@ -54,13 +54,6 @@ def test_a_suite_of_k_valid_tests_that_the_solution_fails_earns_everything() -> 
     # R_val = 1; f_new = 8/8 = R_adv; R_T = 1/2 + 1/2
     found = terms(duel(*[judged_test(KEPT, FAIL)] * 8))
     assert (found.validity, found.f_new, found.reward, found.p_new) == (1.0, 1.0, 1.0, 0.0)
-
-
-def test_a_valid_test_that_was_not_tried_is_neither_passed_nor_failed() -> None:
-    # v = 4 of K = 8 is paid as valid; f_new counts 1 of 8; p_new is 1 of the 2 that were tried.
-    found = terms(duel(judged_test(KEPT, FAIL), judged_test(KEPT, PASS), *[judged_test(KEPT, UNTRIED)] * 2))
-    assert (found.v, found.validity, found.f_new, found.passed, found.p_new) == (4, 0.5, 0.125, 1, 0.5)
-    assert terms(duel(*[judged_test(KEPT, UNTRIED)] * 4)).p_new is None
 
 
 @pytest.mark.parametrize("verdict", [FAIL, ERROR, TIMEOUT, CRASH])

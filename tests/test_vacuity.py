@@ -10,7 +10,7 @@ import pytest
 
 from codea1_env.judging.judge import Expectation
 from codea1_env.judging.relations.status import related
-from codea1_env.judging.relations.vacuity import others
+from codea1_env.judging.relations.vacuity import others, refusals
 from codea1_env.problems import bundled_problems
 from codea1_env.reading.literals import literal_tree, tree_source
 from codea1_env.reading.wide.relational_tests import read_condition
@@ -100,6 +100,19 @@ def test_what_counts_carries_nothing_along(claim: str) -> None:
     assert status("len(f(1)) == 3", values.encode("abc")) is Status.KEPT
     for both in (f"not (not len(f(1)) == 3 or not {claim})", f"bool(len(f(1)) == 3 and {claim})"):
         assert (status(both, values.encode("abc")) is Status.KEPT) == (claim == "'c' in f(1)")
+
+
+def test_no_more_of_what_mutants_return_is_looked_at_than_there_is_time_for() -> None:
+    """The first ones: every two of them are compared."""
+    test = read_condition(ast.parse("len(f(1)) == 3", mode="eval").body, "len(f(1)) == 3", "f")
+    assert test.relation is not None
+
+    def looked_at(mutants: list[bytes]) -> int:
+        constants, arguments = test.value or b"", test.arguments or b""
+        return len(refusals(test.relation, constants, arguments, values.encode([1, 2, 3]), mutants, 0.0))  # type: ignore[arg-type]
+
+    large = [values.encode([n] * 10_000) for n in range(9)]
+    assert [looked_at(large[:n]) - looked_at([]) for n in (1, 6, 7, 9)] == [1, 6, 6, 6]
 
 
 def test_of_none_the_one_answer_of_the_mutants_is_not_all_that_there_is() -> None:

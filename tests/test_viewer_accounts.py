@@ -42,19 +42,7 @@ def test_every_term_comes_with_its_numbers() -> None:
         "share": ("(0.3333 + 0.6667) / 2", 0.5),
         "R_C": ("(0.5 + 0.5) / 2", 0.5),
     }
-    assert found["sums"] == {"v": 3, "invalid": 2, "broken": 1, "passed": 2, "untried": 0, "size": 4}
-
-
-def test_a_test_that_was_not_tried_is_left_out_of_what_is_passed() -> None:
-    changed = game()
-    suite = changed["programs"][1]["suites"][0]
-    passing = next(row for row in suite["tests"] if row[6] == "pass")
-    passing[6] = "untried"
-    suite["terms"] |= {"passed": 1, "p_new": 1 / 2}
-    found = account(changed)
-    assert lines(found["coder"])["p_new"] == ("1/(3 − 1 that were not tried)", 0.5)
-    assert lines(found["lines"])["f_new"] == ("1/4", 0.25), "nor has it failed"
-    assert found["sums"] == {"v": 3, "invalid": 2, "broken": 1, "passed": 1, "untried": 1, "size": 4}
+    assert found["sums"] == {"v": 3, "invalid": 2, "broken": 1, "passed": 2, "size": 4}
 
 
 def test_every_assert_comes_with_what_it_counts_for_and_with_both_rewards_without_it() -> None:

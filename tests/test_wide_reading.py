@@ -234,6 +234,14 @@ def test_what_is_gone_through_again_and_again_is_bounded(code: str, monkeypatch:
     assert many[-1].reason == Reason.TOO_LARGE
 
 
+def test_names_that_comprehensions_bind_count_as_read() -> None:
+    """Else they were gone through for every comprehension inside, and for every row."""
+    names = ",".join(f"a{n:x}" for n in range(9000))
+    code = f"y = 1\nfor i in range(9):\n    assert f([[{'[0 for q in []],' * 60}] for {names} in []]) == y\n"
+    assert {test.reason for test in read(code).tests} == {Reason.TOO_LARGE}
+    assert {test.reason for test in read(code.replace(names, "a")).tests} == {""}
+
+
 def test_a_suite_has_a_bounded_number_of_statements() -> None:
     code = "for a in range(64):\n    for b in range(64):\n        x = 1\n        y = 2\nassert f(1) == 1\n"
     assert MAX_STATEMENTS < 64 * 64 * 2

@@ -291,3 +291,18 @@ def test_score_shows_what_became_of_each_and_what_was_not_read(tmp_path: Path) -
         ("raises", "TypeError"),
     ]  # fmt: skip
     assert row[0]["ignored"] == {"decorated": 1}
+
+
+def test_what_other_suites_ask_does_not_keep_mutants_from_answering(sandbox: LocalSandbox) -> None:
+    """Two suites of calls on which every mutant hangs, and the reference: the third says nothing all the same."""
+
+    def source(body: str) -> str:
+        return f"def f(n):\n    while n < 0:\n        pass\n    return {body}\n"
+
+    mutants = tuple(source(f"[n, n + 1, {last}]") for last in range(20, 36))
+    problem = Problem("m", "?", "f", reference_solution=source("[n, n + 1, 7]"), mutants=mutants, time_limit_s=0.1)
+    claims = "".join(f"assert len(f({n})) == 3\n" for n in range(1, 9))
+    hangs = ["".join(f"assert len(f({-8 * k - n})) == 3\n" for n in range(1, 9)) for k in range(2)]
+    for suites in ((claims,), (*hangs, claims)):
+        (score,) = Arena(sandbox, WIDE).play([Match(problem, (source("[n, n + 1]"),), (suites,))])
+        assert {test.status.value for test in score.suites[0][-1].duel.tests} == {"vacuous"}

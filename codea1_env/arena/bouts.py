@@ -78,12 +78,12 @@ def program_turns(
     """All that the programs of a match are asked. `rows[i][j]`: the calls of all tests of suite j against program i
     that can be read, valid or not: which of them count is not known yet, and must not be."""
     every = list(chain.from_iterable(rows))
-    problem = match.problem
+    problem, room = match.problem, config.suite_size
     return [
         ProgramTurns(
-            turn(problem, source, [replay.expectation.arguments for replay in replays]),
-            tuple(turn(problem, source, calls) for calls in (every if asks_all(config) else row)),
-            turn(problem, source, [test.arguments for test in golden]),
+            turn(problem, source, [replay.expectation.arguments for replay in replays], room),
+            tuple(turn(problem, source, calls, room) for calls in (every if asks_all(config) else row)),
+            turn(problem, source, [test.arguments for test in golden], room),
         )
         for source, row in zip(sources, rows, strict=True)
     ]
@@ -243,6 +243,6 @@ def _placed(suite: Sequence[ValidatedTest], findings: Sequence[Found]) -> tuple[
 
 
 def _passes(suite: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> tuple[bool, ...]:
-    """Whether each test of the suite passes as written; one that was not tried does not fail."""
+    """Whether each test of the suite passes as written."""
     remaining = iter(verdicts)
-    return tuple(not next(remaining).is_failure if test.stated is not None else False for test in suite)
+    return tuple(next(remaining) is Verdict.PASS if test.stated is not None else False for test in suite)

@@ -168,7 +168,7 @@ def _trivial(score: MatchScore) -> list[bool]:
         test.call
         for suite in suites
         for place, test in enumerate(suite.duel.tests)
-        if any(verdict is not None and verdict.is_failure for verdict in _verdicts(suite, place, loads))
+        if any(verdict not in (None, Verdict.PASS) for verdict in _verdicts(suite, place, loads))
     }
     return [
         _is_vacuous(test) or (test.verdict is not None and test.call not in telling)

@@ -135,7 +135,7 @@ def book_changes(score: MatchScore, *, rate: bool = False) -> BookChanges:
                 (passes if replay.verdict is Verdict.PASS else failed_replays).append(replay.case)
         for suite in row:
             for place, test in enumerate(suite.duel.tests):
-                if test.verdict in (None, Verdict.UNTRIED) or test.call is None or test.expected is None:
+                if test.verdict is None or test.call is None or test.expected is None:
                     continue
                 if test.reason == ROUNDING:  # a replay has one value, and would kill who returns the other one
                     continue

@@ -176,4 +176,4 @@ def _programs(listed: Any, number: int) -> dict[str, int]:
 
 
 def _kills(suite: SuiteScore) -> bool:
-    return any(test.verdict is not None and test.verdict.is_failure for test in suite.duel.tests)
+    return any(test.verdict not in (None, Verdict.PASS) for test in suite.duel.tests)

@@ -258,7 +258,7 @@ def failed_tests(score: MatchScore) -> str:
     new = [
         f"{TestCase(test.call, test.expected)}  # {test.verdict}\n"
         for test in duel.tests
-        if test.verdict is not None and test.verdict.is_failure and test.call is not None and test.expected is not None
+        if test.verdict not in (None, Verdict.PASS) and test.call is not None and test.expected is not None
     ]
     replayed = [f"{each.case}  # {each.verdict}\n" for each in duel.replays if each.verdict is not Verdict.PASS]
     return "".join(dict.fromkeys([*new, *replayed]))

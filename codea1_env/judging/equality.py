@@ -53,8 +53,13 @@ def same_output(expected: bytes, got: bytes) -> bool:
         return False
     if not all(type(text) is str for text in texts):
         return False
-    one, other = ([line.rstrip() for line in text.rstrip().split("\n")] for text in texts)
+    one, other = map(text_lines, texts)
     return one == other
+
+
+def text_lines(text: str) -> list[str]:
+    """The lines, without white space at their ends and at the end of all."""
+    return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
 def call_key(arguments: bytes) -> bytes:

@@ -2,14 +2,13 @@
 
 All turns of one program are one list of calls: the first call of every turn, then every second, and so on, by their
 digests where they are equally early, so that no place tells which turn a call is from. What a call comes to depends
-on program and call alone (`purity/`), so it is tried once, with its full limit, and counts in every turn that has
-it. What ends a turn is a fixed rule: `Limits.strikes` time-outs and crashes among its own calls, in its own order, or
-its budget; what is left of it is charged with the last one's kind. Once a program has come to MOST_HANGS of them in the
-batch, one of its own ends a turn: nothing of it that is later in the order above is tried. These rules are the one
-thing in which what runs depends on what ran, and on nothing of it but that a call never came back.
-
-Which of a turn's calls count is known only when everything has run. Then `charged` says what those came to, and leaves
-out what was not tried for the sake of calls that do not count.
+on program and call alone (`purity/`), so it is tried once, and counts in every turn that has it. What ends a turn is a
+fixed rule: `Limits.strikes` time-outs and crashes among its own calls, in its own order, or its budget; what is left of
+it is charged with the last one's kind. Both have room for every call of a suite, since which calls count is known only
+when everything has run: those that do not must not cost the others their try. Once a program has come to MOST_HANGS
+time-outs and crashes in the batch, its calls that are later in the order above have less time: SHORTER of the limit.
+These rules are the one thing in which what runs depends on what ran, and on nothing of it but that a call never came
+back.
 
 Values and errors are remembered across batches, by program and call. Time-outs, crashes, what came after one in the
 same process and what ran out of memory are not, nor anything of a run in which the sandbox failed. Does not compare
@@ -22,17 +21,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.bounded_cache import BoundedCache
-from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox
+from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
 
 MOST_HANGS = 10
-"""Time-outs and crashes of one program in one batch, as many as a turn's budget has time for."""
+"""Time-outs and crashes of one program in one batch that may take all of their time."""
+SHORTER = 0.25
+"""Of the time limit, for what the program is asked behind them."""
+_LEAST_TRIED = 4
+"""Calls that a run has time for before its budget is spent, however slowly a program loads and answers."""
 _STRIKES = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
+_TIMEOUT = Outcome(OutcomeKind.TIMEOUT)
 _REMEMBERED = (OutcomeKind.VALUE, OutcomeKind.ERROR)
-_GIVEN_UP = Outcome(OutcomeKind.TIMEOUT, tried=False)
 _OUTCOME_BYTES = 200
 """What the objects around an outcome take."""
 
@@ -56,7 +59,7 @@ class _Program:
     seen: dict[bytes, Outcome] = field(default_factory=dict)
     """What calls came to that were tried."""
     charged: dict[bytes, Outcome] = field(default_factory=dict)
-    """What the sandbox charged to calls of a run in which it tried none."""
+    """What the sandbox charged to calls that it will not be asked for again."""
     gone_through: dict[int, list[Outcome]] = field(default_factory=dict)
     """What its turns have come to, as they were last gone through."""
     places: dict[bytes, _Place] = field(default_factory=dict)
@@ -65,6 +68,14 @@ class _Program:
     """Calls that came to a time-out or a crash."""
     end: _Place | None = None
     """Of the last of MOST_HANGS."""
+
+    def outcome(self, call: bytes) -> Outcome | None:
+        """As far as it is known. What was slow is a time-out behind the end, also where it is known from before."""
+        outcome = self.seen.get(call) or self.charged.get(call)
+        if outcome is None or self.end is None or self.places[call] <= self.end:
+            return outcome
+        is_late = outcome.cpu_ns > SHORTER * self.job.limits.time_limit_s * 1e9
+        return dataclasses.replace(_TIMEOUT, cpu_ns=outcome.cpu_ns) if is_late else outcome
 
 
 class Execution:
@@ -91,9 +102,10 @@ class Execution:
         while waiting:
             wanted = [(program, _wanted(program, turns)) for program in waiting]
             runs = [(program, calls) for program, calls in wanted if calls or program.load is None]
-            answers = self._sandbox.run([_run(program, calls) for program, calls in runs]) if runs else []
-            for (program, calls), result in zip(runs, answers, strict=True):
-                _take_up(program, calls, result)
+            jobs = [_run(program, calls) for program, calls in runs]
+            answers = self._sandbox.run(jobs) if jobs else []
+            for (program, calls), job, result in zip(runs, jobs, answers, strict=True):
+                _take_up(program, job, result)
                 self._remember(program, calls, result)
             waiting = [program for program, _ in runs]
         results: dict[int, JobResult] = {}
@@ -144,9 +156,11 @@ def _run(program: _Program, calls: tuple[bytes, ...]) -> CallsJob:
     """One sandbox job. It has no more strikes and no more time than a turn has, and never less than a call."""
     limits = program.job.limits
     budget_s = min(limits.budget_s + 2 * limits.time_limit_s, MAX_BUDGET_S)
-    strikes = min(limits.strikes, max(1, MOST_HANGS - program.hangs))
-    limits = dataclasses.replace(limits, budget_s=budget_s, strikes=strikes)
-    return dataclasses.replace(program.job, calls=calls, limits=limits)
+    if program.end is None:
+        limits = dataclasses.replace(limits, strikes=min(limits.strikes, MOST_HANGS - program.hangs))
+    else:
+        limits = dataclasses.replace(limits, time_limit_s=SHORTER * limits.time_limit_s)
+    return dataclasses.replace(program.job, calls=calls, limits=dataclasses.replace(limits, budget_s=budget_s))
 
 
 def _place(program: _Program, turns: Sequence[CallsJob]) -> None:
@@ -187,22 +201,19 @@ def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
     """The rule of strikes and budget, over the calls of a turn in their order. What is untried is passed over as though
     it would come to a value at once."""
     limits, turn = program.job.limits, _GoneThrough()
-    if not program.seen and not program.charged and program.end is None:
+    if not program.seen and not program.charged:
         turn.untried += calls
         return turn
     strikes, spent_ns, budget_ns = 0, 0, limits.budget_s * 1e9
     for call in calls:
-        outcome = program.seen.get(call) or program.charged.get(call)
-        if strikes and program.end is not None and program.places[call] > program.end:
-            outcome = _GIVEN_UP
+        outcome = program.outcome(call)
         if outcome is None:
             turn.untried.append(call)
             continue
         spent_ns += outcome.cpu_ns
         is_spent = spent_ns > budget_ns
         strikes += is_spent or outcome.kind in _STRIKES
-        cut_off = Outcome(OutcomeKind.TIMEOUT, tried=False, cpu_ns=outcome.cpu_ns)
-        turn.outcomes.append(cut_off if is_spent else outcome)
+        turn.outcomes.append(Outcome(OutcomeKind.TIMEOUT, tried=False) if is_spent else outcome)
         if is_spent or strikes >= limits.strikes:
             charged = Outcome(turn.outcomes[-1].kind, tried=False)
             turn.outcomes += [charged] * (len(calls) - len(turn.outcomes) - len(turn.untried))
@@ -210,39 +221,23 @@ def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
     return turn
 
 
-def charged(
-    calls: Sequence[bytes], outcomes: Sequence[Outcome], counting: Collection[bytes], limits: Limits
-) -> dict[bytes, Outcome | None]:
-    """What the calls of a turn that count came to.
+def _take_up(program: _Program, job: CallsJob, result: JobResult) -> None:
+    """What a sandbox job has shown of its program.
 
-    One that was not tried is charged where a call that counts has hung before it, or where those that count have spent
-    the budget by themselves. Else it is None: calls that do not count have cost it its turn.
+    What it did not try is asked for again only where the job came to its strikes, or tried as much as its budget has
+    time for: a program can make believe that others have used up a call's time, but not that so many were answered.
     """
-    if len(counting) == len(calls) or not any(outcome.tried for outcome in outcomes):
-        return dict(zip(calls, outcomes, strict=True))
-    found: dict[bytes, Outcome | None] = {}
-    has_hung, spent_ns = False, 0
-    for call, outcome in zip(calls, outcomes, strict=True):
-        if call in counting:
-            spent_ns += outcome.cpu_ns
-            is_owed = has_hung or spent_ns > limits.budget_s * 1e9
-            found[call] = outcome if outcome.tried or is_owed else None
-            has_hung |= outcome.tried and outcome.kind in _STRIKES
-    return found
-
-
-def _take_up(program: _Program, calls: Sequence[bytes], result: JobResult) -> None:
-    """What a sandbox job has shown of its program."""
     if program.load is None:
         program.load = JobResult(result.loaded, result.load_failure, ())
     failure = result.load_failure
-    outcomes = result.outcomes if failure is None else [dataclasses.replace(failure, tried=False)] * len(calls)
-    answers = dict(zip(calls, outcomes, strict=True))
-    if not any(outcome.tried for outcome in outcomes):  # asking again would not help
-        program.charged |= answers
-    for call, outcome in answers.items():
-        if outcome.tried:
-            program.seen[call] = outcome
-            program.hangs += outcome.kind in _STRIKES
+    outcomes = result.outcomes if failure is None else [dataclasses.replace(failure, tried=False)] * len(job.calls)
+    answers = dict(zip(job.calls, outcomes, strict=True))
+    tried = {call: outcome for call, outcome in answers.items() if outcome.tried}
+    strikes = sum(outcome.kind in _STRIKES for outcome in tried.values())
+    if len(tried) < _LEAST_TRIED and strikes < job.limits.strikes:
+        program.charged |= {call: outcome for call, outcome in answers.items() if call not in tried}
+    for call, outcome in tried.items():
+        program.seen[call] = outcome
+        program.hangs += outcome.kind in _STRIKES
         if program.hangs == MOST_HANGS and program.end is None:
             program.end = program.places[call]

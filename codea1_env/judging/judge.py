@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from codea1_env.bounded_cache import bytes_of
 from codea1_env.judging.checking import Check, Checkers
 from codea1_env.judging.equality import is_opaque, same_output, same_value
-from codea1_env.judging.execution import Execution, charged
+from codea1_env.judging.execution import Execution
 from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
 from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.returned import NOT_PLAIN, returned_text
-from codea1_env.judging.schedule import Turn, limits_of, turn
+from codea1_env.judging.schedule import Turn, turn
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED, WrittenTest
 from codea1_env.reading.literals import tree_source
@@ -196,10 +196,8 @@ class Judge:
         """The verdicts of every trial. All values that a checker must see are shown to it in one run."""
         seen = []
         for one in tried:
-            expectations, calls = one.trial.expectations, one.turn.calls
-            counting = {expected.arguments for expected in expectations}
-            limits = limits_of(one.trial.problem)
-            outcomes = charged(calls, _outcomes(one.result, len(calls)), counting, limits)
+            outcomes = dict(zip(one.turn.calls, _outcomes(one.result, len(one.turn.calls)), strict=True))
+            expectations = one.trial.expectations
             seen.append(self._looked(expectations, [outcomes[expected.arguments] for expected in expectations]))
         self.accepted(
             [
@@ -207,12 +205,12 @@ class Judge:
                 for one, row in zip(tried, seen, strict=True)
                 if one.trial.problem.checker
                 for expected, outcome in zip(one.trial.expectations, row, strict=True)
-                if outcome is not None and outcome.kind is OutcomeKind.VALUE
+                if outcome.kind is OutcomeKind.VALUE
             ]
         )
         return [self._judged(one, row) for one, row in zip(tried, seen, strict=True)]
 
-    def _judged(self, one: Tried, seen: Sequence[Outcome | None]) -> TrialResult:
+    def _judged(self, one: Tried, seen: Sequence[Outcome]) -> TrialResult:
         trial, result = one.trial, one.result
         tolerance = self.tolerance(trial.problem)
         verdicts = [self._verdict(trial, *pair, tolerance) for pair in zip(trial.expectations, seen, strict=True)]
@@ -223,11 +221,11 @@ class Judge:
         turns = [turn(one.problem, one.source, [e.arguments for e in one.expectations]) for one in trials]
         return self.judged([Tried(*row) for row in zip(trials, turns, self.run(turns), strict=True)])
 
-    def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome | None]) -> list[Outcome | None]:
+    def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome]) -> list[Outcome]:
         """The outcomes, those with a look replaced by what it makes of them: an error of what is no plain data."""
         looked, seen = list(outcomes), []
         for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True)):
-            if expected.look and outcome is not None and outcome.kind is OutcomeKind.VALUE:
+            if expected.look and outcome.kind is OutcomeKind.VALUE:
                 if is_plain(outcome.value):
                     seen.append((place, expected.look, outcome.value))
                 else:
@@ -237,9 +235,7 @@ class Judge:
             looked[place] = outcome
         return looked
 
-    def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome | None, tolerance: float) -> Verdict:
-        if outcome is None:
-            return Verdict.UNTRIED
+    def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome, tolerance: float) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
         problem, arguments, value = trial.problem, expectation.arguments, expectation.value
@@ -263,8 +259,8 @@ def _with_look(test: WrittenTest, stated: StatedTest) -> StatedTest:
     return replace(stated, value=value, look=test.look, relation=test.relation)
 
 
-def _returned(verdict: Verdict, outcome: Outcome | None) -> str:
-    return "" if outcome is None or verdict is Verdict.PASS else returned_text(outcome)
+def _returned(verdict: Verdict, outcome: Outcome) -> str:
+    return "" if verdict is Verdict.PASS else returned_text(outcome)
 
 
 def _outcomes(result: JobResult, count: int) -> Sequence[Outcome]:

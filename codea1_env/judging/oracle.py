@@ -24,7 +24,7 @@ HASH_SEEDS = (0, 1)
 """What is evaluated for the judge is evaluated under both: order, identity and chance show as a difference."""
 MOST_HANGS = 8
 """Calls of one suite on which a reference may hang or crash; later ones of that suite have no value. Each costs a whole
-time limit under every hash seed, and a suite may be long. No suite of the default length has later ones."""
+time limit, and a suite may be long. No suite of the default length has later ones."""
 _HANGS = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
 
 
@@ -99,19 +99,31 @@ class Oracle:
         return [next(answers) if calls else [] for _, calls in asked]
 
     def _ask(self, batches: Sequence[_Batch], problems: Mapping[_Reference, Problem]) -> _Known:
-        """What was tried: one run under every hash seed, whatever the others come to."""
-        jobs = [_reference_job(*batch, seed) for seed in HASH_SEEDS for batch in batches]
-        results = self._sandbox.run(jobs) if jobs else []
-        for result, (reference, _, _) in zip(results, [*batches] * len(HASH_SEEDS), strict=True):
+        """What was tried: under both hash seeds, but for what hangs under the first, which is a hang."""
+        first, second = HASH_SEEDS
+        tried = self._tried(batches, problems, first)
+        again = [
+            (reference, tuple(call for call in calls if call in row and row[call].kind not in _HANGS), most_hangs)
+            for (reference, calls, most_hangs), row in zip(batches, tried, strict=True)
+        ]
+        known: _Known = {}
+        for (reference, _, _), row, other in zip(batches, tried, self._tried(again, problems, second), strict=True):
+            hung = {call: _agreed(outcome, outcome) for call, outcome in row.items() if outcome.kind in _HANGS}
+            agreed = {call: _agreed(row[call], outcome) for call, outcome in other.items()}
+            known.setdefault(reference, {}).update(hung | agreed)
+        return known
+
+    def _tried(
+        self, batches: Sequence[_Batch], problems: Mapping[_Reference, Problem], seed: int
+    ) -> list[dict[bytes, Outcome]]:
+        """By call, of every batch, under one hash seed."""
+        results = self._sandbox.run([_reference_job(*batch, seed) for batch in batches]) if batches else []
+        rows = []
+        for result, (reference, calls, _) in zip(results, batches, strict=True):
             if not result.loaded:
                 raise _unusable(problems[reference], result)
-        known: _Known = {}
-        pairs = zip(results[: len(batches)], results[len(batches) :], strict=True)
-        for (reference, calls, _), (one, other) in zip(batches, pairs, strict=True):
-            for call, *outcomes in zip(calls, one.outcomes, other.outcomes, strict=True):
-                if all(outcome.tried for outcome in outcomes):
-                    known.setdefault(reference, {})[call] = _agreed(*outcomes)
-        return known
+            rows.append({call: each for call, each in zip(calls, result.outcomes, strict=True) if each.tried})
+        return rows
 
 
 def _left(

@@ -1,7 +1,9 @@
 """Which calls are one call in other words, so that a suite is paid for it once: f(1) and f(a=1), and for a class also
 lists and tuples in the places where they mean the same.
 
-Decided from the texts of problems and calls. Does not know defaults: f(1) and f(1, b=2) stay two calls.
+So is a dict in another order, a tree with None for what ends it anyway, and a program's input with other white space at
+the ends of its lines. Decided from the texts of problems and calls. Does not know defaults: f(1) and f(1, b=2) stay two
+calls; and 1, 1.0 and True are different arguments.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from codea1_env.judging.equality import call_key
-from codea1_env.problems.kinds import PARAMETERS
+from codea1_env.judging.equality import call_key, text_lines
+from codea1_env.problems.kinds import PARAMETERS, takes_trees
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.signatures import parameters, placed
 
@@ -30,7 +32,13 @@ def names_of(problem: Problem, *, ask_reference: bool = True) -> tuple[str, ...]
 def call_keys(problem: Problem, calls: Sequence[bytes], names: tuple[str, ...]) -> list[bytes]:
     """One per encoded call of a suite, equal for those that are one call. `names`: see `names_of`."""
     given = [placed(call, names) for call in calls]
-    keys = [call_key(_sequence(call) if problem.kind == "class" else call) for call in given]
+    if problem.kind == "class":
+        given = [_sequence(call) for call in given]
+    elif problem.kind == "program":
+        given = [_lines(call) for call in given]
+    elif takes_trees(problem):
+        given = [_pruned(call) for call in given]
+    keys = [_in_order(call_key(call)) for call in given]
     return keys if names else _without_names(keys)
 
 
@@ -40,6 +48,37 @@ def _sequence(call: bytes) -> bytes:
     given = [_listed(each) for each in positional]
     given = [[_listed(row) for row in each] if isinstance(each, list) else each for each in given]
     return _dumps([given, named]).encode("ascii")
+
+
+def _lines(call: bytes) -> bytes:
+    """The call of a program, its input as lines are compared."""
+    positional, named = json.loads(call)
+    given = [text_lines(each) if type(each) is str else each for each in positional]
+    return _dumps([given, named]).encode("ascii")
+
+
+def _pruned(call: bytes) -> bytes:
+    """The call with no None at the end of a list."""
+    positional, named = json.loads(call)
+    for each in [*positional, *(value for _, value in named)]:
+        while isinstance(each, list) and each and each[-1] is None:
+            each.pop()
+    return _dumps([positional, named]).encode("ascii")
+
+
+def _in_order(key: bytes) -> bytes:
+    """With the items of dicts in a fixed order, too; the oracle asks for each order by itself."""
+    return _dumps(_sorted_items(json.loads(key))).encode("ascii") if b'{"d":' in key else key
+
+
+def _sorted_items(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_sorted_items(item) for item in node]
+    if isinstance(node, dict):
+        ((tag, body),) = node.items()
+        body = _sorted_items(body)
+        return {tag: sorted(body, key=_dumps) if tag == "d" else body}
+    return node
 
 
 def _listed(tree: Any) -> Any:

@@ -16,7 +16,7 @@ from codea1_env.judging.purity.company import company
 from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
-from codea1_env.sandbox.protocol import CallsJob, Limits
+from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,38 +28,42 @@ class Turn:
     """The program, without the problem's imports."""
     calls: tuple[bytes, ...]
     """Distinct encoded arguments."""
+    room: int = 0
+    """Calls that may take all of their time, at least; CALLS_WORTH if that is more."""
 
     def job(self) -> CallsJob:
         """As the sandbox gets it."""
-        return calls_job(self.problem, self.source, self.calls)
+        return calls_job(self.problem, self.source, self.calls, self.room)
 
 
-def turn(problem: Problem, source: str, calls: Iterable[bytes]) -> Turn:
+def turn(problem: Problem, source: str, calls: Iterable[bytes], room: int = 0) -> Turn:
     """A turn with every call once, in the order of their first appearance."""
-    return Turn(problem, source, tuple(dict.fromkeys(calls)))
+    return Turn(problem, source, tuple(dict.fromkeys(calls)), room)
 
 
-def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...]) -> CallsJob:
+def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...], room: int = 0) -> CallsJob:
     """The calls of a program of `problem`, in the most company that its text allows."""
     source = as_run(problem, source)
     return CallsJob(
         source,
         called_name(problem),
         calls,
-        limits_of(problem),
+        limits_of(problem, room),
         packages=problem.packages,
         company=company(source),
     )
 
 
 CALLS_WORTH = 10
-"""As many calls may take all of their time in a turn, or crash. With fewer than a suite has, calls that turn out not to
-count could leave others untried."""
+"""As many calls may take all of their time in a turn, or crash, at least: never fewer than a suite has asserts that
+count, since those that turn out not to count would leave others untried."""
 
 
-def limits_of(problem: Problem) -> Limits:
-    """The limits of a turn: ten calls' worth of CPU time for the whole of it."""
-    return Limits(problem.time_limit_s, CALLS_WORTH * problem.time_limit_s, problem.memory_mb, strikes=CALLS_WORTH)
+def limits_of(problem: Problem, room: int = 0) -> Limits:
+    """The limits of a turn: so many calls may hang, or CALLS_WORTH, and each may load the program anew before."""
+    worth = max(room, CALLS_WORTH)
+    budget_s = min(2 * worth * problem.time_limit_s, MAX_BUDGET_S)
+    return Limits(problem.time_limit_s, budget_s, problem.memory_mb, strikes=worth)
 
 
 def as_run(problem: Problem, source: str) -> str:

@@ -106,7 +106,7 @@ def validate(
     rows: dict[tuple[int, tuple[ReferenceValue, ...]], tuple[ValidatedTest, ...]] = {}
     validated = []
     answers = answer([suite.asked for suite in suites])
-    mutants = MutantValues(judge, _related_calls(suites) if config.fidelity == "wide" else ())
+    mutants = MutantValues(judge, _related_calls(suites, answers) if config.fidelity == "wide" else ())
     for read, values in zip(suites, answers, strict=True):
         key = (id(read), tuple(values))  # one suite may stand against many programs
         if key not in rows:
@@ -115,9 +115,21 @@ def validate(
     return validated
 
 
-def _related_calls(suites: Sequence[ReadSuite]) -> list[tuple[Problem, list[bytes]]]:
-    """The calls of relational tests."""
-    return [(each.problem, [test.arguments for test in each.usable if test.relation]) for each in suites]
+def _related_calls(
+    suites: Sequence[ReadSuite], answers: Sequence[Sequence[ReferenceValue]]
+) -> list[tuple[Problem, list[bytes]]]:
+    """The calls of relational tests, as far as there is a right value."""
+    return [
+        (
+            each.problem,
+            [
+                test.arguments
+                for test, value in zip(each.usable, values, strict=True)
+                if test.relation and not value.failure
+            ],
+        )
+        for each, values in zip(suites, answers, strict=True)
+    ]
 
 
 def _validated_suite(

@@ -25,6 +25,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from codea1_env.reading.parsing import Unparsable, parse
@@ -167,6 +168,8 @@ def _codea1_node(kind, value):
     return node
 
 def _codea1_made(value, shape):
+    if shape is not None and value is not None and type(value) is not list:
+        raise TypeError("nodes must be given as a list")
     if isinstance(shape, list):
         return [_codea1_made(item, shape[0]) for item in value]
     if shape is None or not value:
@@ -239,19 +242,37 @@ def _of_kind(problem: Problem, source: str) -> str:
         return source
     if problem.kind == "program":
         return _PROGRAM.format(entry=_ENTRY, source=source)
-    signatures = (problem.starter_code, problem.reference_solution or "") if problem.kind == "method" else ()
-    return source + "\n" + _epilogue(problem.kind, problem.entry_point, signatures)
+    return source + "\n" + _epilogue(problem.kind, problem.entry_point, _signatures(problem))
+
+
+def takes_trees(problem: Problem) -> bool:
+    """Whether an argument is a tree, or a list of them, written as a list."""
+    if problem.kind != "method":
+        return False
+    shapes = _shapes(problem.entry_point, _signatures(problem))
+    return any("TreeNode" in str(shape) for name, shape in shapes.items() if name != "return")
+
+
+def _signatures(problem: Problem) -> tuple[str, ...]:
+    """Where a method's stands; the first that names nodes counts."""
+    return (problem.starter_code, problem.reference_solution or "") if problem.kind == "method" else ()
+
+
+@functools.lru_cache(maxsize=4096)
+def _shapes(entry_point: str, signatures: tuple[str, ...]) -> Mapping[str, Any]:
+    match = METHOD.fullmatch(entry_point)
+    assert match is not None  # the problem has seen to it
+    return next(filter(None, (node_shapes(source, match["name"]) for source in signatures)), {})
 
 
 @functools.lru_cache(maxsize=4096)
 def _epilogue(kind: Kind, entry_point: str, signatures: tuple[str, ...]) -> str:
-    """`signatures`: where a method's stands; the first that names nodes counts."""
     known = {"entry": _ENTRY, "name": entry_point, "owner": entry_point, "most": MOST_LISTED}
     if kind == "method":
         match = METHOD.fullmatch(entry_point)
         assert match is not None  # the problem has seen to it
         known |= match.groupdict()
-        shapes = next(filter(None, (node_shapes(source, match["name"]) for source in signatures)), {})
+        shapes = dict(_shapes(entry_point, signatures))
         if shapes:
             result = shapes.pop("return", None)
             return _NODES.format(**known, shapes=shapes, result=result)

@@ -157,6 +157,7 @@ class _Copy:
     def _comprehension(self, node: ast.expr, level: int, hidden: frozenset[str]) -> ast.expr:
         clauses: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]  # one of _COMPREHENSIONS
         targets = [inner for clause in clauses for inner in ast.walk(clause.target)]
+        self._count(len(targets) + len(hidden), level)
         within = hidden | {target.id for target in targets if isinstance(target, ast.Name)}
         copies = [
             ast.comprehension(

@@ -138,8 +138,7 @@ class ProgramResult:
     executes: bool
     replays: Sequence[JudgedReplay]
     suites: Sequence[Sequence[Verdict | None]]
-    """Verdicts on the valid tests of every suite that judges it: its own, or all of its question. Tests that were not
-    tried are left out."""
+    """Verdicts on the valid tests of every suite that judges it: its own, or all of its question."""
 
 
 class TesterReward(abc.ABC):

@@ -42,25 +42,13 @@ ROUNDING = "rounding"
 
 
 class Verdict(StrEnum):
-    """The result of one test that counts on the solution. Everything but PASS and UNTRIED is a failure."""
+    """The result of one test that ran on the solution. Everything but PASS is a failure."""
 
     PASS = "pass"
     FAIL = "fail"
     ERROR = "error"
     TIMEOUT = "timeout"
     CRASH = "crash"
-    UNTRIED = "untried"
-    """It was not tried, since asserts of its suite that do not count had used up the time: neither passed nor
-    failed."""
-
-    @property
-    def is_failure(self) -> bool:
-        return self not in (Verdict.PASS, Verdict.UNTRIED)
-
-
-def fails(verdict: Verdict | None) -> bool:
-    """Whether a test that counts was failed. One without a verdict was, by a solution that does not load."""
-    return verdict is None or verdict.is_failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from codea1_env.checks import is_number, require
 from codea1_env.reading.grammar import Fidelity
-from codea1_env.rewards.duel import JudgedReplay, JudgedTest, Status, Verdict, fails
+from codea1_env.rewards.duel import JudgedReplay, JudgedTest, Status, Verdict
 
 _INVALID = frozenset(Status) - {Status.KEPT, Status.SURPLUS}
 
@@ -30,8 +30,6 @@ class Counts(NamedTuple):
     """Valid tests that the solution fails, of those that f_new counts over (`attacking`)."""
     passed: int
     """Valid tests that the solution passes."""
-    untried: int
-    """Valid tests that asserts which do not count have kept from being tried: neither passed nor failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class SuiteTerms:
     nonprintable: float
     """Share of non-printable characters in the tester's response, in [0, 1]: the penalty."""
     p_new: float | None
-    """passed / v, of the valid tests that were tried; None without any."""
+    """passed / v; None if v = 0."""
     p_hist: float | None
     """1 - f_hist; None if nothing was replayed."""
     reward: float
@@ -88,16 +86,15 @@ def count(
 ) -> Counts:
     """`valid`: which tests count in v. `attacking`: the places of those that f_new counts over. `without`: the place of
     an assert that is taken to count for nothing."""
-    v = invalid = broken = passed = untried = 0
+    v = invalid = broken = passed = 0
     for place, (test, is_valid) in enumerate(zip(tests, valid, strict=True)):
         if place == without:
             continue
         invalid += test.status in _INVALID
         if is_valid:
-            v, passed = v + 1, passed + (test.verdict is Verdict.PASS)
-            untried += test.verdict is Verdict.UNTRIED
-            broken += place in attacking and fails(test.verdict)
-    return Counts(v, invalid, broken, passed, untried)
+            passes = test.verdict is Verdict.PASS
+            v, passed, broken = v + 1, passed + passes, broken + (not passes and place in attacking)
+    return Counts(v, invalid, broken, passed)
 
 
 def terms_of(
@@ -105,7 +102,6 @@ def terms_of(
 ) -> SuiteTerms:
     """The tester's reward, and its parts, from what the asserts count for."""
     validity, f_new = share_valid(counts.v, counts.invalid, size), counts.broken / size
-    tried = counts.v - counts.untried
     adversarial = adversarial_share(f_new, f_hist, counts.v)
     return SuiteTerms(
         executes=executes,
@@ -119,7 +115,7 @@ def terms_of(
         f_hist=f_hist,
         adversarial=adversarial,
         nonprintable=nonprintable,
-        p_new=counts.passed / tried if tried else None,
+        p_new=counts.passed / counts.v if counts.v else None,
         p_hist=None if f_hist is None else 1 - f_hist,
         reward=paid(executes, weighed(alpha, validity, adversarial).total, nonprintable),
     )

@@ -19,7 +19,7 @@ from codea1_env.checks import is_number, require
 from codea1_env.errors import ConfigurationError
 from codea1_env.reading.spans import Span, test_spans
 from codea1_env.rewards.code_a1 import Group, ProgramResult, RewardConfig, TesterReward, is_valid, suite_terms
-from codea1_env.rewards.duel import Duel, JudgedReplay, Status, Verdict, fails
+from codea1_env.rewards.duel import Duel, JudgedReplay, Status, Verdict
 from codea1_env.rewards.terms import Parts, SuiteTerms, adversarial_share, attacking, effective_alpha, paid, weighed
 
 _NO_TEST = frozenset((Status.DUPLICATE, Status.REJECTED, Status.VACUOUS))
@@ -41,8 +41,8 @@ class CodeA1(TesterReward):
         places = attacking(valid, self.config.suite_size, self.config.fidelity)
         for index, test in enumerate(duel.tests):
             is_first = index < self.config.suite_size
-            broken = index in places and fails(test.verdict)
-            adversarial = adversarial_share(float(broken), terms.f_hist, terms.v if is_first else 0)
+            fails = index in places and test.verdict is not Verdict.PASS
+            adversarial = adversarial_share(float(fails), terms.f_hist, terms.v if is_first else 0)
             earned = weighed(terms.alpha, float(test.status is Status.KEPT), adversarial).total
             rewards.append(paid(terms.executes, earned, terms.nonprintable))
         return rewards
@@ -231,15 +231,19 @@ def union_reward(
 ) -> float:
     """R_C of one solution by all suites of its question (`RewardConfig.judges_by_union`). Raises ConfigurationError if
     a reward of one's own is no number."""
-    verdicts = [_tried(duel, group.verdicts[solution], config) for duel, group in suites]
+    verdicts = [_on_valid(duel, group.verdicts[solution], config) for duel, group in suites]
     return _program_reward(ProgramResult(executes, replays, verdicts), config)
 
 
 def own_reward(executes: bool, replays: Sequence[JudgedReplay], suites: Sequence[Duel], config: RewardConfig) -> float:
     """R_C of one solution by the suites written against it, as `rewards.coder_reward` has it unless a reward of one's
     own says otherwise. Raises ConfigurationError if that one is no number."""
-    verdicts = [_tried(duel, [test.verdict for test in duel.tests], config) for duel in suites]
+    verdicts = [_on_valid(duel, [test.verdict for test in duel.tests], config) for duel in suites]
     return _program_reward(ProgramResult(executes, replays, verdicts), config)
+
+
+def _on_valid(duel: Duel, verdicts: Sequence[Verdict | None], config: RewardConfig) -> list[Verdict | None]:
+    return [verdict for test, verdict in zip(duel.tests, verdicts, strict=True) if is_valid(test, config)]
 
 
 def _program_reward(result: ProgramResult, config: RewardConfig) -> float:
@@ -247,12 +251,6 @@ def _program_reward(result: ProgramResult, config: RewardConfig) -> float:
     name = f"what tester_reward {config.tester_reward!r} pays a program"
     require(is_number(earned), name, "be a finite number", earned)
     return earned
-
-
-def _tried(duel: Duel, verdicts: Sequence[Verdict | None], config: RewardConfig) -> list[Verdict | None]:
-    """Those on valid tests that were tried."""
-    pairs = zip(duel.tests, verdicts, strict=True)
-    return [verdict for test, verdict in pairs if is_valid(test, config) and verdict is not Verdict.UNTRIED]
 
 
 def best_solution(executes: Sequence[bool], rewards: Sequence[float]) -> int | None:
@@ -268,7 +266,7 @@ def booked_quality(duel: Duel, group: Group | None, test: int) -> float:
         verdict = group.verdicts[group.best][test]
     else:
         verdict = duel.tests[test].verdict
-    return Skill.quality(True, fails(verdict))
+    return Skill.quality(True, verdict is not Verdict.PASS)
 
 
 def _share_kept(duel: Duel, config: RewardConfig) -> float:
@@ -278,7 +276,10 @@ def _share_kept(duel: Duel, config: RewardConfig) -> float:
 def _fails_kept(duel: Duel, group: Group) -> list[list[bool]]:
     """`[solution][test]`: the test is valid as written, and the solution fails it."""
     return [
-        [test.status is Status.KEPT and fails(verdict) for test, verdict in zip(duel.tests, row, strict=True)]
+        [
+            test.status is Status.KEPT and verdict is not Verdict.PASS
+            for test, verdict in zip(duel.tests, row, strict=True)
+        ]
         for row in group.verdicts
     ]
 

@@ -50,7 +50,7 @@ def _account(
     sums, mine = _again(tests, terms, fidelity)
     account: Json = {
         "title": [f"Tester · {_NAMES.get(method, method)}, K = {terms.suite_size}"],
-        "coder": _coder_lines(terms, sums.untried, program, shares, config),
+        "coder": _coder_lines(terms, program, shares, config),
         "sums": None,
         "tests": [],
     }
@@ -174,11 +174,9 @@ _METHODS: Mapping[str, Callable[[Json, SuiteTerms], list[Line]]] = {
 
 
 def _coder_lines(
-    terms: SuiteTerms, untried: int, program: Json, shares: Sequence[float | None], config: Mapping[str, Any]
+    terms: SuiteTerms, program: Json, shares: Sequence[float | None], config: Mapping[str, Any]
 ) -> list[Line]:
     new = [f"{terms.passed}/{terms.v}"] if terms.v else ["no valid test"]
-    if untried:
-        new = [f"{terms.passed}/({terms.v} − {untried} that were not tried)"]
     share = share_passed(terms.p_hist, terms.p_new)
     lines: list[Line] = [["p_new", "valid tests passed / v", new, terms.p_new, ["passed", "v"]]]
     formula = "the one that is there, else 0"

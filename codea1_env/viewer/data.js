@@ -14,9 +14,9 @@ const STATUSES = {
   surplus: ["surplus", "stands beyond the first K asserts"],
   unknown: ["not judged", "the file holds no verdicts"],
 };
-const VERDICTS = { pass: "passes", fail: "fails", error: "raises", timeout: "times out", crash: "crashes", untried: "was not tried" };
+const VERDICTS = { pass: "passes", fail: "fails", error: "raises", timeout: "times out", crash: "crashes" };
 const SIGNS = {
-  pass: "✓", fail: "✗", error: "!", timeout: "∞", crash: "†", untried: "–",
+  pass: "✓", fail: "✗", error: "!", timeout: "∞", crash: "†",
   kept: "·", wrong_expected: "≠", wrong_relation: "≢", vacuous: "∀", duplicate: "=", raises: "↯", flaky: "~", rejected: "∅", surplus: "+", unknown: "?",
 };
 
@@ -93,7 +93,7 @@ function mostTelling(duels) {
   for (const duel of duels) {
     const verdicts = (duel.suite?.tests ?? []).map((each) => (Array.isArray(each) ? each[6] : each.verdict));
     const loads = duel.program.executes !== false;
-    const kill = loads ? [verdicts.indexOf("fail"), verdicts.findIndex((each) => each && each !== "pass" && each !== "untried")].find((place) => place >= 0) : undefined;
+    const kill = loads ? [verdicts.indexOf("fail"), verdicts.findIndex((each) => each && each !== "pass")].find((place) => place >= 0) : undefined;
     const rank = kill === undefined ? Number(verdicts.some(Boolean)) : verdicts[kill] === "fail" ? 3 : 2;
     const reward = duel.suite?.reward ?? -Infinity;
     if (!best || rank > best.rank || (rank === best.rank && reward > best.reward)) best = { duel, rank, reward, cell: kill === undefined ? null : { place: kill } };

@@ -8,7 +8,7 @@ const ORDERS = {
   "tester's reward, lowest": (duel) => rewardOf(duel.suite, Infinity),
   "coder's reward, highest": (duel) => -rewardOf(duel.program),
   "coder's reward, lowest": (duel) => rewardOf(duel.program, Infinity),
-  "most failures": (duel) => -testsOf(duel).filter((each) => each.verdict && each.verdict !== "pass" && each.verdict !== "untried").length,
+  "most failures": (duel) => -testsOf(duel).filter((each) => each.verdict && each.verdict !== "pass").length,
   "most invalid asserts": (duel) => -testsOf(duel).filter((each) => !["kept", "surplus", "unknown"].includes(each.status)).length,
 };
 

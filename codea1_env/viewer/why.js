@@ -7,7 +7,6 @@ function outcomeOf(each) {
   if (each.verdict === "error") return "The program raises, or does not load.";
   if (each.verdict === "timeout") return "The program takes too long, or hung too often before.";
   if (each.verdict === "crash") return "The program's process dies.";
-  if (each.verdict === "untried") return "It was not tried: asserts that do not count had used up the suite's time. It counts neither as passed nor as failed.";
   if (each.verdict === "pass") return "The program returns what the reference returns.";
   return "It was not run on the program.";
 }
@@ -32,7 +31,7 @@ function factsOf(each, game) {
   if (each.stated !== null) facts.push(["the test states", source(each.stated, "nothing")]);
   const isSame = each.verdict === "pass" && !each.returned;
   facts.push([oracleOf(game) + " returns", source(each.expected, each.reason ? "nothing: " + oneLine(each.reason, 60) : "not asked")]);
-  const unknown = each.verdict === null || each.verdict === "untried" ? "not run" : each.verdict === "timeout" ? "nothing in time" : "not in this file";
+  const unknown = each.verdict === null ? "not run" : each.verdict === "timeout" ? "nothing in time" : "not in this file";
   facts.push(["the program returns", isSame ? codeInline(each.expected ?? "", 1000) : source(each.returned, unknown)]);
   return make("dl", { class: "facts" }, facts.map(([name, node]) => [make("dt", {}, name), make("dd", {}, node)]));
 }

@@ -48,11 +48,12 @@ class MutantValues:
     def __init__(self, judge: Judge, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> None:
         """Raises SandboxError."""
         self._values: dict[tuple[int, bytes], list[bytes]] = {}
-        wanted: dict[int, tuple[Problem, dict[bytes, None]]] = {}
-        for problem, calls in asked:
-            if calls and problem.mutants:
-                wanted.setdefault(id(problem), (problem, {}))[1].update(dict.fromkeys(calls))
-        turns = [turn(one, mutant, calls) for one, calls in wanted.values() for mutant in one.mutants[:MOST_MUTANTS]]
+        turns = [
+            turn(problem, mutant, calls, room=len(calls))  # of its own for each suite: none costs another a value
+            for problem, calls in asked
+            if calls
+            for mutant in problem.mutants[:MOST_MUTANTS]
+        ]
         for ran, result in zip(turns, judge.run(turns) if turns else [], strict=True):
             values = plain_values(ran, result, ran.calls) or [None] * len(ran.calls)
             for call, value in zip(ran.calls, values, strict=True):

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 from codea1_env.judging.equality import member_text, number_in, same_tree
@@ -44,6 +44,8 @@ BESIDE = 0.25
 """And what every other part of it must refuse more than."""
 MOST_MUTANTS = 16
 """Mutants of a problem that are asked for a relation's call."""
+_MOST_BYTES = 1 << 17
+"""Of what they return, as encoded, that is looked at: the first ones; every two of the values are compared."""
 _MOST_SPARE = 256
 """Parts of a call's arguments that other values are made of."""
 
@@ -62,7 +64,7 @@ def refusals(
     stands for no value.
     """
     trees: list[Tree] = json.loads(constants)["t"]
-    mutants = [each for each in mutants if fits(relation, constants, each)]
+    mutants = _first(each for each in mutants if fits(relation, constants, each))
     values = all_others(json.loads(value), spare_parts(arguments), mutants, tolerance)
 
     def refused(part: Relation) -> list[bool]:
@@ -72,6 +74,13 @@ def refusals(
     if not values or max(counts) < REFUSED * len(values) or min(counts) <= BESIDE * len(values):
         return []
     return refused(relation)
+
+
+def _first(values: Iterable[bytes]) -> list[bytes]:
+    """As many as _MOST_BYTES have."""
+    values = list(values)
+    ends = accumulate(map(len, values))
+    return [value for value, end in zip(values, ends, strict=True) if end <= _MOST_BYTES]
 
 
 def all_others(right: Tree, spare: Sequence[Tree], mutants: Sequence[bytes], tolerance: float) -> list[Tree]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from codea1_env.arena.diagnostics import mean
 from codea1_env.arena.match import MatchScore
-from codea1_env.rewards.duel import Status
+from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
 
 
@@ -44,7 +44,7 @@ def _test_shares(scores: Sequence[MatchScore]) -> dict[str, float]:
                     continue
                 total += suite.terms.suite_size
                 valid += sum(test.status is Status.KEPT for test in suite.duel.tests)
-                kills += sum(test.verdict is not None and test.verdict.is_failure for test in suite.duel.tests)
+                kills += sum(test.verdict not in (None, Verdict.PASS) for test in suite.duel.tests)
     if not total:
         return {"valid_tests": float("nan"), "killing_tests": float("nan")}
     return {"valid_tests": valid / total, "killing_tests": kills / total}

@@ -145,7 +145,7 @@ def _suite_measures(suite: SuiteScore, suite_size: int) -> list[float]:
     """valid, kills, input kills, all valid, killed, empty inputs, input length."""
     tests = [test for test in suite.duel.tests if test.status is not Status.SURPLUS]
     valid = sum(test.status is Status.KEPT for test in tests)
-    separating = [test for test in tests if test.verdict is not None and test.verdict.is_failure]
+    separating = [test for test in tests if test.verdict not in (None, Verdict.PASS)]
     kills = sum(test.status is Status.KEPT for test in separating)
     lengths = [length for test in tests if (length := _input_length(test)) is not None]
     return [

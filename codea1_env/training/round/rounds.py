@@ -16,6 +16,7 @@ import numpy as np
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.diagnostics import diagnose, mean, zero_groups
+from codea1_env.arena.hollow import hollow_metrics
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import SandboxError
 from codea1_env.problems.problem import Problem
@@ -177,6 +178,7 @@ def score_round(
     rewards = [code.reward for score in scores for code in score.codes]
     metrics = round_metrics(scores, len(arena.book), [row.reward for row in selected])
     metrics |= diagnose(paid, arena.config).as_metrics()
+    metrics |= hollow_metrics([(attack.problem, attack.program) for attack in attacks])
     if rules.tries_hidden_tests(round_index):
         metrics |= hidden_metrics(arena, [a.problem for a in attacks], [a.response for a in attacks], rewards)
     past_coder = _old_coders_reward(past, old_played)
@@ -306,6 +308,8 @@ def golden_rewards(
             groups.setdefault(problem.problem_id, []).append(reward)
         metrics = {"coder_reward": mean(rewards), "executes": mean(executes), "seconds_scoring": seconds}
         metrics["coder_zero_groups"] = zero_groups(groups.values())
+        attacks = attacks_of(problems, responses)
+        metrics |= hollow_metrics([(attack.problem, attack.program) for attack in attacks])
         if RoundRules(hidden_rounds=hidden_rounds).tries_hidden_tests(round_index):
             metrics |= hidden_metrics(arena, problems, responses, rewards)
         log(round_index, metrics)

@@ -15,6 +15,8 @@ with extra("train", "training needs"):
     from tqdm import tqdm
 
 ROUND_LABELS = {"coder_reward": "R_C", "valid_tests": "valid", "killing_tests": "kill"}
+SUSPECTS = {"vacuous_tests": "vacuous", "constant_programs": "constant", "hard_coded_programs": "hard-coded"}
+"""Shown as soon as there are any: rewards may be earned without what they are for."""
 UNREADABLE = "unreadable"
 """The share of suites without a test that can be read; `unreadable_REASON`, of those that it is for a reason."""
 MOSTLY = 0.5
@@ -36,6 +38,11 @@ class Journal:
         self._run.log(kind, rounds_done, values, seat)
         if kind == "round":
             self._shown |= {label: f"{values[name]:.2f}" for name, label in ROUND_LABELS.items() if name in values}
+            for name, label in SUSPECTS.items():
+                if values.get(name, 0.0) > 0:
+                    self._shown[label] = f"{values[name]:.2f}"
+                else:
+                    self._shown.pop(label, None)
             if "book" in values:
                 self._shown["book"] = f"{values['book']:.0f}"
             self._show_unreadable(rounds_done, values)

@@ -203,11 +203,31 @@ def test_the_page_has_what_the_testers_came_to() -> None:
         for name in ("pass@k", "Mul"):
             assert f"| {real_compare.shown(found[name])} |" in line
             assert real_compare.shown(found[name]) in card
-    line = next(line for line in page.splitlines() if line.startswith("| difference |"))
+    line = next(line for line in page.splitlines() if line.startswith("| difference of the earlier run |"))
     times = measures["times"]
     assert real_compare.shown(measures["pass@k more"], "+") in line
     assert real_compare.shown(measures["Mul more"], "+") in line
     assert f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}] times" in line
+
+
+def test_the_page_has_what_the_presets_tester_came_to() -> None:
+    found = real_compare.testers_beside(RECORD["testers"], "preset-seed0-28", "base")
+    page = " ".join(section_of_the_page().split())
+    shares = [real_compare.shown(found[name]) for name in ("pass@k", "Mul")]
+    assert f"| Code-A1, the preset on one core, 28 rounds | {' | '.join(shares)} |" in page
+    more = [real_compare.shown(found[f"{name} more"], "+") for name in ("pass@k", "Mul")]
+    times = found["times"]
+    assert f"is {more[0]} in pass@5 and {more[1]} in Mul from the base, {times.mean:.2f} [{times.low:.2f}, " in page
+
+
+def test_the_page_has_the_vacuous_tests_of_the_worst_round() -> None:
+    shares = {run: each["vacuous_tests"] for run, each in CURVES.items() if "vacuous_tests" in each}
+    worst = max(shares, key=lambda run: max(shares[run]))
+    assert (worst, shares[worst].index(max(shares[worst])) + 1) == ("preset-seed0", 6)
+    assert f"{100 * max(shares[worst]):.0f} % in the worst single round, the preset's sixth" in " ".join(
+        section_of_the_page().split()
+    )
+    assert {round(100 * np.mean(each)) for each in shares.values()} == {1}
 
 
 def test_readme_and_card_have_the_figures_of_the_page() -> None:

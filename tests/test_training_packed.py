@@ -20,6 +20,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.rollouts import Completion
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.miniature import miniature_problems
+from codea1_env.training.baselines.sft import Untrained
 from codea1_env.training.config.model_sections import LoraPreset
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.placement import Placement, SeatPlacement
@@ -302,6 +303,13 @@ def test_a_testers_answers_end_with_their_last_paid_test_where_the_preset_says_s
             getattr(sampler, seat)([request], 2)
     tests = PACKED.reward.suite_size
     assert asked == [("coder", [0]), ("tester", [0]), ("coder", [0]), ("tester", [tests])]
+
+
+def test_a_base_that_learns_nothing_is_saved_where_a_text_says(base: Path, tmp_path: Path) -> None:
+    """As the baseline `sft` does where no suite counts, with the text that a trainer is given."""
+    loaded = load_model(base, PACKED)
+    Untrained(loaded.model, loaded.tokenizer).save_model(str(tmp_path / "final"))
+    assert load_model(tmp_path / "final", PACKED).model.shared is loaded.model.shared
 
 
 @pytest.mark.parametrize("name", ["0.5b", "0.5b-smoke"])

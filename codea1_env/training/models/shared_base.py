@@ -52,9 +52,9 @@ class SeatModel:
         """What is trained."""
         yield from self.shared.adapters[self.adapter].parameters
 
-    def save_pretrained(self, directory: Path) -> None:
+    def save_pretrained(self, directory: str | Path) -> None:
         """The adapter and the name and digest of its base, as `save_adapter` leaves them."""
-        save_adapter(self, directory)
+        save_adapter(self, Path(directory))
 
 
 def shared_base(source: Path, preset: Preset) -> SharedBase:

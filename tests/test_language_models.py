@@ -29,6 +29,7 @@ from codea1_env.language_models.loading import LanguageModel, load, ready
 from codea1_env.language_models.lora import WEIGHTS, Adapter
 from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
+from codea1_env.players.hugging_face import HuggingFacePlayer
 from codea1_env.reading.responses import read_suite
 
 TOKENIZER = tiny_chat_model.tiny_tokenizer()
@@ -591,6 +592,47 @@ def test_what_cannot_be_taken_is_refused_in_one_line(saved: Path, tmp_path: Path
     refused(changed(saved, "config.json", model_type="gpt2"), "must be of the families qwen2 or llama, got 'gpt2'")
     (saved / "config.json").write_text("{")
     refused(saved, "must have a readable config.json")
+
+
+UNREADABLE = "a config.json, tokenizer and chat template that can be read, got .*: "
+
+
+@pytest.mark.parametrize(
+    ("file", "broken", "why"),
+    [
+        ("config.json", {"num_hidden_layers": 3}, "all weights that its config.json asks for, got .* without model"),
+        ("config.json", {"hidden_size": 64}, "weights of the sizes in its config.json, got .* of .* and not "),
+        ("config.json", {"hidden_size": "many"}, UNREADABLE),
+        ("config.json", {"vocab_size": 200}, "weights of the sizes in its config.json, got .* of .* and not "),
+        ("tokenizer.json", "{", UNREADABLE),
+        ("tokenizer.json", None, UNREADABLE),
+        ("chat_template.jinja", "{% for %}", UNREADABLE + "Template"),
+        ("model.safetensors", "cut", "(whole files of )?weights.*, got .*: "),
+    ],
+)
+@pytest.mark.parametrize("reader", [load, HuggingFacePlayer.load])
+def test_a_model_that_is_not_whole_is_refused_and_not_made_up(
+    saved: Path, reader: Any, file: str, broken: Any, why: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if isinstance(broken, dict):
+        changed(saved, file, layer_types=None, **broken)
+    elif broken is None:
+        (saved / file).unlink()
+    else:
+        (saved / file).write_text(broken)
+    with pytest.raises(ConfigurationError, match=f"^the model.* must have {why}") as error:
+        reader(saved)
+    assert "\n" not in str(error.value)
+    assert str(saved) in str(error.value)
+    assert "LOAD REPORT" not in capfd.readouterr().err
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(saved: Path) -> None:
+    record = json.loads((saved / "tokenizer.json").read_text())
+    record["model"]["vocab"]["more"] = 261
+    (saved / "tokenizer.json").write_text(json.dumps(record))
+    with pytest.raises(ConfigurationError, match="must have a vocab_size of at least its tokenizer's, 262, got 261 in"):
+        load(saved)
 
 
 def gguf(file: Path, family: str, *, template: bool) -> Path:

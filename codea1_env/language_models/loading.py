@@ -9,6 +9,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,8 @@ BASE = "base.json"
 """Beside an adapter: where its base is, and the base's digest."""
 CONTEXT = 32_768
 """Positions at most: more than a CPU has time for."""
+_SAID = 300
+"""Characters of another library's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +51,84 @@ def load(source: Path, *, dtype: str = "bfloat16", device: str = "cpu", what: st
     """`source`: a directory in Hugging Face format or a .gguf file. `what`: how the user gave it, for errors.
     `dtype`: to compute in; `bfloat16` is float32 on devices that do not have it. `device`: cpu or cuda.
 
-    Raises ConfigurationError for one that is not there, of another architecture, or without a chat template.
+    Raises ConfigurationError for one that is not there or not whole, of another architecture, or without a chat
+    template.
     """
     require_model(source, what)
-    tokenizer = load_tokenizer(source)
-    model = AutoModelForCausalLM.from_pretrained(**place(source), dtype="auto")
+    tokenizer = load_tokenizer(source, what)
+    model = load_weights(source, what, tokenizer, dtype="auto")
     return ready(model, tokenizer, source=str(source), dtype=dtype, device=device)
 
 
-def load_tokenizer(source: Path) -> Any:
-    """Of a directory or a .gguf file."""
-    return AutoTokenizer.from_pretrained(**place(source))
+def load_tokenizer(source: str | Path, what: str = "the model", **told: Any) -> Any:
+    """Of a directory, a repository or a .gguf file; its chat template has been tried, if it has one. `told`: what else
+    transformers is told, and in `load_weights`. Raises ConfigurationError, in one line."""
+    with _in_one_line(what, "a config.json, tokenizer and chat template", source):
+        tokenizer = AutoTokenizer.from_pretrained(**place(source), **told)
+        if tokenizer.chat_template:
+            messages = [{"role": "user", "content": "a question"}]
+            tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        if not tokenizer("a question", add_special_tokens=False)["input_ids"]:  # as it is made up where there is none
+            raise ValueError("no words in it")
+    return tokenizer
 
 
-def place(source: Path) -> dict[str, Any]:
+def load_weights(source: str | Path, what: str, tokenizer: Any, **told: Any) -> Any:
+    """A model of transformers, none of whose weights is made up. Raises ConfigurationError, in one line."""
+    log = logging.getLogger("transformers.modeling_utils")
+    log.addFilter(_is_no_table)
+    try:
+        with _in_one_line(what, "weights", source):
+            model, found = AutoModelForCausalLM.from_pretrained(
+                **place(source), **told, output_loading_info=True, ignore_mismatched_sizes=True
+            )
+    finally:
+        log.removeFilter(_is_no_table)
+    for name, stored, wanted in found["mismatched_keys"]:
+        raise ConfigurationError(
+            f"{what} must have weights of the sizes in its config.json, got {name} of {tuple(stored)} and not "
+            f"{tuple(wanted)} in {source}"
+        )
+    if lacking := sorted(found["missing_keys"]):
+        raise ConfigurationError(
+            f"{what} must have all weights that its config.json asks for, got {source} without {lacking[0]} "
+            f"({len(lacking)} missing)"
+        )
+    added, template = tokenizer.get_added_vocab(), str(tokenizer.chat_template)
+    known = tokenizer.get_vocab().items()  # with added ones that transformers makes up and no prompt has
+    largest = max((token for text, token in known if text not in added or text in template), default=0)
+    size = model.get_input_embeddings().num_embeddings
+    if largest >= size:
+        raise ConfigurationError(
+            f"{what} must have a vocab_size of at least its tokenizer's, {largest + 1}, got {size} in {source}"
+        )
+    return model
+
+
+def _is_no_table(record: logging.LogRecord) -> bool:
+    """Transformers tells what is missing in a table, and we in a line."""
+    return not re.search("LOAD REPORT.*(MISSING|MISMATCH)", record.getMessage(), re.DOTALL)
+
+
+@contextmanager
+def _in_one_line(what: str, part: str, source: str | Path) -> Iterator[None]:
+    """Every exception of the readers, which raise whatever comes: their files are somebody's."""
+    try:
+        yield
+    except (ConfigurationError, ImportError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise ConfigurationError(
+            f"{what} must have {part} that can be read, got {source}: {type(error).__name__}: {said:.{_SAID}}"
+        ) from error
+
+
+def place(source: str | Path) -> dict[str, Any]:
     """How transformers is told of it."""
-    if not source.is_file():
+    if not Path(source).is_file():
         return {"pretrained_model_name_or_path": source}
+    source = Path(source)
     if importlib.util.find_spec("gguf") is None:
         raise ConfigurationError(f"{source} needs the package gguf to be read, got none: pip install gguf")
     return {"pretrained_model_name_or_path": source.parent, "gguf_file": source.name}

@@ -18,7 +18,7 @@ from typing import Any
 
 from codea1_env.extras import extra
 from codea1_env.language_models.drawing import draw
-from codea1_env.language_models.loading import LanguageModel, place
+from codea1_env.language_models.loading import LanguageModel, load_weights
 from codea1_env.language_models.lora import Adapter
 from codea1_env.language_models.rollouts import (
     Completion,
@@ -34,7 +34,7 @@ with extra("train", "language models on CPUs need"):
     import peft
     import torch
     from torch import Tensor
-    from transformers import AutoModelForCausalLM, LogitsProcessor, StoppingCriteria
+    from transformers import LogitsProcessor, StoppingCriteria
 
 ROWS_AT_ONCE = 64
 Asked = tuple[RolloutRequest, int]
@@ -46,7 +46,7 @@ class GenerateEngine(RolloutEngine):
 
     def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter]) -> None:
         self._ends, self._tokenizer, self._adapters = model.ends, model.tokenizer, adapters
-        base = AutoModelForCausalLM.from_pretrained(**place(Path(model.source)), dtype=model.base.dtype)
+        base = load_weights(model.source, "the model", model.tokenizer, dtype=model.base.dtype)
         self._source, self._model = model.source, base.to(model.base.device).eval()
 
     def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:

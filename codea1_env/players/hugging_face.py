@@ -111,16 +111,16 @@ class HuggingFacePlayer:
 
         `device`: "" means the GPU if there is one, else the CPU. `rows_at_once`: None means as many as the engine takes
         (64 in float32 on a CPU, 128 in bfloat16, 256 on a GPU), and 16 without the engine. Code that comes with a model
-        is not run. Raises OSError if there is no such model.
+        is not run. Raises ConfigurationError, in one line, if there is no such model, or not all of it.
         """
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         base = base_of(Path(source))
-        told: dict[str, Any] = {"pretrained_model_name_or_path": base or source, "revision": revision}
-        if Path(base or source).suffix == ".gguf":
-            require_model(Path(base or source))
-            told = loading.place(Path(base or source))
-        tokenizer = transformers.AutoTokenizer.from_pretrained(**told)
-        model = transformers.AutoModelForCausalLM.from_pretrained(**told, dtype=dtype)
+        where, what = base or source, f"the model of {name or source}"
+        if Path(where).suffix == ".gguf":
+            require_model(Path(where), what)
+        told = {} if Path(where).is_file() else {"revision": revision}
+        tokenizer = loading.load_tokenizer(where, what, **told)
+        model = loading.load_weights(where, what, tokenizer, dtype=dtype, **told)
         is_fast = model.config.model_type in FAMILIES
         player = cls(
             model.to(place),

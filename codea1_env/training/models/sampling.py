@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
-from codea1_env.language_models.loading import load_tokenizer
+from codea1_env.language_models.loading import load_tokenizer, load_weights
 from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
 from codea1_env.players.chat import prompt_text
 from codea1_env.players.player import CoderRequest, TesterRequest
@@ -23,7 +23,6 @@ from codea1_env.training.models.shared_base import SeatModel, seat_model
 
 with extra("train", "training needs"):
     import torch
-    from transformers import AutoModelForCausalLM
 
 ROWS_AT_ONCE = 400
 
@@ -142,9 +141,10 @@ class LoadedModel:
         return self.sampler(preset, chat=chat_of(preset), tokens=tokens, temperature=temperature, seed=seed)
 
 
-def load_model(directory: Path, preset: Preset, device: str = "cpu") -> LoadedModel:
-    """A base, or what a seat's trainer left."""
+def load_model(directory: Path, preset: Preset, device: str = "cpu", what: str = "the model") -> LoadedModel:
+    """A base, or what a seat's trainer left. `what`: how the user gave it, for errors. Raises ConfigurationError."""
     if preset.trainer == "packed":
         model = seat_model(directory, preset)
         return LoadedModel(model, model.shared.model.tokenizer)
-    return LoadedModel(AutoModelForCausalLM.from_pretrained(directory).to(device), load_tokenizer(directory))
+    tokenizer = load_tokenizer(directory, what)
+    return LoadedModel(load_weights(directory, what, tokenizer).to(device), tokenizer)

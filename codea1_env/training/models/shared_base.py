@@ -67,7 +67,7 @@ def shared_base(source: Path, preset: Preset) -> SharedBase:
 def _shared(source: Path, dtype: str, rollouts: str, folders: tuple[str, ...]) -> SharedBase:
     engine: Any = ENGINES.get(rollouts) or load_class(rollouts, RolloutEngine, "algorithm.rollouts", folders)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = load(source, dtype=dtype, device=device, what="model.pretrained")
+    model = load(source, dtype=dtype, device=device, what="--model")
     adapters: dict[str, Adapter] = {}
     return SharedBase(model, engine(model, adapters), adapters)
 

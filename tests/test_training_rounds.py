@@ -138,6 +138,21 @@ def test_a_run_whose_suites_are_mostly_unreadable_says_so_with_the_reasons(
     assert ("unreadable=0.75" in said.err) == is_said
 
 
+def test_a_run_of_one_round_shows_the_tokens_a_second_of_both_seats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from codea1_env.training.run.journal import Journal
+    from codea1_env.training.run.run_dir import Run
+
+    with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
+        journal = Journal(run, progress=True)
+        journal.write("round", 1, {"coder_reward": 0.0})
+        for seat, speed in (("coder", 123.4), ("tester", 45.6)):
+            journal.write("seat", 1, {"tokens_per_second": speed}, seat)
+        journal.close()
+    assert "R_C=0.00, coder tokens/s=123, tester tokens/s=46" in capsys.readouterr().err
+
+
 def test_selected_rows_come_in_groups_question_by_question(arena: Arena) -> None:
     attacks = attacks_of([DOUBLE] * 2 + [DOUBLE] * 2, [BROKEN, SQUARE, SQUARE, BROKEN])
     suites = [["assert double(3) == 6", ""]] * 4

@@ -50,6 +50,7 @@ class Journal:
             self._bar.update(rounds_done - self._bar.n)
         elif kind == "seat" and "tokens_per_second" in values:
             self._shown[f"{seat} tokens/s"] = f"{values['tokens_per_second']:.0f}"
+            self._bar.set_postfix(self._shown)  # a round's seats come after it: the last one's would never be shown
         elif kind == "evaluation":
             name, label = EVALUATION_LABELS[seat]
             if name in values:

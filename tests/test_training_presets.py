@@ -364,6 +364,45 @@ def test_a_model_that_cannot_be_trained_is_told_from_its_files(
     assert why in capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]], ids=["run", "plan"])
+@pytest.mark.parametrize(
+    ("weights", "why"),
+    [
+        (b"no model", "files of weights, got {}/model.safetensors: its header cannot be read"),
+        (b"", "files of weights, got {}/model.safetensors: its header cannot be read"),
+        (b"\2\0\0\0\0\0\0\0[]", "files of weights, got {}/model.safetensors: its header cannot be read"),
+        (b"\2\0\0\0\0\0\0\0{}cut", "files of weights, got {}/model.safetensors of 13 bytes, whose header says 10"),
+        (None, "its weights, model.safetensors or model.safetensors.index.json, got neither in {}"),
+    ],
+)  # fmt: skip
+def test_weights_that_are_not_whole_are_told_from_how_they_begin(
+    more: list[str], weights: bytes | None, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2"}')
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    if weights is not None:
+        (tmp_path / "model.safetensors").write_bytes(weights)
+    elif more:
+        pytest.skip("a plan may be made before the weights are there")
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments("", ["--preset", "0.5b-smoke", "--model", str(tmp_path), *more])
+    assert ended.value.code == 2
+    assert "--model must h" in (said := capsys.readouterr().err.splitlines()[-1])
+    assert said.endswith(why.format(tmp_path))
+
+
+def test_a_model_with_too_few_positions_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2", "max_position_embeddings": 512}')
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    (tmp_path / "model.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments("", ["--preset", "0.5b-smoke", "--model", str(tmp_path)])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "--model must have max_position_embeddings for the coder's prompt and response, " in said
+    assert f"got 512 in {tmp_path / 'config.json'}" in said
+
+
 def test_help_gives_the_default_of_every_argument(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         parse_arguments("What it does.", ["--help"])

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import os
+import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -126,10 +128,13 @@ def pretrained_config(directory: Path, model: Path) -> Path:
     write_problems(directory / "train.jsonl", [too_long, *problems[:6]])
     unbroken = [dataclasses.replace(problem, mutants=()) for problem in problems[6:9]]
     write_problems(directory / "held_out.jsonl", unbroken)
+    saved = shutil.copytree(model, directory / "model")
+    positions = json.loads((saved / "config.json").read_text()) | {"max_position_embeddings": 4096}
+    (saved / "config.json").write_text(json.dumps(positions))
     config = directory / "mine.yaml"
     config.write_text(
         f"extends: smoke\nname: files\nrounds: 2\nsave_rounds: 2\n"
-        f"model: {{pretrained: {model}, context: 4096}}\n"
+        f"model: {{pretrained: {saved}, context: 4096}}\n"
         f"problems: {{file: {directory}/train.jsonl, held_out_file: {directory}/held_out.jsonl}}\n"
         "round: {coder_prompt_tokens: 2000, tester_prompt_tokens: 2000, updates: 2}\n"
         "grpo: {mask_truncated_completions: true}\n"
@@ -173,11 +178,34 @@ def test_the_baseline_takes_a_pretrained_model_and_problem_files_too(
 
 def test_a_model_that_is_nowhere_is_refused_with_must_and_got(tmp_path: Path) -> None:
     empty = dataclasses.replace(SMOKE, model=PretrainedModel(str(tmp_path)))
-    with pytest.raises(ConfigurationError, match=r"model.pretrained must hold a model with its config.json, got"):
+    with pytest.raises(ConfigurationError, match=r"--model must hold a config\.json, got none in"):
         base_model(empty, tmp_path)
     for name in ("no/such/model/at all", str(tmp_path / "gone")):
-        with pytest.raises(ConfigurationError, match=r"model.pretrained must be a directory or a model within reach"):
+        with pytest.raises(ConfigurationError, match="--model must be a directory or a model within reach"):
             base_model(dataclasses.replace(SMOKE, model=PretrainedModel(name)), tmp_path)
+
+
+@pytest.mark.parametrize("what", ["a layer", "the tokenizer"])
+def test_a_model_that_is_not_whole_ends_a_run_before_it_has_a_directory(
+    what: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, model = pretrained_config(tmp_path, base), tmp_path / "model"
+    if what == "a layer":
+        sizes = json.loads((model / "config.json").read_text())
+        sizes |= {"num_hidden_layers": sizes["num_hidden_layers"] + 1, "layer_types": None}
+        (model / "config.json").write_text(json.dumps(sizes))
+    else:
+        (model / "tokenizer.json").write_text("{")
+    output = tmp_path / "run"
+    argv = ["agents/train_grpo.py", "--config", str(config), "--output", str(output)]
+    monkeypatch.setattr("sys.argv", argv)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / argv[0]), run_name="__main__")
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("error: --model must have ")
+    assert str(model) in said
+    assert not output.exists()
 
 
 def test_what_cannot_be_used_ends_a_recipe_with_status_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:

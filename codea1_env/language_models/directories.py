@@ -1,7 +1,7 @@
 """Whether a model can be taken at all, told from its files before anything heavy is imported.
 
 A directory in Hugging Face format, or a .gguf file, with a chat template, and of the Qwen2 or the Llama family where
-our own engine reads it. Does not promise that the weights are whole: loading finds that out.
+our own engine reads it. Does not promise that the weights are those that the model needs: loading finds that out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.language_models.weight_files import require_weights
 
 ADAPTER = "adapter_config.json"
 """Of an adapter of the packed trainer; it names the base."""
@@ -36,14 +37,15 @@ def base_of(source: Path) -> str | None:
     return str(_read(source / ADAPTER, "the adapter").get("base_model_name_or_path"))
 
 
-def require_model(source: Path, what: str = "the model") -> None:
-    """Raise ConfigurationError, in one line, for what `load` could not take. `what`: how the user gave it."""
-    require_chat_model(source, what)
+def require_model(source: Path, what: str = "the model", *, is_plan: bool = False) -> None:
+    """Raise ConfigurationError, in one line, for what `load` could not take. `what`: how the user gave it. `is_plan`:
+    the weights may come later."""
+    require_chat_model(source, what, is_plan=is_plan)
     if source.is_dir():
         _require_config(_read(source / "config.json", what), what)
 
 
-def require_chat_model(source: Path, what: str = "the model") -> None:
+def require_chat_model(source: Path, what: str = "the model", *, is_plan: bool = False) -> None:
     """Likewise for what no reader could take, of whatever family a directory is."""
     if source.is_file():
         _require_gguf(source, what)
@@ -52,11 +54,12 @@ def require_chat_model(source: Path, what: str = "the model") -> None:
         raise ConfigurationError(f"{what} must be a directory or a .gguf file, got {source}: there is none")
     if not (source / "config.json").is_file():
         raise ConfigurationError(f"{what} must hold a config.json, got none in {source}")
-    _read(source / "config.json", what)
+    config = _read(source / "config.json", what)
     if not _has_template(source, what):
         raise ConfigurationError(
             f"{what} must have a chat template (take an instruct model), got none in {source / 'tokenizer_config.json'}"
         )
+    require_weights(source, config, what, is_plan=is_plan)
 
 
 def _require_config(config: Mapping[str, Any], what: str) -> None:

@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import errno
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -220,11 +221,11 @@ def _with_files(preset: Preset, given: argparse.Namespace) -> Preset:
         if not isinstance(preset.problems, ProblemFiles):
             raise ConfigurationError(f"--problems must come with a preset that reads files, got {preset.name}")
         preset = dataclasses.replace(preset, problems=dataclasses.replace(preset.problems, file=given.problems))
-    _check_model(preset)
+    _check_model(preset, is_plan=given.dry_run)
     return preset
 
 
-def _check_model(preset: Preset) -> None:
+def _check_model(preset: Preset, *, is_plan: bool) -> None:
     """What can be told of a model from its files, before anything is loaded. A repository's come later."""
     if not isinstance(preset.model, PretrainedModel):
         return
@@ -232,11 +233,24 @@ def _check_model(preset: Preset) -> None:
     if not is_place(name):
         return
     if preset.trainer == "packed":
-        require_model(Path(name), "--model")
+        require_model(Path(name), "--model", is_plan=is_plan)
     elif Path(name).is_file():
         raise ConfigurationError(f"--model must be a directory with trainer: trl, got {name}")
     else:
-        require_chat_model(Path(name), "--model")
+        require_chat_model(Path(name), "--model", is_plan=is_plan)
+    if Path(name).is_dir():
+        _check_positions(preset, Path(name) / "config.json")
+
+
+def _check_positions(preset: Preset, config: Path) -> None:
+    """Whether the longest prompts with their responses have a place in the model."""
+    positions = json.loads(config.read_text(encoding="utf-8")).get("max_position_embeddings")
+    for seat, prompt in (("coder", preset.round.coder_prompt_tokens), ("tester", preset.round.tester_prompt_tokens)):
+        if isinstance(positions, int) and prompt + preset.grpo.tokens(seat) > positions:
+            raise ConfigurationError(
+                f"--model must have max_position_embeddings for the {seat}'s prompt and response, {prompt} + "
+                f"{preset.grpo.tokens(seat)} tokens, got {positions} in {config}"
+            )
 
 
 def _with_folders(preset: Preset, given: argparse.Namespace) -> Preset:

@@ -23,16 +23,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.arena.arena import Arena
+from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.advantages import estimator_of
 from codea1_env.training.config.arguments import Arguments
-from codea1_env.training.config.presets import Preset
+from codea1_env.training.config.presets import Preset, PretrainedModel
 from codea1_env.training.config.problem_sets import book_note, load_problem_sets
 from codea1_env.training.engine.local import Build, LocalEngine, prepare_process
 from codea1_env.training.losses import own_loss
 from codea1_env.training.models.base import base_model
 from codea1_env.training.models.chat import fitting, questions_asked
+from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.warm_start import default_cache
 from codea1_env.training.run.results import as_record, as_table, compare, cost, plot_curves
 from codea1_env.training.run.run_dir import BOOK, CURVES, Run
@@ -108,11 +110,12 @@ def recipe(
     prepare_process(arguments.preset.threads)
     preset, seconds = arguments.preset, dict[str, float]()
     estimator_of(preset.algorithm), own_loss(preset.algorithm)  # code of one's own must load before the warm start
+    pretrained = _pretrained(arguments)
     run = Run(arguments, seats=trains)
     problems = load_problem_sets(preset, arguments.seed, golden_tests=golden_tests)
     run.set_problems(problems.train, problems.held_out)
     with timed(seconds, "warm_start"):
-        base = base_model(preset, default_cache(dict(os.environ)))
+        base = pretrained or base_model(preset, default_cache(dict(os.environ)))
         run.set_base(base)
         able = fitting(preset, problems.train, base)
         asked = questions_asked(preset, able, arguments.seed)
@@ -132,6 +135,20 @@ def recipe(
         run.write_summary(as_record(rows, spent))
         plot_curves(run.records(), run.directory / CURVES)
     opened.outcome.extend([as_table(rows), str(spent), f"everything is in {run.directory}"])
+
+
+def _pretrained(arguments: Arguments) -> Path | None:
+    """Where a pretrained model is, read before there is a directory of the run: one that cannot be used leaves none.
+    Under the engine ray its weights are read where there is room for them. None: the base is still to be made."""
+    preset = arguments.preset
+    if not isinstance(preset.model, PretrainedModel):
+        return None
+    base = base_model(preset, default_cache(dict(os.environ)))
+    if arguments.engine == "local":
+        load_model(base, preset, what="--model")  # the trainer packed keeps it
+    else:
+        load_tokenizer(base, "--model")
+    return base
 
 
 @contextmanager

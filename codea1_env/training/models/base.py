@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.language_models.directories import require_model
+from codea1_env.language_models.directories import require_chat_model, require_model
 from codea1_env.training.config.presets import Preset, PretrainedModel
 from codea1_env.training.models import warm_start
 
@@ -23,24 +23,25 @@ MODEL_FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
 def base_model(preset: Preset, cache: Path) -> Path:
     """A directory with the model and its tokenizer in Hugging Face format, built or downloaded on first use.
 
-    Raises ConfigurationError for a pretrained model that is neither a directory nor within reach on the hub.
+    Raises ConfigurationError, in one line, for a pretrained model that is neither a directory nor within reach on the
+    hub, or whose files are not whole.
     """
     if not isinstance(preset.model, PretrainedModel):
         return warm_start.base_model(preset, cache)
     name, revision = preset.model.pretrained, preset.model.revision or None
-    if preset.trainer == "packed" and (Path(name).is_dir() or name.endswith(".gguf")):
-        require_model(Path(name), "model.pretrained")
-        return Path(name)
-    if Path(name).is_dir():
-        if not (Path(name) / "config.json").is_file():
-            raise ConfigurationError(f"model.pretrained must hold a model with its config.json, got {name}")
-        return Path(name)
-    try:
-        directory = Path(snapshot_download(name, revision=revision, allow_patterns=MODEL_FILES))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise ConfigurationError(
-            f"model.pretrained must be a directory or a model within reach on the hub, got {name!r}: {error}"
-        ) from None
-    if preset.trainer == "packed":
-        require_model(directory, "model.pretrained")
+    if Path(name).is_dir() or (preset.trainer == "packed" and name.endswith(".gguf")):
+        directory = Path(name)
+    else:
+        directory = _downloaded(name, revision)
+    (require_model if preset.trainer == "packed" else require_chat_model)(directory, "--model")
     return directory
+
+
+def _downloaded(name: str, revision: str | None) -> Path:
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=MODEL_FILES))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        said = " ".join(str(error).split())
+        raise ConfigurationError(
+            f"--model must be a directory or a model within reach on the hub, got {name!r}: {said:.300}"
+        ) from None

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,8 +28,10 @@ from codea1_env.training.config.placement import Placement, SeatPlacement
 from codea1_env.training.config.presets import Preset, load_preset
 from codea1_env.training.grpo.packed_loss import Clipped, PackedRow, StepShape
 from codea1_env.training.grpo.past_opponents import RECORDS, snapshot
+from codea1_env.training.grpo.seats import coder_trainer
 from codea1_env.training.models.chat import chat_of
 from codea1_env.training.models.sampling import load_model
+from codea1_env.training.run.callbacks import SeatHooks, SeatRun
 from codea1_env.training.run.run_dir import BOOK
 
 PACKED = dataclasses.replace(
@@ -181,6 +184,29 @@ def test_what_a_seat_left_is_sampled_with_its_adapter(whole: Path, base: Path) -
     assert trained.coder(asked, 4) == trained.coder(asked, 4)
     assert trained.coder(asked, 4)[1:] == trained.coder(asked, 4)[1:]
     assert trained.coder(asked, 4) != plain.coder(asked, 4)
+
+
+def coder_of(base: Path, directory: Path, preset: Preset, earned: Sequence[float | None]) -> Any:
+    """The trainer of a coder who is paid this, row by row, and none behind it."""
+    asked = miniature_problems("train", preset.round.questions * preset.rounds, 0)
+    hooks = SeatHooks(lambda *_: None, lambda *_: None, lambda *_: None, lambda _: False)
+
+    def pay(round_index: int, problems: Any, texts: Sequence[str]) -> list[float | None]:
+        return [*earned, *[None] * (len(texts) - len(earned))]
+
+    return coder_trainer(SeatRun(preset, base, directory / "coder", 0), hooks, pay, asked)
+
+
+@pytest.mark.parametrize("zero_variance", ["keep", "drop"])
+def test_what_has_no_score_is_in_no_loss_and_its_tokens_are_not_counted(
+    base: Path, tmp_path: Path, zero_variance: str
+) -> None:
+    algorithm = dataclasses.replace(PACKED.algorithm, zero_variance=zero_variance)
+    preset = changed(rounds=1, grpo=PACKED.grpo.changed({"beta": 1.0}), algorithm=algorithm)
+    groups, step = coder_of(base, tmp_path, preset, [None, 0.0, 1.0, 0.5]).lesson()
+    ((_, members),) = groups
+    assert len(members) == 3
+    assert step.tokens == sum(len(row.tokens) for row in members)
 
 
 def test_an_adapter_of_another_base_is_refused(whole: Path, base: Path, tmp_path: Path) -> None:

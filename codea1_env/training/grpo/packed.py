@@ -205,8 +205,9 @@ class PackedTrainer:
         advantages = numbers_of(self._estimator, rewards, labels)
         silent = without_signal(advantages.abs(), labels)
         counts = torch.tensor([row.counts and not self._is_masked(row) for row in rows])
+        counts &= ~rewards.isnan()  # no score: nor is the divergence learnt from
         if algorithm.zero_variance == "drop":
-            counts &= ~(silent | rewards.isnan())
+            counts &= ~silent
             self.teaches = bool(counts.any())
         groups: dict[str, Group] = {}
         # A loss of one's own and the divergence from the base have a gradient where there is no advantage.

@@ -1,9 +1,12 @@
 """The baton: each thread draws as if it were alone, whatever the other does; the first failure ends both."""
 
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,3 +105,37 @@ def test_a_seat_that_hangs_is_left_behind_when_the_other_one_failed(monkeypatch:
     failure = run_threads({"hangs": hang, "fails": fail}, lambda error: None, lambda: None)
     release.set()
     assert isinstance(failure, KeyError)
+
+
+INTERRUPTED_TWICE = """
+import os, signal, threading, time, torch
+from codea1_env.training.config.arguments import exit_status
+from codea1_env.training.engine.baton import run_threads
+
+def seat():
+    weights = torch.ones(64, 64, requires_grad=True)
+    while True:
+        (weights @ weights).sum().backward()
+
+def press():
+    for _ in range(2):
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+def main():
+    threading.Thread(target=press, daemon=True).start()
+    {end}
+
+raise SystemExit(exit_status(main))
+"""
+AT_ONCE = 'run_threads({"coder": seat}, on_failure=print, on_interrupt=lambda: None)'
+FAULT = 'threading.Thread(target=seat, name="tester", daemon=True).start(); raise LookupError("unforeseen")'
+
+
+@pytest.mark.parametrize(("end", "status", "says"), [(AT_ONCE, 130, "interrupted"), (FAULT, 1, "LookupError: unfor")])
+def test_a_seat_that_is_left_in_torch_does_not_change_how_a_recipe_ends(end: str, status: int, says: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_TWICE.replace("{end}", end)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert says in done.stderr
+    assert "terminate called" not in done.stderr

@@ -12,6 +12,8 @@ import importlib.util
 import json
 import os
 import sys
+import threading
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,8 +104,27 @@ def exit_status(main: Callable[[], int]) -> int:
     first).
 
     An error of ours is one line, with the status 2 if it is about what was given and 1 otherwise; an unforeseen error
-    keeps its traceback.
+    keeps its traceback. Where a seat was left behind, the process ends here.
     """
+    try:
+        status = _status_of(main)
+    except Exception:
+        if not _is_seat_left():
+            raise
+        traceback.print_exc()
+        status = 1
+    if _is_seat_left():  # Python would end around a thread that is in torch, which aborts: 134, whatever is returned
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
+
+
+def _is_seat_left() -> bool:
+    return any(thread.daemon and thread.name in (*SEATS, "player") for thread in threading.enumerate())
+
+
+def _status_of(main: Callable[[], int]) -> int:
     try:
         interrupts_as_usual()
         return main()

@@ -209,6 +209,22 @@ def test_what_has_no_score_is_in_no_loss_and_its_tokens_are_not_counted(
     assert step.tokens == sum(len(row.tokens) for row in members)
 
 
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_what_ends_with_its_last_token_is_cut_off_where_the_engine_says_so(
+    base: Path, tmp_path: Path, finish: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preset = changed(rounds=1, grpo=PACKED.grpo.changed({"mask_truncated_completions": True, "beta": 1.0}))
+    trainer = coder_of(base, tmp_path, preset, [0.0, 1.0, 1.0, 1.0])
+
+    def sample(requests: Any, sampling: Any) -> list[list[Completion]]:
+        one = Completion((5,) * sampling.max_tokens, (-1.0,) * sampling.max_tokens, finish)
+        return [[one] * request.samples for request in requests]
+
+    monkeypatch.setattr(trainer.model.shared.engine, "sample", sample)
+    groups, _ = trainer.lesson()
+    assert sum(len(members) for _, members in groups) == (4 if finish == "stop" else 0)
+
+
 def test_an_adapter_of_another_base_is_refused(whole: Path, base: Path, tmp_path: Path) -> None:
     final = tmp_path / "final"
     final.mkdir()

@@ -53,6 +53,7 @@ class _Row:
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
     old: tuple[float, ...]
+    is_cut_off: bool
     label: RowLabel
     reward: float
     """Not a number: no score."""
@@ -121,7 +122,7 @@ class PackedTrainer:
         completions = [completion for answers in engine.sample(requests, sampling) for completion in answers]
         self._count(tokens=sum(len(one.tokens) for one in completions), prompt_tokens=engine.prompt_tokens)
         self._count(sampling_seconds=time.perf_counter() - started)
-        return [SampledResponse(list(one.tokens), list(one.log_probs)) for one in completions]
+        return [SampledResponse(list(one.tokens), list(one.log_probs), one.finish) for one in completions]
 
     def train(self, resume_from_checkpoint: str | None = None) -> None:
         """All rounds, or those after the checkpoint."""
@@ -172,11 +173,15 @@ class PackedTrainer:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         rewards = self._rewards(completions=None, arena_reward=columns["arena_reward"])
         return [
-            _Row(tuple(prompt), tuple(tokens), tuple(old), self._label_of(row), _number(reward), bool(mask[0]))
-            for prompt, tokens, old, row, reward, mask in zip(
-                batch["prompt_ids"], batch["completion_ids"], batch["logprobs"], rows, rewards, masks, strict=True
+            _Row(
+                tuple(prompt), tuple(tokens), tuple(old), finish == "length", self._label_of(row), _number(reward),
+                bool(mask[0]),
             )
-        ]
+            for prompt, tokens, old, finish, row, reward, mask in zip(
+                batch["prompt_ids"], batch["completion_ids"], batch["logprobs"], batch["finish"], rows, rewards, masks,
+                strict=True,
+            )
+        ]  # fmt: skip
 
     def _answers(self, round_index: int) -> list[_Row]:
         """N responses to each question of the round, and what they are paid."""
@@ -194,9 +199,12 @@ class PackedTrainer:
         )
         labels = [self._label_of({key: values[i] for key, values in told.items()}) for i in range(len(texts))]
         return [
-            _Row(tuple(prompt), tuple(one.tokens), tuple(one.logprobs or ()), label, _number(reward), counts=True)
+            _Row(
+                tuple(prompt), tuple(one.tokens), tuple(one.logprobs or ()), one.finish == "length", label,
+                _number(reward), counts=True,
+            )
             for prompt, one, label, reward in zip(repeated, sampled, labels, rewards, strict=True)
-        ]
+        ]  # fmt: skip
 
     def _advantages(self, rows: Sequence[_Row]) -> tuple[list[Group], StepShape]:
         """The groups that are learnt from, with their prompts, and what losses are divided by."""
@@ -204,7 +212,8 @@ class PackedTrainer:
         labels, rewards = [row.label for row in rows], torch.tensor([row.reward for row in rows])
         advantages = numbers_of(self._estimator, rewards, labels)
         silent = without_signal(advantages.abs(), labels)
-        counts = torch.tensor([row.counts and not self._is_masked(row) for row in rows])
+        masks_cut_off = bool(self.args.mask_truncated_completions)
+        counts = torch.tensor([row.counts and not (masks_cut_off and row.is_cut_off) for row in rows])
         counts &= ~rewards.isnan()  # no score: nor is the divergence learnt from
         if algorithm.zero_variance == "drop":
             counts &= ~silent
@@ -235,13 +244,6 @@ class PackedTrainer:
         told = self._learner.log_probs(prompt, [row.tokens for row in group], self.args.temperature, of_base=True)
         return [replace(row, base=values.tolist()) for row, values in zip(group, told.log_probs, strict=True)]
 
-    def _is_masked(self, row: _Row) -> bool:
-        return bool(self.args.mask_truncated_completions and self._is_cut_off(row))
-
-    def _is_cut_off(self, row: _Row) -> bool:
-        is_long = len(row.tokens) >= self.args.max_completion_length
-        return is_long and row.tokens[-1] not in self.model.shared.model.ends
-
     def _describe(self, rows: Sequence[_Row], rewards: Any, silent: Any) -> None:
         lengths = [len(row.tokens) for row in rows]
         deviations = [sample_deviation(rewards[members]) for members in groups_of([row.label.group for row in rows])]
@@ -250,7 +252,7 @@ class PackedTrainer:
             "reward_std": float(torch.cat(deviations).nanmean()),
             "frac_reward_zero_std": float(silent.float().mean()),
             "completions/mean_length": sum(lengths) / len(lengths),
-            "completions/clipped_ratio": sum(map(self._is_cut_off, rows)) / len(rows),
+            "completions/clipped_ratio": sum(row.is_cut_off for row in rows) / len(rows),
             "kl": 0.0,
         }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codea1_env.language_models.rollouts import Finish
+
 
 @dataclass(frozen=True, slots=True)
 class SampledResponse:
@@ -12,3 +14,5 @@ class SampledResponse:
     tokens: list[int]
     logprobs: list[float] | None
     """Of the tokens, by the engine that drew them: vLLM tells, and TRL then wants them; `generate` does not: None."""
+    finish: Finish | None = None
+    """Why it ended; None where the engine does not say."""

@@ -18,6 +18,7 @@ from codea1_env.class_paths import is_class_path
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
+from codea1_env.language_models.rollouts import Finish
 from codea1_env.players.templates import Messages, begun
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.batches import SeatRows, seat_rows
@@ -142,7 +143,8 @@ class SampledSuite:
     text: str | None
     """None: the prompt was too long, the row only keeps its place."""
     logprobs: list[float] | None = None
-    """As in `SampledResponse`."""
+    finish: Finish | None = None
+    """Both as in `SampledResponse`."""
 
 
 def sample_suites(
@@ -177,6 +179,7 @@ def sample_texts(
             response.tokens,
             begin.whole(text) if prompt else None,
             response.logprobs,
+            response.finish,
         )
         for prompt, response, begin, text in zip(prompts, responses, begins, texts, strict=True)
     ]
@@ -210,6 +213,8 @@ def batch_of(rows: Sequence[BatchRow]) -> dict[str, list[Any]]:
         "arena_reward": [row.reward for row in rows],
         "label": [row.label for row in rows],
     }
+    if finishes := [row.sampled.finish for row in rows if row.sampled.finish is not None]:
+        batch["finish"] = finishes
     kept = [row.learns and row.reward is not None for row in rows]
     if not all(kept):
         batch["env_mask"] = [[int(keep)] * len(row.sampled.response) for row, keep in zip(rows, kept, strict=True)]

@@ -9,12 +9,14 @@ only, which can turn a draw that hangs on the last digits.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
 import numpy as np
 
+from codea1_env.checks import is_number, require
 from codea1_env.errors import ConfigurationError
 from codea1_env.reading.parsing import normalised
 from codea1_env.reading.responses import asserts_in, fenced_ranges
@@ -22,6 +24,8 @@ from codea1_env.reading.responses import asserts_in, fenced_ranges
 Key = tuple[int | str, ...]
 Finish = Literal["end", "stop", "length"]
 """end: the model ended its answer; stop: its fenced block was closed; length: it was cut off."""
+ROUNDING = 1e-3
+"""How far above 0 a log-probability may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +85,47 @@ class Completion:
     finish: Finish
 
 
-class RolloutEngine:
+class RolloutEngine(ABC):
     """Samples from a base with adapters beside it. Subclass it, and name the class in `algorithm.rollouts`: it is
     called with the `LanguageModel` and the adapters by name, which are what they are when `sample` is called."""
 
     prompt_tokens = 0
     """Of the last call, each prompt once for each adapter."""
 
+    @abstractmethod
     def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
-        """`samples` completions of each request, in order."""
-        raise NotImplementedError
+        """`samples` completions of each request, in order. None is empty."""
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027  # there may be nothing to let go of
         """Let go of memory that who learns next could use: called once a round, between sampling and learning."""
+
+
+def checked(
+    found: object, requests: Sequence[RolloutRequest], sampling: RolloutSampling, vocabulary: int, name: str
+) -> list[list[Completion]]:
+    """What an engine returned for the requests. Raises ConfigurationError where it is not what `sample` must return.
+    `name`: of the engine."""
+    is_whole = isinstance(found, Sequence) and len(found) == len(requests)
+    require(is_whole, name, f"return a list for each of {len(requests)} requests", found)
+    groups = cast(list[list[Completion]], found)
+    for answers, request in zip(groups, requests, strict=True):
+        is_whole = isinstance(answers, Sequence) and len(answers) == request.samples
+        is_whole = is_whole and all(isinstance(one, Completion) for one in answers)
+        require(is_whole, name, f"return {request.samples} Completions for a request of as many samples", answers)
+        for one in answers:
+            _require_whole(one, sampling.max_tokens, vocabulary, name)
+    return groups
+
+
+def _require_whole(one: Completion, longest: int, vocabulary: int, name: str) -> None:
+    is_whole = isinstance(one.tokens, Sequence) and 1 <= len(one.tokens) <= longest
+    is_whole = is_whole and all(type(token) is int and 0 <= token < vocabulary for token in one.tokens)
+    require(is_whole, name, f"return 1 to {longest} tokens an answer, ints in [0, {vocabulary})", one.tokens)
+    is_whole = isinstance(one.log_probs, Sequence) and len(one.log_probs) == len(one.tokens)
+    is_whole = is_whole and all(is_number(value) and value <= ROUNDING for value in one.log_probs)
+    must = f"return a log-probability for each of an answer's {len(one.tokens)} tokens, finite and at most 0"
+    require(is_whole, name, must, one.log_probs)
+    require(one.finish in get_args(Finish), name, f"say of an answer one of {', '.join(get_args(Finish))}", one.finish)
 
 
 class Uniforms:

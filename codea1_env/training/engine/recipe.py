@@ -35,6 +35,7 @@ from codea1_env.training.losses import own_loss
 from codea1_env.training.models.base import base_model
 from codea1_env.training.models.chat import fitting, questions_asked
 from codea1_env.training.models.sampling import load_model
+from codea1_env.training.models.shared_base import engine_of
 from codea1_env.training.models.warm_start import default_cache
 from codea1_env.training.run.results import as_record, as_table, compare, cost, plot_curves
 from codea1_env.training.run.run_dir import BOOK, CURVES, Run
@@ -109,7 +110,8 @@ def recipe(
     """
     prepare_process(arguments.preset.threads)
     preset, seconds = arguments.preset, dict[str, float]()
-    estimator_of(preset.algorithm), own_loss(preset.algorithm)  # code of one's own must load before the warm start
+    # Code of one's own must load before the warm start.
+    estimator_of(preset.algorithm), own_loss(preset.algorithm), engine_of(preset.algorithm)
     pretrained = _pretrained(arguments)
     run = Run(arguments, seats=trains)
     problems = load_problem_sets(preset, arguments.seed, golden_tests=golden_tests)

@@ -117,10 +117,9 @@ class PackedTrainer:
         sampling = RolloutSampling(
             self.args.temperature, 1.0, self.args.max_completion_length, self._run.preset.stop_at_fence
         )
-        engine = self.model.shared.engine
-        started = time.perf_counter()
-        completions = [completion for answers in engine.sample(requests, sampling) for completion in answers]
-        self._count(tokens=sum(len(one.tokens) for one in completions), prompt_tokens=engine.prompt_tokens)
+        shared, started = self.model.shared, time.perf_counter()
+        completions = [completion for answers in shared.sample(requests, sampling) for completion in answers]
+        self._count(tokens=sum(len(one.tokens) for one in completions), prompt_tokens=shared.engine.prompt_tokens)
         self._count(sampling_seconds=time.perf_counter() - started)
         return [SampledResponse(list(one.tokens), list(one.log_probs), one.finish) for one in completions]
 

@@ -111,7 +111,7 @@ class PackedSampler(Sampler):
             )
             for place, (messages, begin) in enumerate(zip(conversations, begins, strict=True))
         ]
-        completions = self._model.shared.engine.sample(requests, sampling)
+        completions = self._model.shared.sample(requests, sampling)
         return [
             [
                 begin.whole(text)

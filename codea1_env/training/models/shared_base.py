@@ -6,20 +6,23 @@ A base is loaded when it is first asked for and stays, on the GPU where there is
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from codea1_env.class_paths import load_class
+from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.loading import BASE, LanguageModel, load, require_digest
 from codea1_env.language_models.lora import CONFIG, Adapter
 from codea1_env.language_models.over_generate import GenerateEngine
-from codea1_env.language_models.rollouts import RolloutEngine
+from codea1_env.language_models.rollouts import Completion, RolloutEngine, RolloutRequest, RolloutSampling, checked
+from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.config.presets import Preset
 
 with extra("train", "training needs"):
@@ -38,6 +41,12 @@ class SharedBase:
     engine: RolloutEngine
     adapters: dict[str, Adapter] = field(default_factory=dict)
     """By name; a seat's is the name of its directory. The engine samples with these."""
+
+    def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
+        """By the engine. Raises ConfigurationError where one's own returns anything else."""
+        name = f"algorithm.rollouts: {type(self.engine).__name__}.sample"
+        found = self.engine.sample(requests, sampling)
+        return checked(found, requests, sampling, self.model.base.shape.vocabulary, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +68,28 @@ class SeatModel:
 
 def shared_base(source: Path, preset: Preset) -> SharedBase:
     """The base in `source`, in the numbers that the preset computes in."""
-    algorithm, dtype = preset.algorithm, "bfloat16" if preset.memory.bfloat16 else "float32"
-    return _shared(source.resolve(), dtype, algorithm.rollouts, algorithm.path)
+    return _shared(source.resolve(), "bfloat16" if preset.memory.bfloat16 else "float32", engine_of(preset.algorithm))
+
+
+def engine_of(algorithm: Algorithm) -> Callable[[LanguageModel, dict[str, Adapter]], RolloutEngine]:
+    """What makes the engine that the configuration names. Raises ConfigurationError where it cannot be one."""
+    name = algorithm.rollouts
+    kind: Any = ENGINES.get(name) or load_class(name, RolloutEngine, "algorithm.rollouts", algorithm.path)
+    try:
+        inspect.signature(kind).bind("model", "adapters")
+    except TypeError as error:
+        raise ConfigurationError(
+            "algorithm.rollouts must name a class that is made from two arguments, a LanguageModel and the adapters by "
+            f"name, got {name!r}: {error}"
+        ) from None
+    made: Callable[[LanguageModel, dict[str, Adapter]], RolloutEngine] = kind
+    return made
 
 
 @lru_cache(maxsize=1)
-def _shared(source: Path, dtype: str, rollouts: str, folders: tuple[str, ...]) -> SharedBase:
-    engine: Any = ENGINES.get(rollouts) or load_class(rollouts, RolloutEngine, "algorithm.rollouts", folders)
+def _shared(
+    source: Path, dtype: str, engine: Callable[[LanguageModel, dict[str, Adapter]], RolloutEngine]
+) -> SharedBase:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = load(source, dtype=dtype, device=device, what="--model")
     adapters: dict[str, Adapter] = {}

@@ -1,5 +1,6 @@
 """Checkpoints: a half-written one is never taken, and none goes that another seat still needs. The run's directory."""
 
+import dataclasses
 import os
 import re
 import resource
@@ -21,6 +22,8 @@ from safetensors.torch import save_file
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.problems import bundled_problems
 from codea1_env.training.config.arguments import Arguments, exit_status, parse_arguments
+from codea1_env.training.config.model_sections import LoraPreset
+from codea1_env.training.config.options import Options
 from codea1_env.training.config.presets import SMOKE
 from codea1_env.training.run import lock
 from codea1_env.training.run.checkpoints import (
@@ -35,6 +38,7 @@ from codea1_env.training.run.provenance import code_revision, processor
 from codea1_env.training.run.run_dir import Run
 
 SEATS = ("coder", "tester")
+TWO_UPDATES = dataclasses.replace(SMOKE, round=dataclasses.replace(SMOKE.round, updates=2))
 
 
 def save(output: Path, rounds: int, *, complete: bool = True) -> Path:
@@ -94,6 +98,50 @@ def test_a_round_counts_only_when_all_seats_have_it(tmp_path: Path) -> None:
     assert latest_common(outputs(tmp_path))["coder"].name == "checkpoint-4"
 
 
+def test_seats_that_took_other_numbers_of_steps_have_no_round_in_common(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for output in outputs(tmp_path).values():
+        save(output, 1)
+        save(output, 2)
+    save(tmp_path / "tester", 3)
+    mark_complete(tmp_path / "tester" / "checkpoint-6", 2)
+    assert latest_common(outputs(tmp_path)) == {name: tmp_path / name / "checkpoint-2" for name in SEATS}
+    assert "a checkpoint of round 2 is left out: all seats must have as many steps, got 4 and 6" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("edited", "must"),
+    [
+        ({"lora": LoraPreset(rank=8, alpha=8.0)}, "lora.rank of a resumed run must be 4, as in "),
+        ({"lora": LoraPreset(rank=4, alpha=9.0)}, "lora.alpha of a resumed run must be 8, as in "),
+        ({"round": dataclasses.replace(SMOKE.round, updates=4)}, "round.updates of a resumed run must be 2, as in "),
+        ({"trainer": "trl"}, "trainer of a resumed run must be packed, as in "),
+        ({"options": Options(opponents="uniform")}, "options.opponents of a resumed run must be latest, as in "),
+        ({"options": Options(tester_book=1)}, "options.tester_book of a resumed run must be 0, as in "),
+    ],
+)
+def test_a_configuration_that_was_edited_is_held_against_the_checkpoints(
+    tmp_path: Path, edited: dict[str, Any], must: str
+) -> None:
+    preset = dataclasses.replace(TWO_UPDATES, trainer="packed", lora=LoraPreset(rank=4, alpha=8.0), rounds=3)
+    Run(Arguments(preset, tmp_path, 0, False), SEATS).__exit__()
+    for output in outputs(tmp_path).values():
+        checkpoint = save(output, 2, complete=False)
+        (checkpoint / "trainer.pt").touch()
+        (checkpoint / "adapter_config.json").write_text('{"r": 4, "lora_alpha": 8.0}')
+        mark_complete(checkpoint, 2)
+    with Run(Arguments(preset, tmp_path, 0, True), SEATS) as run:
+        assert run.rounds_done == 2
+    before = (tmp_path / "config.yaml").read_text()
+    with pytest.raises(ConfigurationError) as refused:
+        Run(Arguments(dataclasses.replace(preset, **edited), tmp_path, 0, True), SEATS)
+    assert str(refused.value).startswith(must)
+    assert (tmp_path / "config.yaml").read_text() == before
+    if "options" in edited:  # of a recipe in which nobody plays the past
+        Run(Arguments(dataclasses.replace(preset, **edited), tmp_path, 0, True), ["tester"]).__exit__()
+
+
 @pytest.mark.parametrize("keep", [1, 2])
 def test_no_checkpoint_goes_before_the_last_rounds_of_all_seats_are_kept(tmp_path: Path, keep: int) -> None:
     coder, tester = outputs(tmp_path).values()
@@ -120,7 +168,7 @@ def test_unfinished_checkpoints_do_not_count_as_kept_and_go_with_their_time(tmp_
 
 
 def a_run(directory: Path, *, resume: bool = False, seats: tuple[str, ...] = SEATS) -> Run:
-    return Run(Arguments(SMOKE, directory, 7, resume), seats)
+    return Run(Arguments(TWO_UPDATES, directory, 7, resume), seats)
 
 
 def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None:
@@ -131,7 +179,7 @@ def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None
         pass
     record = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert record["seed"] == 7
-    assert record["preset"] == SMOKE.to_dict()
+    assert record["preset"] == TWO_UPDATES.to_dict()
     assert len(record["data"]["train"]) == 64
     assert record["data"]["train"] != record["data"]["held_out"]
     assert len(record["starts"]) == 2

@@ -34,13 +34,11 @@ from codea1_env.training.models.chat import tokens_of
 from codea1_env.training.models.shared_base import SeatModel, save_adapter, shared_base
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import SeatRun
+from codea1_env.training.run.resuming import STATE
 
 with extra("train", "training needs"):
     import torch
     from transformers import TrainerControl, TrainerState, get_scheduler
-
-STATE = "trainer.pt"
-"""Optimizer and schedule, in every checkpoint."""
 
 Group = tuple[tuple[int, ...], list[PackedRow]]
 """A prompt with the responses that are learnt from."""

@@ -27,11 +27,12 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.models.sampling import Sampler, load_model
 from codea1_env.training.round.rounds import Attack, PastPlay, RoundScore, attacks_of
 from codea1_env.training.run.callbacks import SeatRun
+from codea1_env.training.run.resuming import OPPONENTS
 
 with extra("train", "training needs"):
     from transformers import TrainerCallback
 
-RECORDS, BOOK = "opponents.json", "tester_book.jsonl"
+RECORDS, BOOK = OPPONENTS, "tester_book.jsonl"
 SNAPSHOTS = "snapshots"
 ROUNDS = 1_000_000
 """More than any run has: the seeds of two runs' rounds never meet."""

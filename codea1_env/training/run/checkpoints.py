@@ -68,6 +68,10 @@ def latest_common(outputs: Mapping[str, Path]) -> dict[str, Path]:
         try:
             for checkpoint in chosen.values():
                 rounds_of(checkpoint)
+            if len(steps := {step_of(checkpoint) for checkpoint in chosen.values()}) > 1:
+                raise UnusableCheckpoint(
+                    f"all seats must have as many steps, got {' and '.join(map(str, sorted(steps)))}"
+                )
         except UnusableCheckpoint as error:
             _log.warning("a checkpoint of round %d is left out: %s", rounds, error)
             continue

@@ -28,6 +28,7 @@ from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
 from codea1_env.training.run.lock import RunLock
 from codea1_env.training.run.provenance import FILES, changed, problems_hash, this_start, weights_hash
+from codea1_env.training.run.resuming import require_fitting
 from codea1_env.training.run.trackers import Trackers
 
 with extra("train", "training needs"):
@@ -74,6 +75,7 @@ class Run:
                 raise ConfigurationError(
                     f"--rounds must be at least the {self.rounds_done} rounds already done, got {self.preset.rounds}"
                 )
+            require_fitting(self.preset, self._checkpoints, self.rounds_done)
             self._configuration = self._begin()
             self._forget_rounds_after(self.rounds_done)
             names = self.preset.report_to

@@ -464,3 +464,48 @@ def test_any_other_argument_of_trl_needs_no_code() -> None:
 def test_another_schedule_does_not_keep_what_the_first_one_was_told() -> None:
     grpo = MINI.grpo.changed({"lr_scheduler_type": "linear"})
     assert grpo.of("coder")["lr_scheduler_kwargs"] == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "must"),
+    [
+        ("adam_beta1", 1.0, "a number in [0, 0.9999999999999999]"),
+        ("adam_beta2", "1e-6", "a number in [0, 0.9999999999999999] (YAML reads 1e-6 as text: write 1.0e-6)"),
+        ("adam_beta2", float("nan"), "a number in [0, 0.9999999999999999]"),
+        ("adam_epsilon", 0, "a number in [1e-12, 1.0]"),
+        ("adam_epsilon", float("inf"), "a number in [1e-12, 1.0]"),
+        ("use_bias_correction_kl", "abc", "true or false"),
+        ("lr_scheduler_type", "reduce_lr_on_plateau", "one of linear, cosine, "),
+        ("lr_scheduler_type", None, "one of linear, cosine, "),
+        ("lr_scheduler_kwargs", [1], "a mapping of the schedule's arguments to finite numbers"),
+        ("lr_scheduler_kwargs", {"min_lr_rate": float("nan")}, "a mapping of the schedule's arguments to finite num"),
+        ("lr_scheduler_kwargs", {"min_lr_rate": "abc"}, "a mapping of the schedule's arguments to finite num"),
+    ],
+)
+def test_an_optimizer_that_cannot_be_is_refused_with_the_configuration(name: str, value: Any, must: str) -> None:
+    for given in ({name: value}, {"tester": {name: value}}):
+        with pytest.raises(ConfigurationError) as refused:
+            MINI.grpo.changed(given)
+        assert f"{name} must be {must}" in str(refused.value)
+        assert str(refused.value).endswith(f", got {value!r}")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"lr_scheduler_type": "warmup_stable_decay"}, "num_decay_steps"),
+        ({"lr_scheduler_kwargs": {"nokey": 1}}, "nokey"),
+        ({"lr_scheduler_kwargs": None}, "One of min_lr or min_lr_rate should be set"),
+    ],
+)
+def test_a_schedule_that_cannot_be_built_is_refused_at_start(given: dict[str, Any], says: str) -> None:
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    from codea1_env.training.grpo.seats import require_schedules
+
+    for name in ("linear", "constant", "inverse_sqrt", "polynomial", "cosine_with_restarts"):
+        require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed({"lr_scheduler_type": name})))
+    kept = {"num_decay_steps": 2, "decay_type": "linear"}
+    stable = {"lr_scheduler_type": "warmup_stable_decay", "lr_scheduler_kwargs": kept}
+    require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed(stable)))
+    with pytest.raises(ConfigurationError, match=rf"grpo.lr_scheduler_kwargs must be what .* takes .*: .*{says}"):
+        require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed(given)))

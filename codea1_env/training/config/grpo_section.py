@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from codea1_env.checks import is_number
 from codea1_env.class_paths import is_class_path
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
@@ -22,9 +23,27 @@ from codea1_env.training.config.sections import requirement
 
 CHECKED: Mapping[str, Mapping[str, Any]] = {
     "learning_rate": {"kind": float, "high": 1.0},
+    "lr_scheduler_type": {
+        "kind": str,
+        "choices": (  # those of transformers that need no evaluation in the trainer
+            "linear",
+            "cosine",
+            "cosine_with_restarts",
+            "polynomial",
+            "constant",
+            "constant_with_warmup",
+            "inverse_sqrt",
+            "cosine_with_min_lr",
+            "cosine_warmup_with_min_lr",
+            "warmup_stable_decay",
+        ),
+    },
     "warmup_steps": {"kind": int, "high": 100_000},
     "weight_decay": {"kind": float, "high": 1.0},
     "max_grad_norm": {"kind": float, "low": 1e-6, "high": 1e6},
+    "adam_beta1": {"kind": float, "high": 1.0 - 2**-53},
+    "adam_beta2": {"kind": float, "high": 1.0 - 2**-53},
+    "adam_epsilon": {"kind": float, "low": 1e-12, "high": 1.0},
     "beta": {"kind": float, "high": 10.0},
     "epsilon": {"kind": float, "high": 1.0},
     "epsilon_high": {"kind": float, "high": 10.0},
@@ -32,6 +51,7 @@ CHECKED: Mapping[str, Mapping[str, Any]] = {
     "temperature": {"kind": float, "low": 0.01, "high": 10.0},
     "max_completion_length": {"kind": int, "low": 4, "high": 65_536},
     "mask_truncated_completions": {"kind": bool},
+    "use_bias_correction_kl": {"kind": bool},
     "vllm_importance_sampling_correction": {"kind": bool},
     "vllm_importance_sampling_mode": {
         "kind": str,
@@ -40,7 +60,7 @@ CHECKED: Mapping[str, Mapping[str, Any]] = {
     "vllm_importance_sampling_clip_min": {"kind": float, "high": 1e6},
     "vllm_importance_sampling_clip_max": {"kind": float, "high": 1e6},
 }
-"""Kind and range of what is checked before anything is loaded."""
+"""Kind and range of what is checked before anything is loaded; beside it, `lr_scheduler_kwargs`."""
 OPTIONAL = ("epsilon_high", "delta", "vllm_importance_sampling_clip_min", "vllm_importance_sampling_clip_max")
 """Those that may be null: no other limit above, no dual clip, no limit of the ratio."""
 ELSEWHERE: Mapping[str, str] = {
@@ -138,6 +158,8 @@ def _check(given: Mapping[str, Any], where: str) -> None:
             raise ConfigurationError(f"{where}: {name} must be given as {ELSEWHERE[name]}, got it here")
         is_off = value is None and name in OPTIONAL
         must = requirement(value, **CHECKED[name]) if name in CHECKED and not is_off else ""
+        if name == "lr_scheduler_kwargs" and not _is_schedule(value):
+            must = "a mapping of the schedule's arguments to finite numbers"
         if must:
             raise ConfigurationError(f"{where}: {name} must be {must}, got {value!r}")
     unknown = given.keys() - CHECKED.keys() - DEFAULTS.keys()
@@ -147,6 +169,14 @@ def _check(given: Mapping[str, Any], where: str) -> None:
             f"{where}: a key must be coder, tester or an argument of TRL's GRPOConfig ({', '.join(sorted(known))}), "
             f"got {name!r}"
         )
+
+
+def _is_schedule(value: object) -> bool:
+    """Null is none; the forms of `warmup_stable_decay`, `warmup_type` and `decay_type`, have names."""
+    return value is None or (
+        isinstance(value, Mapping)
+        and all(isinstance(one, str) if str(name).endswith("_type") else is_number(one) for name, one in value.items())
+    )
 
 
 def _names_of_trl() -> set[str]:

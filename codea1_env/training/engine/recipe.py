@@ -31,6 +31,7 @@ from codea1_env.training.config.arguments import Arguments
 from codea1_env.training.config.presets import Preset, PretrainedModel
 from codea1_env.training.config.problem_sets import book_note, load_problem_sets
 from codea1_env.training.engine.local import Build, LocalEngine, prepare_process
+from codea1_env.training.grpo.seats import require_schedules
 from codea1_env.training.losses import own_loss
 from codea1_env.training.models.base import base_model
 from codea1_env.training.models.chat import fitting, questions_asked
@@ -112,6 +113,7 @@ def recipe(
     preset, seconds = arguments.preset, dict[str, float]()
     # Code of one's own must load before the warm start.
     estimator_of(preset.algorithm), own_loss(preset.algorithm), engine_of(preset.algorithm)
+    require_schedules(preset)
     pretrained = _pretrained(arguments)
     run = Run(arguments, seats=trains)
     problems = load_problem_sets(preset, arguments.seed, golden_tests=golden_tests)

@@ -22,7 +22,8 @@ from codea1_env.language_models.rollouts import Finish
 from codea1_env.players.templates import Messages, begun
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.batches import SeatRows, seat_rows
-from codea1_env.training.config.placement import trainer_arguments
+from codea1_env.training.config.placement import SEATS, trainer_arguments
+from codea1_env.training.config.presets import Preset
 from codea1_env.training.grpo.past_opponents import PastOpponents
 from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.grpo.trainer import open_trainer
@@ -36,7 +37,9 @@ from codea1_env.training.run.callbacks import RoundClock, SeatCallback, SeatHook
 from codea1_env.training.run.ranks import from_first, gathered, own_share
 
 with extra("train", "training needs"):
+    import torch
     from datasets import Dataset
+    from transformers import get_scheduler
     from trl import GRPOConfig
 
 Score = Callable[[int, Sequence[Problem], Sequence[str]], Rewards]
@@ -287,6 +290,20 @@ def grpo_arguments(run: SeatRun, seat: str, rows: SeatRows) -> Any:
         return GRPOConfig(**given, **told)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"grpo must be what TRL takes for the {seat}, got: {error}") from error
+
+
+def require_schedules(preset: Preset) -> None:
+    """Raise ConfigurationError where a seat's `lr_scheduler_type` cannot be built with its `lr_scheduler_kwargs`."""
+    for seat in SEATS:
+        given = preset.grpo.of(seat)
+        kind, rest = given["lr_scheduler_type"], given.get("lr_scheduler_kwargs")
+        optimizer = torch.optim.SGD([torch.zeros(1)], lr=given["learning_rate"])
+        try:
+            get_scheduler(kind, optimizer, given["warmup_steps"], preset.rounds * preset.round.updates, rest)
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"grpo.lr_scheduler_kwargs must be what {kind} takes ({seat}), got {rest!r}: {error}"
+            ) from None
 
 
 def trainer_parts(

@@ -138,6 +138,23 @@ def test_a_run_whose_suites_are_mostly_unreadable_says_so_with_the_reasons(
     assert ("unreadable=0.75" in said.err) == is_said
 
 
+@pytest.mark.parametrize(("shares", "is_shown"), [((0.0, 0.25), True), ((0.25, 0.0), False)])
+def test_what_may_be_earned_without_its_purpose_is_shown_while_there_is_any(
+    shares: tuple[float, float], is_shown: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from codea1_env.training.run.journal import Journal
+    from codea1_env.training.run.run_dir import Run
+
+    with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
+        journal = Journal(run, progress=True)
+        for rounds_done, share in enumerate(shares, 1):
+            journal.write("round", rounds_done, {"vacuous_tests": share, "constant_programs": 0.0})
+        journal.close()
+    last = capsys.readouterr().err.rpartition("rounds:")[2]
+    assert ("vacuous=0.25" in last) == is_shown
+    assert "constant" not in last
+
+
 def test_a_run_of_one_round_shows_the_tokens_a_second_of_both_seats(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

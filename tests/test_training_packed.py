@@ -27,10 +27,11 @@ from codea1_env.training.config.options import Options
 from codea1_env.training.config.placement import Placement, SeatPlacement
 from codea1_env.training.config.presets import Preset, load_preset
 from codea1_env.training.grpo.packed_loss import Clipped, PackedRow, StepShape
-from codea1_env.training.grpo.past_opponents import RECORDS, snapshot
+from codea1_env.training.grpo.past_opponents import RECORDS, SNAPSHOTS, snapshot
 from codea1_env.training.grpo.seats import coder_trainer
 from codea1_env.training.models.chat import chat_of
 from codea1_env.training.models.sampling import load_model
+from codea1_env.training.models.shared_base import shared_base
 from codea1_env.training.run.callbacks import SeatHooks, SeatRun
 from codea1_env.training.run.run_dir import BOOK
 
@@ -145,6 +146,7 @@ def test_past_opponents_are_adapters_beside_the_base_and_a_resumed_run_plays_the
         ).read_bytes()
     fared = json.loads((tmp_path / "whole" / "tester" / "checkpoint-4" / RECORDS).read_text())
     assert set(fared["coder"]) - {"0"}, "only the base was drawn: no adapter of the past has played"
+    assert not [name for name in shared_base(base, preset).adapters if SNAPSHOTS in name]
 
 
 def test_the_divergence_from_the_base_begins_at_zero_and_holds_the_adapters_back(

@@ -15,7 +15,8 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,8 @@ class PastOpponents:
         count = self._options.past(self._run.preset.round.programs)
         attacks: list[Attack] = []
         if count:
-            sampler = self._sampler("coder", round_index)
-            answers = sampler.coder([CoderRequest(problem) for problem in problems], count)
+            with self._sampler("coder", round_index) as sampler:
+                answers = sampler.coder([CoderRequest(problem) for problem in problems], count)
             asked = [problem for problem in problems for _ in range(count)]
             attacks += attacks_of(asked, [text for texts in answers for text in texts])
         for problem in problems:
@@ -105,8 +106,8 @@ class PastOpponents:
         count = self._options.past(self._run.preset.round.suites)
         if not count:
             return ()
-        sampler = self._sampler("tester", round_index)
-        written = sampler.tester([TesterRequest(attack.problem, attack.program) for attack in attacks], count)
+        with self._sampler("tester", round_index) as sampler:
+            written = sampler.tester([TesterRequest(attack.problem, attack.program) for attack in attacks], count)
         return tuple(map(tuple, written))
 
     def learn(self, round_index: int, score: RoundScore) -> None:
@@ -135,12 +136,17 @@ class PastOpponents:
             (checkpoint / RECORDS).write_text(json.dumps(self._fared), encoding="utf-8")
             self._book.save(checkpoint / BOOK)
 
-    def _sampler(self, seat: str, round_index: int) -> Sampler:
+    @contextmanager
+    def _sampler(self, seat: str, round_index: int) -> Iterator[Sampler]:
         rounds = self.drawn(seat, round_index)
         directory = snapshot(self._seats[seat], rounds) if rounds else self._run.base
         seed = (2 * self._run.seed + (seat == "tester")) * ROUNDS + round_index
         device = "cuda" if self._run.preset.placement.of(self._run.output.name).gpus_per_node else "cpu"
-        return load_model(directory, self._run.preset, device).as_trained(self._run.preset, seat, seed)
+        loaded = load_model(directory, self._run.preset, device)
+        try:
+            yield loaded.as_trained(self._run.preset, seat, seed)
+        finally:
+            loaded.let_go()  # a long run has many snapshots
 
 
 def snapshot(seat: Path, rounds: int) -> Path:

@@ -140,6 +140,11 @@ class LoadedModel:
         tokens, temperature = preset.grpo.tokens(seat), preset.grpo.of(seat)["temperature"]
         return self.sampler(preset, chat=chat_of(preset), tokens=tokens, temperature=temperature, seed=seed)
 
+    def let_go(self) -> None:
+        """Of the adapter, if it is one beside a base: it is sampled from no more."""
+        if isinstance(self.model, SeatModel):
+            self.model.shared.adapters.pop(self.model.adapter, None)
+
 
 def load_model(directory: Path, preset: Preset, device: str = "cpu", what: str = "the model") -> LoadedModel:
     """A base, or what a seat's trainer left. `what`: how the user gave it, for errors. Raises ConfigurationError."""

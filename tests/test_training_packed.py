@@ -309,6 +309,10 @@ def test_what_the_trainer_cannot_do_is_refused() -> None:
         ({"algorithm": dataclasses.replace(PACKED.algorithm, loss_type="cispo")}, "algorithm.loss_type must be one of"),
         ({"algorithm": dataclasses.replace(PACKED.algorithm, credit="test")}, "algorithm.credit must be suite"),
         (
+            {"round": dataclasses.replace(PACKED.round, updates=4)},
+            r"round.updates must be at most round.questions \(2\) with trainer: packed, got 4; or set trainer: trl",
+        ),
+        (
             {"placement": Placement(coder=SeatPlacement(ranks=2))},
             "placement.coder must be one rank on the CPU without vLLM",
         ),

@@ -203,7 +203,9 @@ def require_packed(preset: Any) -> None:
         _require_packed_arguments(preset.grpo.of(seat), seat)
         if not preset.placement.of(seat).is_one_process_on_cpu:
             _refuse(f"placement.{seat}", "one rank on the CPU without vLLM", preset.placement.of(seat))
-    lora, algorithm = preset.lora, preset.algorithm
+    lora, algorithm, shape = preset.lora, preset.algorithm, preset.round
+    if shape.updates > shape.questions:  # groups are not divided: a step would have no rows
+        _refuse("round.updates", f"at most round.questions ({shape.questions})", shape.updates)
     if not lora.rank:
         _refuse("lora.rank", "at least 1 (adapters only)", lora.rank)
     if lora.dropout or lora.target != "all-linear":

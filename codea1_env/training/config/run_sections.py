@@ -74,7 +74,8 @@ class RoundPreset(Section):
     attacked: int = whole(1, 1, 64)
     """update_n: programs a question whose suites train the tester, by the spread of their rewards. Paper: 1."""
     updates: int = whole(1, 1, 16)
-    """Optimizer steps a round, of each seat. Paper: 2. Must divide both seats' rows of a round."""
+    """Optimizer steps a round, of each seat. Paper: 2. Must divide both seats' rows of a round.
+    With trainer: packed at most `questions`, whose groups are not divided: a step would have no rows."""
     coder_prompt_tokens: int = whole(0, 0, 1 << 20)
     """Longest prompt of the coder, in tokens; questions with a longer one are left out, and counted. 0: no limit.
     Paper: 4096."""

@@ -223,6 +223,17 @@ def test_an_estimator_of_ones_own_has_one_advantage_for_each_row(
         advantages.numbers_of(estimator, torch.tensor([1.0, 0.0, 0.5, 1.0]), rows)
 
 
+@pytest.mark.parametrize("wrong", [float("inf"), float("-inf")])
+def test_an_estimator_of_ones_own_returns_finite_numbers(wrong: float) -> None:
+    class Wrong(advantages.Grpo):
+        def advantages(self, rewards: torch.Tensor, rows: Any) -> torch.Tensor:
+            return torch.tensor([float("nan"), wrong])
+
+    rows = [RowLabel("g", "q", "coder")] * 2
+    with pytest.raises(ConfigurationError, match=rf"Wrong.advantages must return finite .*, got {wrong} in row 1$"):
+        advantages.numbers_of(Wrong(Algorithm()), torch.tensor([1.0, 0.0]), rows)
+
+
 @pytest.mark.parametrize(
     ("name", "got"),
     [

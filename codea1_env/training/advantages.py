@@ -168,6 +168,11 @@ def numbers_of(estimator: Estimator, rewards: Tensor, rows: Sequence[RowLabel]) 
             f"algorithm.advantage: {type(estimator).__name__}.advantages must return a tensor of as many numbers as "
             f"there are rewards, {tuple(rewards.shape)}, got {got}"
         )
+    if found.isinf().any():
+        raise ConfigurationError(
+            f"algorithm.advantage: {type(estimator).__name__}.advantages must return finite numbers, or NaN for a row "
+            f"without one, got {found[found.isinf()][0].item()} in row {int(found.isinf().nonzero()[0])}"
+        )
     return found.to(rewards).nan_to_num(nan=0.0)
 
 

@@ -142,6 +142,15 @@ def test_a_configuration_that_was_edited_is_held_against_the_checkpoints(
         Run(Arguments(dataclasses.replace(preset, **edited), tmp_path, 0, True), ["tester"]).__exit__()
 
 
+def test_halves_of_files_that_a_killed_start_left_go_with_the_next_one(tmp_path: Path) -> None:
+    a_run(tmp_path).__exit__()
+    for name in ("config.yaml", "hidden_tests.json"):
+        (tmp_path / f".{name}.0123abcd.tmp").touch()
+    (tmp_path / ".mine.tmp").touch()
+    a_run(tmp_path, resume=True).__exit__()
+    assert [path.name for path in tmp_path.glob(".*.tmp")] == [".mine.tmp"]
+
+
 @pytest.mark.parametrize("keep", [1, 2])
 def test_no_checkpoint_goes_before_the_last_rounds_of_all_seats_are_kept(tmp_path: Path, keep: int) -> None:
     coder, tester = outputs(tmp_path).values()

@@ -218,6 +218,8 @@ class Run:
         if (self.directory / METRICS).exists():
             kept = [record for record in self.records() if rounds and self._is_done(record, rounds)]
             write_whole(self.directory / METRICS, "".join(json.dumps(record) + "\n" for record in kept))
+        for left in self.directory.glob(".*.????????.tmp"):  # half of a file, of a start that was killed
+            left.unlink()
         self.duels.forget_after(rounds)
         for seat, output in self._outputs().items():
             kept_step = step_of(self._checkpoints[seat]) if self._checkpoints else 0

@@ -17,11 +17,13 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling, checked
 from codea1_env.players.player import CoderRequest
 from codea1_env.problems.miniature import miniature_problems
+from codea1_env.training.config.arguments import exit_status
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import engine_of
 
 WHOLE = Completion((1, 2), (-0.5, 1e-6), "end")
 OWN = """
+import torch
 from codea1_env.language_models.rollouts import Completion, RolloutEngine
 
 class Engine(RolloutEngine):
@@ -34,6 +36,15 @@ class Engine(RolloutEngine):
 class Open(RolloutEngine):
     def __init__(self, model, adapters):
         pass
+
+class Failing(Engine):
+    def sample(self, requests, sampling):
+        return requests[0].no_such_thing
+
+WEIGHT = torch.ones((), requires_grad=True)
+
+def elsewhere(batch):
+    return (WEIGHT * batch.advantages).sum()
 
 class Odd(Engine):
     def __init__(self, model, adapters, more):
@@ -95,3 +106,25 @@ def test_one_that_cannot_be_made_is_refused_before_anything_is_loaded(own: Any) 
         engine_of(own("Open"))
     with pytest.raises(ConfigurationError, match=r"made from two arguments, .*got 'own_engine:Odd': missing .*'more'"):
         engine_of(own("Odd"))
+
+
+def test_an_error_in_it_is_told_as_that_of_ones_own_code(
+    own: Any, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = dataclasses.replace(PACKED, rounds=1, algorithm=own("Failing"))
+
+    def main() -> int:
+        coder_of(base, tmp_path, preset, []).lesson()
+        return 0
+
+    assert exit_status(main) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].startswith("error: own_engine:Failing, which is not codea1's, raised AttributeError: ")
+    assert any(line.endswith("requests[0].no_such_thing") for line in said)
+
+
+def test_a_loss_of_ones_own_that_does_not_look_at_the_model_is_refused(own: Any, base: Path, tmp_path: Path) -> None:
+    loss = dataclasses.replace(PACKED.algorithm, loss_type="own_engine:elsewhere")
+    trainer = coder_of(base, tmp_path, dataclasses.replace(PACKED, rounds=1, algorithm=loss), [0.0, 1.0, 1.0, 1.0])
+    with pytest.raises(ConfigurationError, match=r"with the gradient of batch.logps, got one that does not depend"):
+        trainer.train()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS
 from codea1_env.language_models.base import Base, Linear, gated, gated_back
@@ -229,7 +230,12 @@ def _slope(objective: Objective, rows: Sequence[int], log_probs: Tensor, start: 
     """Of the objective by the log-probabilities."""
     with torch.enable_grad():
         leaf = log_probs.detach().cpu().requires_grad_()
-        (slope,) = torch.autograd.grad(objective(rows, leaf, start), leaf)
+        (slope,) = torch.autograd.grad(objective(rows, leaf, start), leaf, allow_unused=True)
+    if slope is None:
+        raise ConfigurationError(
+            "algorithm.loss_type must come to a tensor of one number, (), with the gradient of batch.logps, got one "
+            "that does not depend on them"
+        )
     return slope.to(log_probs.device)
 
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
+from codea1_env.class_paths import as_own
+from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, OwnCodeFailed
 from codea1_env.extras import MissingExtra, extra
 from codea1_env.language_models.directories import is_place, require_chat_model, require_model
 from codea1_env.starting import interrupts_as_usual
@@ -104,7 +105,8 @@ def exit_status(main: Callable[[], int]) -> int:
     first).
 
     An error of ours is one line, with the status 2 if it is about what was given and 1 otherwise; an unforeseen error
-    keeps its traceback. Where a seat was left behind, the process ends here.
+    keeps its traceback, of which code of one's own is told its part. Where a seat was left behind, the process ends
+    here.
     """
     try:
         status = _status_of(main)
@@ -133,7 +135,10 @@ def _status_of(main: Callable[[], int]) -> int:
         return 2 if isinstance(error, ConfigurationError | FormatError) else 1
     except Exception as error:
         if not _is_full(error):
-            raise
+            if not isinstance(own := as_own(error), OwnCodeFailed):
+                raise
+            print(f"{own.args[1]}error: {own}", file=sys.stderr)  # with its traceback: whoever wrote that code needs it
+            return 1
         said = " ".join(str(error).split())
         print(
             f"error: a run must have room for its files, got {said:.300}; make room and --resume it, or name another "

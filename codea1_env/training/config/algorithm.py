@@ -42,7 +42,7 @@ class Algorithm(Section):
     `training/losses.py`."""
     zero_variance: str = choice("keep", ZERO_VARIANCE)
     """Groups in which no row has an advantage. keep: they stay in the loss, for the KL term and the mean over tokens
-    (paper). drop: they are masked out, and so are rows without a score."""
+    (paper). drop: they are masked out. Rows without a score always are."""
     credit: str = choice("suite", CREDITS)
     """suite: all tokens of a suite have its advantage (paper). test: the tokens of each test have that test's own,
     measured against all tests of the group; the other tokens the suite's."""

@@ -79,7 +79,7 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[train,lora,trackers,video,docker,ray,sb3,torchrl,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[train,lora,gguf,trackers,video,docker,ray,sb3,torchrl,dev]'
 	touch $@
 
 .venv-browser/installed: pyproject.toml constraints.txt

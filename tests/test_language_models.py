@@ -31,6 +31,8 @@ from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
 from codea1_env.players.hugging_face import HuggingFacePlayer
 from codea1_env.reading.responses import read_suite
+from codea1_env.training.config.model_sections import PretrainedModel
+from codea1_env.training.config.model_shapes import shape_of
 
 TOKENIZER = tiny_chat_model.tiny_tokenizer()
 SHORT = RolloutSampling(max_tokens=20)
@@ -585,6 +587,8 @@ def test_what_cannot_be_taken_is_refused_in_one_line(saved: Path, tmp_path: Path
     refused(tmp_path / "text.gguf", "must be a directory or a .gguf file, got .* which is neither")
     refused(gguf(tmp_path / "a.gguf", "mamba", template=True), "must be of the families qwen2 or llama, got 'mamba'")
     refused(gguf(tmp_path / "b.gguf", "qwen2", template=False), "must have a chat template")
+    (tmp_path / "cut.gguf").write_bytes((tmp_path / "a.gguf").read_bytes()[:-1])
+    refused(tmp_path / "cut.gguf", "must have a whole header, got .*cut.gguf: ")
     (saved / "chat_template.jinja").rename(tmp_path / "aside")
     refused(saved, "must have a chat template")
     (tmp_path / "aside").rename(saved / "chat_template.jinja")
@@ -645,6 +649,65 @@ def gguf(file: Path, family: str, *, template: bool) -> Path:
     body = b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in keys)
     file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + body)
     return file
+
+
+PLACES = {
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "model.layers": "blk",
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+}  # fmt: skip
+"""Names of weights in transformers and in .gguf files."""
+
+
+def whole_gguf(file: Path, model: Any) -> Path:
+    """A tiny Qwen2 model with its tokenizer, as llama.cpp's converter writes it."""
+    import gguf
+
+    config, tokenizer = model.config, tiny_chat_model.tiny_tokenizer()
+    writer = gguf.GGUFWriter(file, "qwen2")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10_000.0)
+    words = [*sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__), "ab", "cd"]
+    words += [f"[PAD{place}]" for place in range(len(words), config.vocab_size)]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(words)
+    writer.add_token_types([3 if word in tiny_chat_model.SPECIAL else 1 for word in words])
+    writer.add_token_merges(["a b", "c d"])  # its reader takes no fewer
+    writer.add_eos_token_id(1)
+    writer.add_pad_token_id(0)
+    writer.add_chat_template(tiny_chat_model.TEMPLATE)
+    for name, weights in model.state_dict().items():
+        for ours, theirs in PLACES.items():
+            name = name.replace(ours, theirs)
+        writer.add_tensor(name, weights.float().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+def test_a_gguf_file_is_planned_from_its_header_and_read_whole(tmp_path: Path) -> None:
+    pytest.importorskip("gguf", reason="the extra `gguf` is not installed")
+    model = tiny_chat_model.tiny_model()
+    model.resize_token_embeddings(280)
+    file = whole_gguf(tmp_path / "tiny.gguf", model)
+    shape = shape_of(PretrainedModel(str(file)))
+    assert (shape.hidden, shape.layers, shape.heads, shape.key_value_heads) == (32, 2, 2, 1)
+    assert (shape.vocabulary, shape.tied) == (280, False)
+    assert shape.parameters == sum(weights.numel() for weights in model.parameters())
+    read = load(file, dtype="float32")
+    assert torch.equal(read.base.norm, model.model.norm.weight)
+    file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(ConfigurationError, match="must have "):
+        load(file)
 
 
 @pytest.mark.parametrize("seat", ["coder", "tester"])

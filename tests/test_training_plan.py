@@ -168,7 +168,7 @@ def test_the_sizes_of_a_saved_model_are_read_from_its_configuration(tmp_path: Pa
     assert shape_of(PretrainedModel(str(tmp_path))) == seven
     (tmp_path / "config.json").write_text("{}")
     for nowhere in (str(tmp_path), "some/model"):
-        with pytest.raises(ConfigurationError, match=r"model.pretrained must be one of .* or there is no plan, got"):
+        with pytest.raises(ConfigurationError, match=r"--model must be one of .* or there is no plan, got"):
             shape_of(PretrainedModel(nowhere))
 
 

@@ -1,6 +1,7 @@
 """Presets and the command line: everything is checked before anything heavy is loaded, and errors say must and got."""
 
 import dataclasses
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.policies import SKILL_BOOK
+from codea1_env.problems.bundled import bundled_problems
+from codea1_env.problems.jsonl import write_problems
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.training.config.arguments import parse_arguments, read_configuration
 from codea1_env.training.config.presets import (
@@ -401,6 +404,37 @@ def test_a_model_with_too_few_positions_is_refused_by_name(tmp_path: Path, capsy
     said = capsys.readouterr().err.splitlines()[-1]
     assert "--model must have max_position_embeddings for the coder's prompt and response, " in said
     assert f"got 512 in {tmp_path / 'config.json'}" in said
+
+
+def test_a_gguf_file_is_planned_without_its_package_and_run_with_it_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The beginning of such a file: texts, numbers of 4 bytes, a list of tokens, one tensor."""
+
+    def text(words: str) -> bytes:
+        return struct.pack("<Q", len(words)) + words.encode()
+
+    texts = {"general.architecture": "qwen2", "tokenizer.chat_template": "{{ x }}"}
+    numbers = {"block_count": 24, "embedding_length": 896, "feed_forward_length": 4864, "attention.head_count": 14,
+               "attention.head_count_kv": 2}  # fmt: skip
+    tokens = [text(str(k)) for k in range(151_936)]
+    body = b"".join(text(name) + struct.pack("<I", 8) + text(value) for name, value in texts.items())
+    body += b"".join(text(f"qwen2.{name}") + struct.pack("<II", 4, value) for name, value in numbers.items())
+    body += text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(tokens)) + b"".join(tokens)
+    body += text("token_embd.weight") + struct.pack("<IQQIQ", 2, 896, 151_936, 0, 0)
+    file = tmp_path / "tiny.gguf"
+    file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1, len(texts) + len(numbers) + 1) + body)
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments("", ["--preset", "0.5b", "--dry-run", "--model", str(file)])
+    assert ended.value.code == 0
+    assert f"model      {file}, 494,032,768 weights" in capsys.readouterr().out
+    write_problems(tmp_path / "problems.jsonl", bundled_problems())
+    argv = ["--preset", "0.5b-smoke", "--model", str(file), "--problems", str(tmp_path / "problems.jsonl")]
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments("", argv)
+    assert ended.value.code == 2
+    assert f"{file} needs the extra `gguf`, got none: pip install" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_help_gives_the_default_of_every_argument(capsys: pytest.CaptureFixture[str]) -> None:

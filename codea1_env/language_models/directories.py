@@ -6,13 +6,14 @@ our own engine reads it. Does not promise that the weights are those that the mo
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.language_models.gguf_header import read_gguf_header
 from codea1_env.language_models.weight_files import require_weights
 
 ADAPTER = "adapter_config.json"
@@ -21,8 +22,6 @@ FAMILIES = ("qwen2", "llama")
 """Architectures, as `model_type` of config.json and `general.architecture` of a .gguf file name them."""
 ROTARY = ("default", "linear", "llama3", "yarn")
 """Kinds of rotary positions whose angles do not depend on the length of the text."""
-GGUF_HEAD_BYTES = 32 << 20
-"""Of a .gguf file, where the names and the template stand: before the weights."""
 
 
 def is_place(name: str) -> bool:
@@ -99,23 +98,17 @@ def _read(file: Path, what: str) -> Mapping[str, Any]:
     return content
 
 
+def require_gguf_reader(source: Path) -> None:
+    """Raise ConfigurationError where transformers could not read a .gguf file, for want of a package."""
+    if importlib.util.find_spec("gguf") is None:
+        raise ConfigurationError(f"{source} needs the extra `gguf`, got none: pip install '.[gguf]' in the clone")
+
+
 def _require_gguf(source: Path, what: str) -> None:
-    with source.open("rb") as file:
-        head = file.read(GGUF_HEAD_BYTES)
-    if not head.startswith(b"GGUF"):
-        raise ConfigurationError(f"{what} must be a directory or a .gguf file, got {source}, which is neither")
-    family = _gguf_text(head, b"general.architecture")
-    if family not in FAMILIES:
-        raise ConfigurationError(f"{what} must be of the families {' or '.join(FAMILIES)}, got {family!r} in {source}")
-    if b"tokenizer.chat_template" not in head:
+    header = read_gguf_header(source, what)
+    if header.family not in FAMILIES:
+        raise ConfigurationError(
+            f"{what} must be of the families {' or '.join(FAMILIES)}, got {header.family!r} in {source}"
+        )
+    if "tokenizer.chat_template" not in header.values:
         raise ConfigurationError(f"{what} must have a chat template (take an instruct model), got none in {source}")
-
-
-def _gguf_text(head: bytes, key: bytes) -> str | None:
-    """The text that a .gguf file keeps under a key; None where there is none."""
-    place = head.find(key)
-    start = place + len(key) + 12  # a kind of 4 bytes, a length of 8
-    if place < 0 or len(head) < start:
-        return None
-    kind, length = struct.unpack("<IQ", head[start - 12 : start])
-    return head[start : start + min(length, 256)].decode("utf-8", "replace") if kind == 8 else None

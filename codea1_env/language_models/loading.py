@@ -1,13 +1,12 @@
 """A model of the Qwen2 or Llama family, ready to be sampled and learnt from: weights, tokenizer, what ends an answer.
 
-Reads whatever transformers reads of these families, and a .gguf file by transformers' own reader (package `gguf`). The
+Reads whatever transformers reads of these families, and a .gguf file by transformers' own reader (extra `gguf`). The
 weights of transformers' model are let go of once they are packed.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import logging
 import re
@@ -20,7 +19,7 @@ from typing import Any
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.base import Base, has_bfloat16
-from codea1_env.language_models.directories import require_model
+from codea1_env.language_models.directories import require_gguf_reader, require_model
 
 with extra("train", "language models on CPUs need"):
     import torch
@@ -129,8 +128,7 @@ def place(source: str | Path) -> dict[str, Any]:
     if not Path(source).is_file():
         return {"pretrained_model_name_or_path": source}
     source = Path(source)
-    if importlib.util.find_spec("gguf") is None:
-        raise ConfigurationError(f"{source} needs the package gguf to be read, got none: pip install gguf")
+    require_gguf_reader(source)
     return {"pretrained_model_name_or_path": source.parent, "gguf_file": source.name}
 
 

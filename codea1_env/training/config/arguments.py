@@ -22,7 +22,7 @@ from typing import Any
 from codea1_env.class_paths import as_own
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, OwnCodeFailed
 from codea1_env.extras import MissingExtra, extra
-from codea1_env.language_models.directories import is_place, require_chat_model, require_model
+from codea1_env.language_models.directories import is_place, require_chat_model, require_gguf_reader, require_model
 from codea1_env.starting import interrupts_as_usual
 from codea1_env.training.config.algorithm import located
 from codea1_env.training.config.flags import parser_of
@@ -304,6 +304,8 @@ def _check_installed(preset: Preset) -> None:
     with extra("train", "training needs"):
         if importlib.util.find_spec("torch") is None:
             raise ImportError("no package torch")
+    if isinstance(preset.model, PretrainedModel) and preset.model.pretrained.endswith(".gguf"):
+        require_gguf_reader(Path(preset.model.pretrained))
     for name in preset.report_to:
         if importlib.util.find_spec(name) is None:
             raise ConfigurationError(f"report_to: {name} must be installed, got none: pip install {name}")

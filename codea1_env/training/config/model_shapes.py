@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.language_models.gguf_header import read_gguf_header
 from codea1_env.training.config.model_sections import LoraPreset, ModelPreset, PretrainedModel
 
 
@@ -100,9 +101,10 @@ def shape_of(model: ModelPreset | PretrainedModel) -> Shape:
         )
     if model.pretrained in KNOWN:
         return KNOWN[model.pretrained]
-    config = Path(model.pretrained) / "config.json"
     try:
-        record = json.loads(config.read_text(encoding="utf-8"))
+        if model.pretrained.endswith(".gguf"):
+            return _of_gguf(Path(model.pretrained))
+        record = json.loads((Path(model.pretrained) / "config.json").read_text(encoding="utf-8"))
         return Shape(
             int(record["hidden_size"]),
             int(record["num_hidden_layers"]),
@@ -114,6 +116,20 @@ def shape_of(model: ModelPreset | PretrainedModel) -> Shape:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
-            f"model.pretrained must be one of {', '.join(KNOWN)} or a directory with the config.json of a Qwen2 model, "
-            f"or there is no plan, got {model.pretrained!r} ({type(error).__name__}: {error})"
+            f"--model must be one of {', '.join(KNOWN)}, a directory with the config.json of a Qwen2 model, or a .gguf "
+            f"file, or there is no plan, got {model.pretrained!r} ({type(error).__name__}: {error})"
         ) from None
+
+
+def _of_gguf(file: Path) -> Shape:
+    header = read_gguf_header(file, "--model")
+    heads = header.size("attention.head_count")
+    return Shape(
+        header.size("embedding_length"),
+        header.size("block_count"),
+        heads,
+        header.size("attention.head_count_kv", heads),
+        header.size("feed_forward_length"),
+        header.size("vocab_size", header.values.get("tokenizer.ggml.tokens")),
+        tied="output.weight" not in header.tensors,
+    )

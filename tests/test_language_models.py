@@ -631,6 +631,16 @@ def test_a_model_that_is_not_whole_is_refused_and_not_made_up(
     assert "LOAD REPORT" not in capfd.readouterr().err
 
 
+def test_a_player_of_a_repository_out_of_reach_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def from_pretrained(**_: object) -> None:
+        raise OSError("We could not connect.\nCheckout your internet connection.")
+
+    monkeypatch.setattr("codea1_env.language_models.loading.AutoTokenizer.from_pretrained", from_pretrained)
+    with pytest.raises(ConfigurationError, match=r"the model of no/model must .*connect. Checkout your") as error:
+        HuggingFacePlayer.load("no/model")
+    assert "\n" not in str(error.value)
+
+
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(saved: Path) -> None:
     record = json.loads((saved / "tokenizer.json").read_text())
     record["model"]["vocab"]["more"] = 261

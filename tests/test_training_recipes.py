@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+from huggingface_hub.errors import LocalEntryNotFoundError
 from training_runs import run_here
 
 from codea1_env.errors import ConfigurationError
@@ -205,6 +206,26 @@ def test_a_model_that_is_not_whole_ends_a_run_before_it_has_a_directory(
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.startswith("error: --model must have ")
     assert str(model) in said
+    assert not output.exists()
+
+
+def test_a_repository_out_of_reach_ends_a_run_in_one_line_and_before_it_has_a_directory(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def snapshot_download(*_: object, **__: object) -> str:
+        raise LocalEntryNotFoundError("No network.\nTry again.\n\nOr not.")
+
+    monkeypatch.setattr("codea1_env.training.models.base.snapshot_download", snapshot_download)
+    config, output = pretrained_config(tmp_path, base), tmp_path / "run"
+    argv = ["agents/train_grpo.py", "--config", str(config), "--model", "no/model", "--output", str(output)]
+    monkeypatch.setattr("sys.argv", argv)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / argv[0]), run_name="__main__")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "error: --model must be a directory or a model within reach on the hub, got 'no/model': "
+        "No network. Try again. Or not."
+    )
     assert not output.exists()
 
 

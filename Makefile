@@ -34,6 +34,7 @@ test-browser: .venv-browser/installed docs
 # A real model at the gate and in one round, minutes: make test-real MODEL=DIR HUMANEVALPLUS=FILE; skipped, saying so,
 # without a model, and the gate without HumanEval+.
 test-real: .venv/installed
+	@test -z '$(MODEL)' || test -d '$(MODEL)' || { echo "MODEL must be a directory that exists, got $(MODEL)" >&2; exit 2; }
 	CODEA1_REAL_MODEL='$(MODEL)' CODEA1_HUMANEVALPLUS='$(HUMANEVALPLUS)' \
 		$(BIN)/python -m pytest -m real -rs -s tests/test_real_model.py
 

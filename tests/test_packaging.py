@@ -3,6 +3,8 @@
 import ast
 import re
 import runpy
+import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -55,6 +57,16 @@ def test_the_release_check_refuses_two_builds_that_differ(tmp_path: Path) -> Non
     (folders[1] / "codea1_env-1.tar.gz").unlink()
     with pytest.raises(SystemExit, match="one sdist and one wheel"):
         check["same_bytes"](*folders)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_a_real_model_that_is_not_there_is_refused_before_anything_is_tested() -> None:
+    """`-o`: no environment is made for it."""
+    asked = ["make", "--no-print-directory", "-o", ".venv/installed", "test-real", "MODEL=missing"]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[0] == "MODEL must be a directory that exists, got missing"
 
 
 def test_what_the_readme_runs_after_installing_for_training_is_installed_for_training() -> None:

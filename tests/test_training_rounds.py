@@ -163,11 +163,14 @@ def test_a_run_of_one_round_shows_the_tokens_a_second_of_both_seats(
 
     with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
         journal = Journal(run, progress=True)
+        journal.doing("evaluating")
         journal.write("round", 1, {"coder_reward": 0.0})
         for seat, speed in (("coder", 123.4), ("tester", 45.6)):
             journal.write("seat", 1, {"tokens_per_second": speed}, seat)
         journal.close()
-    assert "R_C=0.00, coder tokens/s=123, tester tokens/s=46" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"rounds (evaluating):   0%|          | 0/{SMOKE.rounds}" in said
+    assert "R_C=0.00, coder tokens/s=123, tester tokens/s=46" in said
 
 
 def test_selected_rows_come_in_groups_question_by_question(arena: Arena) -> None:

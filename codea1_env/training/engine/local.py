@@ -74,6 +74,7 @@ class LocalEngine:
 
     def measure(self, coder: Path, tester: Path | None, rounds_done: int) -> Measured:
         """Both seats on all held-out problems. `tester` None: the coder only."""
+        self._journal.doing("evaluating")
         result = Measured(self._gauge.saved("coder", coder), self._gauge.saved("tester", tester) if tester else None)
         self._journal.write_measured(result, rounds_done)
         return result
@@ -83,6 +84,7 @@ class LocalEngine:
         meeting = self._exchange
         if len(seats) > 1 and meeting is None:
             raise ConfigurationError("two seats must meet: call exchange() before train(), got no exchange")
+        self._journal.doing("sampling")
         failure = run_threads(
             {seat: self._seat_work(seat, build) for seat, build in seats.items()},
             on_failure=lambda error: meeting.close(error) if meeting else None,

@@ -33,6 +33,10 @@ class Journal:
         self._shown: dict[str, str] = {}
         self._warned = False
 
+    def doing(self, what: str) -> None:
+        """What goes on before the bar has anything to move for."""
+        self._bar.set_description(f"rounds ({what})")
+
     def write(self, kind: str, rounds_done: int, values: Mapping[str, float], seat: str = "") -> None:
         """One line of the metrics. `kind`: round, seat or evaluation."""
         self._run.log(kind, rounds_done, values, seat)
@@ -46,6 +50,7 @@ class Journal:
             if "book" in values:
                 self._shown["book"] = f"{values['book']:.0f}"
             self._show_unreadable(rounds_done, values)
+            self._bar.set_description("rounds", refresh=False)
             self._bar.set_postfix(self._shown, refresh=False)
             self._bar.update(rounds_done - self._bar.n)
         elif kind == "seat" and "tokens_per_second" in values:

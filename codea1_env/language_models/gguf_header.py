@@ -51,6 +51,8 @@ def read_gguf_header(file: Path, what: str) -> GgufHeader:
             _, tensors, count = _unpacked(opened, "IQQ")
             values = {_text(opened): _value(opened, *_unpacked(opened, "I")) for _ in range(count)}
             return GgufHeader(values, frozenset(_tensor(opened) for _ in range(tensors)))
+    except ConfigurationError:
+        raise
     except (OSError, struct.error, ValueError, KeyError, OverflowError, MemoryError, RecursionError) as error:
         raise ConfigurationError(f"{what} must have a whole header, got {file}: {error!r:.200}") from None
 

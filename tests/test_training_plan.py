@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -238,6 +239,15 @@ def test_a_run_that_cannot_work_is_refused_with_what_to_change(overrides: dict[s
     base = preset_from_dict({"memory": rows}, SEVEN) if rows else SEVEN
     with pytest.raises(ConfigurationError, match=message):
         plan_of(preset_from_dict(overrides, base))
+
+
+def test_a_plan_that_nobody_reads_to_its_end_leaves_no_traceback() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, str(ROOT / "agents" / "train_grpo.py"), "--preset", "smoke", "--dry-run"]
+    ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """What a system says where nothing more can be written."""
 FULL_WORDS = ("No space left on device", "File too large", "PytorchStreamWriter failed", "unexpected pos")
 """The same from safetensors and torch, whose errors have no number."""
+CLOSED = 141
+"""The exit code where whoever read the output left, as of `codea1`."""
 WITHOUT_BOOK = ("golden", "static", "sft", "base")
 """Recipes in which no test comes back from a Mistake Book."""
 
@@ -129,7 +131,12 @@ def _is_seat_left() -> bool:
 def _status_of(main: Callable[[], int]) -> int:
     try:
         interrupts_as_usual()
-        return main()
+        status = main()
+        sys.stdout.flush()  # here, where it is known how to say that nobody listens
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
+        return CLOSED
     except (Codea1Error, MissingExtra) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigurationError | FormatError) else 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection
 from typing import Any
 
 Number = int | float | complex
@@ -66,20 +67,21 @@ def call_key(arguments: bytes) -> bytes:
     """Equal for calls with the same arguments: the encoding itself, with sets and named arguments in a fixed order."""
     if arguments.endswith(b",[]]") and b'{"s":' not in arguments and b'{"z":' not in arguments:
         return arguments
-    positional, named = _ordered(json.loads(arguments))
+    positional, named = in_order(json.loads(arguments), ("s", "z"))
     return _dumps([positional, sorted(named, key=_dumps)]).encode("ascii")
 
 
 _dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
-def _ordered(node: Any) -> Any:
+def in_order(node: Any, tags: Collection[str]) -> Any:
+    """A tree with the members or items of what has one of these tags in a fixed order."""
     if isinstance(node, list):
-        return [_ordered(item) for item in node]
+        return [in_order(item, tags) for item in node]
     if isinstance(node, dict):
         ((tag, body),) = node.items()
-        body = _ordered(body)
-        return {tag: sorted(body, key=_dumps) if tag in ("s", "z") else body}
+        body = in_order(body, tags)
+        return {tag: sorted(body, key=_dumps) if tag in tags else body}
     return node
 
 

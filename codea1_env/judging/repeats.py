@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from codea1_env.judging.equality import call_key, text_lines
+from codea1_env.judging.equality import call_key, in_order, text_lines
 from codea1_env.problems.kinds import PARAMETERS, takes_trees
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.signatures import parameters, placed
@@ -68,17 +68,7 @@ def _pruned(call: bytes) -> bytes:
 
 def _in_order(key: bytes) -> bytes:
     """With the items of dicts in a fixed order, too; the oracle asks for each order by itself."""
-    return _dumps(_sorted_items(json.loads(key))).encode("ascii") if b'{"d":' in key else key
-
-
-def _sorted_items(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_sorted_items(item) for item in node]
-    if isinstance(node, dict):
-        ((tag, body),) = node.items()
-        body = _sorted_items(body)
-        return {tag: sorted(body, key=_dumps) if tag == "d" else body}
-    return node
+    return _dumps(in_order(json.loads(key), ("d",))).encode("ascii") if b'{"d":' in key else key
 
 
 def _listed(tree: Any) -> Any:

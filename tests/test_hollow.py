@@ -37,7 +37,7 @@ PROGRAM = Problem("p", "?", "run", reference_solution="print(input())\n", kind="
         (PROGRAM, "import sys\nprint(sys.stdin.read())\n", False),
     ],
 )
-def test_a_constant_program_never_looks_at_what_it_is_given(problem: Problem, source: str, expected: bool) -> None:
+def test_a_constant_program_never_names_what_it_is_given(problem: Problem, source: str, expected: bool) -> None:
     assert is_constant(problem, source) is expected
 
 

@@ -31,7 +31,7 @@ def hollow_metrics(programs: Sequence[tuple[Problem, str]]) -> dict[str, float]:
 
 
 def is_constant(problem: Problem, source: str) -> bool:
-    """Whether what is called never looks at what it is given; False for a class, and for what cannot be read."""
+    """Whether what is called never names what it is given; False for a class, and for what cannot be read."""
     try:
         module = parse(source)
     except Unparsable:

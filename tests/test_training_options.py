@@ -20,7 +20,7 @@ def test_the_presets_are_the_papers_method() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"selection": "best"}, "selection must be one of spread, random, all, hardest, first, got 'best'"),
+        ({"selection": "best"}, "selection must be one of spread, random, all, hardest, first, ahead, got 'best'"),
         ({"access": ["white-box"]}, r"access must be one of white-box, black-box, got \['white-box'\]"),
         ({"turn_rounds": 0}, r"turn_rounds must be a whole number in \[1, 1000000\], got 0"),
         ({"turn_rounds": True}, r"turn_rounds must be a whole number in \[1, 1000000\], got True"),
@@ -33,6 +33,7 @@ def test_the_presets_are_the_papers_method() -> None:
             {"selection": "all", "tester_book": 1},
             "selection: all must come with opponents: latest .* got 'latest' and 1",
         ),
+        ({"selection": "ahead"}, "reward.coder_tests must be union with options.selection: ahead, .* got 'own'"),
         ({"selection": "all", "opponents": "uniform"}, "selection: all must come with .* got 'uniform' and 0"),
         ({"selections": "all"}, "options: a key must be one of .* got 'selections'"),
     ],
@@ -91,6 +92,7 @@ def test_every_choice_survives_a_configuration_file(name: str, choices: tuple[st
         preset = dataclasses.replace(
             MINI,
             round=dataclasses.replace(MINI.round, attacked=MINI.round.programs),
+            reward=dataclasses.replace(MINI.reward, coder_tests="union"),
             options=dataclasses.replace(Options(), **{name: choice}),
         )
         assert preset_from_dict(preset.to_dict(), MINI) == preset

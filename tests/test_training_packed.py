@@ -178,6 +178,21 @@ def test_self_play_learns_with_one_adapter(base: Path, tmp_path: Path) -> None:
     assert (tmp_path / "player" / "final" / "base.json").is_file()
 
 
+def test_suites_are_written_against_the_programs_alone_that_the_tester_learns_from(base: Path, tmp_path: Path) -> None:
+    """2 questions, 4 programs, 4 suites against one of them: 8 rows, of which all are learnt from."""
+    ahead = changed(
+        options=Options(selection="ahead"), reward=dataclasses.replace(PACKED.reward, coder_tests="union"), keep_duels=1
+    )
+    play_duel(tmp_path / "duel", base, rounds=2, preset=ahead)
+    assert [line["not_attacked"] for line in records(tmp_path / "duel", "round")] == [0, 0]
+    kept = (tmp_path / "duel" / "duels" / "round-1.jsonl").read_text().splitlines()
+    (game,) = [line["match"] for line in map(json.loads, kept) if "match" in line]
+    assert sorted(map(len, game["suites"])) == [0, 0, 0, 4]
+    assert all(code["reward"] is not None for code in game["score"]["codes"])
+    play_alone(tmp_path / "alone", base, rounds=1, preset=ahead)
+    assert (tmp_path / "alone" / "player" / "final" / "base.json").is_file()
+
+
 def test_what_a_seat_left_is_sampled_with_its_adapter(whole: Path, base: Path) -> None:
     sampling = {"chat": chat_of(PACKED), "tokens": 20, "temperature": 1.0, "seed": 3}
     asked = [SimpleNamespace(problem=problem, program="") for problem in miniature_problems("held_out", 3, 0)]

@@ -17,7 +17,15 @@ from codea1_env.training.config.arguments import Arguments
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.presets import SMOKE
 from codea1_env.training.round.exchange import Exchange, ExchangeClosed
-from codea1_env.training.round.rounds import SelectedSuite, attacks_of, golden_rewards, schedule, score_round
+from codea1_env.training.round.rounds import (
+    SelectedSuite,
+    attacks_of,
+    golden_rewards,
+    in_places,
+    put_to_tester,
+    schedule,
+    score_round,
+)
 from codea1_env.training.round.rules import RoundRules, select_attacked
 
 DOUBLE = Problem(
@@ -274,6 +282,33 @@ def test_a_program_that_could_not_be_put_to_the_tester_has_no_score_and_neither_
     nothing = score_round(arena, attacks, [[None, None]] * 2, programs=2, attacked=1)
     assert nothing.coder == [None, None]
     assert [row.reward for row in nothing.tester] == [None, None]
+
+
+def test_a_program_without_suites_of_its_own_is_paid_by_its_questions(arena: Arena) -> None:
+    """By hand: K = 2. SQUARE passes the test at 2 and fails that at 3. The first program alone was put to the tester,
+    and in the second call its prompt was too long."""
+    arena.config = RewardConfig(suite_size=2, coder_tests="union")
+    rules = RoundRules(Options(selection="ahead"))
+    attacks = attacks_of([DOUBLE, DOUBLE, DOUBLE], [RIGHT, SQUARE, BROKEN])
+    suites = [["assert double(2) == 4\nassert double(3) == 6"] * 2, [], []]
+    score = score_round(arena, attacks, suites, programs=3, attacked=1, rules=rules)
+    assert score.coder == [1, pytest.approx(0.5), 0]
+    assert [row.attack for row in score.tester] == [0, 0]
+    assert score.metrics["not_attacked"] == 0
+    assert score.metrics["coder_reward"] == pytest.approx(0.5), "the mean over all that were paid"
+    nothing = score_round(arena, attacks, [[None, None], [], []], programs=3, attacked=1, rules=rules)
+    assert nothing.coder == [None, None, None], "nothing was written that could pay them"
+    assert [row.reward for row in nothing.tester] == [None, None]
+
+
+def test_the_first_different_programs_are_put_to_the_tester_and_stand_in_their_places() -> None:
+    rules = RoundRules(Options(selection="ahead"))
+    assert rules.put_to_tester(["a", "a", "", "b", "c"], 2) == [0, 3]
+    assert rules.put_to_tester(["", "a", "a"], 2) == [0, 1], "there are too few others"
+    assert RoundRules().put_to_tester(["a", "a"], 1) == [0, 1]
+    attacks = attacks_of([DOUBLE] * 4, [RIGHT, RIGHT, SQUARE, RIGHT])
+    assert put_to_tester(attacks, 2, 1, rules) == [0, 2]
+    assert in_places([[1], [2], [3]], [0, 2], 4) == [[1], [], [2], [], [3]]
 
 
 def test_the_error_of_an_oracle_without_a_reference_is_logged(arena: Arena) -> None:

@@ -11,10 +11,12 @@ import json
 from pathlib import Path
 
 from codea1_env.players.player import TesterRequest
+from codea1_env.training.config.options import Options
 from codea1_env.training.models.chat import chat_of, tokens_of
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import SeatModel, save_adapter
 from codea1_env.training.round.exchange import Exchange
+from codea1_env.training.round.rounds import in_places, put_to_tester
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.run.callbacks import RoundClock, SeatHooks, SeatRun, finish_checkpoint
 from codea1_env.training.run.checkpoints import rounds_of
@@ -62,16 +64,18 @@ class FrozenTester:
         clock.begin()
         attacks = self._exchange.take_attacks(round_index)
         clock.start()
-        requests = [TesterRequest(attack.problem, attack.program) for attack in attacks]
+        preset = self._run.preset
+        rules = RoundRules(Options(preset.options.selection), hidden_rounds=preset.evaluation.hidden_rounds)
+        places = put_to_tester(attacks, preset.round.programs, preset.round.attacked, rules)
+        requests = [TesterRequest(attacks[place].problem, attacks[place].program) for place in places]
         fits = [self._fits(request) for request in requests]
-        samples = self._run.preset.round.suites
+        samples = preset.round.suites
         asked = [request for request, fit in zip(requests, fits, strict=True) if fit]
-        sampler = self._loaded.as_trained(self._run.preset, "tester", self._run.seed * ROUNDS + round_index)
+        sampler = self._loaded.as_trained(preset, "tester", self._run.seed * ROUNDS + round_index)
         suites = iter(sampler.tester(asked, samples))
         answers: list[list[str | None]] = [[*next(suites)] if fit else [None] * samples for fit in fits]
         clock.hand_over()
-        rules = RoundRules(hidden_rounds=self._run.preset.evaluation.hidden_rounds)
-        self._exchange.submit_suites(round_index, answers, rules)
+        self._exchange.submit_suites(round_index, in_places(answers, places, len(attacks)), rules)
         clock.resume()
         self._hooks.log(round_index, clock.seconds())
 

@@ -34,12 +34,13 @@ def seat_rows(preset: Preset, seat: str) -> SeatRows:
     sizes."""
     shape = preset.round
     programs = shape.questions * shape.programs
+    suites = shape.questions * preset.options.put_to_tester(shape.programs, shape.attacked) * shape.suites
     attacked = shape.questions * shape.attacked * shape.suites
     if seat == "coder":
         return _divided(preset, seat, programs, programs, shape.programs)
     if seat == "tester":
-        return _divided(preset, seat, programs * shape.suites, attacked, shape.suites)
-    return _divided(preset, seat, programs * (1 + shape.suites), programs + attacked, programs + attacked)
+        return _divided(preset, seat, suites, attacked, shape.suites)
+    return _divided(preset, seat, programs + suites, programs + attacked, programs + attacked)
 
 
 def _divided(preset: Preset, seat: str, sampled: int, learnt: int, group: int) -> SeatRows:

@@ -15,7 +15,7 @@ from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.tester_rewards import CodeA1
 from codea1_env.training.config.sections import Section, choice, real, whole
 
-SELECTIONS = ("spread", "random", "all", "hardest", "first")
+SELECTIONS = ("spread", "random", "all", "hardest", "first", "ahead")
 ACCESSES = ("white-box", "black-box")
 SCHEDULES = ("simultaneous", "alternating")
 TURNS = ("coder", "tester")
@@ -31,7 +31,8 @@ class Options(Section):
     """Which `round.attacked` programs of a question train the tester. spread: whose suites' rewards spread most
     (paper). random: drawn anew each round. all: every program; needs round.attacked = round.programs. hardest: the
     programs with the highest reward, which the tester found hardest to break. first: the first ones that load (the
-    public write-up)."""
+    public write-up). ahead: the first different ones, chosen before any suite is written; no suites are written
+    against the others, which are paid by those of their question: needs reward.coder_tests: union."""
     access: str = choice("white-box", ACCESSES)
     """white-box: the tester sees the program that it attacks (paper). black-box: it sees the question only."""
     schedule: str = choice("simultaneous", SCHEDULES)
@@ -57,11 +58,15 @@ class Options(Section):
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
-        if self.selection == "all" and (self.opponents != "latest" or self.tester_book):
+        if self.selection in ("all", "ahead") and (self.opponents != "latest" or self.tester_book):
             raise ConfigurationError(
-                "selection: all must come with opponents: latest and tester_book: 0, since no more programs than the "
-                f"present ones can be trained on, got {self.opponents!r} and {self.tester_book}"
+                f"selection: {self.selection} must come with opponents: latest and tester_book: 0, since no programs "
+                f"but the present ones can be trained on, got {self.opponents!r} and {self.tester_book}"
             )
+
+    def put_to_tester(self, programs: int, attacked: int) -> int:
+        """How many of N `programs` of a question suites are written against."""
+        return attacked if self.selection == "ahead" else programs
 
     def check(self, programs: int, attacked: int, reward: RewardConfig, strategies: Mapping[str, str]) -> None:
         """Check that the options fit the rest of a preset. `strategies` are those of each seat's placement."""
@@ -73,6 +78,11 @@ class Options(Section):
         if self.selection == "all" and attacked != programs:
             raise ConfigurationError(
                 f"attacked must be programs ({programs}) with options.selection: all, got {attacked}"
+            )
+        if self.selection == "ahead" and not reward.judges_by_union:
+            raise ConfigurationError(
+                "reward.coder_tests must be union with options.selection: ahead, or programs without suites of their "
+                f"own would not be paid, got {reward.coder_tests!r}"
             )
         paying = reward.reward  # a reward of one's own that cannot be loaded is known before any model is
         if self.validity_first_rounds and type(paying) is not CodeA1:

@@ -177,7 +177,8 @@ class Preset(Section):
         shape = self.round
         programs = shape.questions * shape.programs
         # The tester's ranks also share the programs that they attack, group by group.
-        rows = {"coder": (programs,), "tester": (programs, shape.questions * shape.attacked * shape.suites)}
+        put = shape.questions * self.options.put_to_tester(shape.programs, shape.attacked)
+        rows = {"coder": (programs,), "tester": (put, shape.questions * shape.attacked * shape.suites)}
         for seat in SEATS:
             placed = self.placement.of(seat)
             for count in rows[seat]:

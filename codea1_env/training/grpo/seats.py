@@ -30,7 +30,7 @@ from codea1_env.training.grpo.trainer import open_trainer
 from codea1_env.training.models.chat import Chat, chat_of, tokens_of
 from codea1_env.training.models.lora import adapter_config, merged
 from codea1_env.training.round.exchange import Exchange
-from codea1_env.training.round.rounds import Attack, Rewards, RoundScore
+from codea1_env.training.round.rounds import Attack, Rewards, RoundScore, in_places, put_to_tester
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
@@ -89,11 +89,13 @@ class TesterTurn:
         return attacks
 
     def sample(self, attacks: Sequence[Attack]) -> list[list[str | None]]:
-        """M suites against each program, as text, and as many against the past's."""
-        shape = self._run.preset.round
+        """M suites against each program that is put to the tester, as text, and as many against the past's."""
+        shape, chat = self._run.preset.round, chat_of(self._run.preset)
         self._old = self._past.attacks(self.round_index, [attack.problem for attack in attacks[:: shape.programs]])
-        share, chat = own_share((*attacks, *self._old)), chat_of(self._run.preset)
-        self.suites = gathered(sample_suites(self._trainer, share, shape.suites, chat, shape.tester_prompt_tokens))
+        places = put_to_tester(attacks, shape.programs, shape.attacked, rules_of(self._run))
+        share = own_share((*(attacks[place] for place in places), *self._old))
+        rows = gathered(sample_suites(self._trainer, share, shape.suites, chat, shape.tester_prompt_tokens))
+        self.suites = in_places(rows, places, len(attacks))
         return texts_of(self.suites)
 
     def score(self, meeting: Exchange, attacks: Sequence[Attack], suites: Sequence[Sequence[str | None]]) -> RoundScore:

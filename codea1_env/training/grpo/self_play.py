@@ -39,7 +39,16 @@ from codea1_env.training.grpo.seats import (
 )
 from codea1_env.training.grpo.trainer import open_trainer
 from codea1_env.training.models.chat import chat_of
-from codea1_env.training.round.rounds import Attack, PastPlay, RoundScore, attacks_of, require_scores, score_round
+from codea1_env.training.round.rounds import (
+    Attack,
+    PastPlay,
+    RoundScore,
+    attacks_of,
+    in_places,
+    put_to_tester,
+    require_scores,
+    score_round,
+)
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
@@ -80,8 +89,10 @@ class _SelfPlay:
             [program.text or "" for group in programs for program in group],
         )
         old = self.past.attacks(round_index, problems)
-        attacked = own_share((*attacks, *old))
-        suites = gathered(sample_suites(trainer, attacked, shape.suites, self._chat, shape.tester_prompt_tokens))
+        places = put_to_tester(attacks, shape.programs, shape.attacked, self._rules)
+        attacked = own_share((*(attacks[place] for place in places), *old))
+        rows = gathered(sample_suites(trainer, attacked, shape.suites, self._chat, shape.tester_prompt_tokens))
+        suites = in_places(rows, places, len(attacks))
         texts = [[suite.text for suite in group] for group in suites]
         played = self.past.play(round_index, attacks, old, texts[len(attacks) :])
         self.clock.hand_over()
@@ -89,9 +100,9 @@ class _SelfPlay:
         self.past.learn(round_index, score)
         self.clock.resume()
         learns = {role: options.learns(role, round_index) for role in ("coder", "tester")}
-        rows = own_share(_rows(problems, programs, suites, score, learns))
-        assert len(rows) == len(prompts), "the placeholder data set has one row per program and selected suite"
-        return batch_of(rows)
+        learnt = own_share(_rows(problems, programs, suites, score, learns))
+        assert len(learnt) == len(prompts), "the placeholder data set has one row per program and selected suite"
+        return batch_of(learnt)
 
     def _score(
         self,

@@ -115,6 +115,23 @@ def attacks_of(problems: Sequence[Problem], responses: Sequence[str]) -> tuple[A
     )
 
 
+def put_to_tester(attacks: Sequence[Attack], programs: int, attacked: int, rules: RoundRules) -> list[int]:
+    """Places of the round's programs, N `programs` a question, that suites are written against."""
+    return [
+        start + place
+        for start in range(0, len(attacks), programs)
+        for place in rules.put_to_tester([attack.program for attack in attacks[start : start + programs]], attacked)
+    ]
+
+
+def in_places(rows: Sequence[list[_Row]], places: Sequence[int], count: int) -> list[list[_Row]]:
+    """A row for each of `count` programs: those of `places` in theirs, none for the others; what is over comes last."""
+    spread: list[list[_Row]] = [[] for _ in range(count)]
+    for place, row in zip(places, rows, strict=False):
+        spread[place] = row
+    return spread + list(rows[len(places) :])
+
+
 def asked(suites: Sequence[Sequence[str | None]]) -> list[tuple[str, ...]]:
     """The suites of each program, without those that could not be asked for."""
     return [tuple(text for text in texts if text is not None) for texts in suites]
@@ -148,8 +165,9 @@ def score_round(
     """Play every suite against its program, N `programs` a question, and select what the tester trains on.
 
     Past programs are played first, on the Mistake Book as it was, and leave no trace in it. A program whose suites are
-    None could not be put to the tester: neither it nor they have a score. `play`: other than the arena's, for a round
-    of which a part has been played.
+    None could not be put to the tester: neither it nor they have a score. One without suites was not put to it
+    (`put_to_tester`) and is paid by its question's suites, if there are any. `play`: other than the arena's, for a
+    round of which a part has been played.
     """
     rules, past = rules or RoundRules(), past or PastPlay()
     own_texts = asked(suites)
@@ -157,8 +175,16 @@ def score_round(
     rows = [(*own, *others) if own else () for own, others in zip(own_texts, added, strict=True)]
     old = _old_matches(past)
     old_scores = iter(arena.play([match for match, _ in old], update_book=False)) if old else iter(())
-    old_played = {match.problem.problem_id: (_unpaid(next(old_scores)), places) for match, places in old}
-    scores = [_unpaid(score) for score in (play or arena.play)(matches_of(attacks, rows, programs))]
+    old_played = {
+        match.problem.problem_id: (_unpaid(next(old_scores), [past.against[place] for place in places]), places)
+        for match, places in old
+    }
+    scores = [
+        _unpaid(score, texts)
+        for score, texts in zip(
+            (play or arena.play)(matches_of(attacks, rows, programs)), _groups(suites, programs), strict=True
+        )
+    ]
     spent = {f"seconds_{part}": seconds for part, seconds in arena.seconds.items()}
     paid = [
         rules.as_paid(round_index, _without_past(score, [len(texts) for texts in group]))
@@ -240,11 +266,12 @@ def _old_matches(past: PastPlay) -> list[tuple[Match, list[int]]]:
     ]
 
 
-def _unpaid(score: MatchScore) -> MatchScore:
-    """The match without rewards of programs that could not be put to the tester."""
+def _unpaid(score: MatchScore, texts: Sequence[Sequence[str | None]]) -> MatchScore:
+    """The match without rewards of programs that could not be put to the tester, or have no suite to pay them."""
+    none_written = not any(score.suites)
     codes = [
-        code if row else dataclasses.replace(code, reward=None)
-        for code, row in zip(score.codes, score.suites, strict=True)
+        dataclasses.replace(code, reward=None) if none_written or None in row else code
+        for code, row in zip(score.codes, texts, strict=True)
     ]
     return dataclasses.replace(score, codes=tuple(codes))
 

@@ -31,6 +31,18 @@ class RoundRules:
     credit: str = "suite"
     """`algorithm.credit`: whether rows say what each test earns."""
 
+    def put_to_tester(self, programs: Sequence[str], count: int) -> list[int]:
+        """Places of the programs of one question that suites are written against, in their order.
+
+        All of them, or with `selection: ahead` the first `count` different ones: a program that is empty or was
+        there before comes only where there are too few others.
+        """
+        places = list(range(len(programs)))
+        if self.options.selection != "ahead":
+            return places
+        places.sort(key=lambda place: not programs[place] or programs[place] in programs[:place])
+        return sorted(places[:count])
+
     def select(
         self,
         round_index: int,
@@ -43,10 +55,12 @@ class RoundRules:
         """Places of the `count` programs of one question that train the tester, in their order.
 
         `programs`: R_C of each. `loads`: whether each executes. `suites[i]`: R_T of the suites against program
-        i. Groups without a score come last.
+        i, none where it was not put to the tester. Groups without a score come last.
         """
         places = list(range(len(suites)))
         unscored = {place for place in places if None in suites[place]}
+        if self.options.selection == "ahead":
+            return [place for place in places if suites[place]]
         if self.options.selection == "spread":
             return select_attacked(suites, count)
         if self.options.selection == "hardest":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from codea1_env.arena.bouts import asks_all
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.config.batches import seat_rows
 from codea1_env.training.config.memory_estimate import (
@@ -110,9 +111,7 @@ def _header(preset: Preset) -> list[str]:
 
 
 def _rows(preset: Preset) -> list[str]:
-    shape = preset.round
     seats = {seat: seat_rows(preset, seat) for seat in SEATS}
-    asserts = seats["tester"].sampled * preset.reward.suite_size
     replays = seats["coder"].sampled * preset.reward.replay_limit
     return [
         _title("rows a round", "coder", "tester"),
@@ -122,14 +121,11 @@ def _rows(preset: Preset) -> list[str]:
         _line("= ranks", (rows.ranks for rows in seats.values())),
         _line("* passes", (rows.accumulation for rows in seats.values())),
         _line("* rows a pass", (rows.per_device for rows in seats.values())),
-        f"{shape.questions} questions, {shape.programs} programs each, {shape.suites} suites a program, "
-        f"{shape.attacked} attacked program learnt from; {shape.updates} steps of each seat",
-        f"the arena runs at most {asserts:,} asserts on references, as many on programs, and {replays:,} replays",
+        *_game(preset, f"; {preset.round.updates} steps of each seat", f", and {replays:,} replays"),
     ]
 
 
 def _packed_rows(preset: Preset) -> list[str]:
-    shape = preset.round
     seats = {seat: seat_rows(preset, seat) for seat in SEATS}
     lines = [
         _title("rows a round", "coder", "tester"),
@@ -141,12 +137,20 @@ def _packed_rows(preset: Preset) -> list[str]:
     for device, name in DEVICES.items():
         lines.append(_line(f"sampled at a time, {name}", (cached_rows(preset, seat, device) for seat in SEATS)))
         lines.append(_line(f"tokens of a pass, {name}", (pack_tokens(preset, seat, device) for seat in SEATS)))
-    asserts = seats["tester"].sampled * preset.reward.suite_size
+    return [*lines, *_game(preset)]
+
+
+def _game(preset: Preset, steps: str = "", replays: str = "") -> list[str]:
+    """What is played in a round, and what that runs."""
+    shape = preset.round
+    put = preset.options.put_to_tester(shape.programs, shape.attacked)
+    against = "a program" if put == shape.programs else f"against {put} of them"
+    asserts = seat_rows(preset, "tester").sampled * preset.reward.suite_size
+    tried = asserts * (shape.programs if asks_all(preset.reward) else 1)
     return [
-        *lines,
-        f"{shape.questions} questions, {shape.programs} programs each, {shape.suites} suites a program, "
-        f"{shape.attacked} attacked programs a question learnt from",
-        f"the arena runs at most {asserts:,} asserts on references, and as many on programs",
+        f"{shape.questions} questions, {shape.programs} programs each, {shape.suites} suites {against}, "
+        f"those against {shape.attacked} learnt from{steps}",
+        f"the arena runs at most {asserts:,} asserts on references, {tried:,} on programs{replays}",
     ]
 
 

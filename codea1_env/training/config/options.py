@@ -31,8 +31,8 @@ class Options(Section):
     """Which `round.attacked` programs of a question train the tester. spread: whose suites' rewards spread most
     (paper). random: drawn anew each round. all: every program; needs round.attacked = round.programs. hardest: the
     programs with the highest reward, which the tester found hardest to break. first: the first ones that load (the
-    public write-up). ahead: the first different ones, chosen before any suite is written; no suites are written
-    against the others, which are paid by those of their question: needs reward.coder_tests: union."""
+    public write-up). ahead: the first different ones that can be parsed, chosen before any suite is written; none
+    are written against the others, which are paid by those of their question: needs reward.coder_tests: union."""
     access: str = choice("white-box", ACCESSES)
     """white-box: the tester sees the program that it attacks (paper). black-box: it sees the question only."""
     schedule: str = choice("simultaneous", SCHEDULES)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from codea1_env.arena.match import MatchScore, SuiteScore
+from codea1_env.reading.parsing import parses
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.tester_rewards import per_test_rewards
 from codea1_env.training.config.options import Options
@@ -34,14 +35,16 @@ class RoundRules:
     def put_to_tester(self, programs: Sequence[str], count: int) -> list[int]:
         """Places of the programs of one question that suites are written against, in their order.
 
-        All of them, or with `selection: ahead` the first `count` different ones: a program that is empty or was
-        there before comes only where there are too few others.
+        All of them, or with `selection: ahead` the first `count` different ones that can be parsed: another one, whose
+        suites would mostly earn the same, comes only where there are too few of these.
         """
         places = list(range(len(programs)))
         if self.options.selection != "ahead":
             return places
-        places.sort(key=lambda place: not programs[place] or programs[place] in programs[:place])
-        return sorted(places[:count])
+        tells = [
+            program and program not in programs[:place] and parses(program) for place, program in enumerate(programs)
+        ]
+        return sorted(sorted(places, key=lambda place: not tells[place])[:count])
 
     def select(
         self,

@@ -11,6 +11,7 @@ such that a suite of exactly K asserts earns their mean. Does not promise that r
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,7 +91,19 @@ class UTRL(TesterReward):
         return max(self.config.utrl_tau, distinct)
 
 
-class CURE(TesterReward):
+class _TestByTest(TesterReward):
+    """Pays each of the first K asserts by itself, and the others nothing."""
+
+    def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
+        size = self.config.suite_size
+        return [self._test(duel, group, index) if index < size else 0.0 for index in range(len(duel.tests))]
+
+    @abc.abstractmethod
+    def _test(self, duel: Duel, group: Group, index: int) -> float:
+        """What one assert earns."""
+
+
+class CURE(_TestByTest):
     """arXiv 2506.03136, the reward of a unit test, with the released code's scale: 0 where no solution is right.
 
     A test that all right solutions pass earns the share of wrong solutions that fail it; any other loses the share of
@@ -104,10 +117,6 @@ class CURE(TesterReward):
         reward = sum(self.tests(duel, terms, group)) / self.config.suite_size
         return _with(terms, terms.alpha, _share_kept(duel, self.config), reward, reward)
 
-    def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
-        size = self.config.suite_size
-        return [self._test(duel, group, index) if index < size else 0.0 for index in range(len(duel.tests))]
-
     def _test(self, duel: Duel, group: Group, index: int) -> float:
         passes = [(answers[index], right) for answers, right in zip(group.as_written, group.right, strict=True)]
         right = [passing for passing, is_right in passes if is_right]
@@ -120,7 +129,7 @@ class CURE(TesterReward):
         return -1.0 if fooled is None else -fooled
 
 
-class Skill(TesterReward):
+class Skill(_TestByTest):
     """The write-up "code-a1-adversarial-rl-code": -0.5 for an assert that is no test (rejected, repeated, missing),
     else 0.6 [the oracle agrees with it] + 0.4 [the best solution fails it as written]; mean over K. 0 where none loads.
 
@@ -145,10 +154,6 @@ class Skill(TesterReward):
         missing = size - len(counted)
         reward = (sum(self.tests(duel, terms, group)) + missing * self._INVALID_TEST) / size
         return _with(terms, self._VALID, kept, difficult / size, reward)
-
-    def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
-        size = self.config.suite_size
-        return [self._test(duel, group, index) if index < size else 0.0 for index in range(len(duel.tests))]
 
     def program(self, result: ProgramResult) -> float:
         if not result.executes:

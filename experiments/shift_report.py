@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codea1_env.evaluation.estimates import Estimate, mean_by_base, new_run
+from estimates import Estimate, mean_by_base, new_run
 
 MAIN = "code_a1"
 LOOKS = {MAIN: (0, 30, 60, 90, 120), "frozen_trained": (0, 60, 120), "frozen_early": (60, 120), "frozen": (60, 120)}

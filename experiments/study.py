@@ -33,6 +33,7 @@ from codea1_env.extras import for_script
 with for_script("train,solve"):
     import study_figures
     import study_report
+    from estimates import Estimate, new_run
     from study_arms import Arm, as_table, chosen_arms
     from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
     from study_numbers import compute_of, curve_of, diagnostics_of
@@ -40,7 +41,6 @@ with for_script("train,solve"):
 
     from codea1_env.cli.common import CLOSED
     from codea1_env.errors import Codea1Error, ConfigurationError
-    from codea1_env.evaluation.estimates import Estimate, new_run
     from codea1_env.training.config.presets import preset_names
     from codea1_env.training.run.checkpoints import write_whole
     from codea1_env.training.run.provenance import code_revision, processor_name

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from estimates import mean_by_base
 from study_arms import ALPHAS
 from study_report import DIAGNOSED, MAIN, SHOWN, Place, Runs, Scores, by_base, column
-
-from codea1_env.evaluation.estimates import mean_by_base
 
 try:
     import matplotlib.figure

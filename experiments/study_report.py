@@ -11,7 +11,7 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from codea1_env.evaluation.estimates import (
+from estimates import (
     Estimate,
     mean_by_base,
     probability_of_improvement,

@@ -137,7 +137,6 @@ def test_only_training_and_language_models_import_what_is_heavy_and_each_backend
         PACKAGE / "discrete" / "matrix_games.py": {"scipy"},
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
         PACKAGE / "adapters" / "rllib.py": {"ray"},
-        PACKAGE / "evaluation" / "estimates.py": {"scipy"},
         PACKAGE / "report" / "picture.py": {"matplotlib"},
         PACKAGE / "players" / "vllm_offline.py": {"vllm"},
     }

@@ -21,11 +21,11 @@ sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
 import study  # noqa: E402  # after the path
 import study_numbers  # noqa: E402
 import study_report  # noqa: E402
+from estimates import mean_by_base, mean_with_t  # noqa: E402
 from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
 from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
 
 from codea1_env.errors import ConfigurationError  # noqa: E402
-from codea1_env.evaluation.estimates import mean_by_base, mean_with_t  # noqa: E402
 from codea1_env.training.config.batches import seat_rows  # noqa: E402
 
 # A recipe's command line and files, in a tenth of a second: its score is what the arm's `rounds` and the seed make it.

@@ -29,7 +29,6 @@ _OF_EXTRAS = (
     "language_models",
     "training",
     "adapters",
-    "evaluation.estimates",
     "players.hugging_face",
     "players.vllm_offline",
 )

@@ -22,12 +22,12 @@ from codea1_env.discrete.policies import Policy, uniform
 from codea1_env.discrete.pool import Pool
 from codea1_env.envs.arguments import own_constructor
 from codea1_env.envs.episode import CODER, TESTER
-from codea1_env.envs.pictures import Picture
+from codea1_env.envs.faces import Shown
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
 
 
-class _SingleSeat(gymnasium.Env[Any, Any]):
+class _SingleSeat(Shown, gymnasium.Env[Any, Any]):
     """What the two views share."""
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 1}  # noqa: RUF012  # as Gymnasium declares it
@@ -45,7 +45,7 @@ class _SingleSeat(gymnasium.Env[Any, Any]):
         render_mode: str | None = None,
     ) -> None:
         """`opponent`: the policy of the other seat. The rest: see `codea1_env.discrete.environment`."""
-        self._episode = DiscreteEpisode(pools, rewards, simultaneous, masks, render_mode)
+        self._played = self._episode = DiscreteEpisode(pools, rewards, simultaneous, masks, render_mode)
         if not callable(opponent):
             raise ConfigurationError(f"opponent must be a policy (codea1_env.discrete.uniform), got {opponent!r}")
         self._opponent = opponent
@@ -73,14 +73,6 @@ class _SingleSeat(gymnasium.Env[Any, Any]):
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """The mask of the observation last given, as booleans. A new array, (actions,)."""
         return self._episode.mask(self.seat).astype(bool)
-
-    def render(self) -> str | Picture | None:
-        """The episode so far: text for "ansi", a picture for "rgb_array"; "human" prints it and gives None."""
-        return self._episode.render()
-
-    def _show(self) -> None:
-        if self.render_mode == "human":
-            self.render()
 
     def _answer(self) -> None:
         """The opponent's picks where it is its turn."""

@@ -45,8 +45,27 @@ class PlayedEpisode(Protocol):
     def close(self) -> None: ...
 
 
-class Face:
-    """What both interfaces share: spaces, seeding, state, rendering, closing."""
+class Shown:
+    """An episode that can be looked at and closed."""
+
+    _played: PlayedEpisode
+    render_mode: str | None
+
+    def render(self) -> str | Picture | None:
+        """The episode so far in the form of `render_mode`; "human" prints it and returns None."""
+        return self._played.render()
+
+    def close(self) -> None:
+        """Release what the environment made. May be called again."""
+        self._played.close()
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+
+class Face(Shown):
+    """What both interfaces share: spaces, seeding, state."""
 
     def _open(self, episode: PlayedEpisode, render_mode: str | None) -> None:
         """To be called once, by the constructor of the game."""
@@ -71,24 +90,12 @@ class Face:
         """Everything about the episode, for critics that see both agents: new data in `state_space`."""
         return self._played.state()
 
-    def render(self) -> str | Picture | None:
-        """The episode so far in the form of `render_mode`; "human" prints it and returns None."""
-        return self._played.render()
-
-    def close(self) -> None:
-        """Release what the environment made. May be called again."""
-        self._played.close()
-
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
         if seed is not None or self._generator is None:
             self._generator, _ = seeding.np_random(seed)
         self._played.begin(self._generator, options, is_seeded=seed is not None)
         self.agents = list(AGENTS)
         self._show()
-
-    def _show(self) -> None:
-        if self.render_mode == "human":
-            self.render()
 
     def _infos(self) -> dict[str, dict[str, Any]]:
         return {agent: self._played.info(agent) for agent in AGENTS}

@@ -26,7 +26,7 @@ import gymnasium
 from codea1_env.envs.arguments import GivenProblems, own_constructor
 from codea1_env.envs.environment import DEFAULT_REWARDS
 from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, RENDER_MODES, TESTER, Episode
-from codea1_env.envs.pictures import Picture
+from codea1_env.envs.faces import Shown
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.players import CoderRequest, Player, Request, TesterRequest
@@ -39,7 +39,7 @@ from codea1_env.sandbox.protocol import Sandbox
 Observation = dict[str, Any]
 
 
-class _SingleSeat(gymnasium.Env[Observation, str]):
+class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
     """What the two views share. Each says which seat is played and when the opponent moves."""
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 1}  # noqa: RUF012  # as Gymnasium declares it
@@ -65,6 +65,7 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
         """`opponent`: the player of the other seat, or the name of a scripted one, of which the class has a list
         (`opponents`); None: its default. The rest: see `codea1_env.envs.environment`."""
         self._episode = Episode(problems, sandbox, rewards, book, render_mode, max_text_length, rounds, recorder)
+        self._played = self._episode
         self._opponent = self._player(self.default_opponent if opponent is None else opponent)
         self.observation_space = self._episode.observation_space()
         self.action_space = self._episode.action_space()
@@ -105,18 +106,6 @@ class _SingleSeat(gymnasium.Env[Observation, str]):
         if self.seat == TESTER and not is_over:
             self._let_opponent_code()
         return self._episode.observation(self.seat), reward, is_over, False, info
-
-    def render(self) -> str | Picture | None:
-        """The episode so far: text for "ansi", a page for "html", a picture for "rgb_array"; "human" prints it."""
-        return self._episode.render()
-
-    def close(self) -> None:
-        """Stop the sandbox if it is the environment's own. May be called twice."""
-        self._episode.close()
-
-    def _show(self) -> None:
-        if self.render_mode == "human":
-            self.render()
 
     def _let_opponent_code(self) -> None:
         episode = self._episode

@@ -16,7 +16,7 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
-from codea1_env.checks import is_number, require
+from codea1_env.checks import is_number, require, require_least
 from codea1_env.errors import ConfigurationError
 from codea1_env.reading.parsing import normalised
 from codea1_env.reading.responses import asserts_in, fenced_ranges
@@ -58,19 +58,19 @@ class RolloutSampling:
     """How answers are drawn."""
 
     temperature: float = 1.0
-    """0 is greedy."""
+    """In [0, 100]; 0 is greedy."""
     top_p: float = 1.0
+    """Probability mass that is kept, in (0, 1]."""
     max_tokens: int = 512
-    """Of an answer."""
+    """Length limit of an answer in the model's tokens, at least 1."""
     stop_at_fence: bool = False
-    """Stop where the answer's first fenced block closes."""
+    """Whether an answer ends where its first fenced block ends. An answer that was begun inside a block always ends
+    there."""
 
     def __post_init__(self) -> None:
-        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.max_tokens < 1:
-            raise ConfigurationError(
-                "temperature must be at least 0, top_p in (0, 1] and max_tokens at least 1, "
-                f"got {self.temperature}, {self.top_p} and {self.max_tokens}"
-            )
+        require(0 <= self.temperature <= 100, "temperature", "be in [0, 100]", self.temperature)
+        require(0 < self.top_p <= 1, "top_p", "be in (0, 1]", self.top_p)
+        require_least("max_tokens", self.max_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import FAMILIES, base_of, require_model
-from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
+from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest, generator_for
 from codea1_env.players.templates import Begun, begun, end_of_block
@@ -193,10 +193,9 @@ class HuggingFacePlayer:
             )
             for request, begin in zip(requests, begins, strict=True)
         ]
-        told = RolloutSampling(sampling.temperature, sampling.top_p, sampling.max_tokens, sampling.stop_at_fence)
         return [
             [self._answer(begin, answer, sampling) for answer in answers]
-            for begin, answers in zip(begins, engine.sample(asked, told), strict=True)
+            for begin, answers in zip(begins, engine.sample(asked, sampling), strict=True)
         ]
 
     def _answer(self, begin: Begun, answer: Completion, sampling: Sampling) -> Response:
@@ -320,6 +319,3 @@ def _version(model: Any, tokenizer: Any) -> str:
     """Changes with the weights, the template and the libraries; reads every weight, about a second a gigabyte."""
     digest = loading.weights_digest(model, tokenizer)
     return f"{digest}/transformers-{transformers.__version__}/torch-{torch.__version__}"
-
-
-__all__ = ["HuggingFacePlayer"]

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from codea1_env.checks import require, require_least
 from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.language_models.rollouts import RolloutSampling
 from codea1_env.problems.problem import Problem
 
 
@@ -43,27 +44,14 @@ Request = CoderRequest | TesterRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(RolloutSampling):
     """How a language model samples. Scripted and recorded players ignore it."""
 
-    temperature: float = 1.0
-    """In [0, 100]; 0 is greedy."""
-    top_p: float = 1.0
-    """Probability mass that is kept, in (0, 1]."""
-    max_tokens: int = 512
-    """Length limit of a response in the model's tokens, at least 1."""
-    stop_at_fence: bool = False
-    """Whether an answer ends where its first fenced block ends. An answer that was begun inside a block always ends
-    there."""
     stop_at_tests: int = 0
     """A tester's answer ends with its so many-th test, at the top level of a fenced block; 0: it goes on."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.temperature <= 100:
-            raise ConfigurationError(f"temperature must be in [0, 100], got {self.temperature}")
-        if not 0 < self.top_p <= 1:
-            raise ConfigurationError(f"top_p must be in (0, 1], got {self.top_p}")
-        require_least("max_tokens", self.max_tokens)
+        RolloutSampling.__post_init__(self)  # `super()` without arguments does not know a class with slots
         require_least("stop_at_tests", self.stop_at_tests, 0)
 
 

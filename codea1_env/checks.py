@@ -5,8 +5,10 @@ Does not know what a value is for: the caller names it, and the error that is ra
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from codea1_env.errors import Codea1Error, ConfigurationError
 
@@ -40,6 +42,16 @@ def require_least(name: str, value: float, least: int = 1) -> None:
 def require_bool(name: str, value: object) -> None:
     """Raise ConfigurationError unless the value is True or False."""
     require(type(value) is bool, name, "be True or False", value)
+
+
+def json_object(text: str | bytes, name: str, error: type[Codea1Error]) -> dict[str, Any]:
+    """The JSON object that the text is. Raises `error` if it is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise error(f"{name} must be a JSON object, got unreadable JSON: {fault}") from None
+    require(isinstance(value, dict), name, "be a JSON object", value, error)
+    return dict(value)
 
 
 def is_number(value: object) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from codea1_env.checks import require
+from codea1_env.checks import json_object, require
 from codea1_env.errors import FormatError
 from codea1_env.rewards.duel import Status
 
@@ -146,11 +146,7 @@ class Pool:
     @classmethod
     def from_json(cls, line: str | bytes) -> Pool:
         """Read what `to_json` wrote. Raises FormatError naming the field, what it must be and what it was."""
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"a pool must be a JSON object, got unreadable JSON: {error}") from None
-        _require(isinstance(record, dict), "a pool", "be a JSON object", record)
+        record = json_object(line, "a pool", FormatError)
         _require(record.get("schema") == SCHEMA, "schema", f"be {SCHEMA}", record.get("schema"))
         missing = [name for name in _FIELDS if name not in record]
         _require(not missing, "a pool", "have the fields " + ", ".join(_FIELDS), f"one without {', '.join(missing)}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from codea1_env.checks import is_number, require
+from codea1_env.checks import is_number, json_object, require
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.checkers import BUNDLED, is_checker
 from codea1_env.problems.kinds import KINDS, METHOD, RAISES, Kind
@@ -141,12 +141,7 @@ class Problem:
 
         Raises ProblemFormatError naming the field, what it must be and what it was.
         """
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ProblemFormatError(f"a problem must be a JSON object, got unreadable JSON: {error}") from None
-        _require(isinstance(record, dict), "a problem", "be a JSON object", record)
-        return cls.from_dict(record)
+        return cls.from_dict(json_object(line, "a problem", ProblemFormatError))
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Problem:

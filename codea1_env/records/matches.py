@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from codea1_env.arena.match import Match, MatchScore, SuiteScore
-from codea1_env.checks import require
+from codea1_env.checks import json_object, require
 from codea1_env.errors import FormatError
 from codea1_env.mistake_book.files import packed
 from codea1_env.problems.problem import Problem
@@ -41,11 +41,7 @@ _OPTIONAL_FIELDS = ("imports", "time_limit_s", "memory_mb", "tolerance", "packag
 
 def read_match(line: bytes) -> Match:
     """One input line. Raises FormatError (must, got) for anything that is not as stated above."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"the line must be one JSON object in UTF-8, got: {error}") from None
-    _require(isinstance(record, dict), "the line", "be a JSON object", record)
+    record = json_object(line, "the line", FormatError)
     schema = record.get("schema", SCHEMA)
     _require(schema == SCHEMA, "schema", f"be {SCHEMA}", schema)
     missing = [name for name in _FIELDS if name not in record]

@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 import codea1_env
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
+from codea1_env.checks import json_object
 from codea1_env.class_paths import is_imported
 from codea1_env.closing import Closing
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
@@ -209,12 +210,7 @@ def _records(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[tuple[int, di
     """The records after the header, with the numbers of their lines."""
     number = 0
     for number, line in enumerate(lines, 1):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            record = None
-        if not isinstance(record, dict):
-            raise FormatError(f"line {number} must be a JSON object, got {line[:80]!r}")
+        record = json_object(line, f"line {number}", FormatError)
         if number > 1:
             yield number, record
         elif record.get(_HEADER) != SCHEMA:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
+from codea1_env.checks import json_object
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.records.matches import detailed_score
 from codea1_env.records.recording import RecordedMatch, read_recording, score_again
@@ -99,7 +100,7 @@ def _files(path: Path) -> list[tuple[Path, int | None]]:
 def _games(file: Path, lines: Iterator[bytes], origin: str, sandbox: Sandbox | None, sample: Found) -> Iterator[Json]:
     first = next(lines, b"")
     if b'"codea1_recording"' in first[:200]:
-        for recorded in read_recording(_chained(first, lines)):
+        for recorded in read_recording(chain([first], lines)):
             yield _recorded(recorded, origin, sandbox)
     elif sandbox is not None:
         raise ConfigurationError(
@@ -107,7 +108,7 @@ def _games(file: Path, lines: Iterator[bytes], origin: str, sandbox: Sandbox | N
             "codea1 score --details"
         )
     else:
-        yield from _scored(_chained(first, lines), sample)
+        yield from _scored(chain([first], lines), sample)
 
 
 def _recorded(recorded: RecordedMatch, origin: str, sandbox: Sandbox | None) -> Json:
@@ -127,7 +128,7 @@ def _scored(lines: Iterator[bytes], sample: Found) -> Iterator[Json]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        record = _object(line, number)
+        record = json_object(line, f"line {number}", FormatError)
         if "error" in record and "line" in record:
             sample.failed += 1
             continue
@@ -140,22 +141,6 @@ def _scored(lines: Iterator[bytes], sample: Found) -> Iterator[Json]:
             yield scored_game(record, "")
         except FormatError as error:
             raise FormatError(f"line {number}: {error}") from None
-
-
-def _object(line: bytes, number: int) -> Mapping[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise FormatError(f"line {number} must be a JSON object, of codea1 score or a recording, got {line[:80]!r}")
-    return record
-
-
-def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from rest
 
 
 def _is_unjudged(game: Json) -> bool:

@@ -63,6 +63,12 @@ class Source:
     """What its questions about whole programs come in as: functions from text to text, or problems of the kind
     `program`. Empty for a set that has no choice."""
 
+    def problem(self, *modules: ast.Module, **fields: Any) -> Problem:
+        """A problem of this set, with the packages that the modules import, and, unless `fields` say otherwise, the
+        imports of the last one."""
+        fields = {"imports": imports_of(modules[-1]), "packages": packages_of(*modules)} | fields
+        return Problem(source=self.hub_id, license=self.license, **fields)
+
     def drafts(self, rows: Iterable[Row]) -> Iterator[Draft | Unreadable]:
         """One for each row, in order."""
         for number, row in enumerate(rows, start=1):
@@ -93,6 +99,11 @@ def tree_of(source: str, what: str) -> ast.Module:
 def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
     """The top-level functions by name, in order."""
     return {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+
+
+def starter_of(module: ast.Module, name: str) -> str:
+    """The first line of a top-level function."""
+    return f"def {name}({ast.unparse(functions_of(module)[name].args)}):"
 
 
 def is_generator(function: ast.FunctionDef) -> bool:

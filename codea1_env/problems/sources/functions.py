@@ -14,7 +14,6 @@ import hashlib
 from typing import Any
 
 from codea1_env.problems.check_functions import extract
-from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
     Draft,
     Row,
@@ -23,7 +22,7 @@ from codea1_env.problems.sources.draft import (
     functions_of,
     imports_of,
     is_generator,
-    packages_of,
+    starter_of,
     text,
     tree_of,
     without_lists,
@@ -47,20 +46,16 @@ def _read_mbpp(row: Row, source: Source) -> Draft:
     setup = [*texts_of(row, "test_imports"), *str(row.get("test_setup_code") or "").splitlines()]
     golden = extract("\n".join([*setup, *asserts]), entry_point)
     hidden = extract("\n".join([*setup, *texts_of(row, "challenge_test_list")]), entry_point)
-    function = functions_of(module)[entry_point]
-    problem = Problem(
+    problem = source.problem(
+        module,
         problem_id=problem_id_of(row),
         question=text(row, "prompt", "text"),
         entry_point=entry_point,
         reference_solution=code,
         golden_tests=tuple(golden.tests),
         hidden_tests=tuple(case for case in hidden.tests if case not in golden.tests),
-        starter_code=f"def {entry_point}({ast.unparse(function.args)}):",
-        imports=imports_of(module),
-        source=source.hub_id,
-        license=source.license,
+        starter_code=starter_of(module, entry_point),
         tolerance=max(golden.tolerance, hidden.tolerance),
-        packages=packages_of(module),
     )
     return Draft(problem, (), (*golden.left_out, *hidden.left_out))
 
@@ -92,19 +87,18 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
     used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
     assumed = tree_of("\n".join(line for name, line in _HARNESS.items() if name in used), "the harness's imports")
     arguments = ast.unparse(functions_of(module)[entry_point].args)
-    problem = Problem(
+    problem = source.problem(
+        assumed,
+        module,
         problem_id=f"UnLeakedTestBench/{row.get('task_id', entry_point)}",
         question=str(row.get("prompt") or f"Write {entry_point}({arguments})."),
         entry_point=entry_point,
         kind="generator" if is_listed else "function",
         reference_solution=code,
         golden_tests=tuple(extracted.tests),
-        starter_code=f"def {entry_point}({arguments}):",
+        starter_code=starter_of(module, entry_point),
         imports="\n".join(filter(None, [imports_of(assumed), imports_of(module)])),
-        source=source.hub_id,
-        license=source.license,
         tolerance=extracted.tolerance,
-        packages=packages_of(assumed, module),
     )
     return Draft(problem, (), tuple(extracted.left_out), are_tests_trusted=False)
 
@@ -114,17 +108,14 @@ def _read_big_code_bench(row: Row, source: Source) -> Draft:
     reference = text(row, "complete_prompt", "code_prompt") + text(row, "canonical_solution")
     module = tree_of(reference, "prompt and solution together")
     extracted = extract(text(row, "test"), entry_point)
-    problem = Problem(
+    problem = source.problem(
+        module,
         problem_id=text(row, "task_id"),
         question=text(row, "complete_prompt", "instruct_prompt"),
         entry_point=entry_point,
         reference_solution=reference,
         hidden_tests=tuple(extracted.tests),
-        imports=imports_of(module),
-        source=source.hub_id,
-        license=source.license,
         tolerance=extracted.tolerance,
-        packages=packages_of(module),
     )
     return Draft(problem, (), tuple(extracted.left_out))
 
@@ -160,7 +151,8 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         extracted = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
         difficulty, problem_id = row.get(named("difficulty")), row.get(named("problem_id"))
         question = text(row, named("question"))
-        problem = Problem(
+        problem = source.problem(
+            module,
             problem_id=str(problem_id) if problem_id not in (None, "") else _derived_id(entry_point, question, code),
             question=question,
             entry_point=entry_point,
@@ -168,12 +160,8 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
             reference_solution=code,
             golden_tests=tuple(extracted.tests),
             mutants=tuple(texts_of(row, named("mutants"))),
-            imports=imports_of(module),
-            source=source.hub_id,
             difficulty=difficulty if isinstance(difficulty, str) else "",
-            license=source.license,
             tolerance=extracted.tolerance,
-            packages=packages_of(module),
         )
         return Draft(problem, (), tuple(extracted.left_out))
 

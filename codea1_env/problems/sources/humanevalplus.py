@@ -11,15 +11,12 @@ from __future__ import annotations
 import ast
 
 from codea1_env.problems.check_functions import Extracted, extract
-from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
     Draft,
     Row,
     RowError,
     Source,
     functions_of,
-    imports_of,
-    packages_of,
     text,
     tree_of,
 )
@@ -60,17 +57,14 @@ def _read_row(row: Row, source: Source) -> Draft:
         raise RowError(f"the prompt must define {entry_point}, got none of that name")
     checker = _CHECKERS.get(entry_point, "")
     extracted = _listed(text(row, "test"), entry_point) if checker else extract(text(row, "test"), entry_point)
-    problem = Problem(
+    problem = source.problem(
+        module,
         problem_id=text(row, "task_id"),
         question=prompt,
         entry_point=entry_point,
         reference_solution=reference,
         hidden_tests=tuple(extracted.tests),
-        imports=imports_of(module),
-        source=source.hub_id,
-        license=source.license,
         tolerance=extracted.tolerance,
-        packages=packages_of(module),
         checker=checker,
     )
     return Draft(problem, (extracted,) if extracted.unvalued else (), tuple(extracted.left_out))

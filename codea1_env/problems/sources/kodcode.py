@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping
 
 from codea1_env.problems.check_functions import extract
-from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
     Draft,
     Row,
@@ -19,8 +18,6 @@ from codea1_env.problems.sources.draft import (
     Source,
     called_names,
     functions_of,
-    imports_of,
-    packages_of,
     text,
     tree_of,
 )
@@ -33,18 +30,15 @@ def _read_row(row: Row, source: Source) -> Draft:
     entry_point = _entry_point(row, module, test)
     extracted = extract(test, entry_point)
     difficulty = row.get("gpt_difficulty")
-    problem = Problem(
+    problem = source.problem(
+        module,
         problem_id=text(row, "question_id", "conversation_id"),
         question=text(row, "question"),
         entry_point=entry_point,
         reference_solution=solution,
         golden_tests=tuple(extracted.tests),
-        imports=imports_of(module),
-        source=source.hub_id,
         difficulty=difficulty if isinstance(difficulty, str) else "",
-        license=source.license,
         tolerance=extracted.tolerance,
-        packages=packages_of(module),
     )
     return Draft(problem, (extracted,) if extracted.unvalued else (), tuple(extracted.left_out))
 

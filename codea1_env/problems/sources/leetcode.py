@@ -12,8 +12,7 @@ import re
 
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.kinds import METHOD, NODES
-from codea1_env.problems.problem import Problem
-from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, packages_of, text, tree_of
+from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, text, tree_of
 
 _IMPORTS = """import bisect
 import collections
@@ -57,7 +56,8 @@ def _read_row(row: Row, source: Source) -> Draft:
     classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", reference)]
     meta = row.get("meta")
     difficulty = meta.get("difficulty") if isinstance(meta, dict) else row.get("difficulty")
-    problem = Problem(
+    problem = source.problem(
+        module,
         problem_id=f"LeetCode/{text(row, 'task_id')}",
         question=_ASKED.sub("", query).strip(),
         entry_point=entry_point,
@@ -66,12 +66,9 @@ def _read_row(row: Row, source: Source) -> Draft:
         golden_tests=tuple(tests.tests),
         starter_code=asked[1] if asked else "",
         imports="\n".join(filter(None, [_IMPORTS, imports_of(module), *classes])),
-        source=source.hub_id,
         difficulty=difficulty.lower() if isinstance(difficulty, str) else "",
-        license=source.license,
         tolerance=tests.tolerance,
         time_limit_s=2.0,
-        packages=packages_of(module),
     )
     return Draft(problem, (), tuple(tests.left_out))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 
 from codea1_env.problems.check_functions import extract
-from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
     Draft,
     Row,
@@ -18,7 +17,7 @@ from codea1_env.problems.sources.draft import (
     called_names,
     functions_of,
     imports_of,
-    packages_of,
+    starter_of,
     text,
     tree_of,
 )
@@ -32,20 +31,17 @@ def _read_row(row: Row, source: Source) -> Draft:
     imports = dict.fromkeys([*texts_of(row, "test_imports"), *imports_of(module).splitlines()])
     golden = extract("\n".join(asserts), entry_point)
     hidden = extract(text(row, "test"), entry_point)
-    function = functions_of(module)[entry_point]
-    problem = Problem(
+    problem = source.problem(
+        module,
         problem_id=problem_id_of(row),
         question=text(row, "prompt", "text"),
         entry_point=entry_point,
         reference_solution=code,
         golden_tests=tuple(golden.tests),
         hidden_tests=tuple(hidden.tests),
-        starter_code=f"def {entry_point}({ast.unparse(function.args)}):",
+        starter_code=starter_of(module, entry_point),
         imports="\n".join(line for line in imports if line),
-        source=source.hub_id,
-        license=source.license,
         tolerance=max(golden.tolerance, hidden.tolerance),
-        packages=packages_of(module),
     )
     return Draft(problem, (hidden,) if hidden.unvalued else (), (*golden.left_out, *hidden.left_out))
 

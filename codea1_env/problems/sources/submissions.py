@@ -17,8 +17,7 @@ from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.check_functions import LeftOut
-from codea1_env.problems.problem import Problem
-from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, functions_of, packages_of, text, tree_of
+from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, functions_of, starter_of, text, tree_of
 from codea1_env.problems.sources.programs import MAX_TEXT, PROGRAM
 from codea1_env.reading.parsing import Unparsable, parse, parses
 from codea1_env.reading.test_case import TestCase
@@ -90,7 +89,9 @@ def _read_condefects(row: Row, source: Source) -> Draft:
     if not row["right"]:
         raise RowError(f"a task must have a correctVersion.py, got none in {name}")
     reference = row["right"][0]
-    problem = Problem(
+    problem = source.problem(
+        tree_of(reference, "the right program"),
+        imports="",
         problem_id=f"ConDefects/{name}",
         question=row["question"] or f"Write a program for the task {name} of AtCoder.",
         entry_point=PROGRAM,
@@ -99,10 +100,7 @@ def _read_condefects(row: Row, source: Source) -> Draft:
         golden_tests=tuple(cases[:_GOLDEN]),
         hidden_tests=tuple(cases[_GOLDEN:]),
         mutants=_mutants(row),
-        source=source.hub_id,
-        license=source.license,
         time_limit_s=4.0,
-        packages=packages_of(tree_of(reference, "the right program")),
     )
     return Draft(problem, (), tuple(left_out))
 
@@ -124,7 +122,8 @@ def _read_refactory(row: Row, source: Source) -> Draft:
         raise RowError(f"the inputs must call a function of the reference, got {', '.join(functions_of(module))}")
     entry_point = max(dict.fromkeys(names), key=names.count)
     arguments = ast.unparse(functions_of(module)[entry_point].args)
-    problem = Problem(
+    problem = source.problem(
+        module,
         problem_id=f"Refactory/{text(row, 'name')}",
         question=row["question"] or f"Write {entry_point}({arguments}).",
         entry_point=entry_point,
@@ -132,11 +131,8 @@ def _read_refactory(row: Row, source: Source) -> Draft:
         golden_tests=tuple(cases[:_GOLDEN]),
         hidden_tests=tuple(cases[_GOLDEN:]),
         mutants=_mutants(row),
-        starter_code=f"def {entry_point}({arguments}):",
+        starter_code=starter_of(module, entry_point),
         imports=row["imports"],
-        source=source.hub_id,
-        license=source.license,
-        packages=packages_of(module),
     )
     return Draft(problem, (), tuple(left_out))
 

@@ -121,12 +121,12 @@ def require_player(spec: str, seat: str, *, runs_programs: bool = False) -> None
             require_chat_model(Path(model), f"the model of {kind}:{where}")
 
 
-def as_coder(spec: str, options: argparse.Namespace, prompt: Prompt | None = None) -> Player:
+def as_coder(spec: str, options: argparse.Namespace) -> Player:
     """Raises ConfigurationError for a player that there is not, in this seat."""
     require_player(spec, "coder")
     if spec in CODERS:
         return CODERS[spec]()
-    return _either(spec, options, prompt)
+    return _either(spec, options, None)
 
 
 def as_tester(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from codea1_env.checks import require_least
 from codea1_env.evaluation.coverage import Covered, covered
-from codea1_env.evaluation.kill_matrix import CACHE_MB, POOL_SIZE, KillMatrices, KillMatrix
+from codea1_env.evaluation.kill_matrix import POOL_SIZE, KillMatrices, KillMatrix
 from codea1_env.evaluation.metrics import SuiteResult
 from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Expectation, Judge, Trial
@@ -66,14 +66,13 @@ class SuiteMeter:
         fidelity: Fidelity = "strict",
         pool_size: int = POOL_SIZE,
         seed: int = 0,
-        cache_mb: int = CACHE_MB,
     ) -> None:
         """`suite_size`: k, tests of a suite that count, >= 1. `fidelity`: `strict` or `wide`. The others: see
         `KillMatrices`."""
         require_least("suite_size", suite_size)
         self._sandbox = sandbox
         self._judge = Judge(sandbox, execution_cache_mb=0)  # a program is met once
-        self._matrices = KillMatrices(self._judge, pool_size=pool_size, seed=seed, cache_mb=cache_mb)
+        self._matrices = KillMatrices(self._judge, pool_size=pool_size, seed=seed)
         self._suite_size = suite_size
         self._fidelity = fidelity
 

@@ -168,9 +168,9 @@ def _input_length(test: JudgedTest) -> int | None:
     return len(call.args[0].elts) if is_list else None  # type: ignore[attr-defined]  # narrowed above
 
 
-def paired_interval(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Interval:
+def paired_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
     """95 % bootstrap interval of mean(after - before), resampling problems. Raises ConfigurationError without any."""
-    interval = mean_interval(np.asarray(after, dtype=float) - np.asarray(before, dtype=float), seed)
+    interval = mean_interval(np.asarray(after, dtype=float) - np.asarray(before, dtype=float))
     if interval is None:
         raise ConfigurationError("an interval must have at least one problem, got none")
     return interval

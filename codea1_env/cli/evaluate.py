@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file
+from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file, say
 from codea1_env.cli.players import (
     HELP,
     SEARCH,
@@ -132,7 +132,7 @@ def _eval(options: argparse.Namespace) -> int:
                 written.write(content.encode("utf-8") + b"\n")
     finally:
         lock.release()
-    _say(f"wrote {options.output}")
+    say(f"wrote {options.output}")
     print(text if options.json else table)
     return 0
 
@@ -300,7 +300,7 @@ def _import(source_name: str, path: str, kept: Path, sandbox: Sandbox, limit: in
             if limit is not None and len(problems) >= limit:
                 break
     write_problems(kept, problems)
-    _say(f"{source_name}: {len(problems)} problems, see {kept.with_suffix('.report.jsonl')} for the rest")
+    say(f"{source_name}: {len(problems)} problems, see {kept.with_suffix('.report.jsonl')} for the rest")
 
 
 def as_table(report: Mapping[str, Any]) -> str:
@@ -338,7 +338,3 @@ def _cell(interval: Mapping[str, float] | None) -> str:
         return "-"
     low, mean, high = (100 * interval[part] for part in ("low", "mean", "high"))
     return f"{mean:.2f} [{low:.1f}, {high:.1f}]"
-
-
-def _say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)

@@ -14,7 +14,6 @@ from codea1_env.players.player import TesterRequest
 from codea1_env.training.config.options import Options
 from codea1_env.training.models.chat import chat_of, tokens_of
 from codea1_env.training.models.sampling import load_model
-from codea1_env.training.models.shared_base import SeatModel, save_adapter
 from codea1_env.training.round.exchange import Exchange
 from codea1_env.training.round.rounds import in_places, put_to_tester
 from codea1_env.training.round.rules import RoundRules
@@ -53,10 +52,7 @@ class FrozenTester:
 
     def save_model(self, directory: str) -> None:
         """The model as it came, with its tokenizer."""
-        if isinstance(self.model, SeatModel):
-            save_adapter(self.model, Path(directory))
-        else:
-            self.model.save_pretrained(directory)
+        self.model.save_pretrained(directory)
         self.processing_class.save_pretrained(directory)
 
     def _attack(self, round_index: int) -> None:

@@ -31,7 +31,7 @@ from codea1_env.training.grpo.packed_loss import Clipped, Own, PackedRow, StepSh
 from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.losses import divergence, own_loss, require_finite
 from codea1_env.training.models.chat import tokens_of
-from codea1_env.training.models.shared_base import SeatModel, save_adapter, shared_base
+from codea1_env.training.models.shared_base import SeatModel, shared_base
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import SeatRun
 from codea1_env.training.run.resuming import STATE
@@ -156,7 +156,7 @@ class PackedTrainer:
 
     def save_model(self, directory: str) -> None:
         """The adapter, the name and the digest of its base, and the tokenizer."""
-        save_adapter(self.model, Path(directory))
+        self.model.save_pretrained(directory)
         self.processing_class.save_pretrained(directory)
 
     def _round(self) -> list[_Row]:
@@ -302,7 +302,7 @@ class PackedTrainer:
 
     def _save(self) -> None:
         checkpoint = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
-        save_adapter(self.model, checkpoint)
+        self.model.save_pretrained(checkpoint)
         held = {"optimizer": self._optimizer.state_dict(), "schedule": self._schedule.state_dict()}
         torch.save(held, checkpoint / STATE)
         self.state.save_to_json(str(checkpoint / "trainer_state.json"))

@@ -62,8 +62,13 @@ class SeatModel:
         yield from self.shared.adapters[self.adapter].parameters
 
     def save_pretrained(self, directory: str | Path) -> None:
-        """The adapter and the name and digest of its base, as `save_adapter` leaves them."""
-        save_adapter(self, Path(directory))
+        """The adapter, if there is one, and which base it lies beside."""
+        base, directory = self.shared.model, Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        if self.adapter:
+            self.shared.adapters[self.adapter].save(directory, base.source)
+        record = {"base": str(Path(base.source).resolve()), "digest": base.digest}
+        (directory / BASE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def shared_base(source: Path, preset: Preset) -> SharedBase:
@@ -97,7 +102,7 @@ def _shared(
 
 
 def seat_model(directory: Path, preset: Preset) -> SeatModel:
-    """A base's directory, or what `save_adapter` left. Raises ConfigurationError for an adapter of another base."""
+    """A base's directory, or a saved `SeatModel`. Raises ConfigurationError for an adapter of another base."""
     if not (directory / BASE).is_file():
         return SeatModel(shared_base(directory, preset), "")
     record = json.loads((directory / BASE).read_text(encoding="utf-8"))
@@ -108,13 +113,3 @@ def seat_model(directory: Path, preset: Preset) -> SeatModel:
     name = str(directory.resolve())
     shared.adapters[name] = Adapter.load(directory, shared.model.base.shape, shared.model.base.device)
     return SeatModel(shared, name)
-
-
-def save_adapter(model: SeatModel, directory: Path) -> None:
-    """The adapter, if there is one, and which base it lies beside."""
-    base = model.shared.model
-    directory.mkdir(parents=True, exist_ok=True)
-    if model.adapter:
-        model.shared.adapters[model.adapter].save(directory, base.source)
-    record = {"base": str(Path(base.source).resolve()), "digest": base.digest}
-    (directory / BASE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -83,17 +83,7 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
 
 
 def _tournament(options: argparse.Namespace) -> int:
-    require_at_least_one(options, "samples", "workers", "suite_size")
-    require_least("--seed", options.seed, 0)
-    if options.record is not None:
-        require_place("--record", options.record, options.problems)
-        _require_recording(options.record)
-    sampling = sampling_of(options)
-    traffic_of(options)
-    prompts_of(options, [_spec(named) for named in (*options.coders, *options.testers)])
-    for seat, specs in (("coder", options.coders), ("tester", options.testers)):
-        for named in specs:
-            require_player(_spec(named), seat)
+    sampling = _checked(options)
     problems = _problems(options)
     known: dict[str, Player] = {}
     coders = _players(options.coders, as_coder, options, known)
@@ -137,6 +127,22 @@ def _tournament(options: argparse.Namespace) -> int:
     if unscored:
         print(f"codea1: {unscored} of {len(played.games)} games have no result: the sandbox failed", file=sys.stderr)
     return 1 if unscored else 0
+
+
+def _checked(options: argparse.Namespace) -> Sampling:
+    """How models sample. Raises ConfigurationError for arguments of no use, before anything is loaded."""
+    require_at_least_one(options, "samples", "workers", "suite_size")
+    require_least("--seed", options.seed, 0)
+    if options.record is not None:
+        require_place("--record", options.record, options.problems)
+        _require_recording(options.record)
+    sampling = sampling_of(options)
+    traffic_of(options)
+    prompts_of(options, [_spec(named) for named in (*options.coders, *options.testers)])
+    for seat, specs in (("coder", options.coders), ("tester", options.testers)):
+        for named in specs:
+            require_player(_spec(named), seat)
+    return sampling
 
 
 def _require_recording(path: Path) -> None:

@@ -26,13 +26,13 @@ def test_a_killed_program_enters_with_the_suites_that_missed_it() -> None:
     book = TesterBook()
     book.record("p", A, kills=1, misses=3)
     assert book.targets("p", 8) == (Target("p", A, 3),)
-    assert (book.questions(), len(book), book.targets("q", 8)) == (("p",), 1, ())
+    assert book.targets("q", 8) == ()
 
 
 def test_a_program_that_nobody_has_seen_fail_does_not_enter() -> None:
     book = TesterBook()
     book.record("p", A, kills=0, misses=4)
-    assert len(book) == 0
+    assert misses(book) == {}
     book.record("p", A, kills=0, misses=4, is_buggy=True)
     assert misses(book) == {A: 4}
 
@@ -40,7 +40,7 @@ def test_a_program_that_nobody_has_seen_fail_does_not_enter() -> None:
 def test_a_program_that_every_suite_kills_does_not_enter() -> None:
     book = TesterBook()
     book.record("p", A, kills=4, misses=0)
-    assert (len(book), book.questions()) == (0, ())
+    assert misses(book) == {}
 
 
 def test_kills_decrement_before_misses_increment_and_at_zero_a_target_leaves() -> None:
@@ -73,13 +73,13 @@ def test_a_full_book_drops_the_least_missed_older_ones_first() -> None:
         book.record("p", program, kills=1, misses=count)
     assert misses(book) == {B: 2, C: 2}
     book.record("q", A, kills=1, misses=1)  # another question's room is its own
-    assert len(book) == 3
+    assert (misses(book), misses(book, "q")) == ({B: 2, C: 2}, {A: 1})
 
 
 def test_a_program_of_any_length_does_no_harm() -> None:
     book = TesterBook()
     book.record("p", "x" * (1 << 17), kills=1, misses=1)
-    assert len(book) == 0
+    assert misses(book) == {}
 
 
 @pytest.mark.parametrize("capacity", [0, -1, True, 2.0, "8"])
@@ -112,7 +112,7 @@ def test_what_has_no_score_or_does_not_execute_is_not_recorded() -> None:
     codes = tuple(CodeScore(value, 0.5, program) for value, program in zip(executes, (A, B, C, A), strict=True))
     book = TesterBook()
     book.record_match(MatchScore("p", codes, rows))
-    assert len(book) == 0
+    assert misses(book) == {}
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,9 @@ def test_any_text_survives_saving_and_loading(
     path = tmp_path_factory.mktemp("book") / "tester_book.jsonl"
     book.save(path)
     loaded = TesterBook.load(path)
-    assert loaded == book
     assert all(loaded.targets(name, 9) == book.targets(name, 9) for name in programs)
+    loaded.save(again := path.with_name("again.jsonl"))
+    assert again.read_bytes() == path.read_bytes()  # the order of insertion is the same, too
 
 
 def test_a_loaded_book_with_less_room_drops_at_the_next_attack(tmp_path: Path) -> None:
@@ -148,8 +149,7 @@ def test_a_loaded_book_with_less_room_drops_at_the_next_attack(tmp_path: Path) -
         book.record("p", program, kills=1, misses=count)
     book.save(tmp_path / "book")
     small = TesterBook.load(tmp_path / "book", capacity=1)
-    assert small != book
-    assert len(small) == 3
+    assert misses(small) == {A: 3, B: 2, C: 1}
     small.record("p", A, kills=0, misses=1)
     assert misses(small) == {A: 4}
 
@@ -177,13 +177,3 @@ def test_a_malformed_file_is_refused_with_its_line(tmp_path: Path, lines: list[s
     path.write_text("".join(line + "\n" for line in lines), "utf-8")
     with pytest.raises(BookFormatError, match=message):
         TesterBook.load(path)
-
-
-def test_a_copy_changes_on_its_own() -> None:
-    book = TesterBook(capacity=3)
-    book.record("p", A, kills=1, misses=1)
-    copy = book.copy()
-    assert copy == book
-    copy.record("p", A, kills=0, misses=1)
-    assert (misses(book), misses(copy)) == ({A: 1}, {A: 2})
-    assert book != "a book"

@@ -46,9 +46,7 @@ class Target:
 class TesterBook:
     """Per question a multiset of programs, keyed by `problem_id`."""
 
-    __slots__ = ("_capacity", "_misses")
     __test__ = False  # pytest: not a test class
-    __hash__ = None  # type: ignore[assignment]  # changes
 
     def __init__(self, capacity: int = 16) -> None:
         """`capacity`: most programs kept of one question, >= 1; of more, those that were missed least go, older ones
@@ -94,36 +92,6 @@ class TesterBook:
             kills = sum(map(_kills, row))
             is_buggy = any(replay.verdict is not Verdict.PASS for replay in row[0].duel.replays)
             self.record(score.problem_id, code.program, kills, len(row) - kills, is_buggy=is_buggy)
-
-    def questions(self) -> tuple[str, ...]:
-        """The problems that have a target in the book."""
-        return tuple(self._misses)
-
-    def __len__(self) -> int:
-        """Number of targets, over all questions."""
-        return sum(map(len, self._misses.values()))
-
-    def __bool__(self) -> bool:
-        """Always true: an empty book is a book."""
-        return True
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both give the same targets in the same order and keep as many."""
-        if not isinstance(other, TesterBook):
-            return NotImplemented
-        return (
-            self._capacity == other._capacity
-            and self._misses.keys() == other._misses.keys()
-            and all(
-                list(targets.items()) == list(other._misses[name].items()) for name, targets in self._misses.items()
-            )
-        )
-
-    def copy(self) -> TesterBook:
-        """An equal book that changes on its own."""
-        book = TesterBook(self._capacity)
-        book._misses = {problem_id: dict(targets) for problem_id, targets in self._misses.items()}
-        return book
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the book: JSON lines, a header, then a line per question; whole or not at all. Raises OSError."""

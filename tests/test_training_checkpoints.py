@@ -19,7 +19,7 @@ import torch
 import yaml
 from safetensors.torch import save_file
 
-from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.errors import ConfigurationError
 from codea1_env.problems import bundled_problems
 from codea1_env.training.config.arguments import Arguments, exit_status, parse_arguments
 from codea1_env.training.config.model_sections import LoraPreset
@@ -403,12 +403,85 @@ def test_a_finished_run_that_is_resumed_does_not_count_its_last_evaluation_twice
         assert [record["kind"] for record in run.records()] == ["round"]
 
 
-def test_a_damaged_line_of_the_metrics_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").write_text('{"kind": "round", "round": 1}\nnonsense\n')
-    with pytest.raises(FormatError, match=r"metrics.jsonl:2 must be JSON, got 'nonsense"):
-        a_run(tmp_path, resume=True)
-    (tmp_path / "metrics.jsonl").unlink()
-    a_run(tmp_path, resume=True).__exit__()  # the lock was let go
+def everything(directory: Path) -> dict[Path, bytes]:
+    """What is in a run's directory, but for its lock."""
+    files = [path for path in directory.rglob("*") if path.is_file() and path.name != "lock"]
+    return {path: path.read_bytes() for path in files}
+
+
+def refused(directory: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `--resume` says, as a recipe does; nothing in the directory has changed."""
+    (directory / "failure.txt").write_text("of the start before")
+    before = everything(directory)
+    capsys.readouterr()
+
+    def main() -> int:
+        Run(parse_arguments("", ["--resume", str(directory)]), SEATS).__exit__()
+        return 0
+
+    try:
+        status: Any = exit_status(main)
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    assert everything(directory) == before
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"nonsense", b"3", b"[]", b"{}", b"", b"\xff\0", b"[" * 100_000, b'{"kind": "round", "round": 1}']
+    + [b'{"kind": "round", "seat": "", "round": %s}' % round for round in (b"null", b'"x"', b"1.5", b"true")]
+    + [b'{"kind": "round", "seat": "", "round": 1, "seconds_scoring": "x"}'],
+    ids=lambda line: repr(line[:20]),
+)
+def test_a_line_of_the_metrics_that_is_no_record_ends_a_resumed_run_in_one_line_that_names_it(
+    line: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with a_run(tmp_path) as run:
+        run.log("round", 1, {"value": float("nan"), "other": 1.5})
+    for seat in SEATS:
+        save(tmp_path / seat, 1)
+    metrics = tmp_path / "metrics.jsonl"
+    whole = metrics.read_bytes()
+    metrics.write_bytes(whole + line + b"\n" + whole)
+    assert f"{metrics}:2 must be a record that the run wrote, got " in refused(tmp_path, capsys)
+    metrics.write_bytes(whole + b"\xc3")  # killed in the middle of a line
+    with a_run(tmp_path, resume=True) as run:
+        assert len(run.records()) == 1
+    assert metrics.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("edited", "must"),
+    [
+        ({"starts": 7}, "config.yaml: starts must be a list of mappings, as the run wrote it, got 7"),
+        ({"starts": None}, "config.yaml: starts must be a list of mappings, as the run wrote it, got None"),
+        ({"starts": ["x"]}, "config.yaml: starts must be a list of mappings, as the run wrote it, got ['x']"),
+        ({"starts": [{"versions": 7}]}, "config.yaml: starts must be a list of mappings, as the run wrote it, got [{"),
+        ({"base": 7}, "config.yaml: base must be a text, as the run wrote it, got 7"),
+        ({"data": [1]}, "config.yaml: data must be a mapping, as the run wrote it, got [1]"),
+        ([1], "config.yaml must be a mapping with `preset` and `seed`, got [1]"),
+        ("", "config.yaml must be a mapping with `preset` and `seed`, got None"),
+        (b"\xff\0", "the run's configuration must be a readable YAML file, got "),
+    ],
+)
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_configuration_that_is_none_ends_a_resumed_run_in_one_line(
+    rounds: int, edited: Any, must: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_run(tmp_path).__exit__()
+    for seat in SEATS[: 2 * rounds]:
+        save(tmp_path / seat, rounds)
+    file = tmp_path / "config.yaml"
+    if isinstance(edited, dict):
+        edited = yaml.safe_load(file.read_text()) | edited
+    text = edited if isinstance(edited, bytes) else yaml.safe_dump(edited).encode() if edited else b""
+    file.write_bytes(text)
+    assert must in refused(tmp_path, capsys)
+    if not isinstance(edited, dict):  # where nothing has looked at it before
+        with pytest.raises(ConfigurationError, match=re.escape(must)):
+            a_run(tmp_path, resume=True)
 
 
 def test_two_processes_do_not_write_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -182,8 +182,9 @@ def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
 def _planned(given: argparse.Namespace, recipe: str) -> Preset:
     """What would run, wherever it would: a plan may be of another machine, and of files that are not there yet."""
     if given.resume:
-        _check_recipe(given.resume / CONFIG_FILE, recipe)
-        preset = _with_rounds(read_configuration(given.resume / CONFIG_FILE)[0], given)
+        file = given.resume / CONFIG_FILE
+        _check_recipe(file, read_record(file), recipe)
+        preset = _with_rounds(read_configuration(file)[0], given)
         located(preset.algorithm)
         return preset
     preset = _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
@@ -200,11 +201,11 @@ def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
             f"--resume must be the directory of a run, got {given.resume} (no {CONFIG_FILE} in it)"
         )
     preset, seed = read_configuration(file)
-    _check_recipe(file, recipe)
+    record = read_record(file)
+    _check_recipe(file, record, recipe)
     preset = _with_rounds(preset, given)
     located(preset.algorithm)
     _check_installed(preset)
-    record = read_yaml(file, "the run's configuration")
     engine = given.engine or str(record.get("engine", "local"))
     _check_engine(engine, given.ray_address, preset)
     tester = record.get("tester")
@@ -214,18 +215,36 @@ def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
 
 def read_configuration(file: Path) -> tuple[Preset, int]:
     """The preset and the seed of a run's config.yaml. Raises ConfigurationError."""
-    record = read_yaml(file, "the run's configuration")
-    if not isinstance(record, dict) or not isinstance(record.get("preset"), dict) or "seed" not in record:
-        raise ConfigurationError(f"{file} must be a mapping with `preset` and `seed`, got {record!r:.200}")
+    record = read_record(file)
     name = record["preset"].get("name")
     base = PRESETS.get(str(name), PRESETS["mini"])
     return preset_from_dict(record["preset"], base, str(file)), _whole(f"{file}: seed", record["seed"], 0, 2**31 - 1)
 
 
-def _check_recipe(file: Path, recipe: str) -> None:
-    """A run belongs to the recipe that its config.yaml names; older runs name none."""
+def read_record(file: Path) -> dict[str, Any]:
+    """All of a run's config.yaml, which may have been edited. Raises ConfigurationError where it has another form."""
     record = read_yaml(file, "the run's configuration")
-    known = record.get("recipe", recipe) if isinstance(record, dict) else recipe
+    if not isinstance(record, dict) or not isinstance(record.get("preset"), dict) or "seed" not in record:
+        raise ConfigurationError(f"{file} must be a mapping with `preset` and `seed`, got {record!r:.200}")
+    starts = record.get("starts", [])
+    forms = {
+        "starts": ("a list of mappings", isinstance(starts, list) and all(map(_is_start, starts))),
+        "data": ("a mapping", isinstance(record.get("data", {}), dict)),
+        "base": ("a text", isinstance(record.get("base", ""), str)),
+    }
+    for name, (must, is_so) in forms.items():
+        if not is_so:
+            raise ConfigurationError(f"{file}: {name} must be {must}, as the run wrote it, got {record[name]!r:.200}")
+    return record
+
+
+def _is_start(start: object) -> bool:
+    return isinstance(start, dict) and all(isinstance(start.get(name, {}), dict) for name in ("versions", "processor"))
+
+
+def _check_recipe(file: Path, record: Mapping[str, Any], recipe: str) -> None:
+    """A run belongs to the recipe that its config.yaml names; older runs name none."""
+    known = record.get("recipe", recipe)
     if known != recipe:
         raise ConfigurationError(
             f"--resume must be the directory of a run of this recipe, {recipe}, got {file.parent}, a run of {known}; "

@@ -21,7 +21,7 @@ from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.algorithm import digests
-from codea1_env.training.config.arguments import CONFIG_FILE, Arguments
+from codea1_env.training.config.arguments import CONFIG_FILE, Arguments, read_record
 from codea1_env.training.run.callbacks import SeatRun
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of, write_whole
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
@@ -69,15 +69,16 @@ class Run:
         try:
             self._checkpoints = latest_common(self._outputs()) if arguments.resume else {}
             self.rounds_done = rounds_of(self._checkpoints[self.seats[0]]) if self._checkpoints else 0
+            before, records = self._before(), self.records()  # what cannot be read is refused while all is as it was
             if arguments.resume and not self._checkpoints:
-                self._require_nothing_lost()
+                self._require_nothing_lost(before, records)
             if self.rounds_done > self.preset.rounds:
                 raise ConfigurationError(
                     f"--rounds must be at least the {self.rounds_done} rounds already done, got {self.preset.rounds}"
                 )
             require_fitting(self.preset, self._checkpoints, self.rounds_done)
-            self._configuration = self._begin()
-            self._forget_rounds_after(self.rounds_done)
+            self._configuration = self._begin(before)
+            self._forget_rounds_after(self.rounds_done, records)
             names = self.preset.report_to
             self._trackers = Trackers(names, self.directory, self._configuration, self.rounds_done)
             self._lock.share()
@@ -142,16 +143,22 @@ class Run:
     def records(self) -> list[dict[str, Any]]:
         """Everything logged so far. Raises FormatError for a line that is no record."""
         file = self.directory / METRICS
-        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
-        if lines and not lines[-1].endswith("\n"):
+        lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
+        if lines and not lines[-1].endswith(b"\n"):
             _log.warning("the last line of %s was not written to its end and is left out", file)
             lines.pop()
         records = []
         for number, line in enumerate(lines, 1):
             try:
-                records.append(json.loads(line))
-            except ValueError:
-                raise FormatError(f"{file}:{number} must be JSON, got {line[:80]!r}") from None
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                record = None
+            if not _is_record(record):
+                said = line[:80].decode("utf-8", "replace")
+                raise FormatError(
+                    f"{file}:{number} must be a record that the run wrote, got {said!r}; mend or remove it"
+                )
+            records.append(record)
         return records
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -164,9 +171,8 @@ class Run:
         self._trackers.close()
         self._lock.release()
 
-    def _require_nothing_lost(self) -> None:
+    def _require_nothing_lost(self, began: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> None:
         """Without a checkpoint a resumed run begins anew, which is right only where none was ever complete."""
-        records, began = self.records(), self._before()
         rounds = max((record["round"] for record in records if record["kind"] in ("round", "seat")), default=0)
         first = began.get("preset", {}).get("save_rounds", self.preset.save_rounds)
         resumed = any(start.get("rounds_done") for start in began.get("starts", ()))
@@ -182,11 +188,10 @@ class Run:
     def _before(self) -> dict[str, Any]:
         """The configuration that the last start wrote; empty before the first."""
         file = self.directory / CONFIG_FILE
-        return (yaml.safe_load(file.read_text(encoding="utf-8")) or {}) if file.exists() else {}
+        return read_record(file) if file.exists() else {}
 
-    def _begin(self) -> dict[str, Any]:
+    def _begin(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Write who starts or resumes the run, and with what."""
-        before = self._before()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         start = this_start(self.engine, self.rounds_done, now, digests(self.preset.algorithm))
         starts = list(before.get("starts", ()))
@@ -213,10 +218,10 @@ class Run:
     def _outputs(self) -> dict[str, Path]:
         return {seat: self.directory / seat for seat in self.seats}
 
-    def _forget_rounds_after(self, rounds: int) -> None:
+    def _forget_rounds_after(self, rounds: int, records: Sequence[Mapping[str, Any]]) -> None:
         """What an interrupted run did after its last checkpoint is done again: it must not be counted twice."""
         if (self.directory / METRICS).exists():
-            kept = [record for record in self.records() if rounds and self._is_done(record, rounds)]
+            kept = [record for record in records if rounds and self._is_done(record, rounds)]
             write_whole(self.directory / METRICS, "".join(json.dumps(record) + "\n" for record in kept))
         for left in self.directory.glob(".*.????????.tmp"):  # half of a file, of a start that was killed
             left.unlink()
@@ -231,3 +236,11 @@ class Run:
         # The evaluation after the last round comes after its checkpoint.
         is_final = record["kind"] == "evaluation" and record["round"] == self.preset.rounds
         return bool(record["round"] <= rounds and not is_final)
+
+
+def _is_record(record: object) -> bool:
+    """Whether `log` could have written it."""
+    if not isinstance(record, dict) or not all(isinstance(record.get(name), str) for name in ("kind", "seat")):
+        return False
+    values = [value for name, value in record.items() if name not in ("kind", "seat")]
+    return type(record.get("round")) is int and all(isinstance(value, int | float | None) for value in values)

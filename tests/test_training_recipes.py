@@ -186,10 +186,18 @@ def test_a_model_that_is_nowhere_is_refused_with_must_and_got(tmp_path: Path) ->
             base_model(dataclasses.replace(SMOKE, model=PretrainedModel(name)), tmp_path)
 
 
+@pytest.mark.parametrize("engine", ["local", "ray"])
 @pytest.mark.parametrize("what", ["a layer", "the tokenizer"])
 def test_a_model_that_is_not_whole_ends_a_run_before_it_has_a_directory(
-    what: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    what: str,
+    engine: str,
+    base: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    if engine == "ray":
+        pytest.importorskip("ray", reason="the extra `ray` is not installed")
     config, model = pretrained_config(tmp_path, base), tmp_path / "model"
     if what == "a layer":
         sizes = json.loads((model / "config.json").read_text())
@@ -198,7 +206,7 @@ def test_a_model_that_is_not_whole_ends_a_run_before_it_has_a_directory(
     else:
         (model / "tokenizer.json").write_text("{")
     output = tmp_path / "run"
-    argv = ["agents/train_grpo.py", "--config", str(config), "--output", str(output)]
+    argv = ["agents/train_grpo.py", "--config", str(config), "--output", str(output), "--engine", engine]
     monkeypatch.setattr("sys.argv", argv)
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(ROOT / argv[0]), run_name="__main__")

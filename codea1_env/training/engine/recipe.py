@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.arena.arena import Arena
-from codea1_env.language_models.loading import load_tokenizer
+from codea1_env.language_models.loading import load_tokenizer, load_weights
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.advantages import estimator_of
@@ -142,16 +142,16 @@ def recipe(
 
 
 def _pretrained(arguments: Arguments) -> Path | None:
-    """Where a pretrained model is, read before there is a directory of the run: one that cannot be used leaves none.
-    Under the engine ray its weights are read where there is room for them. None: the base is still to be made."""
+    """Where a pretrained model is, looked at before there is a directory of the run: one that cannot be used leaves
+    none. TRL would fill in what its files lack with random numbers. None: the base is still to be made."""
     preset = arguments.preset
     if not isinstance(preset.model, PretrainedModel):
         return None
     base = base_model(preset, default_cache(dict(os.environ)))
-    if arguments.engine == "local":
-        load_model(base, preset, what="--model")  # the trainer packed keeps it
-    else:
-        load_tokenizer(base, "--model")
+    if preset.trainer == "packed":
+        load_model(base, preset, what="--model")  # and kept
+    else:  # the numbers are read where there is room for them
+        load_weights(base, "--model", load_tokenizer(base, "--model"), device_map="meta")
     return base
 
 

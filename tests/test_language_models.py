@@ -23,9 +23,10 @@ from tiny_language_models import SHAPES, random_model
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.language_models.base import Shape
 from codea1_env.language_models.continuous import ContinuousEngine
+from codea1_env.language_models.directories import base_of
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.learner import Learner
-from codea1_env.language_models.loading import LanguageModel, load, ready
+from codea1_env.language_models.loading import LanguageModel, base_and_digest, load, ready
 from codea1_env.language_models.lora import WEIGHTS, Adapter
 from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
@@ -33,6 +34,8 @@ from codea1_env.players.hugging_face import HuggingFacePlayer
 from codea1_env.reading.responses import read_suite
 from codea1_env.training.config.model_sections import PretrainedModel
 from codea1_env.training.config.model_shapes import shape_of
+from codea1_env.training.config.presets import load_preset
+from codea1_env.training.models.shared_base import seat_model
 
 TOKENIZER = tiny_chat_model.tiny_tokenizer()
 SHORT = RolloutSampling(max_tokens=20)
@@ -729,6 +732,52 @@ def test_the_adapters_among_the_examples_fit_their_base_and_change_it(seat: str)
     adapter = Adapter.load(directory, qwen)
     assert adapter.rank == 8
     assert all(bool(b.abs().max() > 0) for pairs in adapter.pairs for _, b in pairs.values())
+
+
+def beside(base: Path, directory: Path, record: str) -> Path:
+    """An adapter of that base, with that text as its base.json."""
+    random_adapter(load(base)).save(directory, str(base))
+    (directory / "base.json").write_text(record)
+    return directory
+
+
+def test_an_adapter_of_a_repository_goes_with_other_weights_and_warns(
+    saved: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    digest, run = load(saved).digest, replace(load_preset("0.5b"), model=PretrainedModel(str(saved)))
+    for name, there in (("same", digest), ("other", "0" * 16)):
+        directory = beside(saved, tmp_path / name, json.dumps({"base": "some/repository", "digest": there}))
+        for use in (HuggingFacePlayer.load, lambda directory: seat_model(directory, run)):
+            caplog.clear()
+            use(directory)
+            warned = [record.getMessage() for record in caplog.records]
+            assert warned == [
+                f"the base of {directory} has the digest {digest}, and the adapter learnt beside weights of "
+                f"some/repository with the digest {there}: its answers are not those that were measured"
+            ] * (there != digest)
+
+
+@pytest.mark.parametrize(
+    ("record", "must"),
+    [
+        (json.dumps({"base": "/gone", "digest": "0" * 16}), "the base of .* must have the digest 0{16}, got "),
+        *((text, "base.json must name `base` and `digest` of an adapter's base, got ") for text in ("{", "[]", "{}")),
+    ],
+)
+def test_an_adapter_of_another_base_or_of_none_is_not_played(
+    saved: Path, tmp_path: Path, record: str, must: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=must) as error:
+        HuggingFacePlayer.load(beside(saved, tmp_path / "adapter", record))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("seat", ["coder", "tester"])
+def test_the_adapters_among_the_examples_name_the_digest_of_their_base(seat: str) -> None:
+    directory = Path(__file__).parents[1] / "examples" / "adapters" / seat
+    base, digest = base_and_digest(directory)
+    assert base == base_of(directory)
+    assert f"digest {digest} " in (directory.parent / "README.md").read_text()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

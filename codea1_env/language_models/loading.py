@@ -19,16 +19,17 @@ from typing import Any
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.base import Base, has_bfloat16
-from codea1_env.language_models.directories import require_gguf_reader, require_model
+from codea1_env.language_models.directories import is_place, require_gguf_reader, require_model
 
 with extra("train", "language models on CPUs need"):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
 BASE = "base.json"
-"""Beside an adapter: where its base is, and the base's digest."""
+"""Beside an adapter: where its base is, or the base's repository, and the base's digest."""
 CONTEXT = 32_768
 """Positions at most: more than a CPU has time for."""
+_log = logging.getLogger(__name__)
 _SAID = 300
 """Characters of another library's words."""
 
@@ -154,14 +155,35 @@ def weights_digest(model: Any, tokenizer: Any) -> str:
 
 
 def require_digest(model: LanguageModel, adapter: Path) -> None:
-    """Raise ConfigurationError where the adapter in that directory was trained beside another base."""
+    """Raise ConfigurationError where the adapter in that directory was trained beside another base. One whose base is a
+    repository goes with other weights of that model, too, and warns."""
     if not (adapter / BASE).is_file():
         return  # of another trainer, which does not say
-    record = json.loads((adapter / BASE).read_text(encoding="utf-8"))
-    if record["digest"] != model.digest:
+    base, digest = base_and_digest(adapter)
+    if digest == model.digest:
+        return
+    if is_place(base):
         raise ConfigurationError(
-            f"the base of {adapter} must have the digest {record['digest']}, got {model.digest} in {model.source}"
+            f"the base of {adapter} must have the digest {digest}, got {model.digest} in {model.source}"
         )
+    _log.warning(
+        "the base of %s has the digest %s, and the adapter learnt beside weights of %s with the digest %s: its answers "
+        "are not those that were measured",
+        adapter,
+        model.digest,
+        base,
+        digest,
+    )
+
+
+def base_and_digest(adapter: Path) -> tuple[str, str]:
+    """What is noted beside an adapter. Raises ConfigurationError where that cannot be read."""
+    file = adapter / BASE
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        return str(record["base"]), str(record["digest"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ConfigurationError(f"{file} must name `base` and `digest` of an adapter's base, got {error!r}") from None
 
 
 def file_digest(file: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,12 +19,15 @@ from codea1_env.class_paths import load_class
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.continuous import ContinuousEngine
-from codea1_env.language_models.loading import BASE, LanguageModel, load, require_digest
+from codea1_env.language_models.directories import is_place
+from codea1_env.language_models.loading import BASE, LanguageModel, base_and_digest, load, require_digest
 from codea1_env.language_models.lora import CONFIG, Adapter
 from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, RolloutEngine, RolloutRequest, RolloutSampling, checked
 from codea1_env.training.config.algorithm import Algorithm
 from codea1_env.training.config.presets import Preset
+from codea1_env.training.models.base import base_model
+from codea1_env.training.models.warm_start import default_cache
 
 with extra("train", "training needs"):
     import torch
@@ -102,11 +106,12 @@ def _shared(
 
 
 def seat_model(directory: Path, preset: Preset) -> SeatModel:
-    """A base's directory, or a saved `SeatModel`. Raises ConfigurationError for an adapter of another base."""
+    """A base's directory, or a saved `SeatModel`. An adapter whose base is a repository lies beside the run's.
+    Raises ConfigurationError for an adapter of another base."""
     if not (directory / BASE).is_file():
         return SeatModel(shared_base(directory, preset), "")
-    record = json.loads((directory / BASE).read_text(encoding="utf-8"))
-    shared = shared_base(Path(record["base"]), preset)
+    base, _ = base_and_digest(directory)
+    shared = shared_base(Path(base) if is_place(base) else base_model(preset, default_cache(dict(os.environ))), preset)
     require_digest(shared.model, directory)
     if not (directory / CONFIG).is_file():
         return SeatModel(shared, "")

@@ -1,4 +1,4 @@
-"""Which suites a program should meet: what rewards of recorded games say of programs (`experiments/shared_tests.py`)."""
+"""Which suites a program should meet: what rewards say of programs (`experiments/shared_tests.py`)."""
 
 from __future__ import annotations
 

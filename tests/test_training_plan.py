@@ -107,7 +107,7 @@ def test_the_plan_counts_suites_that_are_written_ahead_and_what_they_run_on() ->
     plan = plan_of(preset_from_dict(shared, load_preset("0.5b")))
     assert "4 questions, 8 programs each, 4 suites against 2 of them, those against 2 learnt from" in plan
     assert "at most 128 asserts on references, 1,024 on programs" in plan
-    assert [line.split()[-1] for line in plan.splitlines() if line.startswith("  sampled ")][0] == "32"
+    assert next(line.split()[-1] for line in plan.splitlines() if line.startswith("  sampled ")) == "32"
 
 
 def test_the_plan_counts_the_room_that_the_engine_takes(monkeypatch: pytest.MonkeyPatch) -> None:

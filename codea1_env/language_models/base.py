@@ -14,6 +14,7 @@ promise the same bits for other numbers of rows or threads, or on another device
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "down": ("mlp.down_proj",),
 }
 """The linear layers of a block, as they are computed, and the names of what each of them consists of."""
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+# oneDNN keeps a kernel for every number of tokens that it has met, 1,024 of them unless it is told otherwise: nearly
+# every pass has another number, and a learner's process grew by a gigabyte and more.
 PACKED_FOR_ROWS = 64
 """Rows that weights are packed for; others are computed, too."""
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS
-from codea1_env.language_models.base import Base, Linear, gated, gated_back
+from codea1_env.language_models.base import Base, Linear, gated, gated_back, give_back
 from codea1_env.language_models.lora import Adapter, Beside
 from codea1_env.language_models.packed_attention import attended_by_response
 
@@ -62,6 +62,8 @@ class Learner:
             self._pass(prompt, [responses[row] for row in rows], rows, objective, temperature)
             for rows in self._packs(len(prompt), responses)
         ]
+        if self._base.device.type == "cpu":
+            give_back()  # passes of other lengths would not fit where these were, and a round has many
         return _joined(parts)
 
     def log_probs(

@@ -23,6 +23,7 @@ from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.baselines.written_tests import WrittenSuite, counting_tests, with_written_tests
 from codea1_env.training.config.model_sections import LoraPreset
+from codea1_env.training.config.options import Options
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.models.chat import chat_of, tokens_of
 
@@ -73,6 +74,17 @@ def test_against_a_frozen_tester_the_coder_learns_the_tester_does_not_and_a_resu
     assert records(parts, "round") == records(whole, "round")
     suites = {(record["valid_tests"], record["killing_tests"]) for record in records(whole, "round")}
     assert len(suites) > 1, "every round has suites of its own"
+
+
+def test_a_frozen_tester_writes_suites_against_the_selected_programs_alone(run_recipe) -> None:
+    """2 questions, 4 programs each, suites against one of them."""
+    reward = dataclasses.replace(TINY.reward, coder_tests="union")
+    ahead = dataclasses.replace(TINY, options=Options(selection="ahead"), reward=reward, keep_duels=2)
+    run = run_recipe("frozen_tester", "ahead", "--rounds", "1", preset=ahead)
+    kept = [json.loads(line) for line in (run / "duels" / "round-1.jsonl").read_text().splitlines()]
+    games = [line["match"] for line in kept if "match" in line]
+    assert [sorted(map(len, game["suites"])) for game in games] == [[0, 0, 0, TINY.round.suites]] * 2
+    assert [record["not_attacked"] for record in records(run, "round")] == [0]
 
 
 def test_supervised_learning_takes_what_the_arena_validated_and_moves_the_tester_alone(run_recipe, base: Path) -> None:

@@ -35,13 +35,17 @@ def main() -> None:
     try:
         truth = {problem.problem_id: problem for problem in read_problems(options.truth)}
         games = [game for file in options.games for game in read_recording(file.read_bytes().splitlines())]
+        if not games:
+            raise SystemExit("error: RECORDING must have games, got none")
+        if lacking := sorted({game.match.problem.problem_id for game in games} - truth.keys()):
+            raise SystemExit(f"error: --truth must have every question that was played, got none for {lacking[0]}")
         print(table(correlations(games, truth), [len(_suites(game.match)) for game in games]))
     except (OSError, Codea1Error) as error:
         raise SystemExit(f"error: {error}") from None
 
 
 def correlations(games: Sequence[RecordedMatch], truth: dict[str, Problem]) -> dict[str, list[float]]:
-    """By reward, a value in [-1, 1] for each question whose programs differ. Raises KeyError without its tests."""
+    """By reward, a value in [-1, 1] for each question whose programs differ."""
     matches = [game.match for game in games]
     own = dataclasses.replace(games[0].config, coder_tests="own", replay_limit=0)
     union = dataclasses.replace(own, coder_tests="union")
@@ -63,6 +67,8 @@ def correlations(games: Sequence[RecordedMatch], truth: dict[str, Problem]) -> d
 def table(found: dict[str, list[float]], suites: Sequence[int]) -> str:
     """Means over questions with standard errors, and each row's difference from the first."""
     first = np.array(next(iter(found.values())))
+    if len(first) < 2:
+        raise SystemExit(f"error: RECORDING must have two questions whose programs differ, got {len(first)}")
     lines = [
         f"{len(first)} questions, {np.mean(suites):.1f} suites each",
         "",

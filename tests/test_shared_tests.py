@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -57,4 +58,8 @@ def test_rewards_are_held_against_what_programs_pass(
     assert "| golden tests | 0.866 ± 0.000 |" in shown
     monkeypatch.setattr(sys, "argv", [*map(str, arguments[:3]), str(tmp_path / "missing.jsonl")])
     with pytest.raises(SystemExit, match=r"error: .*missing\.jsonl"):
+        shared_tests.main()
+    write_problems(tmp_path / "other.jsonl", [dataclasses.replace(TRUTH, problem_id="other")])
+    monkeypatch.setattr(sys, "argv", [*map(str, arguments[:3]), str(tmp_path / "other.jsonl")])
+    with pytest.raises(SystemExit, match=r"--truth must have every question that was played, got none for double"):
         shared_tests.main()

@@ -17,7 +17,7 @@ from codea1_env.rewards.terms import SuiteTerms
 def round_metrics(scores: Sequence[MatchScore], booked: int, selected: Sequence[float | None]) -> dict[str, float]:
     """What the log shows. `booked`: tests in the Mistake Book. `selected`: rewards of the suites learnt from."""
     tried = [(code, row) for score in scores for code, row in zip(score.codes, score.suites, strict=True)]
-    # Neither scored nor failed by infrastructure: its prompt was too long.
+    # What is left out has no score though infrastructure did not fail: its prompt was too long.
     codes = [code for code, row in tried if row or code.reward is not None or code.executes is None]
     suites = [suite for score in scores for row in score.suites for suite in row]
     terms = [suite.terms for suite in suites if suite.terms is not None]

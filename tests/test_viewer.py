@@ -87,6 +87,18 @@ def test_the_pay_of_the_tests_makes_up_the_reward(games: Path, sandbox: LocalSan
             assert sum(test[8] for test in suite["tests"]) / 6 == pytest.approx(suite["reward"]), method
 
 
+def test_where_all_programs_met_a_suite_each_has_its_verdict(tmp_path: Path, sandbox: LocalSandbox) -> None:
+    match = Match(TWICE, (RIGHT, WRONG, "def g(): 0"), ((), (SUITE,), ()))
+    for coder_tests, expected in (("union", ["pass", "fail", "error"]), ("own", None)):
+        with Recorder(tmp_path / f"{coder_tests}.jsonl") as recorder:
+            play(sandbox, recorder, [match], RewardConfig(coder_tests=coder_tests))
+        (game,) = read_games(tmp_path / f"{coder_tests}.jsonl", 100).games
+        tests = asserts_of(game, 1)
+        assert tests[1][6] == "fail"
+        assert tests[1][9] == expected
+        assert tests[4][9] == (expected and [None] * 3)  # it does not count, so that it was not run
+
+
 def test_a_recording_without_scores_shows_its_texts_and_says_that_verdicts_are_missing(
     tmp_path: Path, sandbox: LocalSandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -217,6 +229,10 @@ def spoil(score: Any, name: str, value: Any) -> Any:
         ("suites.0.0.tests.0.verdict", "constructor"),
         ("suites.0.0.tests.0.source", ["x"]),
         ("suites.0.0.replays", [{"call": 1, "expected": "2", "verdict": "pass"}]),
+        ("suites.0.0.tests.0.verdicts", ["pass"]),
+        ("suites.0.0.tests.0.verdicts", ["pass", "constructor"]),
+        ("suites.0.0.tests.0.verdicts", {"pass": 1, "fail": 2}),
+        ("suites.0.0.tests.0.verdicts", None),
         ("config", {"alpha": 7}),
         ("question", 7),
     ],

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from viewer_pages import ATTACKS, attack_game, game, write_page
+from viewer_pages import ATTACKS, attack_game, game, shared_game, write_page
 
 from codea1_env.judging.returned import cut
 from codea1_env.viewer import Found, Page
@@ -114,6 +114,38 @@ def test_a_replayed_test_has_its_panel(open_page: Open, plain: Path) -> None:
     page = open_page(plain)
     page.click('.matrix [aria-label="program 1, replayed test 3: times out"]')
     assert "one of 3 in f_hist and p_hist" in page.inner_text(".why")
+
+
+def test_programs_that_met_all_suites_show_what_each_came_to(open_page: Open, tmp_path: Path) -> None:
+    page = open_page(write_page(tmp_path / "shared.html", [shared_game()]))
+    assert texts(page, "#list .row-where") == [
+        "game 1 · program 1 · suite 1", "game 1 · program 2 · suite 2",
+        "game 1 · program 3 · suite 1 (against program 1)",
+    ]  # fmt: skip
+    for program, words in ((1, "passes"), (2, "fails"), (3, "times out")):
+        for suite in (1, 2):
+            assert (
+                page.locator(
+                    f'.matrix [aria-label="program {program}, suite {suite}, assert 1: {words}, kept"]'
+                ).count()
+                == 1
+            )
+    page.click('.matrix [aria-label="program 3, suite 2, assert 1: times out, kept"]')
+    assert texts(page, "#why-title") == ["PROGRAM 3, SUITE 2, ASSERT 1"]
+    assert texts(page, ".facts dd") == ["f(3)", "6", "6", "nothing in time"]
+    assert "written against program 2" in page.inner_text(".why")
+    assert texts(page, ".duel-head .seat") == ["coder RC\n0.5", "tester RT\n–"]
+    assert page.evaluate("location.hash") == "#1.3.2.1"
+    page.keyboard.press("ArrowUp")
+    assert texts(page, "#why-title") == ["PROGRAM 2, SUITE 2, ASSERT 1"]
+    assert texts(page, ".facts dd")[-1] == "[1, 3]"  # it was written against this program
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert texts(page, "#why-title") == ["PROGRAM 2, SUITE 1, ASSERT 1"]
+    assert texts(page, ".facts dd")[-1] == "not in this file"
+    address = page.url
+    page.goto(address)
+    assert texts(page, "#why-title") == ["PROGRAM 2, SUITE 1, ASSERT 1"]
 
 
 def test_another_method_shows_its_terms_and_what_the_assert_earns(open_page: Open, tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ CONFIG = {"tester_reward": "code-a1", "coder_tests": "own"}
 
 
 def row(source: str, status: str, verdict: str | None, **texts: Any) -> list[Any]:
-    """One test as `viewer/games.py` has it."""
+    """One test as `viewer/games.py` has it. `verdicts`: of all programs of the question."""
     names = ("reason", "call", "stated", "expected")
     reason, call, stated, expected = (texts.get(name, "" if name == "reason" else None) for name in names)
-    return [source, status, reason, call, stated, expected, verdict, texts.get("returned", ""), texts.get("pay")]
+    return [source, status, reason, call, stated, expected, verdict, texts.get("returned", ""), texts.get("pay"),
+            texts.get("verdicts")]  # fmt: skip
 
 
 def example_suite() -> dict[str, Any]:
@@ -54,6 +55,19 @@ def game(
         "replays": [["f(1)", "2"], ["f(3)", "6"], ["f(5)", "10"]],
         "programs": [program | {"suites": [example_suite() for _ in range(suites)]} for _ in range(programs)],
     } | changes
+
+
+def shared_game() -> dict[str, Any]:
+    """Three programs, of which the first two have a suite each; all met both suites."""
+    shared = game("shared", suites=1, config=CONFIG | {"coder_tests": "union"})
+    for program, verdict in zip(shared["programs"], ("pass", "fail", "timeout"), strict=True):
+        program["suites"][0]["tests"] = [
+            row("assert f(3) == 6", "kept", verdict, call="f(3)", stated="6", expected="6", returned="[1, 3]",
+                verdicts=["pass", "fail", "timeout"]),
+            row("assert f(2) > 1", "rejected", None, reason="operator", verdicts=[None, None, None]),
+        ]  # fmt: skip
+    shared["programs"][2]["suites"] = []
+    return shared
 
 
 def write_page(path: Path, games: list[dict[str, Any]], title: str = "games.jsonl") -> Path:

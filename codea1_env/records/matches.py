@@ -81,7 +81,8 @@ def write_detailed_score(score: MatchScore, problem: Problem, config: RewardConf
 
 
 def detailed_score(score: MatchScore, config: RewardConfig) -> dict[str, Any]:
-    """The score as plain data: the fields of an output line, and for each test `returned` and `pay`."""
+    """The score as plain data: the fields of an output line, and for each test `returned`, `pay` and, where all
+    programs of the question met it, `verdicts`, one for each program."""
     record = _score(score)
     for row, scored_row in zip(record["suites"], score.suites, strict=True):
         for suite, scored in zip(row, scored_row, strict=True):
@@ -89,6 +90,8 @@ def detailed_score(score: MatchScore, config: RewardConfig) -> dict[str, Any]:
             for place, (test, judged) in enumerate(zip(suite["tests"], scored.duel.tests, strict=True)):
                 test["returned"] = judged.returned
                 test["pay"] = pays[place].reward if pays else None
+                if scored.group is not None:
+                    test["verdicts"] = [verdicts[place] for verdicts in scored.group.verdicts]
     return record
 
 

@@ -1,6 +1,7 @@
 "use strict";
 // From the packed text in the page to duels. A duel is one program against one suite; a game is a question with all its
-// programs and suites. Field names are those of viewer/games.py. Does not check what Python has written.
+// programs and suites. Where programs met all suites of their question, each has all of them, in one order: those that
+// were written against others as well (`against`), of which it has the verdicts and no reward. Field names are those of viewer/games.py. Does not check what Python has written.
 
 const STATUSES = {
   kept: ["kept", "is valid as written"],
@@ -28,17 +29,44 @@ async function unpack() {
   return JSON.parse(await new Response(stream).text());
 }
 
-function test([source, status, reason, call, stated, expected, verdict, returned, pay]) {
-  return { source, status, reason, call, stated, expected, verdict, returned, pay };
+function test([source, status, reason, call, stated, expected, verdict, returned, pay, verdicts]) {
+  return { source, status, reason, call, stated, expected, verdict, returned, pay, verdicts };
 }
 
 // Gives the tests of a game their names: not before somebody looks at it, since there may be a hundred thousand.
 function prepare(game) {
   if (game.isPrepared) return;
   game.isPrepared = true;
-  for (const program of game.programs) {
-    for (const suite of program.suites) suite.tests = suite.tests.map(test);
-  }
+  for (const suite of suitesOf(game)) suite.tests = suite.tests.map(test);
+  game.programs.forEach((program, place) => {
+    for (const suite of program.suites.filter(isOthers)) suite.tests = suite.origin.tests.map((each) => metBy(each, place));
+  });
+}
+
+// The suites of a game, each once.
+function suitesOf(game) {
+  return game.programs.flatMap((program) => program.suites.filter((suite) => !isOthers(suite)));
+}
+
+function isOthers(suite) {
+  return suite.against !== undefined;
+}
+
+// A test of a suite that was written against another program.
+function metBy(each, programPlace) {
+  return { ...each, verdict: each.verdicts?.[programPlace] ?? null, returned: null, pay: null };
+}
+
+// Gives every program all suites of its question, if the programs met them all.
+function share(game) {
+  const isShared = suitesOf(game).some((suite) => suite.tests.some((each) => each[9]));
+  if (!isShared) return;
+  const suites = game.programs.flatMap((program, against) => program.suites.map((origin) => ({ origin, against })));
+  game.programs.forEach((program, place) => {
+    const replays = program.suites[0]?.replays ?? [];
+    program.suites = suites.map(({ origin, against }) => against === place ? origin :
+      { origin, against, reward: null, terms: null, error: origin.error, ignored: origin.ignored, replays, tests: [] });
+  });
 }
 
 function testsOf(duel) {
@@ -64,11 +92,13 @@ function readGames(page) {
   const duels = [];
   page.games.forEach((game, place) => {
     game.number ??= place + 1;
+    share(game);
     game.programs.forEach((program, programPlace) => {
+      const add = (suite, suitePlace) => duels.push({ game, program, suite, programPlace, suitePlace, place: duels.length });
       program.suites.forEach((suite, suitePlace) => {
-        duels.push({ game, program, suite, programPlace, suitePlace, place: duels.length });
+        if (!isOthers(suite)) add(suite, suitePlace);
       });
-      if (!program.suites.length) duels.push({ game, program, suite: null, programPlace, suitePlace: 0, place: duels.length });
+      if (!program.suites.some((suite) => !isOthers(suite))) add(program.suites[0] ?? null, 0);
     });
   });
   return duels;
@@ -82,7 +112,7 @@ function addressOf(duel) {
 // `isShort`: without the round that it was recorded in.
 function whereabouts(duel, isShort = false) {
   const origin = isShort ? "" : duel.game.from;
-  const suite = duel.suite ? "suite " + (duel.suitePlace + 1) : "";
+  const suite = duel.suite ? "suite " + (duel.suitePlace + 1) + (isOthers(duel.suite) ? " (against program " + (duel.suite.against + 1) + ")" : "") : "";
   return ["game " + duel.game.number, origin, "program " + (duel.programPlace + 1), suite].filter(Boolean).join(" · ");
 }
 

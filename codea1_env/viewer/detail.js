@@ -66,7 +66,8 @@ class Detail {
     const source = program.source ? codeBlock(program.source, "Source of program " + (duel.programPlace + 1)) : make("p", { class: "note" }, missingProgram(program));
     this.program.replaceChildren(
       make("h3", { id: "program-title" }, "Program " + (duel.programPlace + 1), state ? make("span", { class: "state" }, state) : null), source);
-    this.suite.replaceChildren(make("h3", { id: "suite-title" }, "Suite " + (duel.suitePlace + 1)), ...this.suiteRows(duel));
+    const against = suite && isOthers(suite) ? make("span", { class: "state" }, "written against program " + (suite.against + 1)) : null;
+    this.suite.replaceChildren(make("h3", { id: "suite-title" }, "Suite " + (duel.suitePlace + 1), against), ...this.suiteRows(duel));
   }
 
   suiteRows(duel) {

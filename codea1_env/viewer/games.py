@@ -3,7 +3,9 @@
     game     number, id, from, question, entry, reference, config, replays: [[call, expected]], programs
     program  source, executes, reward, suites
     suite    reward, terms, error, replays: [verdict], tests
-    test     [source, status, reason, call, stated, expected, verdict, returned, pay]
+    test     [source, status, reason, call, stated, expected, verdict, returned, pay, verdicts]
+
+`verdicts`: one for each program of the question, or null where the suite met only the program it was written against.
 
 Knows no file and does not execute anything: what a match without a score came to is unknown. What it is given is
 trusted as far as `require_score` has looked.
@@ -90,7 +92,7 @@ def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:
             if not isinstance(code["executes"], bool | None):
                 raise FormatError(f"executes must be true, false or null, got {code['executes']!r:.200}")
             for suite in row:
-                _require_suite(suite)
+                _require_suite(suite, len(score["codes"]))
         for name in ("question", "entry_point", "reference_solution"):
             if not isinstance(score.get(name), str | None):
                 raise FormatError(f"{name} must be a string, got {score[name]!r:.200}")
@@ -102,7 +104,7 @@ def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:
         raise FormatError(f"a score must be as `codea1 score` writes it, got one with {error!r}") from None
 
 
-def _require_suite(suite: Mapping[str, Any]) -> None:
+def _require_suite(suite: Mapping[str, Any], codes: int) -> None:
     _require_number(suite["reward"])
     if suite["terms"] is not None:
         if set(suite["terms"]) != _TERMS:
@@ -122,6 +124,9 @@ def _require_suite(suite: Mapping[str, Any]) -> None:
             got = f"{test['status']!r:.80} and {test['verdict']!r:.80}"
             raise FormatError(f"status and verdict of a test must be known ones, got {got}")
         _require_number(test.get("pay"))
+        verdicts = test.get("verdicts", [None] * codes)
+        if not isinstance(verdicts, list) or len(verdicts) != codes or set(verdicts) - _VERDICTS:
+            raise FormatError(f"verdicts of a test must be {codes} known ones, got {verdicts!r:.200}")
     for reason, count in suite.get("ignored", {}).items():
         if not isinstance(reason, str) or type(count) is not int:
             raise FormatError(f"ignored must be counts by reason, got {suite['ignored']!r:.200}")
@@ -169,7 +174,8 @@ def _suite(suite: Mapping[str, Any]) -> Json:
         "replays": [replay["verdict"] for replay in suite["replays"]],
         "ignored": dict(suite.get("ignored", {})),
         "tests": [
-            [*(cut(test.get(name), MOST_TEST) for name in _TEST_TEXTS), test.get("pay")] for test in suite["tests"]
+            [*(cut(test.get(name), MOST_TEST) for name in _TEST_TEXTS), test.get("pay"), test.get("verdicts")]
+            for test in suite["tests"]
         ],
     }
 
@@ -179,7 +185,7 @@ def _unjudged(response: str, reward: float | None, entry_point: str, recorded: R
     suite = read_suite(response, entry_point, fidelity=recorded.config.fidelity)
     rows = [
         [cut(test.source, MOST_TEST), UNKNOWN, test.reason, cut(test.call, MOST_TEST), cut(test.claim, MOST_TEST),
-         None, None, None, None]
+         None, None, None, None, None]
         for test in suite.tests
     ]  # fmt: skip
     ignored = {str(reason): count for reason, count in suite.unread}

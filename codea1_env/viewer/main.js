@@ -16,8 +16,13 @@ const THEMES = ["system", "light", "dark"];
 const state = { duels: [], choice: noChoice(), list: null, detail: null, duel: null, note: "" };
 const byId = (id) => document.getElementById(id);
 
+// The duel there; also of a program with a suite that was written against another one, which is not in the list.
 function found(game, programPlace, suitePlace) {
-  return state.duels.find((duel) => duel.game === game && duel.programPlace === programPlace && duel.suitePlace === suitePlace);
+  const listed = state.duels.find((duel) => duel.game === game && duel.programPlace === programPlace && duel.suitePlace === suitePlace);
+  if (listed) return listed;
+  const program = game?.programs[programPlace];
+  const suite = program?.suites[suitePlace];
+  return suite && { game, program, suite, programPlace, suitePlace, place: -1 };
 }
 
 // Show a duel. `at`: it, or its game and places. `isOpened`: the reader asked for it, so a narrow page turns to it.
@@ -80,7 +85,7 @@ function openAddress() {
   const address = location.hash.slice(1);
   if (!address || address === "duel") return false; // "#duel" is the link that skips the list
   const [game, program = 0, suite = 0, place] = address.split(".").map((part) => (/^\d+$/.test(part) ? Number(part) - 1 : NaN));
-  const duel = state.duels.find((each) => each.game.number === game + 1 && each.programPlace === program && each.suitePlace === suite);
+  const duel = found(state.duels.find((each) => each.game.number === game + 1)?.game, program, suite);
   if (!duel) {
     state.duel = null;
     state.list.mark(null);

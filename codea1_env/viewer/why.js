@@ -67,9 +67,15 @@ function differenceOf(tester, coder) {
   return [make("ul", { class: "difference" }, list), make("p", { class: "note part" }, "It has a part in the terms marked so.")];
 }
 
+// Of a suite that was written against another program.
+function sharedOf(suite) {
+  return "This suite was written against program " + (suite.against + 1) + ", and its reward is explained there. All programs of the question met it.";
+}
+
 // Every number here stands in `suite.account`: nothing is computed on the page.
 function accountOf(duel, place) {
   const { suite } = duel;
+  if (isOthers(suite)) return [make("p", { class: "note" }, sharedOf(suite))];
   if (!suite.terms) return [make("p", { class: "note" }, suite.error ? "No reward: " + oneLine(suite.error, 200) : "The terms are not in this file.")];
   const { title, lines, coder, note, sums, tests } = suite.account;
   const nodes = [];

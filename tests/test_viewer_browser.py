@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from viewer_pages import ATTACKS, attack_game, game, shared_game, write_page
+from viewer_pages import ATTACKS, attack_game, game, row, shared_game, write_page
 
 from codea1_env.judging.returned import cut
 from codea1_env.viewer import Found, Page
@@ -146,6 +146,20 @@ def test_programs_that_met_all_suites_show_what_each_came_to(open_page: Open, tm
     address = page.url
     page.goto(address)
     assert texts(page, "#why-title") == ["PROGRAM 2, SUITE 1, ASSERT 1"]
+
+
+@pytest.mark.parametrize(("programs", "columns"), [(8, 8 * 2 + 3), (160, 2 + 3)])
+def test_a_matrix_too_large_to_draw_has_the_own_suites(
+    programs: int, columns: int, open_page: Open, tmp_path: Path
+) -> None:
+    shared = game("shared", programs=programs, suites=1)
+    for program in shared["programs"]:
+        program["suites"][0]["tests"] = [
+            row(f"assert f({call}) == 6", "kept", "pass", call=f"f({call})", stated="6", expected="6",
+                verdicts=["pass"] * programs) for call in range(2)
+        ]  # fmt: skip
+    page = open_page(write_page(tmp_path / "shared.html", [shared]))
+    assert page.get_attribute(".matrix", "aria-colcount") == str(columns + 1)
 
 
 def test_another_method_shows_its_terms_and_what_the_assert_earns(open_page: Open, tmp_path: Path) -> None:

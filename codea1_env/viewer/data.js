@@ -21,6 +21,9 @@ const SIGNS = {
   kept: "·", wrong_expected: "≠", wrong_relation: "≢", vacuous: "∀", duplicate: "=", raises: "↯", flaky: "~", rejected: "∅", surplus: "+", unknown: "?",
 };
 
+// More would take seconds to draw: such a game has in each row what was written against that program.
+const MOST_CELLS = 1 << 15;
+
 async function unpack() {
   const packed = atob(document.getElementById("packed").content.textContent.trim());
   const bytes = new Uint8Array(packed.length);
@@ -57,10 +60,10 @@ function metBy(each, programPlace) {
   return { ...each, verdict: each.verdicts?.[programPlace] ?? null, returned: null, pay: null };
 }
 
-// Gives every program all suites of its question, if the programs met them all.
+// Gives every program all suites of its question, if the programs met them all and the matrix has room for that.
 function share(game) {
-  const isShared = suitesOf(game).some((suite) => suite.tests.some((each) => each[9]));
-  if (!isShared) return;
+  const tests = suitesOf(game).flatMap((suite) => suite.tests);
+  if (!tests.some((each) => each[9]) || tests.length * game.programs.length > MOST_CELLS) return;
   const suites = game.programs.flatMap((program, against) => program.suites.map((origin) => ({ origin, against })));
   game.programs.forEach((program, place) => {
     const replays = program.suites[0]?.replays ?? [];

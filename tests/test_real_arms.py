@@ -148,6 +148,7 @@ CODERS = {
     "preset-seed0-28": ("Code-A1, the preset on one core", "28"),
     "golden-preset-seed0-28": ("golden tests, the preset on one core", "28"),
     "golden-preset-seed0-68": ("golden tests, the preset on one core", "68"),
+    "shared-seed0-28": ("Code-A1 with shared tests, on one core", "28"),
     "code-a1-first-10": ("Code-A1, earlier run", "10"),
     "golden-first-15": ("golden tests, earlier run, 82 questions", "15"),
     "golden-first-70": ("golden tests, earlier run, 122 questions", "70"),
@@ -194,6 +195,7 @@ def test_the_page_has_what_the_record_of_every_question_comes_to(player: str) ->
         ("code-a1-15", "frozen-seed0-15"),
         ("preset-seed0-28", "golden-preset-seed0-28"),
         ("preset-seed0-28", "golden-preset-seed0-68"),
+        ("shared-seed0-28", "golden-preset-seed0-68"),
     ],
 )
 def test_what_the_page_says_of_two_arms_is_what_the_record_says(player: str, other: str) -> None:

@@ -10,8 +10,9 @@ import os
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import TracebackType
-from typing import Self, TextIO, TypeVar
+from typing import TextIO, TypeVar
+
+from codea1_env.closing import Closing
 
 Item = TypeVar("Item")
 
@@ -70,7 +71,7 @@ class Painter:
         return f"\x1b[{';'.join(CODES[style] for style in styles)}m{text}\x1b[0m"
 
 
-class Progress:
+class Progress(Closing):
     """One line of how far a command is: share, count, rate, time left. A context manager that wipes it at the end.
 
     Shown on a terminal, and only of what takes longer than SHOW_AFTER_S.
@@ -105,19 +106,12 @@ class Progress:
 
     def say(self, message: str) -> None:
         """A line of its own, which stays."""
-        self._wipe()
+        self.close()
         self._stream.write(message + "\n")
         self._stream.flush()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._wipe()
-
-    def _wipe(self) -> None:
+    def close(self) -> None:
+        """Wipe the line, where one is shown."""
         if self._is_visible:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

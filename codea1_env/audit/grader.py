@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from codea1_env.audit.cell import Cell, CellEnded, CellSilent
+from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError
 
 _MOST_WAIT_S = 86_400
@@ -47,7 +47,7 @@ class Answered:
     """What stands in the place of an answer, or the grader's last words; text of a stranger."""
 
 
-class Grader:
+class Grader(Closing):
     """Starts a cell when it is first asked, and another one after `restart`. A context manager."""
 
     def __init__(self, name: str, begin: Callable[[], None], readable: Sequence[str], path: str, wait_s: float) -> None:
@@ -87,14 +87,6 @@ class Grader:
             self._cell = None
 
     close = restart
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def read_answer(line: bytes) -> Answered:

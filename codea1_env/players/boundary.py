@@ -13,29 +13,9 @@ import random
 _INTEGERS = (0, 1, -1, 2, -2, 10, -10, 100, 255, 256, 1000, -1000, 2**31 - 1, -(2**31), 2**63)
 _FLOATS = ("0.0", "-0.0", "1.0", "-1.0", "0.1", "-0.5", "1e-09", "1e+16", "1e+308", "float('inf')", "float('-inf')")
 _STRINGS = (
-    *(
-        "",
-        " ",
-        "a",
-        "A",
-        "z",
-        "0",
-        "-1",
-        "()",
-        "aa",
-        "ab",
-        "aba",
-        "AbC",
-        "  a  ",
-        "a b",
-        "a\nb",
-        "\t",
-        "\\",
-        "'\"",
-        "\x00",
-    ),
-    *("é", "ß", "İ", "日本", "🙂", "e\u0301", "x" * 100, "ab" * 50),
-)
+    "", " ", "a", "A", "z", "0", "-1", "()", "aa", "ab", "aba", "AbC", "  a  ", "a b", "a\nb", "\t", "\\", "'\"",
+    "\x00", "é", "ß", "İ", "日本", "🙂", "e\u0301", "x" * 100, "ab" * 50,
+)  # fmt: skip
 _BYTES = (b"", b"\x00", b"a", b"\xff", b"ab" * 50)
 _LONG = 50
 """Elements of a long container: enough to show a wrong bound, few enough for a slow reference."""

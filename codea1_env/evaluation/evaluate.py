@@ -53,6 +53,8 @@ _KS = (8, 16, 32)
 """k of pass@k beside avg@n, as far as there are so many samples (released code, BigCodeBench)."""
 
 Seat = Literal["coder", "tester"]
+_Answered = tuple[Problem, Sequence[str], Sequence[str]]
+"""A problem, the player's answers, and the suites of the tester that chooses among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,8 @@ def _score(
         ]
         _ask(select_by, asked, 1, plan, journal, ("suites", name))
     suites = [journal.suites.get((name, problem.problem_id), {}).get("texts", ()) for problem in problems]
-    for problem, score in zip(problems, measure.scores(name, problems, texts, suites), strict=True):
+    answered = list(zip(problems, texts, suites, strict=True))
+    for problem, score in zip(problems, measure.scores(name, answered), strict=True):
         journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **score})
 
 
@@ -218,16 +221,9 @@ class _Coder:
     def requests(self, name: str, problem: Problem) -> list[Request]:
         return [CoderRequest(problem)]
 
-    def scores(
-        self,
-        name: str,
-        problems: Sequence[Problem],
-        texts: Sequence[Sequence[str]],
-        suites: Sequence[Sequence[str]],
-    ) -> list[dict[str, Any]]:
+    def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
         """`passed` and `executes` of every program, and which one was chosen. Raises SandboxError."""
-        tests = [(*problem.golden_tests, *problem.hidden_tests) for problem in problems]
-        graded = self._arena.grade_many(list(zip(problems, texts, tests, strict=True)))
+        graded = self._arena.grade_many([(p, texts, (*p.golden_tests, *p.hidden_tests)) for p, texts, _ in answered])
         if any(grade.executes is None for grades in graded for grade in grades):
             raise SandboxError("programs must run, got none that did: the sandbox failed, see the log")
         scores: list[dict[str, Any]] = [
@@ -235,9 +231,8 @@ class _Coder:
             for grades in graded
         ]
         if self._is_selecting:
-            asked = list(zip(problems, texts, suites, strict=True))
-            choices = choose(self._judge, asked, self._plan.suite_size, self._plan.fidelity)
-            for problem, score, choice in zip(problems, scores, choices, strict=True):
+            choices = choose(self._judge, answered, self._plan.suite_size, self._plan.fidelity)
+            for (problem, _, _), score, choice in zip(answered, scores, choices, strict=True):
                 drawn = random.Random(f"{self._plan.seed} {problem.problem_id}").randrange(len(choice.votes))
                 score |= {**dataclasses.asdict(choice), "random": drawn}
         return scores
@@ -259,13 +254,7 @@ class _Tester:
     def requests(self, name: str, problem: Problem) -> list[Request]:
         return [TesterRequest(problem, problem.reference_solution or "")]
 
-    def scores(
-        self,
-        name: str,
-        problems: Sequence[Problem],
-        texts: Sequence[Sequence[str]],
-        suites: Sequence[Sequence[str]],
-    ) -> list[dict[str, Any]]:
+    def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
         """`suites`: the fields of every `SuiteResult`; what became of the mutants. Raises SandboxError."""
         return [
             {
@@ -274,7 +263,7 @@ class _Tester:
                 "equivalent": len(measured.matrix.equivalent),
                 "unloadable": len(measured.matrix.unloadable),
             }
-            for measured in self._meter.measure(list(zip(problems, texts, strict=True)))
+            for measured in self._meter.measure([(problem, texts) for problem, texts, _ in answered])
         ]
 
 
@@ -305,21 +294,14 @@ class _Breaker:
         sources = self._wrong(name, problem) if self._plan.access == "white-box" else [""]
         return [TesterRequest(problem, source) for source in sources]
 
-    def scores(
-        self,
-        name: str,
-        problems: Sequence[Problem],
-        texts: Sequence[Sequence[str]],
-        suites: Sequence[Sequence[str]],
-    ) -> list[dict[str, Any]]:
+    def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
         """`exposures`: a record for each program's suites. Raises SandboxError."""
-        programs = [self._wrong(name, problem) for problem in problems]
+        programs = [self._wrong(name, problem) for problem, _, _ in answered]
         n = self._plan.samples
-        rows = [
-            [row[place * n % len(row) :][:n] for place in range(len(sources))]
-            for row, sources in zip(texts, programs, strict=True)
+        asked = [
+            (problem, [row[place * n % len(row) :][:n] for place in range(len(sources))])
+            for (problem, row, _), sources in zip(answered, programs, strict=True)
         ]  # of a black-box tester all programs have the same suites
-        asked = list(zip(problems, rows, strict=True))
         records = exposures(self._judge, asked, programs, self._plan.suite_size, self._plan.fidelity)
         return [{"exposures": each} for each in records]
 

@@ -15,8 +15,9 @@ from codea1_env.audit.page import as_text as audit_as_text
 from codea1_env.audit.run import audit
 from codea1_env.cli.common import Parser, add_actions, add_command, claim, require_place, say
 from codea1_env.errors import ConfigurationError
+from codea1_env.sandbox import BACKENDS
 from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, build_image
-from codea1_env.sandbox.doctor import KNOWN_BACKENDS, as_json, as_text, examine
+from codea1_env.sandbox.doctor import as_json, as_text, examine
 from codea1_env.sandbox.protocol import PACKAGES
 from codea1_env.terminal import Progress, columns_of
 from codea1_env.whole_files import whole_file
@@ -79,12 +80,12 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.set_defaults(run=_doctor)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
-    parser.add_argument("--backend", choices=KNOWN_BACKENDS, action="append", dest="backends", help="look at this one "
+    parser.add_argument("--backend", choices=BACKENDS, action="append", dest="backends", help="look at this one "
                         "only; may be given several times (default: all)")  # fmt: skip
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    backends = dict.fromkeys(options.backends or KNOWN_BACKENDS)
+    backends = dict.fromkeys(options.backends or BACKENDS)
     with Progress(sys.stderr, "backends", len(backends)) as progress:
         report = examine(progress.over(backends))
     print(as_json(report) if options.json else as_text(report, columns_of(sys.stdout)))

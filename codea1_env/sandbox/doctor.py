@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from codea1_env.errors import ConfigurationError, SandboxError
-from codea1_env.sandbox import LocalSandbox, open_sandbox
+from codea1_env.sandbox import BACKENDS, LocalSandbox, open_sandbox
 from codea1_env.sandbox.inside.syscalls import LANDLOCK_CREATE_RULESET
 from codea1_env.sandbox.self_test import AttackResult, run_attacks
 
 DEFAULT_BACKEND = "local"
-KNOWN_BACKENDS = ("local", "docker", "ray")
 _SCHEMA = 1
 _COLUMNS = 118
 """Where nobody says how wide a terminal is."""
@@ -109,7 +108,7 @@ class Report:
         return any(backend.safe for backend in self.backends if backend.name == DEFAULT_BACKEND)
 
 
-def examine(backends: Iterable[str] = KNOWN_BACKENDS, without: Collection[str] = ()) -> Report:
+def examine(backends: Iterable[str] = BACKENDS, without: Collection[str] = ()) -> Report:
     """Look at `backends`. `without` names layers of the local one to switch off: what would be said without them."""
     abi = landlock_abi()
     reports = [_examine_local(abi, without) if name == "local" else _examine_other(name, abi) for name in backends]

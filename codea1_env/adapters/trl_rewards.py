@@ -53,25 +53,22 @@ class CoderReward:
         **_: object,
     ) -> list[float | None]:
         """One reward for each completion, in order. Raises ConfigurationError for an unknown or missing problem."""
-        ids = _column("problem_id", problem_id, completions)
+        problems = [_known(self._problems, each) for each in _column("problem_id", problem_id, completions)]
         texts = [_text(completion) for completion in completions]
         requests = [
             TesterRequest(problem, read_program(text, problem.entry_point).source)
-            for problem, text in zip(map(self._problem, ids), texts, strict=True)
+            for problem, text in zip(problems, texts, strict=True)
         ]
         written = self._tester.respond(requests, self._suites, seed=self._seed)
         self._seed += 1
         suites = [tuple(response.text for response in row) for row in written]
-        scores = _play(self._arena, [self._problem(each) for each in ids], texts, suites)
+        scores = _play(self._arena, problems, texts, suites)
         rewards = [score.codes[place].reward for score, place in scores]
         if log_metric is not None:
             executes = [score.codes[place].executes for score, place in scores]
             log_metric("executes", sum(map(bool, executes)) / max(len(executes), 1))
             log_metric("mistake_book", float(len(self._arena.book)))
         return rewards
-
-    def _problem(self, problem_id: str) -> Problem:
-        return _known(self._problems, problem_id)
 
 
 class TesterReward:

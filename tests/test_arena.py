@@ -412,6 +412,13 @@ def test_a_pass_decrements_once_per_solution_and_a_failing_replay_changes_nothin
     assert arena.book.frequencies("double") == {case(2): 3, case(3): 4}
 
 
+def test_replays_count_for_programs_without_suites_of_their_own(sandbox: LocalSandbox) -> None:
+    arena = arena_of(sandbox, {case(2): 5, case(3): 5})
+    (score,) = arena.play([Match(DOUBLE, (SQUARE, RIGHT, "nonsense("), ((asserts(5),), (), ()))])
+    assert [[replay.verdict for replay in code.replays] for code in score.codes[:2]] == [[P, F], [P, P]]
+    assert arena.book.frequencies("double") == {case(2): 3, case(3): 4, case(5): 1}
+
+
 def test_a_test_leaves_the_book_with_its_last_failure_forgiven(sandbox: LocalSandbox) -> None:
     arena = arena_of(sandbox, {case(2): 1, case(3): 1})
     play(arena, RIGHT, "")

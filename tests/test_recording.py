@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from codea1_env.arena import Arena, Match
 from codea1_env.cli import main
 from codea1_env.envs import testing
 from codea1_env.envs.environment import parallel_env
 from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.test_case import TestCase
 from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
@@ -85,6 +89,20 @@ def test_texts_that_json_would_change_come_back_exactly(sandbox: LocalSandbox, t
     (recorded,) = read_recording((tmp_path / "games.jsonl").read_bytes().splitlines())
     assert recorded.match.codes == (f"# {odd}\ndef f(): pass",)
     assert recorded.match.suites == ((f"assert f({odd!r}) == {odd!r}",),)
+
+
+def test_a_match_without_suites_keeps_its_replays(tmp_path: Path, sandbox: LocalSandbox) -> None:
+    book = MistakeBook()
+    book.record("twice", (), (TestCase("f(3)", "6"),))
+    problem = Problem("twice", "", "f", "def f(x):\n    return x * 2")
+    with Recorder(tmp_path / "games.jsonl") as recorder:
+        config = RewardConfig(tester_reward="skill")  # it pays a program for replays alone
+        arena = Arena(sandbox, config, book, on_score=recorder.write)
+        arena.play([Match(problem, (problem.reference_solution or "",), ((),))], update_book=False)
+    (replayed,) = replay(read_recording((tmp_path / "games.jsonl").read_bytes().splitlines()), sandbox)
+    assert replayed.recorded.replays == (TestCase("f(3)", "6"),)
+    assert replayed.is_same
+    assert replayed.rewards.codes == (1.0,)
 
 
 def test_a_recorder_goes_on_after_a_kill_in_the_middle_of_a_line(

@@ -88,17 +88,16 @@ def test_a_capacity_that_is_no_number_of_programs_is_refused(capacity: object) -
         TesterBook(capacity)  # type: ignore[arg-type]
 
 
-def suite(*verdicts: Verdict | None, replays: tuple[Verdict, ...] = (), reward: float | None = 0.5) -> SuiteScore:
+def suite(*verdicts: Verdict | None, reward: float | None = 0.5) -> SuiteScore:
     tests = tuple(JudgedTest("", Status.KEPT, "", "f(0)", "0", "0", verdict) for verdict in verdicts)
-    judged = tuple(JudgedReplay(TestCase("f(0)", "0"), verdict) for verdict in replays)
-    return SuiteScore(reward, None, Duel("p", "", True, 0.0, tests, judged))
+    return SuiteScore(reward, None, Duel("p", "", True, 0.0, tests, ()))
 
 
 def test_a_match_is_recorded_program_by_program() -> None:
     passed, failed = suite(Verdict.PASS, None), suite(Verdict.PASS, Verdict.TIMEOUT)
-    replayed = suite(Verdict.PASS, replays=(Verdict.PASS, Verdict.FAIL))
-    codes = tuple(CodeScore(executes, 0.5, program) for executes, program in ((True, A), (True, B), (True, C)))
-    score = MatchScore("p", codes, ((failed, passed, passed), (passed, passed), (replayed, suite())))
+    replays = tuple(JudgedReplay(TestCase("f(0)", "0"), verdict) for verdict in (Verdict.PASS, Verdict.FAIL))
+    codes = (CodeScore(True, 0.5, A), CodeScore(True, 0.5, B), CodeScore(True, 0.5, C, replays))
+    score = MatchScore("p", codes, ((failed, passed, passed), (passed, passed), (suite(Verdict.PASS), suite())))
     book = TesterBook()
     book.record_match(score)
     # A: one kill, two misses. B: never seen to fail. C: a replay failed, and both suites missed it.

@@ -127,7 +127,7 @@ def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> 
     return MatchScore(
         bout.match.problem.problem_id,
         tuple(
-            CodeScore(outcome.executes, reward, source)
+            CodeScore(outcome.executes, reward, source, outcome.replays)
             for outcome, reward, source in zip(tried, rewards, bout.sources, strict=True)
         ),
         tuple(tuple(_suite_score(duel, config, group) for duel, group in row) for row in rows),

@@ -15,7 +15,7 @@ from codea1_env.mistake_book.policies import RatedTest
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import Group
-from codea1_env.rewards.duel import ROUNDING, Duel, Verdict
+from codea1_env.rewards.duel import ROUNDING, Duel, JudgedReplay, Verdict
 from codea1_env.rewards.terms import SuiteTerms
 from codea1_env.rewards.tester_rewards import booked_quality
 
@@ -53,6 +53,8 @@ class CodeScore:
     """R_C, in [0, 1], or [-1, 1] under `skill`, or what a reward of one's own pays; None if infrastructure failed."""
     program: str
     """The program as read from the response."""
+    replays: tuple[JudgedReplay, ...] = ()
+    """The Mistake Book's tests, run on the program; those of its duels, if it has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +129,10 @@ def book_changes(score: MatchScore, *, rate: bool = False) -> BookChanges:
     failed_replays: list[TestCase] = []
     failures: list[TestCase] = []
     rated: list[RatedTest] = []
-    for row in score.suites:
-        if row and not row[0].duel.executes:
+    for code, row in zip(score.codes, score.suites, strict=True):
+        if not code.executes:
             continue
-        for replay in row[0].duel.replays if row else ():
+        for replay in code.replays:
             if replay.verdict is not None:
                 (passes if replay.verdict is Verdict.PASS else failed_replays).append(replay.case)
         for suite in row:

@@ -90,7 +90,7 @@ class TesterBook:
             if code.executes is not True or not row or any(suite.reward is None for suite in row):
                 continue
             kills = sum(map(_kills, row))
-            is_buggy = any(replay.verdict is not Verdict.PASS for replay in row[0].duel.replays)
+            is_buggy = any(replay.verdict is not Verdict.PASS for replay in code.replays)
             self.record(score.problem_id, code.program, kills, len(row) - kills, is_buggy=is_buggy)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -186,7 +186,7 @@ def score_again(recorded: RecordedMatch, sandbox: Sandbox) -> MatchScore:
 
 
 def _plain(match: Match, score: MatchScore, config: RewardConfig, *, with_score: bool) -> dict[str, object]:
-    replays = next((row[0].duel.replays for row in score.suites if row), ())
+    replays = score.codes[0].replays if score.codes else ()
     record: dict[str, object] = {
         "problem": match.problem.content_hash,
         "config": dataclasses.asdict(config),

@@ -285,7 +285,7 @@ def _failure(score: MatchScore) -> str:
 
 def _verdicts(score: MatchScore) -> int:
     new = sum(test.verdict is not None for row in score.suites for suite in row for test in suite.duel.tests)
-    return new + sum(len(row[0].duel.replays) for row in score.suites if row)
+    return new + sum(len(code.replays) for code in score.codes)
 
 
 def _serve(connection: Connection, plan: ScoringPlan) -> None:

@@ -1,7 +1,8 @@
 "use strict";
 // From the packed text in the page to duels. A duel is one program against one suite; a game is a question with all its
 // programs and suites. Where programs met all suites of their question, each has all of them, in one order: those that
-// were written against others as well (`against`), of which it has the verdicts and no reward. Field names are those of viewer/games.py. Does not check what Python has written.
+// were written against others as well (`against`), of which it has the verdicts and no reward. Field names are those of
+// viewer/games.py. Does not check what Python has written.
 
 const STATUSES = {
   kept: ["kept", "is valid as written"],

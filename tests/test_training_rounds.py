@@ -304,8 +304,8 @@ def test_a_program_without_suites_of_its_own_is_paid_by_its_questions(arena: Are
 def test_the_first_different_programs_are_put_to_the_tester_and_stand_in_their_places() -> None:
     rules = RoundRules(Options(selection="ahead"))
     assert rules.put_to_tester(["a", "a", "", "b", "c"], 2) == [0, 3]
-    assert rules.put_to_tester(["a(", "a", "b("], 2) == [0, 1], "what cannot be parsed fills up"
-    assert rules.put_to_tester(["", "a", "a"], 2) == [0, 1], "there are too few others"
+    assert rules.put_to_tester(["a(", "", "b(", "a"], 2) == [0, 3], "what cannot be parsed fills up"
+    assert rules.put_to_tester(["a(", "a", "a"], 2) == [1, 2], "equal ones come before what cannot be parsed"
     assert RoundRules().put_to_tester(["a", "a"], 1) == [0, 1]
     attacks = attacks_of([DOUBLE] * 4, [RIGHT, RIGHT, SQUARE, RIGHT])
     assert put_to_tester(attacks, 2, 1, rules) == [0, 2]

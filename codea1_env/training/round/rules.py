@@ -35,16 +35,16 @@ class RoundRules:
     def put_to_tester(self, programs: Sequence[str], count: int) -> list[int]:
         """Places of the programs of one question that suites are written against, in their order.
 
-        All of them, or with `selection: ahead` the first `count` different ones that can be parsed: another one, whose
-        suites would mostly earn the same, comes only where there are too few of these.
+        All of them, or with `selection: ahead` the first `count` different ones that can be parsed. Where there are too
+        few of these, equal ones come next, whose suites earn much the same, and then those that cannot be parsed, whose
+        suites earn nothing.
         """
         places = list(range(len(programs)))
         if self.options.selection != "ahead":
             return places
-        tells = [
-            program and program not in programs[:place] and parses(program) for place, program in enumerate(programs)
-        ]
-        return sorted(sorted(places, key=lambda place: not tells[place])[:count])
+        broken = [not (program and parses(program)) for program in programs]
+        repeated = [program in programs[:place] for place, program in enumerate(programs)]
+        return sorted(sorted(places, key=lambda place: (broken[place], repeated[place]))[:count])
 
     def select(
         self,

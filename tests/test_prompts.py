@@ -1,5 +1,6 @@
 """The prompts of instruct models: a seat is told what it must know, and what it is asked for can be read."""
 
+import dataclasses
 import re
 
 import pytest
@@ -39,6 +40,17 @@ def test_the_coder_is_told_the_question_the_entry_point_and_the_starter_code_but
     assert "abs(x)" not in text
     plain = Problem(problem_id="p", question="Q", entry_point="f")
     assert fenced(user(DESIGN.for_coder(plain))) == [], "nothing to start from, nothing above"
+
+
+def test_of_many_imports_those_are_shown_that_the_starter_code_names() -> None:
+    many = "import math\nfrom typing import (\n    Any, List,\n)\nfrom string import " + ", ".join(f"n{i}" for i in range(30))
+    few = dataclasses.replace(ABSOLUTE, starter_code="def distance(xs: List[int]):", imports=many.replace(", n29", ""))
+    assert ("```", few.imports) in fenced(user(DESIGN.for_coder(few))), "32 names"
+    problem = dataclasses.replace(few, imports=f"{many}\nLIMIT = 3\n")
+    shown = "from typing import List\n# and more of math, typing, string\nLIMIT = 3"
+    assert fenced(user(DESIGN.for_coder(problem)))[1] == ("```", shown)
+    broken = dataclasses.replace(few, imports=f"{many}\nthen (")
+    assert ("```", broken.imports) in fenced(user(DESIGN.for_coder(broken))), "what cannot be parsed is shown as it is"
 
 
 def test_a_tester_with_white_box_access_sees_the_program_and_without_it_does_not() -> None:

@@ -11,6 +11,7 @@ reads the answer reads its beginning, too. Does not know tokenizers or lengths, 
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from codea1_env.checks import require_choice, require_least
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.kind_words import duty, ending, test_form, wanted
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.reading.responses import fenced_ranges
 
 Messages = list[dict[str, str]]
@@ -43,6 +45,8 @@ PLACEHOLDERS = {
     "failed_tests": "`these tests:` and the tests, fenced; or `tests.` where none are shown",
 }
 _OPTIONAL = ("starter_code", "imports")
+_MOST_NAMES = 32
+"""That imports may bind and still be shown as they are."""
 _ASSERT_LINE = re.compile(r"^assert\b", re.MULTILINE)
 _NAMED = re.compile(r"\{([A-Za-z_]\w*)\}")
 _MUST = {
@@ -207,7 +211,7 @@ def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[st
         "question": problem.question.strip(),
         "entry_point": problem.entry_point,
         "starter_code": fenced(problem.starter_code) if problem.starter_code.strip() else "",
-        "imports": fenced(problem.imports) if problem.imports.strip() else "",
+        "imports": fenced(_shown_imports(problem)) if problem.imports.strip() else "",
         "packages": " and ".join(["the standard library", *problem.packages]),
         "program": fenced(program),
         "tests": "1 test" if suite_size == 1 else f"{suite_size} tests",
@@ -217,6 +221,35 @@ def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[st
         "test_form": test_form(problem),
         "failed_tests": "",
     }
+
+
+def _shown_imports(problem: Problem) -> str:
+    """Of many imports only those of names that the starter code has; a comment says where the others come from.
+
+    A small model copies 25 lines of imports into a block of their own, and its answer ends with that block.
+    """
+    try:
+        statements = parse(problem.imports).body
+    except Unparsable:
+        return problem.imports
+    imported = [statement for statement in statements if isinstance(statement, ast.Import | ast.ImportFrom)]
+    if sum(len(statement.names) for statement in imported) <= _MOST_NAMES:
+        return problem.imports
+    named = set(re.findall(r"\w+", problem.starter_code))
+    shown: list[str] = []
+    modules: dict[str, None] = {}
+    for statement in imported:
+        modules.update(dict.fromkeys(_modules(statement)))
+        statement.names = [alias for alias in statement.names if (alias.asname or alias.name) in named]
+        shown += [ast.unparse(statement)] if statement.names else []
+    others = [ast.unparse(statement) for statement in statements if statement not in imported]
+    return "\n".join([*shown, f"# and more of {', '.join(modules)}", *others])
+
+
+def _modules(statement: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    return ["." * statement.level + (statement.module or "")]
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -1,0 +1,50 @@
+"""The mean of an adapter over the checkpoints of one run, as a directory that a player is made of.
+
+    python experiments/mean_adapter.py RUN/coder -o MEAN
+    codea1 eval --player hf:MEAN --problems humanevalplus.jsonl -o eval-mean
+
+Both factors of each layer are averaged, entry by entry, over all `checkpoint-N` that the run has kept (Polyak and Juditsky,
+1992, average the iterates of stochastic gradient descent; Izmailov et al., 2018, weights of networks). That is not quite
+the mean of their products, but within one run, which starts from one first factor, it is near it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+WEIGHTS = "adapter_model.safetensors"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("seat", type=Path, help="directory of a run's seat, with its checkpoints: RUN/coder, RUN/tester")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="new directory for the mean")
+    options = parser.parse_args()
+    try:
+        checkpoints = sorted(options.seat.glob("checkpoint-*/"), key=lambda each: int(each.name.split("-")[1]))
+        if not checkpoints:
+            raise SystemExit(f"error: {options.seat} must have checkpoints, got none; name RUN/coder or RUN/tester")
+        weights = mean([load_file(checkpoint / WEIGHTS) for checkpoint in checkpoints])
+        options.output.mkdir(parents=True)
+        for name in ("adapter_config.json", "base.json"):
+            shutil.copy(checkpoints[-1] / name, options.output)
+        save_file(weights, options.output / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise SystemExit(f"error: {error}") from None
+    print(f"{options.output} is the mean of {len(checkpoints)} checkpoints, {checkpoints[0].name} to {checkpoints[-1].name}")
+
+
+def mean(adapters: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Entry by entry, in the tensors' own type. All must have the same tensors of the same shapes."""
+    return {name: torch.stack([adapter[name] for adapter in adapters]).mean(0) for name in adapters[0]}
+
+
+if __name__ == "__main__":
+    main()

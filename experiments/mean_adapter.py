@@ -3,9 +3,9 @@
     python experiments/mean_adapter.py RUN/coder -o MEAN
     codea1 eval --player hf:MEAN --problems humanevalplus.jsonl -o eval-mean
 
-Both factors of each layer are averaged, entry by entry, over all `checkpoint-N` that the run has kept (Polyak and Juditsky,
-1992, average the iterates of stochastic gradient descent; Izmailov et al., 2018, weights of networks). That is not quite
-the mean of their products, but within one run, which starts from one first factor, it is near it.
+Both factors of each layer are averaged, entry by entry, over all `checkpoint-N` that the run has kept (Polyak and
+Juditsky, 1992, average the iterates of stochastic gradient descent; Izmailov et al., 2018, the weights of networks). That
+is not quite the mean of their products, but within one run, which starts from one first factor, it is near it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WEIGHTS = "adapter_model.safetensors"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("seat", type=Path, help="directory of a run's seat, with its checkpoints: RUN/coder, RUN/tester")
+    parser.add_argument("seat", type=Path, help="RUN/coder or RUN/tester, with its checkpoints")
     parser.add_argument("-o", "--output", type=Path, required=True, help="new directory for the mean")
     options = parser.parse_args()
     try:
@@ -38,7 +38,8 @@ def main() -> None:
         save_file(weights, options.output / WEIGHTS)
     except (OSError, SafetensorError) as error:
         raise SystemExit(f"error: {error}") from None
-    print(f"{options.output} is the mean of {len(checkpoints)} checkpoints, {checkpoints[0].name} to {checkpoints[-1].name}")
+    first, last = checkpoints[0].name, checkpoints[-1].name
+    print(f"{options.output} is the mean of {len(checkpoints)} checkpoints, {first} to {last}")
 
 
 def mean(adapters: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
-torch = pytest.importorskip("torch")
-safetensors = pytest.importorskip("safetensors.torch")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 
 import mean_adapter  # after the path
@@ -20,12 +20,12 @@ def test_every_entry_is_the_mean_over_the_checkpoints_and_the_rest_is_the_last_o
     for number, entries in ((2, [1.0, 2.0]), (10, [3.0, -2.0]), (4, [5.0, 6.0])):
         checkpoint = tmp_path / f"coder/checkpoint-{number}"
         checkpoint.mkdir(parents=True)
-        safetensors.save_file({"a": torch.tensor(entries)}, checkpoint / "adapter_model.safetensors")
+        save_file({"a": torch.tensor(entries)}, checkpoint / "adapter_model.safetensors")
         (checkpoint / "adapter_config.json").write_text("{}")
         (checkpoint / "base.json").write_text(f"[{number}]")
     monkeypatch.setattr(sys, "argv", ["mean_adapter.py", str(tmp_path / "coder"), "-o", str(tmp_path / "mean")])
     mean_adapter.main()
-    assert safetensors.load_file(tmp_path / "mean/adapter_model.safetensors")["a"].tolist() == [3, 2]
+    assert load_file(tmp_path / "mean/adapter_model.safetensors")["a"].tolist() == [3, 2]
     assert (tmp_path / "mean/base.json").read_text() == "[10]"
     assert "the mean of 3 checkpoints, checkpoint-2 to checkpoint-10" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="File exists"):

@@ -43,7 +43,9 @@ def test_the_coder_is_told_the_question_the_entry_point_and_the_starter_code_but
 
 
 def test_of_many_imports_those_are_shown_that_the_starter_code_names() -> None:
-    many = "import math\nfrom typing import (\n    Any, List,\n)\nfrom string import " + ", ".join(f"n{i}" for i in range(30))
+    many = "import math\nfrom typing import (\n    Any, List,\n)\nfrom string import " + ", ".join(
+        f"n{i}" for i in range(30)
+    )
     few = dataclasses.replace(ABSOLUTE, starter_code="def distance(xs: List[int]):", imports=many.replace(", n29", ""))
     assert ("```", few.imports) in fenced(user(DESIGN.for_coder(few))), "32 names"
     problem = dataclasses.replace(few, imports=f"{many}\nLIMIT = 3\n")

@@ -4,8 +4,8 @@
     codea1 eval --player hf:MEAN --problems humanevalplus.jsonl -o eval-mean
 
 Both factors of each layer are averaged, entry by entry, over all `checkpoint-N` that the run has kept (Polyak and
-Juditsky, 1992, average the iterates of stochastic gradient descent; Izmailov et al., 2018, the weights of networks). That
-is not quite the mean of their products, but within one run, which starts from one first factor, it is near it.
+Juditsky, 1992, average the iterates of stochastic gradient descent; Izmailov et al., 2018, the weights of networks).
+That is not quite the mean of their products, but within one run, which starts from one first factor, it is near it.
 """
 
 from __future__ import annotations

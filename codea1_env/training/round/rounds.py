@@ -30,6 +30,8 @@ from codea1_env.training.run.hidden_tests import hidden_metrics
 Rewards = list[float | None]
 """One per row; None: infrastructure failed, there is no score."""
 _Row = TypeVar("_Row")
+OldPlayed = dict[str, tuple[MatchScore, list[int]]]
+"""By question, what its old programs came to, and their places among `PastPlay.attacks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +175,7 @@ def score_round(
     own_texts = asked(suites)
     added = past.suites or ((),) * len(attacks)
     rows = [(*own, *others) if own else () for own, others in zip(own_texts, added, strict=True)]
-    old = _old_matches(past)
-    old_scores = iter(arena.play([match for match, _ in old], update_book=False)) if old else iter(())
-    old_played = {
-        match.problem.problem_id: (_unpaid(next(old_scores), [past.against[place] for place in places]), places)
-        for match, places in old
-    }
+    old_played = _old_played(arena, past)
     scores = [
         _unpaid(score, texts)
         for score, texts in zip(
@@ -192,15 +189,10 @@ def score_round(
     ]
     selected: list[SelectedSuite] = []
     for first, own in zip(range(0, len(attacks), programs), paid, strict=True):
-        places = list(range(first, first + programs))
-        texts = list(suites[first : first + programs])
-        if own.problem_id in old_played:
-            other, old_places = old_played[own.problem_id]
-            other = rules.as_paid(round_index, other)
-            own = MatchScore(own.problem_id, own.codes + other.codes, own.suites + other.suites)
-            places += [len(attacks) + place for place in old_places]
-            texts += [past.against[place] for place in old_places]
-        selected += _selected(own, places, texts, arena.config, rules, round_index, attacked)
+        whole, old_places = _with_old_programs(own, old_played, rules, round_index)
+        places = [*range(first, first + programs), *(len(attacks) + place for place in old_places)]
+        texts = [*suites[first : first + programs], *(past.against[place] for place in old_places)]
+        selected += _selected(whole, places, texts, arena.config, rules, round_index, attacked)
     rewards = [code.reward for score in scores for code in score.codes]
     metrics = round_metrics(scores, len(arena.book), [row.reward for row in selected])
     metrics |= diagnose(paid, arena.config).as_metrics()
@@ -209,8 +201,8 @@ def score_round(
         metrics |= hidden_metrics(arena, [a.problem for a in attacks], [a.response for a in attacks], rewards)
     past_coder = _old_coders_reward(past, old_played)
     past_tester = _old_testers_reward(scores, own_texts, programs) if past.suites else None
-    metrics |= {} if past_coder is None else {"past_coder_reward": past_coder}
-    metrics |= {} if past_tester is None else {"past_tester_reward": past_tester}
+    by_past = {"past_coder_reward": past_coder, "past_tester_reward": past_tester}
+    metrics |= {name: reward for name, reward in by_past.items() if reward is not None}
     return RoundScore(
         rewards,
         tuple(selected),
@@ -248,6 +240,26 @@ def _selected(
     return suites
 
 
+def _old_played(arena: Arena, past: PastPlay) -> OldPlayed:
+    old = _old_matches(past)
+    scores = arena.play([match for match, _ in old], update_book=False) if old else []
+    return {
+        match.problem.problem_id: (_unpaid(score, [past.against[place] for place in places]), places)
+        for (match, places), score in zip(old, scores, strict=True)
+    }
+
+
+def _with_old_programs(
+    own: MatchScore, old_played: OldPlayed, rules: RoundRules, round_index: int
+) -> tuple[MatchScore, Sequence[int]]:
+    """The match with the question's old programs behind its own, and their places among `past.attacks`."""
+    if own.problem_id not in old_played:
+        return own, ()
+    old, places = old_played[own.problem_id]
+    old = rules.as_paid(round_index, old)
+    return MatchScore(own.problem_id, own.codes + old.codes, own.suites + old.suites), places
+
+
 def _old_matches(past: PastPlay) -> list[tuple[Match, list[int]]]:
     """One match a question, with the places of its programs among `past.attacks`."""
     by_question: dict[str, list[int]] = {}
@@ -282,7 +294,7 @@ def _without_past(score: MatchScore, own: Sequence[int]) -> MatchScore:
     return dataclasses.replace(score, suites=rows)
 
 
-def _old_coders_reward(past: PastPlay, played: Mapping[str, tuple[MatchScore, list[int]]]) -> float | None:
+def _old_coders_reward(past: PastPlay, played: OldPlayed) -> float | None:
     rewards = [
         code.reward
         for score, places in played.values()

@@ -124,6 +124,23 @@ def test_unittests_methods_are_conditions(line: str, claim: str) -> None:
     assert said(f"def test_a(self):\n    {line}\n") == [claim]  # a method whose class was left out
 
 
+def test_of_a_method_the_same_is_read_as_of_a_function() -> None:
+    entry_point = "Solution().f"
+    lines = "assert len(s.f([1])) == 2\nassert not s.f(a=2)\nassert s.f(1) == s.f(2)\nassert sorted(s.g(1)) == []\n"
+    suite = read_suite(f"s = Solution()\n{lines}self.assertIn(s.f(1), [2])", entry_point, fidelity="wide")
+    assert [test.reason or str(test.call) for test in suite.tests] == [
+        "(len(Solution().f([1])) == 2)",
+        "(not Solution().f(a=2))",
+        "several_calls",
+        "not_entry_point",
+        "(Solution().f(1) in [2])",
+    ]
+    stored = [TestCase(test.call, "True") for test in suite.tests if test.call]
+    assert [read_case(case, entry_point, "wide").call for case in stored] == [case.call for case in stored]
+    (wrapped,) = read_suite("assert len(Solution().f([1])) == 2", entry_point).tests
+    assert wrapped.reason == Reason.WRAPPED_CALL
+
+
 PARAMETRIZED = """
 import pytest
 @pytest.mark.parametrize({})

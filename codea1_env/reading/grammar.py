@@ -151,8 +151,8 @@ def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -
         call, expected = single_expression(case.call), single_expression(case.expected)
         if fidelity == "paper" and type(call) is ast.Call:
             return _around(call, pure_expression(expected, name, CASE_DEPTH), source, name, CASE_DEPTH)
-        if not _is_call(call, name):
-            raise Rejected(Reason.WRAPPED_CALL if _mentions(call, name) else Reason.NOT_ENTRY_POINT)
+        if not is_call(call, name):
+            raise Rejected(Reason.WRAPPED_CALL if mentions(call, name) else Reason.NOT_ENTRY_POINT)
         assert isinstance(call, ast.Call)
         return _read(_Sides(call, expected), source, name, CASE_DEPTH)
     except Unparsable as error:
@@ -176,11 +176,11 @@ def _sides(test: ast.expr, entry_point: str) -> _Sides:
     if len(test.ops) != 1:
         raise Rejected(Reason.CHAINED_COMPARISON)
     left, operator, right = test.left, type(test.ops[0]), test.comparators[0]
-    left_is_call, right_is_call = _is_call(left, entry_point), _is_call(right, entry_point)
+    left_is_call, right_is_call = is_call(left, entry_point), is_call(right, entry_point)
     if left_is_call and right_is_call:
         raise Rejected(Reason.SELF_COMPARISON)
     if not left_is_call and not right_is_call:
-        raise Rejected(Reason.WRAPPED_CALL if _mentions(test, entry_point) else Reason.NOT_ENTRY_POINT)
+        raise Rejected(Reason.WRAPPED_CALL if mentions(test, entry_point) else Reason.NOT_ENTRY_POINT)
     if operator is not ast.Eq:
         is_singleton = type(right) is ast.Constant and (right.value is None or type(right.value) is bool)
         if operator is not ast.Is or not is_singleton:
@@ -190,7 +190,8 @@ def _sides(test: ast.expr, entry_point: str) -> _Sides:
     return _Sides(call, stated)
 
 
-def _is_call(node: ast.expr, entry_point: str) -> bool:
+def is_call(node: ast.AST, entry_point: str) -> bool:
+    """Whether it is a call of the entry point, with whatever arguments."""
     if type(node) is not ast.Call:
         return False
     function = node.func
@@ -201,8 +202,9 @@ def _is_call(node: ast.expr, entry_point: str) -> bool:
     return type(function) is ast.Name and function.id == entry_point
 
 
-def _mentions(node: ast.expr, name: str) -> bool:
-    return any(type(inner) is ast.Name and inner.id == name for inner in ast.walk(node))
+def mentions(node: ast.AST, name: str) -> bool:
+    """Whether a function's name stands in it, or a call of that entry point."""
+    return any((type(inner) is ast.Name and inner.id == name) or is_call(inner, name) for inner in ast.walk(node))
 
 
 def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> WrittenTest:
@@ -223,7 +225,7 @@ def _around(left: ast.Call, value: Pure | None, source: str, entry_point: str, m
     """The accepted test of paper fidelity: `left` is, or holds, one call of the entry point. Raises Rejected."""
     text = shallow_source(left, 2 * max_depth)
     inner, look = left, ""
-    if not _is_call(left, entry_point):
+    if not is_call(left, entry_point):
         tree = single_expression(text)  # a copy: nodes of remembered names are shared
         inner = _only_call(tree, entry_point)
         around = _Hole(inner).visit(tree)
@@ -270,11 +272,11 @@ class _Hole(ast.NodeTransformer):
 
 def _only_call(left: ast.expr, entry_point: str) -> ast.Call:
     """The one call of the entry point in an expression. Raises Rejected."""
-    if _mentions(left, RETURNED):
+    if mentions(left, RETURNED):
         raise Rejected(Reason.FORBIDDEN_NAME)
-    calls = [node for node in ast.walk(left) if isinstance(node, ast.Call) and _is_call(node, entry_point)]
+    calls = [node for node in ast.walk(left) if isinstance(node, ast.Call) and is_call(node, entry_point)]
     if not calls:
-        raise Rejected(Reason.WRAPPED_CALL if _mentions(left, entry_point) else Reason.NOT_ENTRY_POINT)
+        raise Rejected(Reason.WRAPPED_CALL if mentions(left, entry_point) else Reason.NOT_ENTRY_POINT)
     if len(calls) > 1:
         raise Rejected(Reason.ENTRY_POINT_AGAIN)
     return calls[0]

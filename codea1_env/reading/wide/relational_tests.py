@@ -87,7 +87,7 @@ def read_relational_case(case: TestCase, entry_point: str) -> WrittenTest:
 
 def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
-    if not _holds_call(condition, entry_point):
+    if not grammar.mentions(condition, entry_point):
         raise Rejected(Reason.NOT_ENTRY_POINT)
     text = grammar.shallow_source(condition, 2 * max_depth)
     reader = _Terms(entry_point, max_depth)
@@ -129,7 +129,7 @@ class _Terms:
             raise Rejected(Reason.TOO_LARGE)
         if room <= 0:
             raise Rejected(Reason.TOO_DEEP)
-        if not _holds_call(node, self._entry_point):
+        if not grammar.mentions(node, self._entry_point):
             return self._constant(node)
         if type(node) is ast.Call:
             return self._called(node, room - 1)
@@ -159,7 +159,7 @@ class _Terms:
 
     def _called(self, node: ast.Call, room: int) -> Relation:
         function, names = node.func, [keyword.arg for keyword in node.keywords]
-        if isinstance(function, ast.Name) and function.id == self._entry_point:
+        if grammar.is_call(node, self._entry_point):
             arguments = grammar.arguments_of(node, self._entry_point, self._max_depth, stars=False)
             if self.call is not None and self.call.source != arguments.source:
                 raise Rejected(Reason.SEVERAL_CALLS)
@@ -233,10 +233,6 @@ class _Terms:
                 raise Rejected(Reason.FORBIDDEN_NAME)
             names.append(name)
         return self._text(repr(names))
-
-
-def _holds_call(node: ast.AST, entry_point: str) -> bool:
-    return any(isinstance(inner, ast.Name) and inner.id == entry_point for inner in ast.walk(node))
 
 
 def called_name(function: ast.expr) -> str:

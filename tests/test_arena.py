@@ -43,6 +43,10 @@ TOTAL = """class Solution:
     def total(self, root: TreeNode) -> int:
         return 0 if root is None else root.val + self.total(root.left) + self.total(root.right)
 """
+LENGTHS = """class Solution:
+    def total(self, heads: list[ListNode | None], by: int) -> int:
+        return sum(head is not None for head in heads)
+"""
 P, F, E, T = Verdict.PASS, Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT
 
 
@@ -220,8 +224,21 @@ assert f([1, 2], 3) == 5
             ],
             ["kept", "duplicate", "raises", "raises", "kept"],
         ),
+        (
+            Problem("t", "?", "Solution().total", reference_solution=TOTAL, kind="method", imports=NODES["TreeNode"]),
+            [
+                f"Solution().total({given})"
+                for given in ("[]", "None", "[None]", "[None, 1]", "[7]", "[7, None, None, 3]")
+            ],
+            ["kept", "duplicate", "duplicate", "raises", "kept", "raises"],
+        ),
+        (
+            Problem("l", "?", "Solution().total", reference_solution=LENGTHS, kind="method", imports=NODES["ListNode"]),
+            [f"Solution().total({given})" for given in ("[[], [7]], 1", "[None, [7]], 1", "[[], [7]], None")],
+            ["kept", "duplicate", "kept"],
+        ),
     ],
-    ids=["order of keys", "white space of a program's input", "trees"],
+    ids=["order of keys", "white space of a program's input", "trees", "trees without nodes", "lists of lists"],
 )
 def test_one_call_in_another_order_or_spelling_is_paid_once(
     problem: Problem, calls: list[str], statuses: list[str], sandbox: LocalSandbox

@@ -1,19 +1,19 @@
 """Which calls are one call in other words, so that a suite is paid for it once: f(1) and f(a=1), and for a class also
 lists and tuples in the places where they mean the same.
 
-So is a dict in another order, a tree with None for what ends it anyway, and a program's input with other white space at
-the ends of its lines. Decided from the texts of problems and calls. Does not know defaults: f(1) and f(1, b=2) stay two
-calls; and 1, 1.0 and True are different arguments.
+So is a dict in another order, a tree with None for what ends it anyway, None for a list or tree without nodes, and a
+program's input with other white space at the ends of its lines. Decided from the texts of problems and calls. Does not
+know defaults: f(1) and f(1, b=2) stay two calls; and 1, 1.0 and True are different arguments.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.judging.equality import call_key, in_order, text_lines
-from codea1_env.problems.kinds import PARAMETERS, takes_trees
+from codea1_env.problems.kinds import PARAMETERS, argument_shapes
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.signatures import parameters, placed
 
@@ -36,8 +36,8 @@ def call_keys(problem: Problem, calls: Sequence[bytes], names: tuple[str, ...]) 
         given = [_sequence(call) for call in given]
     elif problem.kind == "program":
         given = [_lines(call) for call in given]
-    elif takes_trees(problem):
-        given = [_pruned(call) for call in given]
+    elif shapes := argument_shapes(problem):
+        given = [_nodes(call, shapes) for call in given]
     keys = [_in_order(call_key(call)) for call in given]
     return keys if names else _without_names(keys)
 
@@ -57,13 +57,23 @@ def _lines(call: bytes) -> bytes:
     return _dumps([given, named]).encode("ascii")
 
 
-def _pruned(call: bytes) -> bytes:
-    """The call with no None at the end of a list."""
+def _nodes(call: bytes, shapes: Mapping[str, Any]) -> bytes:
+    """The call with its lists and trees of nodes written in one way."""
     positional, named = json.loads(call)
-    for each in [*positional, *(value for _, value in named)]:
-        while isinstance(each, list) and each and each[-1] is None:
-            each.pop()
-    return _dumps([positional, named]).encode("ascii")
+    placed_shapes = [*shapes.values(), *[None] * len(positional)]
+    given = [_written(tree, shape) for tree, shape in zip(positional, placed_shapes, strict=False)]
+    return _dumps([given, [[name, _written(tree, shapes.get(name))] for name, tree in named]]).encode("ascii")
+
+
+def _written(tree: Any, shape: Any) -> Any:
+    """An argument of this shape: `[]` for no nodes, and no None at the end of a tree."""
+    if isinstance(shape, list):
+        return [_written(item, shape[0]) for item in tree] if isinstance(tree, list) else tree
+    if shape is not None and tree is None:
+        return []
+    while shape == "TreeNode" and isinstance(tree, list) and tree and tree[-1] is None:
+        tree.pop()
+    return tree
 
 
 def _in_order(key: bytes) -> bytes:

@@ -180,11 +180,13 @@ def _codea1_made(value, shape):
             node.next = following
         return nodes[0]
     nodes = [None if item is None else _codea1_node(TreeNode, item) for item in value]
-    children = nodes[1:]
-    for node in nodes:
+    given = 1
+    for place, node in enumerate(nodes):
         if node is not None:
-            node.left, node.right = (children + [None, None])[:2]
-            children = children[2:]
+            if place >= given:
+                raise ValueError("a node of a tree must have a parent")
+            node.left, node.right = (nodes[given : given + 2] + [None, None])[:2]
+            given += 2
     return nodes[0]
 
 def _codea1_plain(value, shape):
@@ -245,12 +247,10 @@ def _of_kind(problem: Problem, source: str) -> str:
     return source + "\n" + _epilogue(problem.kind, problem.entry_point, _signatures(problem))
 
 
-def takes_trees(problem: Problem) -> bool:
-    """Whether an argument is a tree, or a list of them, written as a list."""
-    if problem.kind != "method":
-        return False
-    shapes = _shapes(problem.entry_point, _signatures(problem))
-    return any("TreeNode" in str(shape) for name, shape in shapes.items() if name != "return")
+def argument_shapes(problem: Problem) -> Mapping[str, Any]:
+    """`node_shapes` of a method's parameters; empty where none of its arguments is made of nodes."""
+    shapes = _shapes(problem.entry_point, _signatures(problem)) if problem.kind == "method" else {}
+    return {name: shape for name, shape in shapes.items() if name != "return"}
 
 
 def _signatures(problem: Problem) -> tuple[str, ...]:

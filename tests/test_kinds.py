@@ -273,6 +273,7 @@ def test_players_are_asked_for_what_the_kind_is() -> None:
     assert "Define the class `Solution` with the method `mirror`" in asked["method"][0]
     assert "`assert Solution().mirror(...) == expected`" in asked["method"][1]
     assert "a tree as the list of its values level by level" in asked["method"][1]
+    assert "An empty one is `[]`." in asked["method"][1]
     assert '`["Counter", "method", ...]`' in asked["class"][1]
     assert "Write a whole program, a script" in asked["program"][0]
     assert "the whole standard input as a string" in asked["program"][1]

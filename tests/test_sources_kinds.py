@@ -82,6 +82,15 @@ def test_a_leetcode_row_is_a_method_whose_nodes_are_lists_in_tests() -> None:
     )
 
 
+@pytest.mark.parametrize("said", ["You may return the answer", "You can return the result"])
+def test_a_leetcode_answer_that_may_be_in_any_order_has_a_checker(said: str) -> None:
+    assert draft("leetcode", LEETCODE).problem.checker == ""
+    row = {**LEETCODE, "query": LEETCODE["query"].replace("nodes.", f"nodes. {said} in any order.")}
+    assert draft("leetcode", row).problem.checker == "unordered"
+    row = {**LEETCODE, "query": LEETCODE["query"].replace("nodes.", "nodes. Swap them in any order.")}
+    assert draft("leetcode", row).problem.checker == ""
+
+
 def test_a_function_that_yields_becomes_a_generator_and_its_listed_values_tests(tmp_path: Path) -> None:
     row = {
         "question": "Q",

@@ -2,7 +2,8 @@
 
 Lists and trees of nodes are plain lists in tests (`problems/kinds.py`): the set's own `list_node([1, 2])` and
 `is_same_list(...)` are read as that. A row's long list of star imports is replaced by imports of the same names that
-programs of such sets use, so that it is known what a name is.
+programs of such sets use, so that it is known what a name is. Where the answer may be returned "in any order", the
+checker `unordered` decides.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punc
 from typing import Any, Callable, DefaultDict, Deque, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
 from typing import Union
 """
+_ANY_ORDER = re.compile(r"\b(?:can|may) return the (?:answer|result) in any order\b")
 _ASKED = re.compile(r"\s*Please complete the following python code precisely:\s*```python\n(.*?)\n?```\s*", re.DOTALL)
 
 
@@ -68,6 +70,7 @@ def _read_row(row: Row, source: Source) -> Draft:
         imports="\n".join(filter(None, [_IMPORTS, imports_of(module), *classes])),
         difficulty=difficulty.lower() if isinstance(difficulty, str) else "",
         tolerance=tests.tolerance,
+        checker="unordered" if _ANY_ORDER.search(query) else "",
         time_limit_s=2.0,
     )
     return Draft(problem, (), tuple(tests.left_out))

@@ -11,13 +11,15 @@ That is not quite the mean of their products, but within one run, which starts f
 from __future__ import annotations
 
 import argparse
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+
+from codea1_env import Codea1Error
+from codea1_env.training.run.checkpoints import rounds_of, step_of
 
 WEIGHTS = "adapter_model.safetensors"
 
@@ -28,18 +30,21 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="new directory for the mean")
     options = parser.parse_args()
     try:
-        checkpoints = sorted(options.seat.glob("checkpoint-*/"), key=lambda each: int(each.name.split("-")[1]))
+        checkpoints = sorted(options.seat.glob("checkpoint-*"), key=step_of)
         if not checkpoints:
             raise SystemExit(f"error: {options.seat} must have checkpoints, got none; name RUN/coder or RUN/tester")
+        for checkpoint in checkpoints:
+            rounds_of(checkpoint)  # refuses what a killed run left half-written
         weights = mean([load_file(checkpoint / WEIGHTS) for checkpoint in checkpoints])
+        last = {name: (checkpoints[-1] / name).read_bytes() for name in ("adapter_config.json", "base.json")}
         options.output.mkdir(parents=True)
-        for name in ("adapter_config.json", "base.json"):
-            shutil.copy(checkpoints[-1] / name, options.output)
+        for name, content in last.items():
+            (options.output / name).write_bytes(content)
         save_file(weights, options.output / WEIGHTS)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, Codea1Error) as error:
         raise SystemExit(f"error: {error}") from None
-    first, last = checkpoints[0].name, checkpoints[-1].name
-    print(f"{options.output} is the mean of {len(checkpoints)} checkpoints, {first} to {last}")
+    ends = f"{checkpoints[0].name} to {checkpoints[-1].name}"
+    print(f"{options.output} is the mean of {len(checkpoints)} checkpoints, {ends}")
 
 
 def mean(adapters: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:

@@ -9,6 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from codea1_env.training.run.checkpoints import mark_complete
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 
 import mean_adapter  # after the path
@@ -23,6 +25,7 @@ def test_every_entry_is_the_mean_over_the_checkpoints_and_the_rest_is_the_last_o
         save_file({"a": torch.tensor(entries)}, checkpoint / "adapter_model.safetensors")
         (checkpoint / "adapter_config.json").write_text("{}")
         (checkpoint / "base.json").write_text(f"[{number}]")
+        mark_complete(checkpoint, number)
     monkeypatch.setattr(sys, "argv", ["mean_adapter.py", str(tmp_path / "coder"), "-o", str(tmp_path / "mean")])
     mean_adapter.main()
     assert load_file(tmp_path / "mean/adapter_model.safetensors")["a"].tolist() == [3, 2]
@@ -32,14 +35,18 @@ def test_every_entry_is_the_mean_over_the_checkpoints_and_the_rest_is_the_last_o
         mean_adapter.main()
 
 
-def test_a_directory_without_checkpoints_or_with_broken_ones_is_refused_in_one_line(
+def test_a_directory_without_checkpoints_or_with_a_half_written_one_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mean_adapter.py", str(tmp_path), "-o", str(tmp_path / "mean")])
     with pytest.raises(SystemExit, match="must have checkpoints, got none; name RUN/coder or RUN/tester"):
         mean_adapter.main()
-    (tmp_path / "checkpoint-2").mkdir()
-    (tmp_path / "checkpoint-2/adapter_model.safetensors").write_bytes(b"no")
-    with pytest.raises(SystemExit, match="error: "):
+    checkpoint = tmp_path / "checkpoint-2"
+    checkpoint.mkdir()
+    save_file({"a": torch.ones(1)}, checkpoint / "adapter_model.safetensors")
+    with pytest.raises(SystemExit, match=r"error: .*checkpoint-2"):
+        mean_adapter.main()
+    mark_complete(checkpoint, 2)
+    with pytest.raises(SystemExit, match=r"error: .*No such file.*adapter_config"):
         mean_adapter.main()
     assert not (tmp_path / "mean").exists()

@@ -51,6 +51,9 @@ def test_of_many_imports_those_are_shown_that_the_starter_code_names() -> None:
     problem = dataclasses.replace(few, imports=f"{many}\nLIMIT = 3\n")
     shown = "from typing import List\n# and more of math, typing, string\nLIMIT = 3"
     assert fenced(user(DESIGN.for_coder(problem)))[1] == ("```", shown)
+    dotted = dataclasses.replace(problem, imports=f"import os.path\n{many}", starter_code="def f(x=os.sep, y=math.pi):")
+    shown = "import os.path\nimport math\n# and more of typing, string"
+    assert fenced(user(DESIGN.for_coder(dotted)))[1] == ("```", shown), "what is shown whole has no more"
     broken = dataclasses.replace(few, imports=f"{many}\nthen (")
     assert ("```", broken.imports) in fenced(user(DESIGN.for_coder(broken))), "what cannot be parsed is shown as it is"
 

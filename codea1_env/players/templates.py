@@ -46,7 +46,7 @@ PLACEHOLDERS = {
 }
 _OPTIONAL = ("starter_code", "imports")
 _MOST_NAMES = 32
-"""That imports may bind and still be shown as they are."""
+"""That imports may have and still be shown as they are; a star is one."""
 _ASSERT_LINE = re.compile(r"^assert\b", re.MULTILINE)
 _NAMED = re.compile(r"\{([A-Za-z_]\w*)\}")
 _MUST = {
@@ -239,17 +239,21 @@ def _shown_imports(problem: Problem) -> str:
     shown: list[str] = []
     modules: dict[str, None] = {}
     for statement in imported:
-        modules.update(dict.fromkeys(_modules(statement)))
-        statement.names = [alias for alias in statement.names if (alias.asname or alias.name) in named]
+        left_out = [alias for alias in statement.names if _bound(alias) not in named]
+        modules.update(dict.fromkeys(_module(statement, alias) for alias in left_out))
+        statement.names = [alias for alias in statement.names if alias not in left_out]
         shown += [ast.unparse(statement)] if statement.names else []
     others = [ast.unparse(statement) for statement in statements if statement not in imported]
-    return "\n".join([*shown, f"# and more of {', '.join(modules)}", *others])
+    more = [f"# and more of {', '.join(modules)}"] if modules else []
+    return "\n".join([*shown, *more, *others])
 
 
-def _modules(statement: ast.Import | ast.ImportFrom) -> list[str]:
-    if isinstance(statement, ast.Import):
-        return [alias.name for alias in statement.names]
-    return ["." * statement.level + (statement.module or "")]
+def _bound(alias: ast.alias) -> str:
+    return alias.asname or alias.name.split(".")[0]
+
+
+def _module(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    return alias.name if isinstance(statement, ast.Import) else "." * statement.level + (statement.module or "")
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

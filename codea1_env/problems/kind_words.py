@@ -55,7 +55,7 @@ def test_form(problem: Problem) -> str:
     if problem.kind == "method" and any(name in f"{problem.starter_code}{problem.imports}" for name in NODES):
         form += (
             " A linked list is written as the list of its values, a tree as the list of its values level by level, "
-            "with None for a child that is not there, but not at its end. An empty one is `[]`."
+            "with None for a child that is not there; it does not end with None. An empty one is `[]`."
         )
     form += _FORMS[problem.kind].format(name=problem.entry_point, most=MOST_LISTED)
     for name in problem.raises:

@@ -2,13 +2,15 @@
 
     python experiments/real_questions.py split mbpp-train.jsonl leetcode-easy.jsonl -o questions
     codea1 data choose questions/pool.jsonl --player hf:DIRECTORY ... -o chosen.jsonl
+    python experiments/real_questions.py take questions/pool.jsonl --ids experiments/real_questions.txt -o chosen.jsonl
     python experiments/real_questions.py derive chosen.jsonl -o derived.jsonl
 
 `split` draws 60 questions of the first file for choices of settings (aside.jsonl, with their golden tests as hidden
 ones) and writes those of all files that are left (pool.jsonl). There each keeps its first three golden tests, as many
-as MBPP has; its others become hidden ones. `derive` gives each question all golden tests that its reference can state
-for us: its own, its hidden ones, and the reference's values for changed inputs, at most 64 of them
-(`evaluation/kill_matrix.py`).
+as MBPP has; its others become hidden ones. What `choose` draws differs between processors: `take` takes the
+questions whose ids a file names, one a line, so that a run can be repeated on questions that were drawn elsewhere.
+`derive` gives each question all golden tests that its reference can state for us: its own, its hidden ones, and the
+reference's values for changed inputs, at most 64 of them (`evaluation/kill_matrix.py`).
 """
 
 from __future__ import annotations
@@ -50,6 +52,11 @@ def arguments() -> argparse.Namespace:
     split.add_argument("--seed", type=int, default=0, help="draws them (default: 0)")
     split.add_argument("-o", "--output", type=Path, required=True, help="a directory")
     split.set_defaults(action=write_split)
+    take = actions.add_parser("take", help="take the questions that a file names")
+    take.add_argument("problems", type=Path, help="a problem file")
+    take.add_argument("--ids", type=Path, required=True, help="ids of questions, one a line; # begins a comment")
+    take.add_argument("-o", "--output", type=Path, required=True, help="a problem file, in the order of the ids")
+    take.set_defaults(action=write_taken)
     derive = actions.add_parser("derive", help="give questions more golden tests")
     derive.add_argument("problems", type=Path, help="a problem file")
     derive.add_argument("-o", "--output", type=Path, required=True, help="a problem file")
@@ -88,12 +95,31 @@ def as_hidden(problem: Problem, kept: int) -> Problem:
     )
 
 
+def write_taken(options: argparse.Namespace) -> None:
+    problems = {problem.problem_id: problem for problem in read_problems(options.problems)}
+    lines = [line.partition("#")[0].strip() for line in options.ids.read_text(encoding="utf-8").splitlines()]
+    ids = list(dict.fromkeys(line for line in lines if line))
+    missing = [name for name in ids if name not in problems]
+    if missing or not ids:
+        raise SystemExit(
+            f"error: every id of {options.ids} must be in {options.problems}, and there must be one; "
+            f"got {len(ids)}, of which {len(missing)} are not there{f', the first is {missing[0]}' if missing else ''}"
+        )
+    refuse_directory(options.output)
+    write_problems(options.output, [problems[name] for name in ids])
+    print(f"{len(ids)} questions")
+
+
+def refuse_directory(output: Path) -> None:
+    if output.is_dir() or not output.parent.is_dir():
+        raise SystemExit(f"error: --output must be a file in a directory that is there, got {output}")
+
+
 def write_derived(options: argparse.Namespace) -> None:
     before = read_problems(options.problems)
     if not before:
         raise SystemExit(f"error: {options.problems} must hold a problem, got none")
-    if options.output.is_dir() or not options.output.parent.is_dir():
-        raise SystemExit(f"error: --output must be a file in a directory that is there, got {options.output}")
+    refuse_directory(options.output)
     with LocalSandbox(workers=2) as sandbox:
         problems = derived(Judge(sandbox), before)
     write_problems(options.output, problems)

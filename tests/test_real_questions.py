@@ -47,6 +47,13 @@ def test_what_is_set_aside_is_not_in_the_pool_and_weak_tests_stay(
     assert {(len(problem.golden_tests), len(problem.hidden_tests)) for problem in pool[:5]} == {(3, 2)}
 
 
+def test_questions_that_a_file_names_are_taken_in_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_problems(tmp_path / "pool.jsonl", [squares(number, 3) for number in range(8)])
+    (tmp_path / "ids.txt").write_text("# drawn elsewhere\nsquares/5\n\nsquares/2  # twice\nsquares/5\n")
+    run(monkeypatch, "take", tmp_path / "pool.jsonl", "--ids", tmp_path / "ids.txt", "-o", tmp_path / "out.jsonl")
+    assert read_problems(tmp_path / "out.jsonl") == [squares(5, 3), squares(2, 3)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -60,6 +67,9 @@ def test_what_is_set_aside_is_not_in_the_pool_and_weak_tests_stay(
             "each question must be in one file only",
         ),
         (("split", "first.jsonl", "--aside", "1", "-o", "first.jsonl"), "File exists: 'first.jsonl'"),
+        (("take", "first.jsonl", "--ids", "none.txt", "-o", "out.jsonl"), "No such file or directory: 'none.txt'"),
+        (("take", "first.jsonl", "--ids", "empty.jsonl", "-o", "out.jsonl"), "and there must be one; got 0"),
+        (("take", "first.jsonl", "--ids", "ids.txt", "-o", "out.jsonl"), "1 are not there, the first is squares/9"),
         (("derive", "empty.jsonl", "-o", "out.jsonl"), "empty.jsonl must hold a problem, got none"),
         (
             ("derive", "first.jsonl", "-o", "no/out.jsonl"),
@@ -74,6 +84,7 @@ def test_wrong_arguments_end_in_one_line(
     write_problems(tmp_path / "first.jsonl", [squares(number, 3) for number in range(3)])
     write_problems(tmp_path / "bare.jsonl", [dataclasses.replace(squares(0, 3), reference_solution=None)])
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "ids.txt").write_text("squares/1\nsquares/9\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match=message):
         run(monkeypatch, *arguments)

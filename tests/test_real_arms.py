@@ -145,8 +145,10 @@ CODERS = {
     "frozen-seed0-15": ("frozen tester", "15"),
     "self-play-seed0-10": ("self-play", "10"),
     "code-a1-15": ("Code-A1", "15"),
-    "preset-seed0-28": ("Code-A1, the preset on one core", "28"),
-    "golden-preset-seed0-28": ("golden tests, the preset on one core", "28"),
+    "preset-28": ("Code-A1, the preset on one core", "28"),
+    "golden-preset-28": ("golden tests, the preset on one core", "28"),
+    "preset-mean-seed1-28": ("Code-A1, the preset, mean of 14 checkpoints", "28"),
+    "golden-mean-seed1-28": ("golden tests, the preset, mean of 14 checkpoints", "28"),
     "golden-preset-seed0-68": ("golden tests, the preset on one core", "68"),
     "shared-28": ("Code-A1 with shared tests, on one core", "28"),
     "mean-28": ("Code-A1 with shared tests, mean of 14 checkpoints", "28"),
@@ -198,6 +200,10 @@ def test_the_page_has_what_the_record_of_every_question_comes_to(player: str) ->
         ("preset-seed0-28", "golden-preset-seed0-68"),
         ("shared-28", "golden-preset-seed0-68"),
         ("shared-28", "golden-preset-seed0-28"),
+        ("preset-seed1-28", "golden-preset-seed1-28"),
+        ("preset-mean-seed1-28", "golden-mean-seed1-28"),
+        ("preset-28", "golden-preset-28"),
+        ("preset-28", "golden-preset-seed0-68"),
     ],
 )
 def test_what_the_page_says_of_two_arms_is_what_the_record_says(player: str, other: str) -> None:
@@ -251,12 +257,12 @@ def test_readme_and_card_have_the_figures_of_the_page() -> None:
         "self-play-seed0-10",
         "golden-15",
         "golden-50",
-        "golden-preset-seed0-28",
+        "golden-preset-28",
         "golden-preset-seed0-68",
         "shared-28",
         "mean-28",
         "code-a1-15",
-        "preset-seed0-28",
+        "preset-28",
         "code-a1-first-10",
     ):
         _, share, difference = real_compare.beside(RECORD["coders"], player, "base")
@@ -320,7 +326,8 @@ def test_metrics_that_are_missing_or_torn_are_refused_in_one_line(
 
 CURVES = json.loads((ROOT / "docs" / "real-curves.json").read_text())
 COLUMNS = (
-    "code-a1-seed1", "code-a1-seed2", "preset-seed0", "shared-seed0", "shared-seed1", "frozen-seed0", "self-play-seed0",
+    "code-a1-seed1", "code-a1-seed2", "preset-seed0", "preset-seed1", "shared-seed0", "shared-seed1", "frozen-seed0",
+    "self-play-seed0",
 )  # fmt: skip
 """The page's columns of first and last rounds."""
 
@@ -344,7 +351,16 @@ def test_the_page_has_the_first_and_the_last_rounds_of_the_record(measure: str, 
 
 
 @pytest.mark.parametrize(
-    ("arm", "rounds"), [("code-a1", 15), ("golden", 15), ("golden", 50), ("derived", 45), ("shared", 28)]
+    ("arm", "rounds"),
+    [
+        ("code-a1", 15),
+        ("golden", 15),
+        ("golden", 50),
+        ("derived", 45),
+        ("shared", 28),
+        ("preset", 28),
+        ("golden-preset", 28),
+    ],
 )
 def test_the_page_has_the_tokens_of_the_record(arm: str, rounds: int) -> None:
     runs = [CURVES[name] for name in CURVES if real_curves.SEED.sub("", name) == arm]
@@ -356,6 +372,8 @@ def test_the_page_has_the_tokens_of_the_record(arm: str, rounds: int) -> None:
         "golden": "golden tests",
         "derived": "golden tests derived from the reference",
         "shared": "Code-A1 with shared tests, on one core",
+        "preset": "Code-A1, the preset on one core",
+        "golden-preset": "golden tests, the preset on one core",
     }[arm]
     assert f"| {spent['tokens']}; {spent['learnt']} |" in cells(section_of_the_page(), name, str(rounds))
 

@@ -105,12 +105,12 @@ def write_taken(options: argparse.Namespace) -> None:
             f"error: every id of {options.ids} must be in {options.problems}, and there must be one; "
             f"got {len(ids)}, of which {len(missing)} are not there{f', the first is {missing[0]}' if missing else ''}"
         )
-    refuse_directory(options.output)
+    check_output(options.output)
     write_problems(options.output, [problems[name] for name in ids])
     print(f"{len(ids)} questions")
 
 
-def refuse_directory(output: Path) -> None:
+def check_output(output: Path) -> None:
     if output.is_dir() or not output.parent.is_dir():
         raise SystemExit(f"error: --output must be a file in a directory that is there, got {output}")
 
@@ -119,7 +119,7 @@ def write_derived(options: argparse.Namespace) -> None:
     before = read_problems(options.problems)
     if not before:
         raise SystemExit(f"error: {options.problems} must hold a problem, got none")
-    refuse_directory(options.output)
+    check_output(options.output)
     with LocalSandbox(workers=2) as sandbox:
         problems = derived(Judge(sandbox), before)
     write_problems(options.output, problems)

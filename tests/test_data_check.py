@@ -187,6 +187,28 @@ def test_a_dry_run_says_that_no_question_comes_back(tmp_path: Path, capsys: Any)
     assert note not in planned(f"{given} held_out_limit: 1", "golden"), "no book there"
 
 
+def test_questions_that_are_learnt_from_and_measured_on_are_told(tmp_path: Path, capsys: Any) -> None:
+    """By hand: the second file has one question of the first under another id, and one that is its own."""
+    told = "Add three to the number that is given, and return what comes out of it, whatever its sign is."
+    same = {"question": told, "entry_point": "add"}
+    add = "def add(x):\n    return x + 3\n"
+    case = (TestCase("add(1)", "4"),)
+    write_problems(
+        tmp_path / "train.jsonl",
+        [problem(problem_id="p0", hidden_tests=ONE), problem(add, case, problem_id="p1", hidden_tests=case, **same)],
+    )
+    write_problems(tmp_path / "held_out.jsonl", [problem(add, case, problem_id="h0", hidden_tests=case, **same)])
+    config = tmp_path / "own.yaml"
+    files = f"{{file: {tmp_path / 'train.jsonl'}, held_out_file: {tmp_path / 'held_out.jsonl'}}}"
+    config.write_text(f"extends: smoke\nround: {{questions: 1}}\nproblems: {files}\n")
+    with pytest.raises(SystemExit):
+        parse_arguments("", ["--config", str(config), "--dry-run"])
+    assert (
+        "note       1 of the problems that are trained on are among those measured on, or much like one: p1 shares a "
+        "run of 13 words with the evaluation problem h0; leave them out of one file"
+    ) in capsys.readouterr().out
+
+
 # Rows
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.config.arguments import parse_arguments
-from codea1_env.training.config.batches import seat_rows
+from codea1_env.training.config.batches import CODE_A1, ROLES, seat_rows
 from codea1_env.training.config.memory_estimate import cached_positions, cached_rows, packed_memory, seat_memory
 from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
 from codea1_env.training.config.model_shapes import KNOWN, Shape, shape_of
@@ -23,15 +23,16 @@ from codea1_env.training.config.presets import MINI, Preset, load_preset, preset
 ROOT = Path(__file__).parent.parent
 GIB = 1 << 30
 SEVEN = load_preset("7b")
-NUMBER = re.compile(r"^  (.+?) {2,}([\d,.]+) +([\d,.]+)$", re.MULTILINE)
+NUMBER = re.compile(r"^  (.+?) {2,}([\d,.]+)(?: +([\d,.]+))?$", re.MULTILINE)
+BOTH = ROLES[CODE_A1]
 
 
-def table(text: str) -> dict[str, tuple[float, float]]:
+def table(text: str) -> dict[str, tuple[float, ...]]:
     """Every line with a number for each seat."""
-    found = {}
-    for name, coder, tester in NUMBER.findall(text):
+    found: dict[str, tuple[float, ...]] = {}
+    for name, *numbers in NUMBER.findall(text):
         assert name.strip() not in found, f"{name} stands twice"
-        found[name.strip()] = (float(coder.replace(",", "")), float(tester.replace(",", "")))
+        found[name.strip()] = tuple(float(number.replace(",", "")) for number in numbers if number)
     return found
 
 
@@ -73,7 +74,7 @@ def test_the_printed_plan_of_the_packed_trainer_adds_up(name: str) -> None:
     rows = table(plan_of(preset))
     for place, device in enumerate(("cpu", "cuda")):
         column = {key: value[place] for key, value in rows.items()}
-        kept = [column[part] for part in packed_memory(preset, device).kept]
+        kept = [column[part] for part in packed_memory(preset, device, BOTH).kept]
         for phase in ("while it loads", "while it samples", "while it learns"):
             parts = [value for key, value in column.items() if key.startswith("+ ") and key.endswith(phase)]
             assert sum(kept) + sum(parts) == pytest.approx(column[f"= {phase}"], abs=0.006), "to the printed digits"
@@ -86,15 +87,59 @@ def test_the_printed_plan_of_the_packed_trainer_adds_up(name: str) -> None:
         )
 
 
+SAMPLED_AND_LEARNT = {
+    "code_a1": {"coder": (32, 32), "tester": (64, 16)},
+    "frozen": {"coder": (32, 32), "tester": (64, 0)},
+    "self-play": {"player": (96, 48)},
+    "golden": {"coder": (32, 32)},
+    "static": {"coder": (32, 32)},
+    "sft": {"tester": (0, 16)},
+    "base": {},
+}
+"""By hand, of the preset 0.5b: 4 questions, 8 programs, 2 suites against each, those against 2 programs learnt from."""
+
+
+@pytest.mark.parametrize("recipe", ROLES)
+def test_a_plan_has_the_models_of_its_recipe_and_no_others(recipe: str) -> None:
+    plan = plan_of(load_preset("0.5b"), recipe)
+    rows, seats = table(plan), SAMPLED_AND_LEARNT[recipe]
+    assert plan.count("rows a round") == (1 if seats else 0)
+    if not seats:
+        assert rows == {}
+        return
+    (title,) = re.findall(r"^rows a round +(.*)$", plan, re.MULTILINE)
+    assert title.split() == list(seats)
+    assert list(zip(rows["sampled"], rows["learnt from"], strict=True)) == list(seats.values())
+    learning = [seat for seat, (_, learnt) in seats.items() if learnt]
+    assert len(rows["a checkpoint"]) == len(learning)
+    assert ("the arena runs at most" in plan) == ROLES[recipe].has_suites
+    kept = packed_memory(load_preset("0.5b"), "cpu", ROLES[recipe]).kept
+    trained = shape_of(load_preset("0.5b").model).adapter_parameters(load_preset("0.5b").lora)
+    assert (kept["adapters"], kept["optimizer"]) == (len(seats) * 4 * trained, len(learning) * 8 * trained)
+
+
+@pytest.mark.parametrize("recipe", ROLES)
+@pytest.mark.parametrize("name", ["mini", "7b"])
+def test_a_plan_of_whole_models_has_the_seats_of_its_recipe(name: str, recipe: str) -> None:
+    plan = plan_of(load_preset(name), recipe)
+    assert ("with the Mistake Book" in plan) == ROLES[recipe].has_book
+    shown = re.findall(r"^(coder|tester|player) +ranks", plan, re.MULTILINE)
+    assert shown == list(SAMPLED_AND_LEARNT[recipe])
+    if recipe == "frozen":
+        optimizer, gradients = table(plan)["optimizer"], table(plan)["+ gradients, while it learns"]
+        assert optimizer[1] == gradients[1] == 0
+        assert optimizer[0] > 0
+
+
 def test_memory_of_the_packed_trainer_by_hand() -> None:
     """0.5B: 494,032,768 weights, the head in the embedding, 24 layers, 896 wide, 2 heads of keys of 64 numbers."""
     preset = load_preset("0.5b")
-    cpu, gpu = packed_memory(preset, "cpu"), packed_memory(preset, "cuda")
+    cpu, gpu = packed_memory(preset, "cpu", BOTH), packed_memory(preset, "cuda", BOTH)
     table = 151_936 * 896
     assert cpu.kept["base"] == 4 * 494_032_768 + 2 * table, "the head once, and the embedding as it is stored"
     assert gpu.kept["base"] == 2 * 494_032_768
     trained = shape_of(preset.model).adapter_parameters(preset.lora)
-    assert cpu.kept["adapters, both seats"] + cpu.kept["optimizer, both seats"] == 2 * 12 * trained
+    assert cpu.kept["adapters"] + cpu.kept["optimizer"] == 2 * 12 * trained
     # The tester has 64 rows of 1,024 and 200 tokens, for which there is room up to a multiple of 64 (and of 128).
     assert cpu.sampling["keys and values"] == 64 * 1280 * 2 * 24 * 2 * 64 * 4
     assert gpu.kept["keys and values"] == 64 * 1280 * 2 * 24 * 2 * 64 * 2

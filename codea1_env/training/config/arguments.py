@@ -25,6 +25,7 @@ from codea1_env.extras import MissingExtra, extra
 from codea1_env.language_models.directories import is_place, require_chat_model, require_gguf_reader, require_model
 from codea1_env.starting import interrupts_as_usual
 from codea1_env.training.config.algorithm import located
+from codea1_env.training.config.batches import CODE_A1, roles_of
 from codea1_env.training.config.flags import parser_of
 from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.plan import plan_of
@@ -41,8 +42,6 @@ from codea1_env.training.config.sections import check_trackers
 from codea1_env.yaml_files import read_yaml
 
 CONFIG_FILE = "config.yaml"
-CODE_A1 = "code_a1"
-"""The recipe of agents/train_grpo.py; each baseline has a name of its own."""
 DEFAULT_PRESET = "mini"
 ENGINES = ("local", "ray")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -51,8 +50,6 @@ FULL_WORDS = ("No space left on device", "File too large", "PytorchStreamWriter 
 """The same from safetensors and torch, whose errors have no number."""
 CLOSED = 141
 """The exit code where whoever read the output left, as of `codea1`."""
-WITHOUT_BOOK = ("golden", "static", "sft", "base")
-"""Recipes in which no test comes back from a Mistake Book."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +87,14 @@ def parse_arguments(
     try:
         if given.dry_run:
             preset = _planned(given, recipe)
-            print(plan_of(preset))
-            if checked := checked_files(preset, has_book=recipe not in WITHOUT_BOOK):
+            print(plan_of(preset, recipe))
+            if checked := checked_files(preset, recipe):
                 print(f"\n{checked}")
             parser.exit(0)
         arguments = _resumed(given, recipe) if given.resume else _fresh(given, recipe)
         if arguments.preset.trainer == "packed":
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait do not spin
-        return dataclasses.replace(arguments, has_book=recipe not in WITHOUT_BOOK, recipe=recipe)
+        return dataclasses.replace(arguments, has_book=roles_of(recipe).has_book, recipe=recipe)
     except (ConfigurationError, FormatError) as error:
         parser.error(str(error))
 

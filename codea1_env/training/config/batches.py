@@ -1,13 +1,57 @@
-"""How many rows a seat samples and learns from, and how an optimizer step of them is divided over ranks and passes.
+"""Which models a recipe has, how many rows each samples and learns from, and how ranks and passes divide these.
 
-Plain arithmetic, shared by the trainers and the plan. Does not check: `Preset` refuses what does not divide.
+Plain data and arithmetic, shared by the trainers and the plan. Does not check: `Preset` refuses what does not divide.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
+from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.presets import Preset
+
+CODE_A1 = "code_a1"
+"""The recipe of agents/train_grpo.py; each baseline has a name of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The part that models have in a recipe's rounds."""
+
+    plays: tuple[str, ...] = SEATS
+    """Models that answer: coder, tester, or player, which is the one model of self-play."""
+    learns: tuple[str, ...] = SEATS
+    has_book: bool = True
+    """Whether tests come back from a Mistake Book."""
+    told: str = "both seats learn"
+    """What the plan says of it."""
+
+    @property
+    def seats(self) -> tuple[str, ...]:
+        """Models that answer or learn in a round."""
+        return tuple(dict.fromkeys((*self.plays, *self.learns)))
+
+    @property
+    def has_suites(self) -> bool:
+        """Whether suites are written in every round."""
+        return self.plays in (SEATS, ("player",))
+
+
+ROLES = {
+    CODE_A1: Roles(),
+    "frozen": Roles(learns=("coder",), told="the coder learns, the tester stays as it is"),
+    "self-play": Roles(("player",), ("player",), told="one model in both seats learns"),
+    "golden": Roles(("coder",), ("coder",), has_book=False, told="the coder learns from golden tests"),
+    "static": Roles(("coder",), ("coder",), has_book=False, told="the coder learns from tests written once, before"),
+    "sft": Roles((), ("tester",), has_book=False, told="the tester learns from suites written once, before"),
+    "base": Roles((), (), has_book=False, told="no seat learns, and both are measured"),
+}
+
+
+def roles_of(recipe: str) -> Roles:
+    """Of the recipe of that name; of one whose name is not here, those of Code-A1."""
+    return ROLES.get(recipe, ROLES[CODE_A1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +71,18 @@ class SeatRows:
     """Rows of one forward and backward pass on one rank."""
     accumulation: int
     """Passes of a rank in an optimizer step."""
+
+
+def rows_of(preset: Preset, roles: Roles) -> dict[str, SeatRows]:
+    """Of each model that answers or learns in a round, in that order."""
+    rows = {}
+    for seat in roles.seats:
+        rows[seat] = seat_rows(preset, seat)
+        if seat not in roles.plays:
+            rows[seat] = dataclasses.replace(rows[seat], sampled=0)
+        if seat not in roles.learns:
+            rows[seat] = dataclasses.replace(rows[seat], learnt=0, accumulation=0)
+    return rows
 
 
 def seat_rows(preset: Preset, seat: str) -> SeatRows:

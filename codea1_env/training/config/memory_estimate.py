@@ -13,9 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS, ROOM, SEEN, SLOTS, TILE, slots_of, up
-from codea1_env.training.config.batches import seat_rows
+from codea1_env.training.config.batches import Roles, seat_rows
 from codea1_env.training.config.model_shapes import Shape, shape_of
-from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.presets import Preset
 
 LIBRARIES = 1 << 30
@@ -63,8 +62,9 @@ class SeatMemory:
 def longest_prompt(preset: Preset, seat: str) -> int:
     """The longest prompt in tokens; if the preset has no limit, as many as the model's context leaves."""
     shape = preset.round
-    limit = shape.coder_prompt_tokens if seat == "coder" else shape.tester_prompt_tokens
-    return int(limit or preset.model.context - preset.grpo.tokens(seat))
+    limits = {"coder": shape.coder_prompt_tokens, "tester": shape.tester_prompt_tokens}
+    asked = limits.values() if seat == "player" else (limits[seat],)
+    return int(max(asked) if all(asked) else preset.model.context - preset.grpo.tokens(seat))
 
 
 def seat_memory(preset: Preset, seat: str) -> SeatMemory:
@@ -156,22 +156,23 @@ class PackedMemory:
         return round(max(self.total(phase) for phase in ("loading", "sampling", "learning")) / (1 - FREE))
 
 
-def packed_memory(preset: Preset, device: str) -> PackedMemory:
+def packed_memory(preset: Preset, device: str, roles: Roles) -> PackedMemory:
     """`device`: cpu, which computes in float32 here, or cuda, in what the preset says. Raises ConfigurationError for a
     model whose sizes are not known."""
+    seats = roles.seats
     shape, trained = shape_of(preset.model), shape_of(preset.model).adapter_parameters(preset.lora)
     narrow = 2 if device == "cuda" and preset.memory.bfloat16 else 4
-    cache = max(cached_rows(preset, seat, device) * cached_positions(preset, seat, device) for seat in SEATS)
+    cache = max(cached_rows(preset, seat, device) * cached_positions(preset, seat, device) for seat in seats)
     keys = {"keys and values": cache * shape.cached_bytes(narrow)}
     kept = {
         "base": base_bytes(shape, device, narrow),
-        "adapters, both seats": len(SEATS) * 4 * trained,
-        "optimizer, both seats": len(SEATS) * 8 * trained,
+        "adapters": len(seats) * 4 * trained,
+        "optimizer": len(roles.learns) * 8 * trained,
         "libraries": LIBRARIES if device == "cuda" else PROCESS,
         **(keys if device == "cuda" else {}),
     }
-    rows = max(cached_rows(preset, seat, device) for seat in SEATS)
-    tokens = max(pack_tokens(preset, seat, device) for seat in SEATS)
+    rows = max(cached_rows(preset, seat, device) for seat in seats)
+    tokens = max(pack_tokens(preset, seat, device) for seat in roles.learns)
     # On a GPU the weights are copied over from the process, whose memory this is not.
     loading = {"files": STORED * shape.parameters if device == "cpu" else 0}
     sampling = {

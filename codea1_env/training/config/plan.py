@@ -1,16 +1,17 @@
 """The plan of a run before it starts (`--dry-run`): rows, tokens, memory, places, bytes on disk.
 
-A run that cannot work is refused. Counts are exact; tokens are upper bounds; memory is an estimate
-(`memory_estimate.py`). Loads neither torch nor a model.
+It shows the models that the recipe has (`batches.py`). A run that cannot work is refused. Counts are exact; tokens are
+upper bounds; memory is an estimate (`memory_estimate.py`). Loads neither torch nor a model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Mapping
 
 from codea1_env.arena.bouts import asks_all
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.config.batches import seat_rows
+from codea1_env.training.config.batches import CODE_A1, Roles, SeatRows, roles_of, rows_of, seat_rows
 from codea1_env.training.config.memory_estimate import (
     FREE,
     SeatMemory,
@@ -21,7 +22,7 @@ from codea1_env.training.config.memory_estimate import (
     seat_memory,
 )
 from codea1_env.training.config.model_shapes import shape_of
-from codea1_env.training.config.placement import SEATS, SeatPlacement
+from codea1_env.training.config.placement import SeatPlacement
 from codea1_env.training.config.presets import Preset, PretrainedModel, ProblemFiles
 
 GIB = 1 << 30
@@ -31,28 +32,47 @@ GPU_SIZES = (16, 24, 80)
 """GiB of the GPUs that such a plan is held against."""
 
 
-def plan_of(preset: Preset) -> str:
-    """The plan, as text. Raises ConfigurationError if the run cannot work, with must, got and what to change."""
-    _require_whole_groups(preset)
-    if preset.trainer == "packed":
-        parts = [_header(preset), _packed_rows(preset), _tokens(preset), _packed_memory(preset), _packed_disk(preset)]
-        return "\n\n".join("\n".join(part) for part in parts)
-    memory = {seat: seat_memory(preset, seat) for seat in SEATS}
-    for seat in SEATS:
-        _require_room(preset, seat, memory[seat])
-    parts = [_header(preset), _rows(preset), _tokens(preset), _memory(preset, memory), _disk(preset, memory)]
-    return "\n\n".join("\n".join(part) for part in [*parts, _places(preset)])
+def plan_of(preset: Preset, recipe: str = CODE_A1) -> str:
+    """The plan of a recipe, as text. Raises ConfigurationError if the run cannot work, with must, got and what to
+    change."""
+    roles = roles_of(recipe)
+    rows = rows_of(preset, roles)
+    parts = [_header(preset, roles)]
+    if rows and preset.trainer == "packed":
+        _require_whole_groups(rows)
+        parts += [
+            _packed_rows(preset, roles, rows), _tokens(preset, rows), _packed_memory(preset, roles),
+            _packed_disk(preset, roles),
+        ]  # fmt: skip
+    elif rows:
+        _require_whole_groups(rows)
+        memory = {seat: _memory_of(preset, seat, roles) for seat in rows}
+        for seat in rows:
+            _require_room(preset, seat, memory[seat])
+        parts += [_rows(preset, roles, rows), _tokens(preset, rows), _memory(preset, memory)]
+        parts += [_disk(preset, {seat: memory[seat] for seat in roles.learns}), _places(preset, roles)]
+    return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _require_whole_groups(preset: Preset) -> None:
-    for seat in SEATS:
-        rows = seat_rows(preset, seat)
-        for what, count in (("samples", rows.sampled), ("learns from", rows.learnt)):
-            if count // rows.ranks % rows.group:
+def _memory_of(preset: Preset, seat: str, roles: Roles) -> SeatMemory:
+    """What a seat that does not learn holds is weights and what sampling takes."""
+    memory = seat_memory(preset, seat)
+    if seat in roles.learns:
+        return memory
+    kept = memory.kept | {"optimizer": 0, "reference": 0}
+    return dataclasses.replace(memory, kept=kept, learning=dict.fromkeys(memory.learning, 0))
+
+
+def _require_whole_groups(rows: Mapping[str, SeatRows]) -> None:
+    for seat, of_seat in rows.items():
+        if seat == "player":  # its groups are of several sizes, and its trainer divides them
+            continue
+        for what, count in (("samples", of_seat.sampled), ("learns from", of_seat.learnt)):
+            if count // of_seat.ranks % of_seat.group:
                 raise ConfigurationError(
-                    f"a rank of the {seat} must have whole groups of {rows.group} rows, got {count // rows.ranks} rows "
-                    f"that it {what}: {count} a round on {rows.ranks} ranks; make placement.{seat}.ranks divide "
-                    f"{count // rows.group}"
+                    f"a rank of the {seat} must have whole groups of {of_seat.group} rows, got "
+                    f"{count // of_seat.ranks} rows that it {what}: {count} a round on {of_seat.ranks} ranks; make "
+                    f"placement.{seat}.ranks divide {count // of_seat.group}"
                 )
 
 
@@ -93,7 +113,7 @@ def _remedy(preset: Preset, seat: str, placed: SeatPlacement, largest: str) -> s
     return sharded if placed.strategy != "ddp" else f"set placement.{seat}.strategy: fsdp2, which shares it"
 
 
-def _header(preset: Preset) -> list[str]:
+def _header(preset: Preset, roles: Roles) -> list[str]:
     model, problems = preset.model, preset.problems
     named = model.pretrained if isinstance(model, PretrainedModel) else "built from nothing"
     asked = (
@@ -103,62 +123,68 @@ def _header(preset: Preset) -> list[str]:
     )
     shape = shape_of(model)
     trained = f"adapters of {shape.adapter_parameters(preset.lora):,}" if preset.lora.rank else "all"
+    steps = f", {preset.rounds} rounds, {preset.rounds * preset.round.updates} steps" if roles.learns else ""
     return [
-        f"plan of {preset.name}: both seats, {preset.rounds} rounds, {preset.rounds * preset.round.updates} steps each",
+        f"plan of {preset.name}: {roles.told}{steps}{' each' if len(roles.learns) > 1 else ''}",
         f"model      {named}, {shape.parameters:,} weights, trained: {trained}",
         f"problems   {asked}",
     ]
 
 
-def _rows(preset: Preset) -> list[str]:
-    seats = {seat: seat_rows(preset, seat) for seat in SEATS}
-    replays = seats["coder"].sampled * preset.reward.replay_limit
+def _rows(preset: Preset, roles: Roles, rows: Mapping[str, SeatRows]) -> list[str]:
+    programs = preset.round.questions * preset.round.programs
+    replays = programs * preset.reward.replay_limit if roles.has_book else 0
+    updates = preset.round.updates
+    steps = f"; {updates} step{'s' if updates > 1 else ''} of each model that learns"
     return [
-        _title("rows a round", "coder", "tester"),
-        _line("sampled", (rows.sampled for rows in seats.values())),
-        _line("learnt from", (rows.learnt for rows in seats.values())),
-        _line("rows a step", (rows.learnt // rows.updates for rows in seats.values())),
-        _line("= ranks", (rows.ranks for rows in seats.values())),
-        _line("* passes", (rows.accumulation for rows in seats.values())),
-        _line("* rows a pass", (rows.per_device for rows in seats.values())),
-        *_game(preset, f"; {preset.round.updates} steps of each seat", f", and {replays:,} replays"),
+        _title("rows a round", *rows),
+        _line("sampled", (each.sampled for each in rows.values())),
+        _line("learnt from", (each.learnt for each in rows.values())),
+        _line("rows a step", (each.learnt // each.updates for each in rows.values())),
+        _line("= ranks", (each.ranks for each in rows.values())),
+        _line("* passes", (each.accumulation for each in rows.values())),
+        _line("* rows a pass", (each.per_device for each in rows.values())),
+        *_game(preset, roles, steps, f", and {replays:,} replays" if replays else ""),
     ]
 
 
-def _packed_rows(preset: Preset) -> list[str]:
-    seats = {seat: seat_rows(preset, seat) for seat in SEATS}
+def _packed_rows(preset: Preset, roles: Roles, rows: Mapping[str, SeatRows]) -> list[str]:
     lines = [
-        _title("rows a round", "coder", "tester"),
-        _line("sampled", (rows.sampled for rows in seats.values())),
-        _line("learnt from", (rows.learnt for rows in seats.values())),
-        _line("rows a step", (rows.learnt // rows.updates for rows in seats.values())),
-        _line("in groups of", (rows.group for rows in seats.values())),
+        _title("rows a round", *rows),
+        _line("sampled", (each.sampled for each in rows.values())),
+        _line("learnt from", (each.learnt for each in rows.values())),
+        _line("rows a step", (each.learnt // each.updates for each in rows.values())),
+        *([] if "player" in rows else [_line("in groups of", (each.group for each in rows.values()))]),
     ]
     for device, name in DEVICES.items():
-        lines.append(_line(f"sampled at a time, {name}", (cached_rows(preset, seat, device) for seat in SEATS)))
-        lines.append(_line(f"tokens of a pass, {name}", (pack_tokens(preset, seat, device) for seat in SEATS)))
-    return [*lines, *_game(preset)]
+        lines.append(_line(f"sampled at a time, {name}", (cached_rows(preset, seat, device) for seat in rows)))
+        lines.append(_line(f"tokens of a pass, {name}", (pack_tokens(preset, seat, device) for seat in rows)))
+    return [*lines, *_game(preset, roles)]
 
 
-def _game(preset: Preset, steps: str = "", replays: str = "") -> list[str]:
+def _game(preset: Preset, roles: Roles, steps: str = "", replays: str = "") -> list[str]:
     """What is played in a round, and what that runs."""
     shape = preset.round
+    if not roles.has_suites:
+        suites = seat_rows(preset, "tester").learnt
+        programs = f"{shape.programs} programs each, tried on the question's tests"
+        return [f"{shape.questions} questions, {programs if roles.plays else f'{suites} suites'}{steps}"]
     put = preset.options.put_to_tester(shape.programs, shape.attacked)
     against = "a program" if put == shape.programs else f"against {put} of them"
+    learnt = f", those against {shape.attacked} learnt from" if roles.learns != ("coder",) else ""
     asserts = seat_rows(preset, "tester").sampled * preset.reward.suite_size
     tried = asserts * (shape.programs if asks_all(preset.reward) else 1)
     return [
-        f"{shape.questions} questions, {shape.programs} programs each, {shape.suites} suites {against}, "
-        f"those against {shape.attacked} learnt from{steps}",
+        f"{shape.questions} questions, {shape.programs} programs each, {shape.suites} suites {against}{learnt}{steps}",
         f"the arena runs at most {asserts:,} asserts on references, {tried:,} on programs{replays}",
     ]
 
 
-def _packed_memory(preset: Preset) -> list[str]:
+def _packed_memory(preset: Preset, roles: Roles) -> list[str]:
     """GiB of the process or of its GPU, part by part, in its three phases."""
-    memories = {device: packed_memory(preset, device) for device in DEVICES}
+    memories = {device: packed_memory(preset, device, roles) for device in DEVICES}
     number = "bfloat16" if preset.memory.bfloat16 else "float32"
-    lines = [_title("GiB, both seats on one base, about", f"{DEVICES['cpu']}, float32", f"{DEVICES['cuda']}, {number}")]
+    lines = [_title("GiB, all on one base, about", f"{DEVICES['cpu']}, float32", f"{DEVICES['cuda']}, {number}")]
     for part in dict.fromkeys(part for memory in memories.values() for part in memory.kept):
         lines.append(_sizes(part, (memory.kept.get(part, 0) for memory in memories.values())))
     for phase, title in (("loading", "it loads"), ("sampling", "it samples"), ("learning", "it learns")):
@@ -179,70 +205,71 @@ def _packed_memory(preset: Preset) -> list[str]:
     ]
 
 
-def _packed_disk(preset: Preset) -> list[str]:
+def _packed_disk(preset: Preset, roles: Roles) -> list[str]:
     trained = shape_of(preset.model).adapter_parameters(preset.lora)
     kept = min(preset.keep_checkpoints, -(-preset.rounds // preset.save_rounds))
     return [
-        _title("GiB on disk", "coder", "tester"),
-        _sizes("a checkpoint", (12 * trained for _ in SEATS)),
-        _line("* kept", (kept for _ in SEATS)),
-        _sizes("+ final adapter", (4 * trained for _ in SEATS)),
-        _sizes("= at most", ((12 * kept + 4) * trained for _ in SEATS)),
+        _title("GiB on disk", *roles.learns),
+        _sizes("a checkpoint", (12 * trained for _ in roles.learns)),
+        _line("* kept", (kept for _ in roles.learns)),
+        _sizes("+ final adapter", (4 * trained for _ in roles.learns)),
+        _sizes("= at most", ((12 * kept + 4) * trained for _ in roles.learns)),
         f"a checkpoint every {preset.save_rounds} rounds; what was learnt since the last one is lost with a failure",
     ]
 
 
-def _tokens(preset: Preset) -> list[str]:
-    rows = {seat: seat_rows(preset, seat) for seat in SEATS}
-    prompts = {seat: longest_prompt(preset, seat) for seat in SEATS}
-    responses = {seat: preset.grpo.tokens(seat) for seat in SEATS}
+def _tokens(preset: Preset, rows: Mapping[str, SeatRows]) -> list[str]:
+    prompts = {seat: longest_prompt(preset, seat) for seat in rows}
+    responses = {seat: preset.grpo.tokens(seat) for seat in rows}
 
     def total(seat: str, count: int) -> int:
         return count * (prompts[seat] + responses[seat])
 
     return [
-        _title("tokens a round, at most", "coder", "tester"),
+        _title("tokens a round, at most", *rows),
         _line("prompt", prompts.values()),
         _line("response", responses.values()),
-        _line("sampled rows", (total(seat, rows[seat].sampled) for seat in SEATS)),
-        _line("learnt rows", (total(seat, rows[seat].learnt) for seat in SEATS)),
+        _line("sampled rows", (total(seat, each.sampled) for seat, each in rows.items())),
+        _line("learnt rows", (total(seat, each.learnt) for seat, each in rows.items())),
     ]
 
 
-def _memory(preset: Preset, memory: dict[str, SeatMemory]) -> list[str]:
+def _memory(preset: Preset, memory: Mapping[str, SeatMemory]) -> list[str]:
     """GiB on one GPU, part by part; while it learns and while it samples."""
-    place = "GPU" if preset.placement.coder.gpus_per_node else "process"
-    lines = [_title(f"GiB on one {place}, about", "coder", "tester")]
-    for part in dict.fromkeys(part for seat in SEATS for part in memory[seat].kept):
-        lines.append(_sizes(part, (memory[seat].kept.get(part, 0) for seat in SEATS)))
+    place = "GPU" if any(preset.placement.of(seat).gpus_per_node for seat in memory) else "process"
+    lines = [_title(f"GiB on one {place}, about", *memory)]
+    for part in dict.fromkeys(part for seat in memory for part in memory[seat].kept):
+        lines.append(_sizes(part, (memory[seat].kept.get(part, 0) for seat in memory)))
     for title, phase in (("while it learns", "learning"), ("while it samples", "sampling")):
-        parts = dict.fromkeys(part for seat in SEATS for part in getattr(memory[seat], phase))
+        parts = dict.fromkeys(part for seat in memory for part in getattr(memory[seat], phase))
         for part in parts:
-            lines.append(_sizes(f"+ {part}, {title}", (getattr(memory[seat], phase).get(part, 0) for seat in SEATS)))
-        lines.append(_sizes(f"= {title}", (getattr(memory[seat], f"{phase}_total") for seat in SEATS)))
+            lines.append(_sizes(f"+ {part}, {title}", (getattr(memory[seat], phase).get(part, 0) for seat in memory)))
+        lines.append(_sizes(f"= {title}", (getattr(memory[seat], f"{phase}_total") for seat in memory)))
     if place == "GPU":
         limit = int(preset.memory.gpu_gib * GIB)
-        lines.append(_sizes("of", (limit for _ in SEATS)))
+        lines.append(_sizes("of", (limit for _ in memory)))
     return lines
 
 
-def _disk(preset: Preset, memory: dict[str, SeatMemory]) -> list[str]:
+def _disk(preset: Preset, memory: Mapping[str, SeatMemory]) -> list[str]:
     kept = min(preset.keep_checkpoints, -(-preset.rounds // preset.save_rounds))
-    totals = [kept * memory[seat].checkpoint + memory[seat].final for seat in SEATS]
+    totals = [kept * memory[seat].checkpoint + memory[seat].final for seat in memory]
     return [
-        _title("GiB on disk", "coder", "tester"),
-        _sizes("a checkpoint", (memory[seat].checkpoint for seat in SEATS)),
-        _line("* kept", (kept for _ in SEATS)),
-        _sizes("+ final model", (memory[seat].final for seat in SEATS)),
+        _title("GiB on disk", *memory),
+        _sizes("a checkpoint", (memory[seat].checkpoint for seat in memory)),
+        _line("* kept", (kept for _ in memory)),
+        _sizes("+ final model", (memory[seat].final for seat in memory)),
         _sizes("= at most", totals),
         f"a checkpoint every {preset.save_rounds} rounds; what was learnt since the last one is lost with a failure",
     ]
 
 
-def _places(preset: Preset) -> list[str]:
+def _places(preset: Preset, roles: Roles) -> list[str]:
     lines = ["actors (under --engine ray; the local engine has all of it in one process)"]
-    for seat in SEATS:
+    gpus = 0
+    for seat in roles.seats:
         placed = preset.placement.of(seat)
+        gpus += placed.nodes * placed.gpus_per_node
         devices = (
             f"{placed.ranks_per_node} on a GPU each" if placed.gpus_per_node else f"{placed.ranks_per_node} on the CPU"
         )
@@ -254,8 +281,8 @@ def _places(preset: Preset) -> list[str]:
         lines.append(
             f"{seat:10} ranks 0 to {placed.ranks - 1}: {devices}, {nodes}; {placed.strategy}; samples with {sampler}"
         )
-    gpus = sum(preset.placement.of(seat).nodes * preset.placement.of(seat).gpus_per_node for seat in SEATS)
-    lines.append("arena      1 actor on the CPU, with the Mistake Book and the sandbox's workers")
+    book = "the Mistake Book and " if roles.has_book else ""
+    lines.append(f"arena      1 actor on the CPU, with {book}the sandbox's workers")
     lines.append(f"in all     {gpus} GPUs")
     return lines
 

@@ -16,12 +16,14 @@ from pathlib import Path
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.usability import Usability, check_problems
 from codea1_env.problems.bands import band_problems
+from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.jsonl import iter_problems
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.shift import shift_problems
 from codea1_env.rewards.code_a1 import OracleMode
 from codea1_env.sandbox import Sandbox, open_sandbox
+from codea1_env.training.config.batches import roles_of
 from codea1_env.training.config.presets import Preset, ProblemFiles
 
 logger = logging.getLogger(__name__)
@@ -74,8 +76,8 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     return ProblemSets(train, held_out)
 
 
-def checked_files(preset: Preset, *, has_book: bool = True) -> str:
-    """How much of the preset's problem files can be used, and whether questions come back; empty where files are
+def checked_files(preset: Preset, recipe: str) -> str:
+    """How much of the preset's problem files a recipe can use, and what is to be known of them; empty where files are
     missing.
 
     Raises what `load_problem_sets` raises.
@@ -85,10 +87,22 @@ def checked_files(preset: Preset, *, has_book: bool = True) -> str:
         return ""
     if not all(Path(file).is_file() for file in (chosen.file, chosen.held_out_file) if file):
         return ""  # a plan may be of files that are not there yet
-    sets = load_problem_sets(preset, seed=0)
-    note = book_note(preset, len(sets.train)) if has_book else ""
-    return f"checked    {len(sets.train)} problems can be trained on, {len(sets.held_out)} measured on" + (
-        f"\nnote       {note}" if note else ""
+    sets = load_problem_sets(preset, seed=0, golden_tests=recipe == "golden")
+    notes = [shared_note(sets), book_note(preset, len(sets.train)) if roles_of(recipe).has_book else ""]
+    checked = f"checked    {len(sets.train)} problems can be trained on, {len(sets.held_out)} measured on"
+    return "\n".join([checked, *(f"note       {note}" for note in notes if note)])
+
+
+def shared_note(sets: ProblemSets) -> str:
+    """That some of what is trained on is measured on, too; else empty."""
+    held_out = Contamination(sets.held_out)
+    shared = [(problem.problem_id, why) for problem in sets.train if (why := held_out.of(problem))]
+    if not shared:
+        return ""
+    name, why = shared[0]
+    return (
+        f"{len(shared)} of the problems that are trained on are among those measured on, or much like one: {name} "
+        f"{why}; leave them out of one file, or what is measured there was learnt from"
     )
 
 

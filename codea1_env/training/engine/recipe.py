@@ -28,8 +28,8 @@ from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.advantages import estimator_of
 from codea1_env.training.config.arguments import Arguments
-from codea1_env.training.config.presets import Preset, PretrainedModel
-from codea1_env.training.config.problem_sets import book_note, load_problem_sets
+from codea1_env.training.config.presets import Preset, PretrainedModel, ProblemFiles
+from codea1_env.training.config.problem_sets import book_note, load_problem_sets, shared_note
 from codea1_env.training.engine.local import Build, LocalEngine, prepare_process
 from codea1_env.training.grpo.seats import require_schedules
 from codea1_env.training.losses import own_loss
@@ -123,7 +123,10 @@ def recipe(
         run.set_base(base)
         able = fitting(preset, problems.train, base)
         asked = questions_asked(preset, able, arguments.seed)
-    if arguments.has_book and (note := book_note(preset, len(able))):
+    notes = [book_note(preset, len(able)) if arguments.has_book else ""]
+    if isinstance(preset.problems, ProblemFiles):  # those of a family are drawn apart
+        notes.append(shared_note(problems))
+    for note in filter(None, notes):
         _log.warning("%s", note)
     with run, open_engine(run, base, problems.held_out) as engine:
         with timed(seconds, "evaluation_before"):

@@ -73,3 +73,24 @@ def test_ctrl_c_in_a_program_that_imports_the_package_stays_its_own(tmp_path: Pa
     assert interrupted(["mine.py"], "none", tmp_path) == (0, "own\n", "")
     code, _, said = interrupted(["mine.py"], "gymnasium", tmp_path)
     assert (code, "KeyboardInterrupt" in said) == (-2, True)
+
+
+def test_recipes_need_no_other_extra_than_train() -> None:
+    """The README installs `.[train]`: with the packages of other extras missing, all that recipes import is there."""
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    others = ["peft", "gguf", "ray", "vllm", "docker", "wandb", "trackio", "moviepy"]
+    program = (
+        "import ast, importlib, sys\n"
+        f"sys.modules.update(dict.fromkeys({others}))\n"
+        "for recipe in sys.argv[1:]:\n"
+        "    for node in ast.walk(ast.parse(open(recipe).read())):\n"
+        "        if isinstance(node, ast.ImportFrom):\n"
+        "            importlib.import_module(node.module)\n"
+    )
+    recipes = ["agents/train_grpo.py", *(str(path) for path in sorted((ROOT / "baselines").glob("*.py")))]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *recipes],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]

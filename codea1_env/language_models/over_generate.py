@@ -31,7 +31,6 @@ from codea1_env.language_models.rollouts import (
 )
 
 with extra("train", "language models on CPUs need"):
-    import peft
     import torch
     from torch import Tensor
     from transformers import LogitsProcessor, StoppingCriteria
@@ -48,6 +47,10 @@ class GenerateEngine(RolloutEngine):
         self._ends, self._tokenizer, self._adapters = model.ends, model.tokenizer, adapters
         base = load_weights(model.source, "the model", model.tokenizer, dtype=model.base.dtype)
         self._source, self._model = model.source, base.to(model.base.device).eval()
+        with extra("lora", "rollouts: generate needs"):  # here, since training by the other engine does without it
+            import peft
+        self._peft: Any = peft
+        self._is_adapted = False
 
     def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
         """The requests of one adapter that stand beside each other are sampled together."""
@@ -64,13 +67,14 @@ class GenerateEngine(RolloutEngine):
     def _beside(self, name: str) -> Any:
         """The model with the adapter as it is now; without a name, the base alone."""
         if not name:
-            return self._model.disable_adapter() if isinstance(self._model, peft.PeftModel) else nullcontext()
+            return self._model.disable_adapter() if self._is_adapted else nullcontext()
         adapter = self._adapters[name]
-        if not isinstance(self._model, peft.PeftModel):
+        if not self._is_adapted:
             with tempfile.TemporaryDirectory() as directory:
                 adapter.save(Path(directory), self._source)
-                self._model = peft.PeftModel.from_pretrained(self._model, directory).eval()
-        peft.set_peft_model_state_dict(self._model, {key: tensor.detach() for key, tensor in adapter.named()})
+                self._model = self._peft.PeftModel.from_pretrained(self._model, directory).eval()
+            self._is_adapted = True
+        self._peft.set_peft_model_state_dict(self._model, {key: tensor.detach() for key, tensor in adapter.named()})
         return nullcontext()
 
     @torch.no_grad()

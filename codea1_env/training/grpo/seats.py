@@ -319,5 +319,5 @@ def trainer_parts(
         "processing_class": load_tokenizer(run.base),
         "reward_funcs": reward,
         "rollout_func": rollout,
-        "peft_config": adapter_config(run.preset.lora),
+        "peft_config": adapter_config(run.preset.lora) if run.preset.trainer == "trl" else None,
     }

@@ -183,9 +183,11 @@ def _planned(given: argparse.Namespace, recipe: str) -> Preset:
         _check_recipe(file, read_record(file), recipe)
         preset = _with_rounds(read_configuration(file)[0], given)
         located(preset.algorithm)
-        return preset
-    preset = _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
-    return _with_folders(preset, given)  # a module of one's own that is not there is no plan
+    else:
+        preset = _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
+        preset = _with_folders(preset, given)  # a module of one's own that is not there is no plan
+    _check_trainer(given.engine or "local", preset)
+    return preset
 
 
 def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
@@ -334,12 +336,16 @@ def _check_installed(preset: Preset) -> None:
             raise ConfigurationError(f"report_to: {name} must be installed, got none: pip install {name}")
 
 
+def _check_trainer(engine: str, preset: Preset) -> None:
+    if engine == "ray" and preset.trainer == "packed":
+        raise ConfigurationError("--engine must be local with trainer: packed, whose seats share a base, got ray")
+
+
 def _check_engine(engine: str, ray_address: str | None, preset: Preset) -> None:
     if engine not in ENGINES:
         raise ConfigurationError(f"--engine must be one of {', '.join(ENGINES)}, got {engine}")
+    _check_trainer(engine, preset)
     if engine == "ray":
-        if preset.trainer == "packed":
-            raise ConfigurationError("--engine must be local with trainer: packed, whose seats share a base, got ray")
         if importlib.util.find_spec("ray") is None:
             raise ConfigurationError("--engine ray needs the extra `ray`, got none: pip install '.[ray]'")
         if ray_address and "://" in ray_address:

@@ -187,6 +187,21 @@ def test_a_dry_run_says_that_no_question_comes_back(tmp_path: Path, capsys: Any)
     assert note not in planned(f"{given} held_out_limit: 1", "golden"), "no book there"
 
 
+def test_a_testers_reward_that_runs_golden_tests_has_none_of_the_problems_without(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run would end in the first round that asks such a problem."""
+    rows = [problem(problem_id="with"), problem(golden=(), problem_id="without", hidden_tests=ONE)]
+    write_problems(tmp_path / "train.jsonl", rows)
+    write_problems(tmp_path / "held_out.jsonl", [problem(problem_id="h", hidden_tests=ONE)])
+    files = ProblemFiles(str(tmp_path / "train.jsonl"), str(tmp_path / "held_out.jsonl"))
+    one = dataclasses.replace(SMOKE, problems=files, round=dataclasses.replace(SMOKE.round, questions=1))
+    assert len(load_problem_sets(one, 0).train) == 2
+    cure = dataclasses.replace(one, reward=dataclasses.replace(one.reward, tester_reward="cure"))
+    assert [each.problem_id for each in load_problem_sets(cure, 0).train] == ["with"]
+    assert "1 of 2 problems are left out: without golden tests" in caplog.text
+
+
 def test_questions_that_are_learnt_from_and_measured_on_are_told(tmp_path: Path, capsys: Any) -> None:
     """By hand: the second file has one question of the first under another id, and one that is its own."""
     told = "Add three to the number that is given, and return what comes out of it, whatever its sign is."

@@ -19,11 +19,12 @@ from safetensors.torch import load_file
 from training_runs import SEATS, TINY, last_checkpoint, play_alone, play_duel, records, without_seconds
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.rollouts import Completion
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.training.baselines.sft import Untrained
-from codea1_env.training.config.model_sections import LoraPreset
+from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.placement import Placement, SeatPlacement
 from codea1_env.training.config.presets import Preset, load_preset
@@ -34,6 +35,7 @@ from codea1_env.training.models.chat import chat_of
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import shared_base
 from codea1_env.training.run.callbacks import SeatHooks, SeatRun
+from codea1_env.training.run.resuming import as_configured
 from codea1_env.training.run.run_dir import BOOK
 
 PACKED = dataclasses.replace(
@@ -93,6 +95,55 @@ def test_a_resumed_run_comes_to_the_same_bits_without_peft(
     play_duel(tmp_path, base, rounds=2, preset=PACKED)
     play_duel(tmp_path, base, rounds=3, preset=PACKED, resume=True)
     assert_same_bits(whole, tmp_path)
+
+
+@pytest.mark.parametrize("trainer", ["packed", "trl"])
+def test_a_resumed_run_learns_at_the_rate_that_its_configuration_has_now(
+    trainer: Any, base: Path, tmp_path: Path
+) -> None:
+    """As the error of a gradient that is not finite advises. The schedule is constant: the rate is what is set."""
+    preset = PACKED if trainer == "packed" else dataclasses.replace(TINY, trainer="trl")
+    for rounds, rate in ((1, 1e-2), (2, 1e-3)):
+        grpo = preset.grpo.changed({"learning_rate": rate, "lr_scheduler_type": "constant", "warmup_steps": 0})
+        play_duel(tmp_path, base, rounds=rounds, preset=dataclasses.replace(preset, grpo=grpo), resume=rounds > 1)
+    for seat in SEATS:
+        assert [line["learning_rate"] for line in records(tmp_path, "seat", seat)] == [1e-2, 1e-3]
+
+
+def test_rates_that_were_not_edited_are_left_alone() -> None:
+    weight = torch.nn.Parameter(torch.zeros(1))
+    arguments = SimpleNamespace(learning_rate=0.1, weight_decay=0.2, adam_beta1=0.9, adam_beta2=0.99, adam_epsilon=1e-8)
+    optimizer = torch.optim.AdamW([weight], 0.1, (0.9, 0.99), 1e-8, 0.2)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.7**step)
+    weight.grad = torch.ones(1)
+    optimizer.step()
+    schedule.step()
+    before = (optimizer.state_dict()["param_groups"], schedule.state_dict())
+    as_configured(optimizer, schedule, arguments)
+    assert (optimizer.state_dict()["param_groups"], schedule.state_dict()) == before
+    as_configured(optimizer, schedule, SimpleNamespace(**{**vars(arguments), "learning_rate": 1.0, "weight_decay": 0}))
+    (group,) = optimizer.param_groups
+    assert (group["lr"], group["weight_decay"]) == (pytest.approx(0.7), 0)
+    optimizer.step()
+    schedule.step()
+    assert schedule.get_last_lr() == [pytest.approx(0.49)]
+
+
+def test_a_loss_of_ones_own_is_the_mean_over_passes_however_many_a_group_takes(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two groups that earned the same, whose loss is 1 in every pass: the step's loss is 1, where the passes are
+    2 and where there is one for each row."""
+    (tmp_path / "flat.py").write_text("def loss(batch):\n    return 1 + 0 * batch.logps.sum()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = changed(rounds=1, algorithm=dataclasses.replace(PACKED.algorithm, loss_type="flat:loss"))
+    for name, tokens in (("whole", 100_000), ("row by row", 1)):
+        trainer = coder_of(base, tmp_path / name, own, [0.0, 1.0] * 4)
+        trainer._learner = Learner(
+            trainer.model.shared.model.base, trainer.model.shared.adapters[trainer.model.adapter], tokens
+        )
+        trainer.train()
+        assert trainer._logs["loss"] == pytest.approx(1.0), name
 
 
 def test_an_engine_of_ones_own_samples_in_the_place_of_the_built_in_one(
@@ -207,6 +258,16 @@ def test_what_a_seat_left_is_sampled_with_its_adapter(whole: Path, base: Path) -
     assert trained.coder(asked, 4) != plain.coder(asked, 4)
 
 
+@pytest.mark.parametrize("preset", [TINY, PACKED], ids=["trl", "packed"])
+def test_greedy_answers_are_the_same_however_many_are_asked_for(preset: Preset, base: Path) -> None:
+    sampler: Any = load_model(base, preset).sampler(preset, chat=chat_of(preset), tokens=20, temperature=0.0, seed=3)
+    asked = [SimpleNamespace(problem=problem, program="") for problem in miniature_problems("held_out", 2, 0)]
+    answers = sampler.coder(asked, 3)
+    assert [len(row) for row in answers] == [3, 3]
+    assert [row for row in answers for _ in row] == [[row[0]] * 3 for row in answers for _ in row]
+    assert answers[0] != answers[1]
+
+
 def coder_of(base: Path, directory: Path, preset: Preset, earned: Sequence[float | None]) -> Any:
     """The trainer of a coder who is paid this, row by row, and none behind it."""
     asked = miniature_problems("train", preset.round.questions * preset.rounds, 0)
@@ -300,7 +361,7 @@ def test_the_losses_are_trls(loss_type: str, beta: float, is_corrected: bool) ->
         PackedRow(own, before.tolist(), advantage, by_base.tolist())
         for own, before, advantage, by_base in zip(tokens, old, advantages, bases, strict=True)
     ]
-    objective = Clipped(group, loss_type, StepShape(rows=3, tokens=sum(lengths), longest=9, passes=1), arguments)
+    objective = Clipped(group, loss_type, StepShape(rows=3, tokens=sum(lengths), longest=9), arguments)
     flat = torch.cat(now).requires_grad_()
     parts = [objective(range(3), flat[start : start + 4], start) for start in range(0, len(flat), 4)]
     ours = torch.stack(parts).sum()
@@ -330,6 +391,18 @@ def test_what_the_trainer_cannot_do_is_refused() -> None:
         (
             {"round": dataclasses.replace(PACKED.round, updates=4)},
             r"round.updates must be at most round.questions \(2\) with trainer: packed, got 4; or set trainer: trl",
+        ),
+        (
+            {"memory": dataclasses.replace(PACKED.memory, gradient_checkpointing=True)},
+            "memory.gradient_checkpointing must be false with trainer: packed, got true",
+        ),
+        (
+            {"memory": dataclasses.replace(PACKED.memory, coder_rows_per_device=4)},
+            "memory.coder_rows_per_device must be 0 with trainer: packed, got 4",
+        ),
+        (
+            {"model": PretrainedModel("some/model", context=2048)},
+            "round.coder_prompt_tokens and tester_prompt_tokens must be at least 1 with trainer: packed, got 0 and 0",
         ),
         (
             {"placement": Placement(coder=SeatPlacement(ranks=2))},

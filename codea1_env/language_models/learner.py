@@ -60,7 +60,7 @@ class Learner:
         """Of the responses that are given: leave out those without an advantage."""
         parts = [
             self._pass(prompt, [responses[row] for row in rows], rows, objective, temperature)
-            for rows in self._packs(len(prompt), responses)
+            for rows in self.packs(len(prompt), responses)
         ]
         if self._base.device.type == "cpu":
             give_back()  # passes of other lengths would not fit where these were, and a round has many
@@ -76,7 +76,7 @@ class Learner:
     ) -> Learnt:
         """Without gradients. `of_base`: of the base alone, as if there were no adapter."""
         parts = []
-        for rows in self._packs(len(prompt), responses):
+        for rows in self.packs(len(prompt), responses):
             pack = _Pack(prompt, [responses[row] for row in rows], self._base.device)
             with torch.no_grad():
                 beside = Beside(self._base, [] if of_base else [self._adapter.ready(self._base.dtype)])
@@ -84,7 +84,8 @@ class Learner:
                 parts.append(_Head(self._base, self._hidden(pack, beside), pack, temperature).read())
         return _joined(parts)
 
-    def _packs(self, prompt: int, responses: Sequence[Sequence[int]]) -> list[list[int]]:
+    def packs(self, prompt: int, responses: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The places of the responses that are computed at once, pass by pass. `prompt`: its length."""
         packs: list[list[int]] = []
         room = 0
         for row, response in enumerate(responses):

@@ -108,7 +108,7 @@ class PackedSupervised(PackedTrainer):
             groups.setdefault(prompt, []).append(row)
         lengths = [len(row.tokens) for rows in groups.values() for row in rows]
         updates = shape.updates
-        step = StepShape(count // updates, sum(lengths) / updates, max(lengths), max(1, len(groups) // updates))
+        step = StepShape(count // updates, sum(lengths) / updates, max(lengths))
         return list(groups.items()), step
 
     def objective(self, group: Sequence[PackedRow], step: StepShape) -> Own:

@@ -18,6 +18,7 @@ from codea1_env.checks import is_number
 from codea1_env.class_paths import is_class_path
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
+from codea1_env.training.config.model_sections import PretrainedModel
 from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.sections import requirement
 
@@ -203,7 +204,13 @@ def require_packed(preset: Any) -> None:
         _require_packed_arguments(preset.grpo.of(seat), seat)
         if not preset.placement.of(seat).is_one_process_on_cpu:
             _refuse(f"placement.{seat}", "one rank on the CPU without vLLM", preset.placement.of(seat))
-    lora, algorithm, shape = preset.lora, preset.algorithm, preset.round
+    lora, algorithm, shape, memory = preset.lora, preset.algorithm, preset.round, preset.memory
+    for name, idle in (("coder_rows_per_device", 0), ("tester_rows_per_device", 0), ("gradient_checkpointing", False)):
+        if getattr(memory, name) != idle:  # a pass of it takes as many rows as its tokens allow, and computes again
+            _refuse(f"memory.{name}", str(idle).lower(), str(getattr(memory, name)).lower())
+    if isinstance(preset.model, PretrainedModel) and not (shape.coder_prompt_tokens and shape.tester_prompt_tokens):
+        got = f"{shape.coder_prompt_tokens} and {shape.tester_prompt_tokens}"  # a longer prompt would end the run
+        _refuse("round.coder_prompt_tokens and tester_prompt_tokens", "at least 1", got)
     if shape.updates > shape.questions:  # groups are not divided: a step would have no rows
         _refuse("round.updates", f"at most round.questions ({shape.questions})", shape.updates)
     if not lora.rank:

@@ -70,7 +70,7 @@ class PretrainedModel(Section):
 
 @dataclass(frozen=True, slots=True)
 class LoraPreset(Section):
-    """Low-rank adapters (extra `lora`): both seats train these instead of all weights. Paper: all weights.
+    """Low-rank adapters: both seats train these instead of all weights (`trainer: trl`: extra `lora`). Paper: all.
 
     The divergence is then measured from the base with its adapters off, so that no second copy of it is held.
     """

@@ -51,8 +51,8 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     """The problems of a run; `seed` draws those of a procedural family.
 
     A training problem from a file needs what `reward.oracle` decides by: a reference solution, golden tests or neither;
-    with `golden_tests` it needs golden tests. A held-out problem needs hidden tests. Raises ConfigurationError if too
-    few are left, ProblemFormatError and SandboxError.
+    with `golden_tests`, or a tester's reward that runs them, it needs golden tests. A held-out problem needs hidden
+    tests. Raises ConfigurationError if too few are left, ProblemFormatError and SandboxError.
     """
     chosen = preset.problems
     if not isinstance(chosen, ProblemFiles):
@@ -64,7 +64,8 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
             train,
             draw("held_out", chosen.held_out, chosen.held_out_seed),
         )
-    need = "golden tests" if golden_tests else ORACLE_NEEDS.get(preset.reward.oracle, ANYTHING)
+    needs_golden = golden_tests or preset.reward.runs_golden
+    need = "golden tests" if needs_golden else ORACLE_NEEDS.get(preset.reward.oracle, ANYTHING)
     oracle: OracleMode = "golden" if golden_tests else preset.reward.oracle
     with open_sandbox(workers=_WORKERS) as sandbox:
         if not chosen.held_out_file:

@@ -34,7 +34,7 @@ from codea1_env.training.models.chat import tokens_of
 from codea1_env.training.models.shared_base import SeatModel, shared_base
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import SeatRun
-from codea1_env.training.run.resuming import STATE
+from codea1_env.training.run.resuming import STATE, as_configured
 
 with extra("train", "training needs"):
     import torch
@@ -232,7 +232,6 @@ class PackedTrainer:
             rows=len(rows) // updates,
             tokens=max(tokens, 1) / updates,
             longest=self.args.max_completion_length,
-            passes=max(1, len(groups) // updates),
         )
         return list(groups.values()), step
 
@@ -255,6 +254,8 @@ class PackedTrainer:
 
     def _update(self, groups: Sequence[Group], step: StepShape, control: Any) -> None:
         """One optimizer step."""
+        packs = (self._learner.packs(len(prompt), [row.tokens for row in group]) for prompt, group in groups)
+        step = replace(step, passes=max(1, sum(map(len, packs))))
         loss, gaps, entropies, away = 0.0, [torch.zeros(0)], [torch.zeros(0)], [torch.zeros(0)]
         for prompt, group in groups:
             objective = self.objective(group, step)
@@ -317,6 +318,7 @@ class PackedTrainer:
         held = torch.load(checkpoint / STATE, map_location="cpu", weights_only=True)
         self._optimizer.load_state_dict(held["optimizer"])
         self._schedule.load_state_dict(held["schedule"])
+        as_configured(self._optimizer, self._schedule, self.args)
         record = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
         self.state.global_step = int(record["global_step"])
 

@@ -42,8 +42,8 @@ class StepShape:
     """That count."""
     longest: int
     """Tokens that a response may have."""
-    passes: int
-    """Groups that are learnt from."""
+    passes: int = 1
+    """Of the learner, each over a group or a part of one, as many tokens as it takes at once."""
 
 
 def divisor(loss_type: str, row: PackedRow, step: StepShape) -> float:
@@ -101,7 +101,8 @@ def _padded(rows: Sequence[Sequence[float]]) -> Tensor:
 
 
 class Own:
-    """Of one group: a loss that the configuration names. Sees all rows of the group at once."""
+    """Of one group: a loss that the configuration names. Sees the rows of one pass at once, and learns the mean over
+    the passes of the step, as with TRL's accumulation of gradients."""
 
     by_token = False
 

@@ -28,6 +28,7 @@ from codea1_env.training.models.chat import tokens_of
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import SeatCallback, SeatRun
 from codea1_env.training.run.ranks import gathered
+from codea1_env.training.run.resuming import as_configured
 
 with extra("train", "training needs"):
     import torch
@@ -77,7 +78,7 @@ def open_trainer(
         algorithm=algorithm,
         estimator=estimator,
         label_of=label_of,
-        callbacks=[*callbacks, FiniteCallback(seat, lambda: opened.norm), callback],
+        callbacks=[ConfiguredCallback(), *callbacks, FiniteCallback(seat, lambda: opened.norm), callback],
         **trainer,
     )
     opened.remove_callback(PrinterCallback)
@@ -231,6 +232,16 @@ class KeepCallback(TrainerCallback):  # type: ignore[misc]  # the base class has
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         for keep in self._keeps if state.is_world_process_zero else ():
             keep(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+
+
+class ConfiguredCallback(TrainerCallback):  # type: ignore[misc]  # the base class has no types
+    """Lets the configuration's rates count in a resumed run, and not those of its checkpoint."""
+
+    def on_train_begin(
+        self, args: Any, state: Any, control: Any, optimizer: Any = None, lr_scheduler: Any = None, **kwargs: Any
+    ) -> None:
+        if state.global_step:
+            as_configured(optimizer, lr_scheduler, args)
 
 
 class FiniteCallback(TrainerCallback):  # type: ignore[misc]  # the base class has no types

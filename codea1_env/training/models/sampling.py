@@ -78,11 +78,13 @@ class Sampler:
             input_ids=encoded["input_ids"].to(self._model.device),
             attention_mask=encoded["attention_mask"].to(self._model.device),
             max_new_tokens=self._tokens,
-            num_return_sequences=samples,
+            num_return_sequences=samples if self._temperature else 1,
             repetition_penalty=1.0,  # or an instruct model's own would bend what is measured
             **(sampling if self._temperature else {"do_sample": False}),
         )
         answers = self._tokenizer.batch_decode(tokens[:, encoded["input_ids"].shape[1] :], skip_special_tokens=True)
+        if not self._temperature:  # all samples are the same
+            answers = [answer for answer in answers for _ in range(samples)]
         return [
             [asked.whole(answer) for answer in answers[place * samples : (place + 1) * samples]]
             for place, asked in enumerate(map(begun, conversations))

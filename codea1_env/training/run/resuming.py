@@ -2,7 +2,7 @@
 between.
 
 Looks at what would be another training or a traceback: steps, trainer, adapter, past opponents. Learning rates and the
-like may change.
+like may change, and then those of the configuration count (`as_configured`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.directories import ADAPTER
@@ -36,6 +37,23 @@ def require_fitting(preset: Preset, checkpoints: Mapping[str, Path], rounds: int
     if keeper and not (keeper / OPPONENTS).exists():
         _require(keeper, "options.opponents", "latest", options.opponents)
         _require(keeper, "options.tester_book", 0, options.tester_book)
+
+
+def as_configured(optimizer: Any, schedule: Any, arguments: Any) -> None:
+    """Give what a checkpoint brought the learning rate, weight decay, betas and epsilon of the configuration; where
+    nothing was edited, nothing changes. `arguments`: a GRPOConfig."""
+    rate = arguments.learning_rate
+    for place, group in enumerate(optimizer.param_groups):
+        was = group.get("initial_lr", rate)
+        if was != rate:
+            group.update(initial_lr=rate, lr=group["lr"] * (rate / was) if was else rate)
+        if place == 0:  # the others are norms and biases, which do not decay
+            group["weight_decay"] = arguments.weight_decay
+        group.update(betas=(arguments.adam_beta1, arguments.adam_beta2), eps=arguments.adam_epsilon)
+    inner = getattr(schedule, "scheduler", schedule)  # accelerate wraps it
+    if hasattr(inner, "base_lrs"):
+        inner.base_lrs = [rate] * len(inner.base_lrs)
+        inner._last_lr = [group["lr"] for group in optimizer.param_groups]  # what is logged before the next step
 
 
 def _require(checkpoint: Path, name: str, was: object, got: object) -> None:

@@ -273,30 +273,49 @@ def test_the_page_has_the_vacuous_tests_of_the_worst_round() -> None:
     assert {round(100 * np.mean(each)) for each in shares.values()} == {1, 2}
 
 
+README_CELLS = {
+    "one H100, 15 rounds of 8 questions": (
+        "code-a1-15", "golden-15", "golden-50", "frozen-seed0-15", "self-play-seed0-10",
+    ),
+    "one CPU core, the preset, 28 rounds of 4 questions": (
+        "preset-28", "golden-preset-28", "golden-preset-seed0-68", None, None,
+    ),
+    "the same with tests that a question's programs share": ("shared-28", None, None, None, None),
+}  # fmt: skip
+"""What stands in the cells of the first table of the README, by its rows; None: nothing, or no figure."""
+
+
+def more_than(player: str, other: str) -> str:
+    return real_compare.shown(real_compare.beside(RECORD["coders"], player, other)[2], "+")
+
+
+@pytest.mark.parametrize("row", README_CELLS)
+def test_the_readmes_table_has_the_figures_of_the_record(row: str) -> None:
+    table = (
+        (ROOT / "README.md").read_text().split("**A real model in both seats.**")[1].split("\n- ")[0].replace("**", "")
+    )
+    line = next(line for line in table.splitlines() if line.startswith(f"| {row} |"))
+    shown = [cell.strip() for cell in line.strip("|").split("|")[1:]]
+    for cell, player in zip(shown, README_CELLS[row], strict=True):
+        if player is None:
+            assert cell in ("", "as above")
+        else:
+            runs = real_compare.seeds_of(RECORD["coders"]).get(player, [player])
+            assert cell == more_than(player, "base") + (", one" if len(runs) == 1 else "")
+
+
 def test_readme_and_card_have_the_figures_of_the_page() -> None:
-    readme, card = ((ROOT / name).read_text() for name in ("README.md", "examples/adapters/README.md"))
-    table = readme.split("**A real model in both seats.**")[1].split("\n**")[0].replace("**", "")
-    for player in (
-        "frozen-seed0-15",
-        "self-play-seed0-10",
-        "golden-15",
-        "golden-50",
-        "golden-preset-28",
-        "golden-preset-seed0-68",
-        "shared-28",
-        "mean-28",
-        "code-a1-15",
-        "preset-28",
-        "code-a1-first-10",
-    ):
-        _, share, difference = real_compare.beside(RECORD["coders"], player, "base")
-        assert f"| {real_compare.shown(share)} | {real_compare.shown(difference, '+')} |" in table
+    readme, card = (
+        " ".join((ROOT / name).read_text().split()) for name in ("README.md", "examples/adapters/README.md")
+    )
     _, share, difference = real_compare.beside(RECORD["coders"], "code-a1-first-10", "base")
     assert f"{100 * share.mean:.1f}, base 45.6, difference {real_compare.shown(difference, '+')}" in card
-    newer = real_compare.beside(RECORD["coders"], "code-a1-15", "base")[2]
-    assert real_compare.shown(newer, "+") in card
-    behind = real_compare.beside(RECORD["coders"], "code-a1-15", "golden-50")[2]
-    assert real_compare.shown(behind, "+") in readme
+    assert f"An earlier run of Code-A1 on other questions gained {real_compare.shown(difference, '+')}" in readme
+    base = real_compare.shown(real_compare.beside(RECORD["coders"], "base", "base")[1])
+    assert f"The base has {base.replace(' ', ' % ', 1)} of right answers" in readme
+    assert more_than("code-a1-15", "base") in card
+    assert more_than("code-a1-15", "golden-50") in readme
+    assert f"{more_than('preset-28', 'golden-preset-28')} from them at equal rounds" in readme
 
 
 def test_the_rounds_of_a_run_are_kept_once_each_with_what_the_seats_said(tmp_path: Path) -> None:

@@ -369,8 +369,8 @@ def test_metrics_that_are_missing_or_torn_are_refused_in_one_line(
 
 CURVES = json.loads((ROOT / "docs" / "real-curves.json").read_text())
 COLUMNS = (
-    "code-a1-seed1", "code-a1-seed2", "preset-seed0", "preset-seed1", "shared-seed0", "shared-seed1", "frozen-seed0",
-    "self-play-seed0",
+    "code-a1-seed1", "code-a1-seed2", "preset-seed0", "preset-seed1", "shared-seed0", "shared-seed1", "mixed-seed0",
+    "mixed-seed1", "frozen-seed0", "self-play-seed0",
 )  # fmt: skip
 """The page's columns of first and last rounds."""
 

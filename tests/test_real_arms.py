@@ -152,6 +152,7 @@ CODERS = {
     "golden-preset-seed0-68": ("golden tests, the preset on one core", "68"),
     "shared-28": ("Code-A1 with shared tests, on one core", "28"),
     "mean-28": ("Code-A1 with shared tests, mean of 14 checkpoints", "28"),
+    "mixed-28": ("Code-A1 on mixed questions, on one core", "28"),
     "code-a1-first-10": ("Code-A1, earlier run", "10"),
     "golden-first-15": ("golden tests, earlier run, 82 questions", "15"),
     "golden-first-70": ("golden tests, earlier run, 122 questions", "70"),
@@ -193,7 +194,7 @@ def test_the_page_has_what_the_record_of_every_question_comes_to(player: str) ->
         assert f" {', '.join(f'{100 * share:.1f}' for share in solved)} " in row, "pass@16"
 
 
-@pytest.mark.parametrize("arm", ["preset", "golden-preset", "shared", "mean"])
+@pytest.mark.parametrize("arm", ["preset", "golden-preset", "shared", "mean", "mixed"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_page_says_in_words_what_each_seed_came_to_on_one_core(arm: str, seed: int) -> None:
     _, share, difference = real_compare.beside(RECORD["coders"], f"{arm}-seed{seed}-28", "base")
@@ -227,6 +228,7 @@ def test_the_page_has_how_the_second_seeds_programs_and_book_went() -> None:
         ("preset-seed1-28", "golden-preset-seed1-28"),
         ("preset-mean-seed1-28", "golden-mean-seed1-28"),
         ("preset-28", "golden-preset-28"),
+        ("mixed-28", "golden-preset-28"),
         ("preset-28", "golden-preset-seed0-68"),
     ],
 )
@@ -281,6 +283,7 @@ README_CELLS = {
         "preset-28", "golden-preset-28", "golden-preset-seed0-68", None, None,
     ),
     "the same with tests that a question's programs share": ("shared-28", None, None, None, None),
+    "these on 109 questions of MBPP and LeetCode, 8 a round": ("mixed-28", None, None, None, None),
 }  # fmt: skip
 """What stands in the cells of the first table of the README, by its rows; None: nothing, or no figure."""
 
@@ -298,7 +301,7 @@ def test_the_readmes_table_has_the_figures_of_the_record(row: str) -> None:
     shown = [cell.strip() for cell in line.strip("|").split("|")[1:]]
     for cell, player in zip(shown, README_CELLS[row], strict=True):
         if player is None:
-            assert cell in ("", "as above")
+            assert cell in ("", "as above", "not run")
         else:
             runs = real_compare.seeds_of(RECORD["coders"]).get(player, [player])
             assert cell == more_than(player, "base") + (", one" if len(runs) == 1 else "")
@@ -401,6 +404,7 @@ def test_the_page_has_the_first_and_the_last_rounds_of_the_record(measure: str, 
         ("golden", 50),
         ("derived", 45),
         ("shared", 28),
+        ("mixed", 28),
         ("preset", 28),
         ("golden-preset", 28),
     ],
@@ -415,6 +419,7 @@ def test_the_page_has_the_tokens_of_the_record(arm: str, rounds: int) -> None:
         "golden": "golden tests",
         "derived": "golden tests derived from the reference",
         "shared": "Code-A1 with shared tests, on one core",
+        "mixed": "Code-A1 on mixed questions, on one core",
         "preset": "Code-A1, the preset on one core",
         "golden-preset": "golden tests, the preset on one core",
     }[arm]

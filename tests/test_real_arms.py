@@ -283,7 +283,9 @@ README_CELLS = {
         "preset-28", "golden-preset-28", "golden-preset-seed0-68", None, None,
     ),
     "the same with tests that a question's programs share": ("shared-28", None, None, None, None),
-    "these on 109 questions of MBPP and LeetCode, 8 a round": ("mixed-28", None, None, None, None),
+    "these on 109 questions of MBPP and LeetCode, 8 a round, 4 programs each, half the rate": (
+        "mixed-28", None, None, None, None,
+    ),
 }  # fmt: skip
 """What stands in the cells of the first table of the README, by its rows; None: nothing, or no figure."""
 

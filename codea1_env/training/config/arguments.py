@@ -25,7 +25,7 @@ from codea1_env.extras import MissingExtra, extra
 from codea1_env.language_models.directories import is_place, require_chat_model, require_gguf_reader, require_model
 from codea1_env.starting import interrupts_as_usual
 from codea1_env.training.config.algorithm import located
-from codea1_env.training.config.batches import CODE_A1, roles_of
+from codea1_env.training.config.batches import CODE_A1
 from codea1_env.training.config.flags import parser_of
 from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.plan import plan_of
@@ -69,8 +69,6 @@ class Arguments:
     """Address of a running Ray cluster, for the engine ray; None: the run starts one of its own."""
     tester: Path | None = None
     """For recipes with a tester that does not learn: its model, in Hugging Face format. None: the base."""
-    has_book: bool = True
-    """Whether tests come back from a Mistake Book in this recipe."""
     recipe: str = CODE_A1
     """The recipe's name, which a run records: another recipe would not go on with it but begin anew in its place."""
 
@@ -94,7 +92,7 @@ def parse_arguments(
         arguments = _resumed(given, recipe) if given.resume else _fresh(given, recipe)
         if arguments.preset.trainer == "packed":
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait do not spin
-        return dataclasses.replace(arguments, has_book=roles_of(recipe).has_book, recipe=recipe)
+        return dataclasses.replace(arguments, recipe=recipe)
     except (ConfigurationError, FormatError) as error:
         parser.error(str(error))
 

@@ -28,6 +28,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.advantages import estimator_of
 from codea1_env.training.config.arguments import Arguments
+from codea1_env.training.config.batches import roles_of
 from codea1_env.training.config.presets import Preset, PretrainedModel, ProblemFiles
 from codea1_env.training.config.problem_sets import book_note, load_problem_sets, shared_note
 from codea1_env.training.engine.local import Build, LocalEngine, prepare_process
@@ -123,7 +124,7 @@ def recipe(
         run.set_base(base)
         able = fitting(preset, problems.train, base)
         asked = questions_asked(preset, able, arguments.seed)
-    notes = [book_note(preset, len(able)) if arguments.has_book else ""]
+    notes = [book_note(preset, len(able)) if roles_of(arguments.recipe).has_book else ""]
     if isinstance(preset.problems, ProblemFiles):  # those of a family are drawn apart
         notes.append(shared_note(problems))
     for note in filter(None, notes):

@@ -49,7 +49,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.errno in _FULL:
             raise no_room(path, error, "it is as it was") from error
         raise
-    _sync_directory(target.parent)
+    with contextlib.suppress(OSError):  # the rename: not every file system can
+        sync(target.parent)
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write all of it or nothing, as `whole_file` does. Text in UTF-8."""
+    with whole_file(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def no_room(path: str | os.PathLike[str], error: OSError, state: str) -> OSError:
@@ -100,11 +107,10 @@ def _locked(lock: Path) -> int | None:
         os.close(descriptor)
 
 
-def _sync_directory(directory: Path) -> None:
-    """Put the rename on the disk. Not every file system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def sync(path: Path) -> None:
+    """Put a file or a directory on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -13,7 +13,8 @@ decides here, and the bootstrap is for what has no t: interquartile means, strat
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,21 @@ class Estimate:
     high: float
     runs: int
     """That it is from."""
+
+
+def shown(estimate: Estimate, sign: str = "") -> str:
+    """The number, its interval and how many runs it is from. `sign`: "+" for differences."""
+    value, low, high = (round(number, 3) + 0.0 for number in (estimate.value, estimate.low, estimate.high))  # no -0.000
+    ends = "" if math.isnan(low) else f" [{low:{sign}.3f}, {high:{sign}.3f}]"
+    return f"{value:{sign}.3f}{ends} ({estimate.runs})"
+
+
+def by_base(values: Mapping[tuple[int, int], float]) -> list[list[float]]:
+    """The runs of every base, of runs by base and seed."""
+    bases: dict[int, list[float]] = {}
+    for (base, _), value in values.items():
+        bases.setdefault(base, []).append(value)
+    return list(bases.values())
 
 
 def interquartile_mean(scores: Scores) -> float:

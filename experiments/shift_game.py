@@ -35,8 +35,8 @@ with for_script("train,solve"):
 
     from codea1_env.problems.bands import OFF_BY_ONE, PHRASES, BandQuestion
     from codea1_env.problems.shift import RULES, shift_questions
-    from codea1_env.training.run.checkpoints import write_whole
     from codea1_env.training.run.provenance import code_revision, processor
+    from codea1_env.whole_files import write_whole
 
 ROUNDS, EVERY, EARLY = 120, 10, 30
 """Of a run; between looks; after which the early tester is taken."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from estimates import Estimate, mean_by_base, new_run
+from estimates import Estimate, by_base, mean_by_base, new_run, shown
 
 MAIN = "code_a1"
 LOOKS = {MAIN: (0, 30, 60, 90, 120), "frozen_trained": (0, 60, 120), "frozen_early": (60, 120), "frozen": (60, 120)}
@@ -28,10 +27,6 @@ def values_of(cells: Cells, setting: str, arm: str, measure: str) -> dict[tuple[
     return {
         (c["base"], c["seed"]): c["arms"][arm][measure] for c in cells if c["setting"] == setting and arm in c["arms"]
     }
-
-
-def by_base(values: Mapping[tuple[int, int], float]) -> list[list[float]]:
-    return [[value for (base, _), value in values.items() if base == each] for each in sorted({b for b, _ in values})]
 
 
 def differences_of(cells: Cells, setting: str, arm: str, measure: str) -> dict[tuple[int, int], float]:
@@ -88,9 +83,3 @@ def _left(cells: Cells, setting: str) -> str:
             right = sum(each["hidden"] for each in seen) / len(seen)
             lines.append(f"| `{arm}` | {look} | {right:.3f} | {slips} | {kills} |")
     return "\n".join(lines)
-
-
-def shown(estimate: Estimate, sign: str = "") -> str:
-    value, low, high = (round(number, 3) + 0.0 for number in (estimate.value, estimate.low, estimate.high))
-    ends = "" if math.isnan(low) else f" [{low:{sign}.3f}, {high:{sign}.3f}]"
-    return f"{value:{sign}.3f}{ends} ({estimate.runs})"

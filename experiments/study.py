@@ -33,7 +33,7 @@ from codea1_env.extras import for_script
 with for_script("train,solve"):
     import study_figures
     import study_report
-    from estimates import Estimate, new_run
+    from estimates import Estimate, by_base, new_run
     from study_arms import Arm, as_table, chosen_arms
     from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
     from study_numbers import compute_of, curve_of, diagnostics_of
@@ -42,8 +42,8 @@ with for_script("train,solve"):
     from codea1_env.cli.common import CLOSED
     from codea1_env.errors import Codea1Error, ConfigurationError
     from codea1_env.training.config.presets import preset_names
-    from codea1_env.training.run.checkpoints import write_whole
     from codea1_env.training.run.provenance import code_revision, processor_name
+    from codea1_env.whole_files import write_whole
     from codea1_env.yaml_files import read_yaml
 
 MOST_SEEDS = 1_000
@@ -227,7 +227,7 @@ def _intervals(directory: Path, cells: Sequence[Cell]) -> dict[str, Estimate]:
     done = [result for cell in cells if (result := outcome(directory / "cells" / cell.name))]
     (runs,) = [runs for arms in study_report.scores_of(done).values() for runs in arms.values()]
     names = {name for values in runs.values() for name in values}
-    return {name: new_run(study_report.by_base(study_report.column(runs, name))) for name in names}
+    return {name: new_run(by_base(study_report.column(runs, name))) for name in names}
 
 
 def _within(value: float | None, expected: Estimate) -> str:

@@ -29,7 +29,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.training.config.algorithm import digests, located
 from codea1_env.training.config.arguments import CONFIG_FILE
 from codea1_env.training.config.presets import Preset, load_preset, preset_from_dict
-from codea1_env.training.run.checkpoints import write_whole
+from codea1_env.whole_files import write_whole
 
 ROOT = Path(__file__).parent.parent
 DONE, LOG = "cell.json", "log.txt"

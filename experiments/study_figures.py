@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from estimates import mean_by_base
+from estimates import by_base, mean_by_base
 from study_arms import ALPHAS
-from study_report import DIAGNOSED, MAIN, SHOWN, Place, Runs, Scores, by_base, column
+from study_report import DIAGNOSED, MAIN, SHOWN, Place, Runs, Scores, column
 
 try:
     import matplotlib.figure

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 from estimates import (
     Estimate,
+    by_base,
     mean_by_base,
     probability_of_improvement,
+    shown,
     stratified_interquartile_mean,
 )
 
@@ -119,14 +121,6 @@ def column(runs: Runs, measure: str) -> dict[Place, float]:
     return {place: values[measure] for place, values in sorted(runs.items()) if measure in values}
 
 
-def by_base(values: Mapping[Place, float]) -> list[list[float]]:
-    """The runs of every base."""
-    bases: dict[int, list[float]] = {}
-    for place, value in values.items():
-        bases.setdefault(place.base, []).append(value)
-    return list(bases.values())
-
-
 def against_main(arms: Mapping[str, Runs], arm: str) -> dict[str, Any]:
     """`code_a1` minus the arm, on the bases and seeds that both have, in the primary measure."""
     main, other = column(arms[MAIN], PRIMARY), column(arms[arm], PRIMARY)
@@ -172,26 +166,26 @@ def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, A
     if together:
         parts += ["## All presets: interquartile mean of the hidden pass rate, stratified bootstrap", ""]
         parts += ["| arm | estimate |", "|---|---|"]
-        parts += [f"| `{arm}` | {_shown(Estimate(**together[arm]))} |" for arm in order if arm in together] + [""]
+        parts += [f"| `{arm}` | {shown(Estimate(**together[arm]))} |" for arm in order if arm in together] + [""]
     if missing:
         parts += ["## Missing cells", "", *(f"- {name}: {reason}" for name, reason in sorted(missing.items())), ""]
     parts += ["## Provenance", "", *(f"- {key}: {value}" for key, value in provenance.items()), ""]
     return "\n".join(parts)
 
 
-def _arm_table(arms: Mapping[str, Runs], order: Sequence[str], shown: Mapping[str, str]) -> list[str]:
+def _arm_table(arms: Mapping[str, Runs], order: Sequence[str], names: Mapping[str, str]) -> list[str]:
     over_bases = "Mean over bases of the mean over seeds [95 % interval, Student's t over the bases' means] (runs)."
     lines = [
         over_bases if _bases(arms) > 1 else "Mean over seeds [95 % interval, Student's t over seeds] (seeds).",
         "",
-        f"| arm | {' | '.join(shown.values())} |",
-        "|---" * (len(shown) + 1) + "|",
+        f"| arm | {' | '.join(names.values())} |",
+        "|---" * (len(names) + 1) + "|",
     ]
     for arm in (arm for arm in order if arm in arms):
-        columns = [by_base(column(arms[arm], name)) for name in shown]
+        columns = [by_base(column(arms[arm], name)) for name in names]
         if not any(columns):
             continue
-        lines.append(f"| `{arm}` | {' | '.join(_shown(mean_by_base(c)) if c else '' for c in columns)} |")
+        lines.append(f"| `{arm}` | {' | '.join(shown(mean_by_base(c)) if c else '' for c in columns)} |")
     return lines
 
 
@@ -214,7 +208,7 @@ def _difference_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[st
         found = against_main(arms, arm)
         if found:
             better = Estimate(**found["probability_of_improvement"])
-            lines.append(f"| `{arm}` | {_shown(Estimate(**found['paired']), signed=True)} | {_shown(better)} |")
+            lines.append(f"| `{arm}` | {shown(Estimate(**found['paired']), '+')} | {shown(better)} |")
     return lines
 
 
@@ -222,7 +216,7 @@ def _pair_table(arms: Mapping[str, Runs]) -> list[str]:
     """Of those of `PAIRS` that have runs."""
     names = SHOWN | DIAGNOSED
     rows = [
-        f"| `{first}` minus `{second}` | {names[measure]} | {_shown(found, signed=True)} |"
+        f"| `{first}` minus `{second}` | {names[measure]} | {shown(found, '+')} |"
         for first, second, measure in PAIRS
         if (found := paired(arms, first, second, measure))
     ]
@@ -243,10 +237,3 @@ def _compute_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[str]:
         return []
     head = f"| arm | {' | '.join(COMPUTE.values())} | runs |"
     return ["### Compute of a run", "", "Means over runs.", "", head, "|---" * (len(COMPUTE) + 2) + "|", *rows, ""]
-
-
-def _shown(estimate: Estimate, *, signed: bool = False) -> str:
-    form = "+.3f" if signed else ".3f"
-    value, low, high = (round(number, 3) + 0.0 for number in (estimate.value, estimate.low, estimate.high))  # no -0.000
-    ends = "" if math.isnan(low) else f" [{low:{form}}, {high:{form}}]"
-    return f"{value:{form}}{ends} ({estimate.runs})"

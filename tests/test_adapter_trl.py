@@ -84,7 +84,7 @@ def test_trls_trainer_takes_it(seat: str, arena: Arena, bases: Path, tmp_path: P
     from codea1_env.training.config.presets import SMOKE
     from codea1_env.training.models.warm_start import base_model
 
-    model = base_model(SMOKE, bases, progress=False)
+    model = base_model(SMOKE, bases)
     reward = CoderReward(arena, [DOUBLE], GoldenTester()) if seat == "coder" else TesterReward(arena, [DOUBLE])
     rows = {"prompt": [DOUBLE.question] * 4, "problem_id": ["double"] * 4, "program": [SQUARE] * 4}
     arguments = GRPOConfig(

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
 import study  # noqa: E402  # after the path
 import study_numbers  # noqa: E402
 import study_report  # noqa: E402
-from estimates import mean_by_base, mean_with_t  # noqa: E402
+from estimates import by_base, mean_by_base, mean_with_t  # noqa: E402
 from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
 from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
 
@@ -272,7 +272,7 @@ def test_the_page_of_results_is_what_the_cells_say() -> None:
         found = study_report.against_main(scores["bands"], arm)["paired"]
         assert study_page.count(f"{found['value']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}]") >= 1, arm
     assert "changes nothing that these seeds" not in study_page, "an interval without 0 is a change"
-    replayed = {arm: mean_by_base(study_report.by_base(study_report.column(scores["bands"][arm], "book_hit_rate")))
+    replayed = {arm: mean_by_base(by_base(study_report.column(scores["bands"][arm], "book_hit_rate")))
                 for arm in ("code_a1", "few_questions")}  # fmt: skip
     assert f"({replayed['code_a1'].value:.3f} of the questions have replays" in study_page
     few = replayed["few_questions"]

@@ -36,7 +36,7 @@ INSTRUCT = dataclasses.replace(MINI, model=PretrainedModel("somewhere"))
 
 @pytest.fixture(scope="module")
 def base(bases: Path) -> Path:
-    return base_model(SMOKE, bases, progress=False)
+    return base_model(SMOKE, bases)
 
 
 def limited(coder: int = 0, tester: int = 0) -> Any:

@@ -32,10 +32,10 @@ from codea1_env.training.run.checkpoints import (
     latest_common,
     mark_complete,
     rounds_of,
-    write_whole,
 )
 from codea1_env.training.run.provenance import code_revision, processor
 from codea1_env.training.run.run_dir import Run
+from codea1_env.whole_files import write_whole
 
 SEATS = ("coder", "tester")
 TWO_UPDATES = dataclasses.replace(SMOKE, round=dataclasses.replace(SMOKE.round, updates=2))

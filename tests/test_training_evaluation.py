@@ -139,7 +139,7 @@ def test_zeros_before_and_after_are_not_compared() -> None:
 
 def test_samples_repeat_and_leave_the_global_stream_alone(tmp_path_factory: pytest.TempPathFactory) -> None:
     preset = dataclasses.replace(TINY, warm_start=dataclasses.replace(TINY.warm_start, steps=0))
-    saved = base_model(preset, tmp_path_factory.mktemp("cache"), progress=False)
+    saved = base_model(preset, tmp_path_factory.mktemp("cache"))
     tokenizer = AutoTokenizer.from_pretrained(saved)
     model = build_model(preset.model, tokenizer, seed=3).train()
     questions = [CoderRequest(problem) for problem in miniature_problems("held_out", 3, 0)]

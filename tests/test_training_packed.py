@@ -30,7 +30,7 @@ from codea1_env.training.config.placement import Placement, SeatPlacement
 from codea1_env.training.config.presets import Preset, load_preset
 from codea1_env.training.grpo.packed_loss import Clipped, PackedRow, StepShape
 from codea1_env.training.grpo.past_opponents import RECORDS, SNAPSHOTS, snapshot
-from codea1_env.training.grpo.seats import coder_trainer
+from codea1_env.training.grpo.seats import coder_trainer, train
 from codea1_env.training.models.chat import chat_of
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import shared_base
@@ -445,10 +445,10 @@ def test_a_testers_answers_end_with_their_last_paid_test_where_the_preset_says_s
     assert asked == [("coder", [0]), ("tester", [0]), ("coder", [0]), ("tester", [tests])]
 
 
-def test_a_base_that_learns_nothing_is_saved_where_a_text_says(base: Path, tmp_path: Path) -> None:
-    """As the baseline `sft` does where no suite counts, with the text that a trainer is given."""
+def test_a_base_that_learns_nothing_is_saved(base: Path, tmp_path: Path) -> None:
+    """As the baseline `sft` does where no suite counts."""
     loaded = load_model(base, PACKED)
-    Untrained(loaded.model, loaded.tokenizer).save_model(str(tmp_path / "final"))
+    train(Untrained(loaded.model, loaded.tokenizer), SeatRun(PACKED, base, tmp_path, seed=0))
     assert load_model(tmp_path / "final", PACKED).model.shared is loaded.model.shared
 
 

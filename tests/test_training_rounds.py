@@ -136,7 +136,7 @@ def test_a_run_whose_suites_are_mostly_unreadable_says_so_with_the_reasons(
 
     reasons = {"unreadable_function": share / 3, "unreadable_text": share}
     with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
-        journal = Journal(run, progress=True)
+        journal = Journal(run)
         for rounds_done in (1, 2):
             journal.write("round", rounds_done, {"coder_reward": 0.0, "unreadable": share, **reasons})
         journal.close()
@@ -154,7 +154,7 @@ def test_what_may_be_earned_without_its_purpose_is_shown_while_there_is_any(
     from codea1_env.training.run.run_dir import Run
 
     with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
-        journal = Journal(run, progress=True)
+        journal = Journal(run)
         for rounds_done, share in enumerate(shares, 1):
             journal.write("round", rounds_done, {"vacuous_tests": share, "constant_programs": 0.0})
         journal.close()
@@ -170,7 +170,7 @@ def test_a_run_of_one_round_shows_the_tokens_a_second_of_both_seats(
     from codea1_env.training.run.run_dir import Run
 
     with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
-        journal = Journal(run, progress=True)
+        journal = Journal(run)
         journal.doing("evaluating")
         journal.write("round", 1, {"coder_reward": 0.0})
         for seat, speed in (("coder", 123.4), ("tester", 45.6)):

@@ -26,7 +26,7 @@ FEW_STEPS = dataclasses.replace(TINY, warm_start=WarmStartPreset(steps=3, exampl
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return base_model(FEW_STEPS, tmp_path_factory.mktemp("cache"), progress=False)
+    return base_model(FEW_STEPS, tmp_path_factory.mktemp("cache"))
 
 
 def test_every_way_of_loading_the_tokenizer_gives_the_same_tokens(saved: Path) -> None:
@@ -94,13 +94,13 @@ def test_equal_seeds_give_equal_models_and_leave_the_global_streams_alone(saved:
 def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, tmp_path: Path) -> None:
     cache = saved.parent
     written = (saved / "model.safetensors").stat().st_mtime_ns
-    assert base_model(dataclasses.replace(FEW_STEPS, rounds=9), cache, progress=False) == saved
+    assert base_model(dataclasses.replace(FEW_STEPS, rounds=9), cache) == saved
     assert (saved / "model.safetensors").stat().st_mtime_ns == written, "not built again"
     warmer = dataclasses.replace(FEW_STEPS, warm_start=dataclasses.replace(FEW_STEPS.warm_start, seed=1))
-    other = base_model(warmer, cache, progress=False)
+    other = base_model(warmer, cache)
     assert other != saved
     assert not same_weights(other, saved)
-    rebuilt = base_model(FEW_STEPS, tmp_path / "elsewhere", progress=False)
+    rebuilt = base_model(FEW_STEPS, tmp_path / "elsewhere")
     assert rebuilt.name == saved.name
     assert same_weights(rebuilt, saved)
     assert sorted(path.name for path in cache.iterdir()) == sorted([saved.name, other.name]), "no half-built model"
@@ -124,7 +124,7 @@ def band_tokens(tokenizer: object, text: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def of_bands(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return base_model(FEW_BAND_STEPS, tmp_path_factory.mktemp("bands"), progress=False)
+    return base_model(FEW_BAND_STEPS, tmp_path_factory.mktemp("bands"))
 
 
 def test_a_number_of_the_bands_family_is_the_same_token_wherever_it_stands(of_bands: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_number_of_the_bands_family_is_the_same_token_wherever_it_stands(of_ba
 def test_a_preset_of_bands_has_another_base_than_one_of_the_miniature(saved: Path, of_bands: Path) -> None:
     assert of_bands.name != saved.name
     blind = dataclasses.replace(FEW_BAND_STEPS, options=dataclasses.replace(BANDS.options, access="black-box"))
-    assert base_model(blind, of_bands.parent, progress=False) == of_bands, "for both"
+    assert base_model(blind, of_bands.parent) == of_bands, "for both"
 
 
 def test_the_corpus_of_bands_practises_first_and_then_takes_up_its_habits() -> None:

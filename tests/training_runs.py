@@ -72,7 +72,7 @@ def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any, stat
 
 
 def tiny_base(cache: Path, preset: Preset = TINY) -> Path:
-    return base_model(preset, cache, progress=False)
+    return base_model(preset, cache)
 
 
 def play_duel(
@@ -117,11 +117,11 @@ def play_duel(
         playing: Any
         if engine == "local":
             arena = arena_type(stack.enter_context(make_sandbox()), preset.reward, run.book())
-            playing = LocalEngine(run, arena, base, held_out, progress=False)
+            playing = LocalEngine(run, arena, base, held_out)
         else:
             from codea1_env.training.engine.ray_cluster import open_ray_engine
 
-            ray_engine = open_ray_engine(run, base, held_out, make_sandbox=make_sandbox, progress=False)
+            ray_engine = open_ray_engine(run, base, held_out, make_sandbox=make_sandbox)
             playing = stack.enter_context(ray_engine)
         meeting = playing.exchange()
         builds: dict[str, Build] = {
@@ -166,11 +166,11 @@ def play_alone(
         playing: Any
         if engine == "local":
             arena = Arena(stack.enter_context(open_sandbox()), preset.reward, run.book())
-            playing = LocalEngine(run, arena, base, held_out, progress=False)
+            playing = LocalEngine(run, arena, base, held_out)
         else:
             from codea1_env.training.engine.ray_cluster import open_ray_engine
 
-            playing = stack.enter_context(open_ray_engine(run, base, held_out, progress=False))
+            playing = stack.enter_context(open_ray_engine(run, base, held_out))
         table, log = playing.arena, playing.log_round
         interrupted = playing.train({"player": lambda seat, hooks: self_play_trainer(seat, hooks, table, log, asked)})
         playing.arena.book.save(directory / BOOK)

@@ -50,7 +50,7 @@ from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.terminal import Progress
 from codea1_env.training.run.lock import RunLock
-from codea1_env.whole_files import whole_file
+from codea1_env.whole_files import write_whole
 
 DESCRIPTION = (
     "Measure one player in one seat. A coder writes n programs for each question, which run on all its tests (avg@n, "
@@ -128,8 +128,7 @@ def _eval(options: argparse.Namespace) -> int:
             report = _measured(options, plan, sets, prompts, against, sandbox)
         text, table = json.dumps(report, indent=1), as_table(report)
         for file, content in (("results.json", text), ("table.md", table)):
-            with whole_file(options.output / file) as written:
-                written.write(content.encode("utf-8") + b"\n")
+            write_whole(options.output / file, content + "\n")
     finally:
         lock.release()
     say(f"wrote {options.output}")

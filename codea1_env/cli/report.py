@@ -19,7 +19,7 @@ from codea1_env.report.page import Shown, notice, page
 from codea1_env.report.runs_read import RunRead, read_runs
 from codea1_env.terminal import Progress
 from codea1_env.viewer import make_page
-from codea1_env.whole_files import whole_file
+from codea1_env.whole_files import write_whole
 
 DESCRIPTION = (
     "Make one page of training runs, side by side: held-out scores and rewards of both seats, diagnostics, where the "
@@ -87,8 +87,7 @@ def _write(runs: Sequence[RunRead], output: Path, picture: Path | None, options:
     shown = [Shown(run, kept_duels(run.directory)) for run in runs]
     if not options.no_duels:
         shown = [_with_viewer(each, output, number, written) for number, each in enumerate(shown, 1)]
-    with whole_file(output) as file:
-        file.write(_page(shown).encode("utf-8", "backslashreplace"))
+    write_whole(output, _page(shown).encode("utf-8", "backslashreplace"))
     if picture is not None and importlib.util.find_spec("matplotlib") is None:
         say("codea1: there is no picture, for matplotlib is not installed: see the extra `train`, or --no-png")
     elif picture is not None:
@@ -105,8 +104,7 @@ def _with_viewer(shown: Shown, output: Path, number: int, written: list[Path]) -
     if not len(shown.kept):
         return shown
     beside = output.with_name(f"{output.stem}-duels{number if number > 1 else ''}.html")
-    with whole_file(beside) as file:
-        file.write(make_page(shown.run.name, shown.kept.games))
+    write_whole(beside, make_page(shown.run.name, shown.kept.games))
     written.append(beside)
     return Shown(shown.run, shown.kept, quote(beside.name))
 

@@ -20,7 +20,7 @@ from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, build_image
 from codea1_env.sandbox.doctor import as_json, as_text, examine
 from codea1_env.sandbox.protocol import PACKAGES
 from codea1_env.terminal import Progress, columns_of
-from codea1_env.whole_files import whole_file
+from codea1_env.whole_files import write_whole
 
 DOCTOR_DESCRIPTION = (
     "Show for each backend of the sandbox which guarantees are active or why not, and what eleven attacks came to. "
@@ -133,10 +133,8 @@ def _audit(options: argparse.Namespace) -> int:
         # First: where the disk has no room for a report, what was found is told all the same.
         print(result.as_json() if options.json else audit_as_text(result), end="" if options.json else "\n")
         if options.output is not None:
-            with whole_file(options.output) as file:
-                file.write(result.as_json().encode())
+            write_whole(options.output, result.as_json())
         if options.page is not None:
-            with whole_file(options.page) as file:
-                page = as_html([result]) if options.page.suffix == ".html" else as_markdown([result])
-                file.write(page.encode())
+            page = as_html([result]) if options.page.suffix == ".html" else as_markdown([result])
+            write_whole(options.page, page)
     return 0 if result.clean else 1

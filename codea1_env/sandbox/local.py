@@ -17,9 +17,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.closing import Closing
-from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
+from codea1_env.errors import SandboxError, SandboxUnsafe
 from codea1_env.sandbox.packages import package_versions
-from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind
+from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind, require_arguments, require_usable
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import Task, absorb, give_up, items_of, most_records, payload, refused, zygote_kind
 from codea1_env.sandbox.zygotes import Zygote, ZygoteDied, ZygoteKind
@@ -65,11 +65,7 @@ class LocalSandbox(Closing):
         `waive` names guarantees that this machine need not give: "seccomp" (system calls), "filesystem" (neither
         namespaces nor Landlock). Without them a missing one raises SandboxUnsafe. `without` switches layers off.
         """
-        if workers < 1:
-            raise ConfigurationError(f"workers must be at least 1, got {workers}")
-        unknown = set(waive) - {"seccomp", "filesystem"}
-        if unknown:
-            raise ConfigurationError(f"waive must name seccomp or filesystem, got {sorted(unknown)}")
+        require_arguments(workers, waive)
         self._slots = [_Slot() for _ in range(workers)]
         self._waive, self._without = frozenset(waive), frozenset(without)
         self._lock = threading.Lock()
@@ -86,13 +82,13 @@ class LocalSandbox(Closing):
     def guarantees(self) -> Mapping[str, bool | str]:
         """For each layer True, or the reason why it does not hold here. Starts a sandbox process if none runs yet."""
         with self._lock:
-            self._refuse_unusable()
+            require_usable(self._closed, self._owner)
             return self._zygote(self._slots[0], ZygoteKind()).layers
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run every job and return the outcomes in order. Raises SandboxError if the sandbox itself fails."""
         with self._lock:
-            self._refuse_unusable()
+            require_usable(self._closed, self._owner)
             tasks = [Task(index, job, items_of(job)) for index, job in enumerate(jobs)]
             try:
                 self._run([task for task in reversed(tasks) if not refused(task)])
@@ -103,12 +99,6 @@ class LocalSandbox(Closing):
                 self._stop_all()  # a candidate may still be running: no zygote is in a known state
                 raise
             return [JobResult(task.loaded, task.load_failure, tuple(task.outcomes)) for task in tasks]
-
-    def _refuse_unusable(self) -> None:
-        if self._closed:
-            raise SandboxError("the sandbox must be open, got one that was closed")
-        if os.getpid() != self._owner:
-            raise SandboxError("the sandbox must be used by the process that made it, got a fork; make one there")
 
     def _run(self, pending: list[Task]) -> None:
         """Work off `pending` (a stack) on all slots."""

@@ -5,12 +5,13 @@ Does not promise anything about *how* a backend isolates: see `codea1 doctor` an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, SandboxError
 
 TIME_LIMIT_S, MEMORY_MB = 1.0, 1024
 """What a problem and a job have unless they say otherwise: CPU seconds of a call, MiB of address space."""
@@ -179,3 +180,20 @@ class Sandbox(Protocol):
     def close(self) -> None:
         """Stop every process. Idempotent."""
         ...
+
+
+def require_arguments(workers: int, waive: Collection[str]) -> None:
+    """Raise ConfigurationError for arguments that no backend takes."""
+    if workers < 1:
+        raise ConfigurationError(f"workers must be at least 1, got {workers}")
+    unknown = set(waive) - {"seccomp", "filesystem"}
+    if unknown:
+        raise ConfigurationError(f"waive must name seccomp or filesystem, got {sorted(unknown)}")
+
+
+def require_usable(is_closed: bool, owner: int) -> None:
+    """Raise SandboxError in a sandbox that was closed, or in another process than its `owner`."""
+    if is_closed:
+        raise SandboxError("the sandbox must be open, got one that was closed")
+    if os.getpid() != owner:
+        raise SandboxError("the sandbox must be used by the process that made it, got a fork; make one there")

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_env.closing import Closing
-from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.errors import SandboxError
 from codea1_env.extras import extra
 from codea1_env.sandbox.chunking import Chunk, PackedResult, chunks, pack, unpack
 from codea1_env.sandbox.interrupts import interrupts_later
 from codea1_env.sandbox.local import LocalSandbox
-from codea1_env.sandbox.protocol import ExpressionsJob, Job, JobResult
+from codea1_env.sandbox.protocol import ExpressionsJob, Job, JobResult, require_arguments, require_usable
 
 IN_FLIGHT = 2
 """Calls under way per actor: one runs and one waits there, so that the actor never idles for a round trip."""
@@ -127,8 +127,7 @@ class RaySandbox(Closing):
         variable RAY_ADDRESS counts, then "local". A process that has joined a cluster before stays with it. `waive`: as
         LocalSandbox, of every node. Raises ImportError without the extra `ray`.
         """
-        if workers < 1:
-            raise ConfigurationError(f"workers must be at least 1, got {workers}")
+        require_arguments(workers, waive)
         self._ray = _ray()
         self._workers, self._address = workers, address
         self._version = LocalSandbox(waive=waive).version
@@ -154,10 +153,7 @@ class RaySandbox(Closing):
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run every job; results in order. Raises SandboxError when a node's sandbox or the cluster fails."""
         with self._lock:
-            if self._closed:
-                raise SandboxError("the sandbox must be open, got one that was closed")
-            if os.getpid() != self._owner:
-                raise SandboxError("the sandbox must be used by the process that made it, got a fork; make one there")
+            require_usable(self._closed, self._owner)
             results: list[JobResult | None] = [None] * len(jobs)
             try:
                 if jobs:

@@ -13,7 +13,7 @@ from pathlib import Path
 from codea1_env.errors import ConfigurationError
 from codea1_env.viewer.page import make_page
 from codea1_env.viewer.sources import Found, read_games
-from codea1_env.whole_files import whole_file
+from codea1_env.whole_files import write_whole
 
 DEFAULT_LIMIT = 20_000
 """Most duels on a page."""
@@ -32,8 +32,7 @@ class Page:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, whole or not at all."""
-        with whole_file(path) as file:
-            file.write(self.content)
+        write_whole(path, self.content)
         return Path(path)
 
     def _repr_html_(self) -> str:

@@ -32,7 +32,7 @@ from codea1_env.sandbox.docker.engine import (
 )
 from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, sources_digest
 from codea1_env.sandbox.frames import FrameError
-from codea1_env.sandbox.protocol import Job, JobResult, packages_of
+from codea1_env.sandbox.protocol import Job, JobResult, packages_of, require_arguments, require_usable
 
 _START_ATTEMPTS = 3
 _SMALLEST_MB = 1536
@@ -58,12 +58,9 @@ class DockerSandbox(Closing):
         unless `waive` has "filesystem"). A container is replaced after `recycle_after` jobs. `waive`: as LocalSandbox.
         """
         require_docker()
-        for name, value in (("workers", workers), ("recycle_after", recycle_after)):
-            if value < 1:
-                raise ConfigurationError(f"{name} must be at least 1, got {value}")
-        unknown = set(waive) - {"seccomp", "filesystem"}
-        if unknown:
-            raise ConfigurationError(f"waive must name seccomp or filesystem, got {sorted(unknown)}")
+        require_arguments(workers, waive)
+        if recycle_after < 1:
+            raise ConfigurationError(f"recycle_after must be at least 1, got {recycle_after}")
         self._image, self._runtime, self._recycle_after = image, runtime, recycle_after
         self._options = {"waive": sorted(waive), "without": []}
         self._slots = [Slot() for _ in range(workers)]
@@ -86,7 +83,7 @@ class DockerSandbox(Closing):
     def guarantees(self) -> Mapping[str, bool | str]:
         """{layer: True, or why it does not hold}: those inside the container, and `container_*`, its own."""
         with self._lock:
-            self._refuse_unusable()
+            require_usable(self._closed, self._owner)
             slot = self._slots[0]
             if slot.container is not None and not slot.container.is_alive():
                 discard(slot)
@@ -95,7 +92,7 @@ class DockerSandbox(Closing):
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run every job; results in order. Raises SandboxError when containers cannot be had."""
         with self._lock:
-            self._refuse_unusable()
+            require_usable(self._closed, self._owner)
             self._refuse_missing({name for job in jobs for name in packages_of(job)})
             batch = Batch(jobs, deque(range(len(jobs))))
             try:
@@ -104,12 +101,6 @@ class DockerSandbox(Closing):
                 self._stop_all()  # containers may still be at it: none is in a known state
                 raise
             return [batch.results[index] for index in range(len(jobs))]
-
-    def _refuse_unusable(self) -> None:
-        if self._closed:
-            raise SandboxError("the sandbox must be open, got one that was closed")
-        if os.getpid() != self._owner:
-            raise SandboxError("the sandbox must be used by the process that made it, got a fork; make one there")
 
     def _refuse_missing(self, packages: Collection[str]) -> None:
         """Before any container is asked: there it would look like the container's failure."""

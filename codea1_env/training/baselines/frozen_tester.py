@@ -22,8 +22,6 @@ from codea1_env.training.run.checkpoints import rounds_of
 
 STATE = "rounds.json"
 """Of every checkpoint: how far the seat got."""
-ROUNDS = 1_000_000
-"""More than any run has: the seeds of two runs' rounds never meet."""
 
 
 class FrozenTester:
@@ -50,11 +48,6 @@ class FrozenTester:
             if is_last:
                 return
 
-    def save_model(self, directory: str) -> None:
-        """The model as it came, with its tokenizer."""
-        self.model.save_pretrained(directory)
-        self.processing_class.save_pretrained(directory)
-
     def _attack(self, round_index: int) -> None:
         clock = RoundClock()
         clock.begin()
@@ -67,7 +60,7 @@ class FrozenTester:
         fits = [self._fits(request) for request in requests]
         samples = preset.round.suites
         asked = [request for request, fit in zip(requests, fits, strict=True) if fit]
-        sampler = self._loaded.as_trained(preset, "tester", self._run.seed * ROUNDS + round_index)
+        sampler = self._loaded.as_trained(preset, "tester", self._run.stream(round_index))
         suites = iter(sampler.tester(asked, samples))
         answers: list[list[str | None]] = [[*next(suites)] if fit else [None] * samples for fit in fits]
         clock.hand_over()

@@ -132,11 +132,6 @@ class Untrained:
     def train(self, resume_from_checkpoint: str | None = None) -> None:
         """Nothing."""
 
-    def save_model(self, directory: str) -> None:
-        """The model as it came, with its tokenizer."""
-        self.model.save_pretrained(directory)
-        self.processing_class.save_pretrained(directory)
-
 
 def _tokens(suite: WrittenSuite, tokenizer: Any, chat: Chat) -> dict[str, list[int]]:
     """One row: the prompt as the tester of the duel sees it, and the suite, whose tokens alone are learnt."""

@@ -27,8 +27,6 @@ from codea1_env.training.run.callbacks import SeatRun
 
 GOLDEN = "golden_tests.jsonl"
 """The problems with the tests that a tester wrote, in the seat's directory."""
-MAX_CHUNKS = 1_000_000
-"""Of questions, in one run: keeps the sampling seeds of two runs apart."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +52,7 @@ def write_suites(run: SeatRun, arena: Arena, tester: Path, problems: Sequence[Pr
     coder, attacker = load_model(run.base, preset), load_model(tester, preset)
     written: list[WrittenSuite] = []
     for chunk, start in enumerate(range(0, len(problems), shape.questions)):
-        asked, seed = problems[start : start + shape.questions], run.seed * MAX_CHUNKS + chunk
+        asked, seed = problems[start : start + shape.questions], run.stream(chunk)
         sampler = coder.as_trained(preset, "coder", seed)
         programs = sampler.coder([CoderRequest(problem) for problem in asked], shape.attacked)
         repeated = [problem for problem in asked for _ in range(shape.attacked)]

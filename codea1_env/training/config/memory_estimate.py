@@ -30,11 +30,22 @@ STORED = 2
 
 
 @dataclass(frozen=True, slots=True)
-class SeatMemory:
-    """Bytes on one GPU of a seat (of one process, where it has none)."""
+class Memory:
+    """Bytes in one place."""
 
     kept: dict[str, int]
     """Parts that are always there."""
+
+    def total(self, phase: str) -> int:
+        """With the further parts of a phase: loading, sampling or learning."""
+        further: dict[str, int] = getattr(self, phase)
+        return sum(self.kept.values()) + sum(further.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SeatMemory(Memory):
+    """Bytes on one GPU of a seat (of one process, where it has none)."""
+
     learning: dict[str, int]
     """Further parts while it learns."""
     sampling: dict[str, int]
@@ -47,16 +58,8 @@ class SeatMemory:
     """Bytes of the trained model on disk."""
 
     @property
-    def learning_total(self) -> int:
-        return sum(self.kept.values()) + sum(self.learning.values())
-
-    @property
-    def sampling_total(self) -> int:
-        return sum(self.kept.values()) + sum(self.sampling.values())
-
-    @property
     def peak(self) -> int:
-        return max(self.learning_total, self.sampling_total)
+        return max(self.total("learning"), self.total("sampling"))
 
 
 def longest_prompt(preset: Preset, seat: str) -> int:
@@ -135,20 +138,13 @@ def _sampling(preset: Preset, seat: str, shape: Shape, narrow: int, gathered: in
 
 
 @dataclass(frozen=True, slots=True)
-class PackedMemory:
+class PackedMemory(Memory):
     """Bytes on one device, of a run with `trainer: packed`."""
 
-    kept: dict[str, int]
-    """Parts that are always there."""
     loading: dict[str, int]
     """Further parts while the base is loaded; its adapters come later."""
     sampling: dict[str, int]
     learning: dict[str, int]
-
-    def total(self, phase: str) -> int:
-        """While it is loading, sampling or learning."""
-        further: dict[str, int] = getattr(self, phase)
-        return sum(self.kept.values()) + sum(further.values())
 
     @property
     def need(self) -> int:

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.tester_rewards import CodeA1
+from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.sections import Section, choice, real, whole
 
 SELECTIONS = ("spread", "random", "all", "hardest", "first", "ahead")
 ACCESSES = ("white-box", "black-box")
 SCHEDULES = ("simultaneous", "alternating")
-TURNS = ("coder", "tester")
-"""Who learns first, where seats alternate."""
 OPPONENTS = ("latest", "uniform", "prioritised")
 
 
@@ -104,7 +103,7 @@ class Options(Section):
 
     def learns(self, seat: str, round_index: int) -> bool:
         """Whether a seat takes its step in this round, counted from 0."""
-        return self.schedule == "simultaneous" or seat == TURNS[round_index // self.turn_rounds % 2]
+        return self.schedule == "simultaneous" or seat == SEATS[round_index // self.turn_rounds % 2]
 
     def alpha(self, final: float, round_index: int) -> float:
         """The weight of validity in this round: 1 in the first, `final` after `validity_first_rounds`."""

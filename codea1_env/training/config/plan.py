@@ -7,13 +7,14 @@ upper bounds; memory is an estimate (`memory_estimate.py`). Loads neither torch 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from codea1_env.arena.bouts import asks_all
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.config.batches import CODE_A1, Roles, SeatRows, roles_of, rows_of, seat_rows
 from codea1_env.training.config.memory_estimate import (
     FREE,
+    Memory,
     SeatMemory,
     cached_rows,
     longest_prompt,
@@ -40,17 +41,19 @@ def plan_of(preset: Preset, recipe: str = CODE_A1) -> str:
     parts = [_header(preset, roles)]
     if rows and preset.trainer == "packed":
         _require_whole_groups(rows)
+        trained = shape_of(preset.model).adapter_parameters(preset.lora)
         parts += [
             _packed_rows(preset, roles, rows), _tokens(preset, rows), _packed_memory(preset, roles),
-            _packed_disk(preset, roles),
+            _disk(preset, dict.fromkeys(roles.learns, (12 * trained, 4 * trained)), "adapter"),
         ]  # fmt: skip
     elif rows:
         _require_whole_groups(rows)
         memory = {seat: _memory_of(preset, seat, roles) for seat in rows}
         for seat in rows:
             _require_room(preset, seat, memory[seat])
+        files = {seat: (memory[seat].checkpoint, memory[seat].final) for seat in roles.learns}
         parts += [_rows(preset, roles, rows), _tokens(preset, rows), _memory(preset, memory)]
-        parts += [_disk(preset, {seat: memory[seat] for seat in roles.learns}), _places(preset, roles)]
+        parts += [_disk(preset, files, "model"), _places(preset, roles)]
     return "\n\n".join("\n".join(part) for part in parts)
 
 
@@ -91,7 +94,7 @@ def _require_room(preset: Preset, seat: str, memory: SeatMemory) -> None:
                 f"placement.{seat}.vllm_memory ({placed.vllm_memory}) or tensor_parallel ({placed.tensor_parallel})"
             )
     if memory.peak > room:
-        learns = memory.learning_total >= memory.sampling_total
+        learns = memory.total("learning") >= memory.total("sampling")
         parts = memory.kept | (memory.learning if learns else memory.sampling)
         largest = max(parts, key=parts.__getitem__)
         raise ConfigurationError(
@@ -185,16 +188,7 @@ def _packed_memory(preset: Preset, roles: Roles) -> list[str]:
     memories = {device: packed_memory(preset, device, roles) for device in DEVICES}
     number = "bfloat16" if preset.memory.bfloat16 else "float32"
     lines = [_title("GiB, all on one base, about", f"{DEVICES['cpu']}, float32", f"{DEVICES['cuda']}, {number}")]
-    for part in dict.fromkeys(part for memory in memories.values() for part in memory.kept):
-        lines.append(_sizes(part, (memory.kept.get(part, 0) for memory in memories.values())))
-    for phase, title in (("loading", "it loads"), ("sampling", "it samples"), ("learning", "it learns")):
-        for part in dict.fromkeys(part for memory in memories.values() for part in getattr(memory, phase)):
-            lines.append(
-                _sizes(
-                    f"+ {part}, while {title}", (getattr(memory, phase).get(part, 0) for memory in memories.values())
-                )
-            )
-        lines.append(_sizes(f"= while {title}", (memory.total(phase) for memory in memories.values())))
+    lines += _by_phase([*memories.values()], loading="it loads", sampling="it samples", learning="it learns")
     need = memories["cuda"].need
     fits = ", ".join(f"{size} GiB {'suffice' if size * GIB >= need else 'do not'}" for size in GPU_SIZES)
     return [
@@ -202,19 +196,6 @@ def _packed_memory(preset: Preset, roles: Roles) -> list[str]:
         f"with {FREE:.0%} left free, a machine without a GPU must have {_gib(memories['cpu'].need)} GiB: weights and "
         "activations take half where the processor has bfloat16",
         f"and one GPU {_gib(need)} GiB: {fits}",
-    ]
-
-
-def _packed_disk(preset: Preset, roles: Roles) -> list[str]:
-    trained = shape_of(preset.model).adapter_parameters(preset.lora)
-    kept = min(preset.keep_checkpoints, -(-preset.rounds // preset.save_rounds))
-    return [
-        _title("GiB on disk", *roles.learns),
-        _sizes("a checkpoint", (12 * trained for _ in roles.learns)),
-        _line("* kept", (kept for _ in roles.learns)),
-        _sizes("+ final adapter", (4 * trained for _ in roles.learns)),
-        _sizes("= at most", ((12 * kept + 4) * trained for _ in roles.learns)),
-        f"a checkpoint every {preset.save_rounds} rounds; what was learnt since the last one is lost with a failure",
     ]
 
 
@@ -238,28 +219,32 @@ def _memory(preset: Preset, memory: Mapping[str, SeatMemory]) -> list[str]:
     """GiB on one GPU, part by part; while it learns and while it samples."""
     place = "GPU" if any(preset.placement.of(seat).gpus_per_node for seat in memory) else "process"
     lines = [_title(f"GiB on one {place}, about", *memory)]
-    for part in dict.fromkeys(part for seat in memory for part in memory[seat].kept):
-        lines.append(_sizes(part, (memory[seat].kept.get(part, 0) for seat in memory)))
-    for title, phase in (("while it learns", "learning"), ("while it samples", "sampling")):
-        parts = dict.fromkeys(part for seat in memory for part in getattr(memory[seat], phase))
-        for part in parts:
-            lines.append(_sizes(f"+ {part}, {title}", (getattr(memory[seat], phase).get(part, 0) for seat in memory)))
-        lines.append(_sizes(f"= {title}", (getattr(memory[seat], f"{phase}_total") for seat in memory)))
+    lines += _by_phase([*memory.values()], learning="it learns", sampling="it samples")
     if place == "GPU":
         limit = int(preset.memory.gpu_gib * GIB)
         lines.append(_sizes("of", (limit for _ in memory)))
     return lines
 
 
-def _disk(preset: Preset, memory: Mapping[str, SeatMemory]) -> list[str]:
-    kept = min(preset.keep_checkpoints, -(-preset.rounds // preset.save_rounds))
-    totals = [kept * memory[seat].checkpoint + memory[seat].final for seat in memory]
+def _by_phase(memories: Sequence[Memory], **phases: str) -> Iterator[str]:
+    """What is always there, then for each phase what comes to it, and the sum. A column each."""
+    for part in dict.fromkeys(part for memory in memories for part in memory.kept):
+        yield _sizes(part, (memory.kept.get(part, 0) for memory in memories))
+    for phase, title in phases.items():
+        for part in dict.fromkeys(part for memory in memories for part in getattr(memory, phase)):
+            yield _sizes(f"+ {part}, while {title}", (getattr(memory, phase).get(part, 0) for memory in memories))
+        yield _sizes(f"= while {title}", (memory.total(phase) for memory in memories))
+
+
+def _disk(preset: Preset, files: Mapping[str, tuple[int, int]], what: str) -> list[str]:
+    """`files`: bytes of a checkpoint and of the final model or adapter, by seat."""
+    kept, sizes = min(preset.keep_checkpoints, -(-preset.rounds // preset.save_rounds)), files.values()
     return [
-        _title("GiB on disk", *memory),
-        _sizes("a checkpoint", (memory[seat].checkpoint for seat in memory)),
-        _line("* kept", (kept for _ in memory)),
-        _sizes("+ final model", (memory[seat].final for seat in memory)),
-        _sizes("= at most", totals),
+        _title("GiB on disk", *files),
+        _sizes("a checkpoint", (checkpoint for checkpoint, _ in sizes)),
+        _line("* kept", (kept for _ in sizes)),
+        _sizes(f"+ final {what}", (final for _, final in sizes)),
+        _sizes("= at most", (kept * checkpoint + final for checkpoint, final in sizes)),
         f"a checkpoint every {preset.save_rounds} rounds; what was learnt since the last one is lost with a failure",
     ]
 

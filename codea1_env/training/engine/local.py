@@ -47,9 +47,7 @@ def prepare_process(threads: int = 1) -> None:
 class LocalEngine:
     """Trains the seats of one run."""
 
-    def __init__(
-        self, run: Run, arena: Arena, base: Path, held_out: Sequence[Problem], *, progress: bool = True
-    ) -> None:
+    def __init__(self, run: Run, arena: Arena, base: Path, held_out: Sequence[Problem]) -> None:
         self._run = run
         self.arena = arena
         self._base = base
@@ -57,7 +55,7 @@ class LocalEngine:
         self._baton = Baton()
         self._exchange: Exchange | None = None
         self._stop = threading.Event()
-        self._journal = Journal(run, progress=progress)
+        self._journal = Journal(run)
         isolate_gradient_state()
 
     def exchange(self) -> Exchange:

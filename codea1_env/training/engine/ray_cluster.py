@@ -50,7 +50,6 @@ def open_ray_engine(
     held_out: Sequence[Problem],
     *,
     make_sandbox: Callable[[], Sandbox] = LOCAL_SANDBOX,
-    progress: bool = True,
 ) -> Iterator[RayEngine]:
     """Joins or starts the cluster; at the end every actor is gone, and the cluster too if it was started here.
 
@@ -62,7 +61,7 @@ def open_ray_engine(
             stack.enter_context(joined(run.ray_address, ranks))
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise ConfigurationError(f"--ray-address must be of a reachable cluster, got: {error}") from error
-        engine = RayEngine(run, base, held_out, make_sandbox, progress=progress)
+        engine = RayEngine(run, base, held_out, make_sandbox)
         stack.callback(engine.close)
         yield engine
 
@@ -70,19 +69,11 @@ def open_ray_engine(
 class RayEngine:
     """Trains the seats of one run."""
 
-    def __init__(
-        self,
-        run: Run,
-        base: Path,
-        held_out: Sequence[Problem],
-        make_sandbox: Callable[[], Sandbox],
-        *,
-        progress: bool = True,
-    ) -> None:
+    def __init__(self, run: Run, base: Path, held_out: Sequence[Problem], make_sandbox: Callable[[], Sandbox]) -> None:
         self._run = run
         self._base = base
         self._held_out = tuple(held_out)
-        self._journal = Journal(run, progress=progress)
+        self._journal = Journal(run)
         self._seats: dict[str, list[Any]] = {}
         self._rooms: list[Any] = []
         self._is_duel = self._stop_asked = False

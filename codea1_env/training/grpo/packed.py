@@ -154,11 +154,6 @@ class PackedTrainer:
             return Clipped(group, self._run.preset.algorithm.loss_type, step, self.args)
         return Own(group, self._own_loss, step, self.args)
 
-    def save_model(self, directory: str) -> None:
-        """The adapter, the name and the digest of its base, and the tokenizer."""
-        self.model.save_pretrained(directory)
-        self.processing_class.save_pretrained(directory)
-
     def _round(self) -> list[_Row]:
         round_index = self.state.global_step // self._run.preset.round.updates
         if self._rollout is None:

@@ -17,9 +17,6 @@ with extra("train", "training needs"):
     from torch import Tensor
     from torch.nn.utils.rnn import pad_sequence
 
-BUILT_IN = ("dapo", "bnpo", "grpo", "dr_grpo")
-"""TRL's names of the losses that are here, too: they differ in what a token's loss is divided by."""
-
 
 @dataclass(frozen=True, slots=True)
 class PackedRow:
@@ -47,7 +44,7 @@ class StepShape:
 
 
 def divisor(loss_type: str, row: PackedRow, step: StepShape) -> float:
-    """Of the loss of one of the row's tokens."""
+    """Of the loss of one of the row's tokens: the `PACKED_LOSSES` differ in this alone."""
     if loss_type == "grpo":
         return len(row.tokens) * step.rows
     if loss_type == "dr_grpo":

@@ -39,7 +39,7 @@ from codea1_env.training.run.ranks import from_first, gathered, own_share
 with extra("train", "training needs"):
     import torch
     from datasets import Dataset
-    from transformers import get_scheduler
+    from transformers import Trainer, get_scheduler
     from trl import GRPOConfig
 
 Score = Callable[[int, Sequence[Problem], Sequence[str]], Rewards]
@@ -244,11 +244,11 @@ def train(trainer: Any, run: SeatRun) -> None:
     """
     trainer.train(resume_from_checkpoint=str(run.resume_from) if run.resume_from else None)
     final = run.output / "final"
-    if run.preset.lora.rank and run.preset.trainer == "trl":
+    if isinstance(trainer, Trainer) and not run.preset.lora.rank:
+        trainer.save_model(str(final))  # with its tokenizer, and by rank 0 where there are several
+    else:
         merged(trainer.model).save_pretrained(final)
         trainer.processing_class.save_pretrained(final)
-    else:
-        trainer.save_model(str(final))  # with its tokenizer, and by rank 0 where there are several
 
 
 def grpo_arguments(run: SeatRun, seat: str, rows: SeatRows) -> Any:

@@ -15,7 +15,6 @@ roles weigh the same: the one that writes more tokens has more of the mean.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -39,16 +38,7 @@ from codea1_env.training.grpo.seats import (
 )
 from codea1_env.training.grpo.trainer import open_trainer
 from codea1_env.training.models.chat import chat_of
-from codea1_env.training.round.rounds import (
-    Attack,
-    PastPlay,
-    RoundScore,
-    attacks_of,
-    in_places,
-    put_to_tester,
-    require_scores,
-    score_round,
-)
+from codea1_env.training.round.rounds import RoundScore, attacks_of, in_places, put_to_tester, scored_round
 from codea1_env.training.row_labels import RowLabel
 from codea1_env.training.run.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
@@ -96,37 +86,19 @@ class _SelfPlay:
         texts = [[suite.text for suite in group] for group in suites]
         played = self.past.play(round_index, attacks, old, texts[len(attacks) :])
         self.clock.hand_over()
-        score = from_first(lambda: self._score(round_index, attacks, texts[: len(attacks)], played))
+        play = partial(self._duels.play, self._arena, round_index)
+        score = from_first(
+            lambda: scored_round(
+                self._arena, attacks, texts[: len(attacks)], shape, self._log,
+                rules=self._rules, round_index=round_index, past=played, play=play,
+            )
+        )  # fmt: skip
         self.past.learn(round_index, score)
         self.clock.resume()
         learns = {role: options.learns(role, round_index) for role in ("coder", "tester")}
         learnt = own_share(_rows(problems, programs, suites, score, learns))
         assert len(learnt) == len(prompts), "the placeholder data set has one row per program and selected suite"
         return batch_of(learnt)
-
-    def _score(
-        self,
-        round_index: int,
-        attacks: Sequence[Attack],
-        suites: Sequence[Sequence[str | None]],
-        played: PastPlay | None,
-    ) -> RoundScore:
-        start = time.perf_counter()
-        shape = self._run.preset.round
-        score = score_round(
-            self._arena,
-            attacks,
-            suites,
-            programs=shape.programs,
-            attacked=shape.attacked,
-            rules=self._rules,
-            round_index=round_index,
-            past=played,
-            play=partial(self._duels.play, self._arena, round_index),
-        )
-        require_scores(round_index, score.coder)
-        self._log(round_index, {**score.metrics, "seconds_scoring": time.perf_counter() - start})
-        return score
 
 
 def self_play_trainer(

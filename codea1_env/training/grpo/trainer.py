@@ -17,7 +17,7 @@ from codea1_env.extras import extra
 from codea1_env.players.templates import begun
 from codea1_env.training.advantages import Estimator, estimator_of, numbers_of, state_text, without_signal
 from codea1_env.training.config.algorithm import Algorithm
-from codea1_env.training.config.options import TURNS
+from codea1_env.training.config.placement import SEATS
 from codea1_env.training.credit import token_advantages, token_offsets
 from codea1_env.training.grpo.packed import PackedTrainer
 from codea1_env.training.grpo.past_opponents import SnapshotCallback
@@ -64,7 +64,7 @@ def open_trainer(
         estimator.restore(json.loads((run.resume_from / STATE).read_text(encoding="utf-8")))
 
     def learns(step: int) -> bool:
-        return opened.teaches and (seat not in TURNS or options.learns(seat, step // updates))
+        return opened.teaches and (seat not in SEATS or options.learns(seat, step // updates))
 
     keeps = [lambda checkpoint: save_state(estimator, checkpoint), *([keep] if keep is not None else [])]
     callbacks: list[Any] = [TurnCallback(learns), KeepCallback(keeps)]

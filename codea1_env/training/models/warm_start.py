@@ -56,7 +56,7 @@ def default_cache(environment: dict[str, str]) -> Path:
     return Path(environment.get("CODEA1_CACHE") or Path.home() / ".cache" / "codea1")
 
 
-def base_model(preset: Preset, cache: Path, *, progress: bool = True) -> Path:
+def base_model(preset: Preset, cache: Path) -> Path:
     """Directory of the warm-started base model and its tokenizer, built on first use.
 
     Built aside and moved into place whole: an interrupted build leaves nothing that could be taken for a model.
@@ -69,7 +69,7 @@ def base_model(preset: Preset, cache: Path, *, progress: bool = True) -> Path:
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)  # sums in one order, so that the weights repeat; and no faster with two
-        _build(preset, workshop, progress)
+        _build(preset, workshop)
         try:
             os.replace(workshop, target)
         except OSError:
@@ -103,7 +103,7 @@ def _content_hash(preset: Preset) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _build(preset: Preset, directory: Path, progress: bool) -> None:
+def _build(preset: Preset, directory: Path) -> None:
     warm = preset.warm_start
     corpus = list(examples(preset, max(warm.steps * warm.examples_per_step, 500)))
     texts = (example.messages[-1]["content"] + "\n" + example.answer for example in corpus[:TOKENIZER_TEXTS])
@@ -112,7 +112,7 @@ def _build(preset: Preset, directory: Path, progress: bool) -> None:
     model = build_model(preset.model, tokenizer, warm.seed)
     if warm.steps:
         encoded = [_encode(example, tokenizer) for example in corpus]
-        _fit(model, [*_copy_batches(encoded, preset), *_batches(encoded, preset)], preset, progress)
+        _fit(model, [*_copy_batches(encoded, preset), *_batches(encoded, preset)], preset)
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
 
@@ -124,13 +124,13 @@ def _encode(example: Example, tokenizer: Any) -> _Encoded:
     return _Encoded([*before, *answer, tokenizer.eos_token_id], len(before))
 
 
-def _fit(model: Any, batches: Sequence[list[_Encoded]], preset: Preset, progress: bool) -> None:
+def _fit(model: Any, batches: Sequence[list[_Encoded]], preset: Preset) -> None:
     """Next-token training on the answers, mean over tokens."""
     warm = preset.warm_start
     optimizer = torch.optim.AdamW(model.parameters(), lr=warm.rate, betas=(0.9, 0.98), weight_decay=0.01)
     pad = int(model.config.pad_token_id)
     model.train()
-    bar = tqdm(enumerate(batches), total=len(batches), desc="warm start", unit="step", disable=not progress)
+    bar = tqdm(enumerate(batches), total=len(batches), desc="warm start", unit="step")
     for step, batch in bar:
         for group in optimizer.param_groups:
             group["lr"] = warm.rate * _rate_share(step, warm.copy_steps, warm.steps)

@@ -8,7 +8,6 @@ computes.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -17,7 +16,7 @@ from typing import TypeVar
 from codea1_env.arena.arena import Arena
 from codea1_env.errors import Codea1Error
 from codea1_env.training.config.presets import RoundPreset
-from codea1_env.training.round.rounds import Attack, PastPlay, Rewards, RoundScore, require_scores, score_round
+from codea1_env.training.round.rounds import Attack, PastPlay, Rewards, RoundScore, scored_round
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.run.duel_sample import DuelSample
 
@@ -80,21 +79,11 @@ class Exchange:
     ) -> RoundScore:
         """Tester: bring the suites, `suites[i]` against program i; score the round and wake the coder."""
         attacks = self._wait(lambda: self._attacks, round_index)
-        start = time.perf_counter()
-        shape = self._shape
-        score = score_round(
-            self.arena,
-            attacks,
-            suites,
-            programs=shape.programs,
-            attacked=shape.attacked,
-            rules=rules,
-            round_index=round_index,
-            past=past,
-            play=partial(self._duels.play, self.arena, round_index) if self._duels else None,
-        )
-        require_scores(round_index, score.coder)
-        self._on_score(round_index, {**score.metrics, "seconds_scoring": time.perf_counter() - start})
+        play = partial(self._duels.play, self.arena, round_index) if self._duels else None
+        score = scored_round(
+            self.arena, attacks, suites, self._shape, self._on_score,
+            rules=rules, round_index=round_index, past=past, play=play,
+        )  # fmt: skip
         with self._changed:
             self._scored = (round_index, score)
             if self._stop_asked:

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from codea1_env.errors import SandboxError
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.training.config.run_sections import RoundPreset
 from codea1_env.training.round.metrics import round_metrics
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.row_labels import RowLabel
@@ -313,6 +314,26 @@ def _old_testers_reward(scores: Sequence[MatchScore], suites: Sequence[Sequence[
         if suite.terms is not None
     ]
     return float(np.mean(earned)) if earned else None
+
+
+def scored_round(
+    arena: Arena,
+    attacks: Sequence[Attack],
+    suites: Sequence[Sequence[str | None]],
+    shape: RoundPreset,
+    log: Callable[[int, Mapping[str, float]], None],
+    *,
+    round_index: int,
+    **more: Any,
+) -> RoundScore:
+    """`score_round` of a run, its metrics logged. Raises SandboxError where nothing has a score."""
+    start = time.perf_counter()
+    score = score_round(
+        arena, attacks, suites, programs=shape.programs, attacked=shape.attacked, round_index=round_index, **more
+    )
+    require_scores(round_index, score.coder)
+    log(round_index, {**score.metrics, "seconds_scoring": time.perf_counter() - start})
+    return score
 
 
 def require_scores(round_index: int, rewards: Rewards) -> None:

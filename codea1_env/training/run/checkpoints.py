@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import FormatError
-from codea1_env.whole_files import whole_file
+from codea1_env.whole_files import sync, write_whole
 
 COMPLETE = "complete.json"
 DIGEST_BYTES = 64 << 20
@@ -29,17 +28,11 @@ class UnusableCheckpoint(FormatError):
     """A checkpoint is half-written, or something of it is lost or changed."""
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write all of it or nothing, and onto the disk."""
-    with whole_file(file) as opened:
-        opened.write(text.encode("utf-8"))
-
-
 def mark_complete(checkpoint: Path, rounds: int) -> None:
     """Say that everything of a checkpoint of `rounds` rounds is there."""
     files = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path != checkpoint / COMPLETE)
     for path in [*files, *(path for path in checkpoint.rglob("*") if path.is_dir()), checkpoint, checkpoint.parent]:
-        _sync(path)
+        sync(path)
     record = {"rounds": rounds, "files": {str(path.relative_to(checkpoint)): _content(path) for path in files}}
     write_whole(checkpoint / COMPLETE, json.dumps(record, indent=1) + "\n")
 
@@ -142,11 +135,3 @@ def step_of(checkpoint: Path) -> int:
     """Optimizer steps, of its name; -1 for another name."""
     number = checkpoint.name.removeprefix("checkpoint-")
     return int(number) if number.isdecimal() else -1
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

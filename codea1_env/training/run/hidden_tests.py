@@ -15,8 +15,8 @@ from typing import Any
 from codea1_env.arena.diagnostics import collusion_gap
 from codea1_env.errors import FormatError, ProblemFormatError
 from codea1_env.problems.problem import Problem
-from codea1_env.training.run.checkpoints import write_whole
 from codea1_env.training.run.held_out import CoderResult
+from codea1_env.whole_files import write_whole
 
 _log = logging.getLogger(__name__)
 

@@ -27,9 +27,9 @@ EVALUATION_LABELS = {"coder": ("hidden_pass_rate", "hidden"), "tester": ("kill_r
 class Journal:
     """What a run says of itself."""
 
-    def __init__(self, run: Run, *, progress: bool) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
-        self._bar = tqdm(total=run.preset.rounds, initial=run.rounds_done, desc="rounds", disable=not progress)
+        self._bar = tqdm(total=run.preset.rounds, initial=run.rounds_done, desc="rounds")
         self._shown: dict[str, str] = {}
         self._warned = False
 

@@ -23,13 +23,14 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.config.algorithm import digests
 from codea1_env.training.config.arguments import CONFIG_FILE, Arguments, read_record
 from codea1_env.training.run.callbacks import SeatRun
-from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of, write_whole
+from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
 from codea1_env.training.run.lock import RunLock
 from codea1_env.training.run.provenance import FILES, changed, problems_hash, this_start, weights_hash
 from codea1_env.training.run.resuming import require_fitting
 from codea1_env.training.run.trackers import Trackers
+from codea1_env.whole_files import write_whole
 
 with extra("train", "training needs"):
     import yaml

@@ -14,8 +14,11 @@ pytest.importorskip("transformers")
 
 import tiny_chat_model
 import torch
+from tiny_language_models import random_model
 
 from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.language_models.loading import ready
+from codea1_env.language_models.lora import Adapter
 from codea1_env.language_models.rollouts import Completion
 from codea1_env.players import CoderRequest, Player, Request, Sampling, TesterRequest
 from codea1_env.players.chat import chat_messages
@@ -308,6 +311,53 @@ def test_what_is_loaded_on_a_cpu_says_what_the_models_own_forward_pass_says(tmp_
             told = (scored(request, response.token_ids, sampling) / 0.8).log_softmax(dim=1)
             chosen = told.gather(1, torch.tensor(response.token_ids)[:, None])[:, 0]
             assert response.log_probs == pytest.approx(chosen.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("family", "changes"),
+    [
+        ("qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 0}),
+        ("llama", {"hidden_act": "gelu"}),
+        ("llama", {"mlp_bias": True}),
+    ],
+)
+def test_a_model_that_the_engine_does_not_compute_answers_through_transformers(
+    family: str, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    model = random_model(family, **changes)
+    model.save_pretrained(tmp_path)
+    TOKENIZER.save_pretrained(tmp_path)
+    loaded = HuggingFacePlayer.load(tmp_path, device="cpu", prompt=brief, keeps_tokens=True)
+    sampling = Sampling(temperature=1.0, max_tokens=12)
+    for request, (answer,) in zip(REQUESTS, loaded.respond(REQUESTS, 1, sampling, seed=4), strict=True):
+        assert answer.token_ids is not None
+        prompt = loaded._prompt_ids(request, sampling)
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([[*prompt, *answer.token_ids]])).logits[0, len(prompt) - 1 : -1]
+        chosen = logits.log_softmax(dim=1).gather(1, torch.tensor(answer.token_ids)[:, None])[:, 0]
+        assert answer.log_probs == pytest.approx(chosen.tolist(), abs=1e-4)
+
+
+def test_an_adapter_beside_a_base_that_the_engine_does_not_compute_is_refused(tmp_path: Path) -> None:
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    model = random_model("llama", hidden_act="gelu")
+    model.save_pretrained(base)
+    TOKENIZER.save_pretrained(base)
+    Adapter(ready(model, TOKENIZER, source="tiny").base.shape, rank=2, alpha=4.0).save(adapter, str(base))
+    with pytest.raises(ConfigurationError, match=r"the base of the adapter .* must have hidden_act silu, got 'gelu'"):
+        HuggingFacePlayer.load(adapter, device="cpu")
+
+
+def test_an_adapter_of_another_scale_has_another_version(tmp_path: Path) -> None:
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    model = random_model("qwen2")
+    model.save_pretrained(base)
+    TOKENIZER.save_pretrained(base)
+    versions = []
+    for alpha in (4.0, 400.0):
+        Adapter(ready(model, TOKENIZER, source="tiny").base.shape, rank=2, alpha=alpha).save(adapter, str(base))
+        versions.append(HuggingFacePlayer.load(adapter, device="cpu").version)
+    assert versions[0] != versions[1]
 
 
 class SaysBlocks:

@@ -175,6 +175,35 @@ def test_adapters_are_those_of_peft_and_may_share_a_batch(tmp_path: Path) -> Non
         assert one.log_probs == pytest.approx(read_again(model, asked[2].prompt, one).tolist(), abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("changes", "must"),
+    [
+        ({"use_rslora": True}, "must be plain LoRA with one scale and no bias, got use_rslora"),
+        ({"alpha_pattern": {"q_proj": 64}}, "got alpha_pattern"),
+        ({"bias": "all"}, "got bias"),
+        ({"r": "eight"}, "must hold adapter_config.json, with r and lora_alpha"),
+        ({"r": 0}, "must have an r of at least 1, got 0"),
+        ({"r": None}, "must hold adapter_config.json, with r and lora_alpha"),
+    ],
+)
+def test_an_adapter_that_is_no_plain_one_is_refused(changes: dict[str, Any], must: str, tmp_path: Path) -> None:
+    _, packed = tiny()
+    random_adapter(packed).save(tmp_path, "tiny")
+    config = json.loads((tmp_path / "adapter_config.json").read_text())
+    (tmp_path / "adapter_config.json").write_text(json.dumps({**config, **changes}))
+    with pytest.raises(ConfigurationError, match=must):
+        Adapter.load(tmp_path, packed.base.shape)
+
+
+def test_an_adapter_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    _, packed = tiny()
+    random_adapter(packed).save(tmp_path, "tiny")
+    weights = tmp_path / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ConfigurationError, match=r"an adapter must hold .* and adapter_model.safetensors, got"):
+        Adapter.load(tmp_path, packed.base.shape)
+
+
 def test_an_adapter_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
     _, packed = tiny("llama grouped tied")
     adapter = random_adapter(packed)
@@ -208,6 +237,20 @@ def test_temperature_and_top_p_are_those_of_transformers(sampling: RolloutSampli
             assert list(one.tokens) == logits.argmax(dim=1).tolist()
         told = logits.log_softmax(dim=1).gather(1, torch.tensor(one.tokens)[:, None])[:, 0]
         assert one.log_probs == pytest.approx(told.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.95])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_row_is_drawn_alone_as_beside_rows_of_another_spread(dtype: torch.dtype, top_p: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 4 * torch.randn(60, 4000, generator=generator).to(dtype)
+    uniforms = torch.rand(60, generator=generator, dtype=torch.float64)
+    flat = torch.zeros(1, 4000, dtype=dtype)  # the whole vocabulary is needed for its top_p
+    for row, uniform in zip(logits.split(1), uniforms.split(1), strict=True):
+        alone = draw(row, uniform, 0.7, top_p)
+        beside = draw(torch.cat([row, flat]), uniform.repeat(2), 0.7, top_p)
+        assert alone.tokens[0] == beside.tokens[0]
+        assert alone.log_probs[0] == beside.log_probs[0]
 
 
 @pytest.mark.parametrize("top_p", [1.0, 0.8])

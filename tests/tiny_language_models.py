@@ -31,10 +31,10 @@ SHAPES = {
 }  # fmt: skip
 
 
-def random_model(shape: str, seed: int = 0) -> Any:
-    """Biases are random, too: transformers makes them zero."""
+def random_model(shape: str, seed: int = 0, **changes: Any) -> Any:
+    """Biases are random, too: transformers makes them zero. `changes`: of the configuration."""
     is_qwen = shape.startswith("qwen2")
-    config = (Qwen2Config if is_qwen else LlamaConfig)(**SIZES, **SHAPES[shape])
+    config = (Qwen2Config if is_qwen else LlamaConfig)(**{**SIZES, **SHAPES[shape], **changes})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = (Qwen2ForCausalLM if is_qwen else LlamaForCausalLM)(config)

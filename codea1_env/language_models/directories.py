@@ -30,10 +30,14 @@ def is_place(name: str) -> bool:
 
 
 def base_of(source: Path) -> str | None:
-    """Where the base of an adapter is; None where `source` is no adapter beside a base."""
+    """Where the base of an adapter is; None where `source` is no adapter beside a base. Raises ConfigurationError for
+    an adapter that does not say."""
     if not (source / ADAPTER).is_file() or (source / "config.json").is_file():
         return None
-    return str(_read(source / ADAPTER, "the adapter").get("base_model_name_or_path"))
+    base = _read(source / ADAPTER, "the adapter").get("base_model_name_or_path")
+    if not base or not isinstance(base, str):
+        raise ConfigurationError(f"{source / ADAPTER} must name its base in base_model_name_or_path, got {base!r}")
+    return base
 
 
 def require_model(source: Path, what: str = "the model", *, is_plan: bool = False) -> None:
@@ -61,24 +65,26 @@ def require_chat_model(source: Path, what: str = "the model", *, is_plan: bool =
     require_weights(source, config, what, is_plan=is_plan)
 
 
-def _require_config(config: Mapping[str, Any], what: str) -> None:
+def unfit(config: Mapping[str, Any]) -> str:
+    """Why our own engine does not compute what a model with this config.json computes, as must and got; empty where it
+    does."""
     family = config.get("model_type")
     if family not in FAMILIES:
-        raise ConfigurationError(f"{what} must be of the families {' or '.join(FAMILIES)}, got {family!r}")
+        return f"must be of the families {' or '.join(FAMILIES)}, got {family!r}"
+    for name in ("use_sliding_window", "quantization_config", "mlp_bias"):
+        if config.get(name):
+            return f"must have no {name}, got {config[name]!r}"
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    kind = rotary.get("rope_type", rotary.get("type", "default"))
-    unfit = {
-        "use_sliding_window": bool(config.get("use_sliding_window")),
-        "quantization_config": config.get("quantization_config") is not None,
-        "mlp_bias": bool(config.get("mlp_bias")),
-    }
-    for name, is_there in unfit.items():
-        if is_there:
-            raise ConfigurationError(f"{what} must have no {name}, got {config[name]!r}")
+    kind = rotary.get("rope_type", rotary.get("type", "default")) if isinstance(rotary, Mapping) else rotary
     if kind not in ROTARY:
-        raise ConfigurationError(f"{what} must have rotary positions of a kind in {ROTARY}, got {kind!r}")
-    if config.get("hidden_act", "silu") != "silu":
-        raise ConfigurationError(f"{what} must have hidden_act silu, got {config['hidden_act']!r}")
+        return f"must have rotary positions of a kind in {ROTARY}, got {kind!r}"
+    act = config.get("hidden_act", "silu")
+    return "" if act == "silu" else f"must have hidden_act silu, got {act!r}"
+
+
+def _require_config(config: Mapping[str, Any], what: str) -> None:
+    if reason := unfit(config):
+        raise ConfigurationError(f"{what} {reason}")
 
 
 def _has_template(source: Path, what: str) -> bool:

@@ -1,7 +1,7 @@
 """Logits and one uniform a row -> a token a row, by the inverse of the distribution function.
 
-Without top_p the tokens are in the vocabulary's order; with it, from the likeliest down. Sums are in float64, so that
-a uniform finds its token whatever the vocabulary's size.
+Without top_p the tokens are in the vocabulary's order; with it, from the likeliest down, and equally likely ones in that
+order. Sums are in float64, so that a uniform finds its token whatever the vocabulary's size.
 """
 
 from __future__ import annotations
@@ -76,17 +76,28 @@ def _from_all(scores: Tensor, uniforms: Tensor, temperature: float) -> Drawn:
 def _from_likeliest(scores: Tensor, uniforms: Tensor, temperature: float, top_p: float) -> Drawn:
     weights = _weights(scores, temperature)
     limit = top_p * weights.sum(dim=1, dtype=torch.float64)
-    for count in (*LIKELIEST, weights.shape[1]):
-        largest, order = weights.topk(min(count, weights.shape[1]), dim=1)
-        largest = largest.double()
-        if bool((largest.sum(dim=1) >= limit).all()):
-            break
+    largest, order = _likeliest(weights, limit)
     before = largest.cumsum(dim=1) - largest
     before[:, 0] = -1.0  # the likeliest is always kept
     largest = largest.masked_fill(before >= limit[:, None], 0.0)
     total = largest.sum(dim=1, keepdim=True)
     place = _place(largest, uniforms[:, None] * total)
     return Drawn(order.gather(1, place)[:, 0], (largest.gather(1, place) / total).log()[:, 0].float())
+
+
+def _likeliest(weights: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights, in float64, that make up each row's limit, from the largest down, and their tokens. Equal ones, of which
+    bfloat16 has many, are in the vocabulary's order, so that a row does not depend on how far its neighbours look."""
+    for count in LIKELIEST:
+        if count < weights.shape[1]:
+            largest, order = weights.topk(count, dim=1)
+            whole = largest > largest[:, -1:]  # of equal ones at the end topk may have left some out
+            if bool((torch.where(whole, largest, 0.0).sum(dim=1, dtype=torch.float64) >= limit).all()):
+                order, by_token = order.sort(dim=1)
+                largest, by_weight = largest.gather(1, by_token).sort(dim=1, descending=True, stable=True)
+                return largest.double(), order.gather(1, by_weight)
+    largest, order = weights.sort(dim=1, descending=True, stable=True)
+    return largest.double(), order
 
 
 def _place(weights: Tensor, target: Tensor) -> Tensor:

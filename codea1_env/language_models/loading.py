@@ -184,8 +184,3 @@ def base_and_digest(adapter: Path) -> tuple[str, str]:
         return str(record["base"]), str(record["digest"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ConfigurationError(f"{file} must name `base` and `digest` of an adapter's base, got {error!r}") from None
-
-
-def file_digest(file: Path) -> str:
-    """In hexadecimal."""
-    return hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()

@@ -6,6 +6,7 @@ each other, and B is block diagonal. Off its blocks B and its gradient stay zero
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,10 +20,13 @@ from codea1_env.language_models.directories import ADAPTER
 with extra("train", "language models on CPUs need"):
     import torch
     import torch.nn.functional as F
+    from safetensors import SafetensorError
     from safetensors.torch import load_file, save_file
     from torch import Tensor
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", ADAPTER
+_NOT_PLAIN = ("use_rslora", "use_dora", "use_qalora", "alpha_pattern", "rank_pattern", "lora_bias", "layer_replication")
+"""Entries of PEFT's configuration under which an adapter adds something else than alpha / r times B A."""
 Pair = tuple[Tensor, Tensor]
 """A, (rank of all, inputs), and B, (outputs, rank of all)."""
 
@@ -88,13 +92,24 @@ class Adapter:
 
     @classmethod
     def load(cls, directory: Path, shape: Shape, device: torch.device | str = "cpu") -> Adapter:
-        """Raises ConfigurationError for one that is not of all linear layers of such a model."""
+        """Raises ConfigurationError for one that is not of all linear layers of such a model, or not plain LoRA."""
         try:
             config: dict[str, Any] = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
             saved = load_file(directory / WEIGHTS)
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(f"an adapter must hold {CONFIG} and {WEIGHTS}, got {directory}: {error}") from None
-        adapter = cls(shape, int(config["r"]), float(config["lora_alpha"]), device=device)
+            rank, alpha = int(config["r"]), float(config["lora_alpha"])
+        except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
+            raise ConfigurationError(
+                f"an adapter must hold {CONFIG}, with r and lora_alpha, and {WEIGHTS}, got {directory}: {error!r}"
+            ) from None
+        changed = [name for name in _NOT_PLAIN if config.get(name)]
+        if changed or config.get("bias", "none") != "none":
+            raise ConfigurationError(
+                f"an adapter must be plain LoRA with one scale and no bias, got {', '.join(changed) or 'bias'} in "
+                f"{directory / CONFIG}"
+            )
+        if rank < 1:
+            raise ConfigurationError(f"an adapter must have an r of at least 1, got {rank} in {directory / CONFIG}")
+        adapter = cls(shape, rank, alpha, device=device)
         adapter._take(saved, directory)
         return adapter
 
@@ -110,6 +125,14 @@ class Adapter:
             )
         for name, tensor in named.items():
             tensor.copy_(saved[name])
+
+
+def digest_of(directory: Path) -> str:
+    """Of all that decides what a saved adapter adds: its tensors and its scale. In hexadecimal."""
+    config = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
+    digest = hashlib.blake2b((directory / WEIGHTS).read_bytes(), digest_size=8)
+    digest.update(f"{config['r']} {config['lora_alpha']}".encode())
+    return digest.hexdigest()
 
 
 class Beside:

@@ -4,9 +4,9 @@ Needs the extra `train`. An answer depends on its request, its number among the 
 on the other requests: each answer has noise of its own, and the padding is masked. In another batch the model's numbers
 differ by rounding, which can change a draw that depends on the last digits; `rows_at_once=1` rules that out.
 
-If `load` loads a model of the Qwen2 or Llama family, or an adapter of the packed trainer, it answers through the engine
-of `language_models/`. This engine draws differently from transformers' own model. Prompts that begin alike share their
-numbers there, so results can differ by rounding even with one row at a time.
+If `load` loads a model of the Qwen2 or Llama family that the engine of `language_models/` computes, or an adapter
+beside one, it answers through that engine. This engine draws differently from transformers' own model. Prompts that
+begin alike share their numbers there, so results can differ by rounding even with one row at a time.
 
 The text of a program is part of a tester's prompt: if it spells the template's control tokens, they are read as the
 template's.
@@ -28,7 +28,7 @@ from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
 from codea1_env.language_models.continuous import ContinuousEngine
-from codea1_env.language_models.directories import FAMILIES, base_of, require_model
+from codea1_env.language_models.directories import base_of, require_model, unfit
 from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest, generator_for
@@ -121,7 +121,9 @@ class HuggingFacePlayer:
         told = {} if Path(where).is_file() else {"revision": revision}
         tokenizer = loading.load_tokenizer(where, what, **told)
         model = loading.load_weights(where, what, tokenizer, dtype=dtype, **told)
-        is_fast = model.config.model_type in FAMILIES
+        why_slow = unfit(model.config.to_dict())
+        if base and why_slow:
+            raise ConfigurationError(f"the base of the adapter {source} {why_slow}")
         player = cls(
             model.to(place),
             tokenizer,
@@ -130,7 +132,7 @@ class HuggingFacePlayer:
             rows_at_once=rows_at_once or 16,
             keeps_tokens=keeps_tokens,
         )
-        if is_fast:
+        if not why_slow:
             player._use_engine(Path(source) if base else None, rows_at_once or 0)
         return player
 
@@ -143,7 +145,7 @@ class HuggingFacePlayer:
         if adapter is not None:
             loading.require_digest(ready, adapter)
             adapters = {"seat": lora.Adapter.load(adapter, ready.base.shape, device)}
-            self._adapter, self.version = "seat", f"{loading.file_digest(adapter / lora.WEIGHTS)}+{self.version}"
+            self._adapter, self.version = "seat", f"{lora.digest_of(adapter)}+{self.version}"
         self._engine = ContinuousEngine(ready, adapters, rows_at_once)
         self._model = None
 

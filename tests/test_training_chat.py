@@ -3,6 +3,8 @@
 import dataclasses
 import logging
 import types
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +14,28 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from transformers import AutoTokenizer
 
+from codea1_env.arena.arena import Arena
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import prompts
+from codea1_env.players.player import TesterRequest
 from codea1_env.players.prompts import find_prompts
 from codea1_env.players.templates import begun
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.reading.test_case import TestCase
+from codea1_env.sandbox import open_sandbox
 from codea1_env.training.baselines.sft import IGNORED, _tokens
-from codea1_env.training.baselines.written_tests import WrittenSuite
+from codea1_env.training.baselines.written_tests import WrittenSuite, write_suites
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.presets import MINI, SMOKE, PretrainedModel, load_preset, preset_from_dict
+from codea1_env.training.grpo.past_opponents import PastOpponents
 from codea1_env.training.grpo.sampled import SampledResponse
 from codea1_env.training.grpo.seats import sample_suites
 from codea1_env.training.grpo.trainer import SeatTrainer
 from codea1_env.training.models.chat import chat_of, fitting, questions_asked, tokens_of
+from codea1_env.training.models.sampling import Sampler
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.round.rounds import attacks_of, schedule
+from codea1_env.training.run.callbacks import SeatRun
 
 PROBLEMS = miniature_problems("train", 6, 0)
 LONG = dataclasses.replace(PROBLEMS[0], problem_id="long", question="sum of the numbers " * 100)
@@ -173,3 +181,46 @@ def test_a_program_with_too_long_a_prompt_keeps_its_place_and_is_not_attacked(ba
     unlimited = sample_suites(trainer, attacks, 2, chat)
     assert [len(row[0].prompt) for row in unlimited] == lengths
     assert all(suite.text is not None for row in unlimited for suite in row)
+
+
+def test_a_tester_that_does_not_learn_is_not_asked_beyond_its_limit_either(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that writes tests once, and a past one."""
+    asked: list[str] = []
+
+    def answer(_: Sampler, requests: Sequence[TesterRequest], samples: int) -> list[list[str]]:
+        asked.extend(request.problem.problem_id for request in requests)
+        return [["assert True"] * samples for _ in requests]
+
+    monkeypatch.setattr(Sampler, "tester", answer)
+    tokenizer, chat = AutoTokenizer.from_pretrained(base), chat_of(SMOKE)
+    preset = limited(tester=len(tokens_of(tokenizer, chat.tester(LONG, ""))) - 1)
+    run = SeatRun(preset, base, tmp_path / "tester", 0)
+    with open_sandbox() as sandbox:
+        written = write_suites(run, Arena(sandbox), base, [PROBLEMS[0], LONG])
+    assert set(asked) == {PROBLEMS[0].problem_id} == {suite.problem.problem_id for suite in written}
+    asked.clear()
+    past = PastOpponents(
+        dataclasses.replace(run, preset=dataclasses.replace(preset, options=Options(opponents="uniform"))), base, base
+    )
+    programs = attacks_of([LONG, PROBLEMS[0]], ["def f(xs): return 1"] * 2)
+    monkeypatch.setattr(
+        past, "_sampler", lambda *_: nullcontext(Sampler(None, tokenizer, chat, tokens=8, temperature=1, seed=0))
+    )
+    long, short = past._suites(0, programs)
+    assert (set(asked), long, set(short)) == ({PROBLEMS[0].problem_id}, (), {"assert True"})
+
+
+def test_a_chat_template_that_refuses_a_message_is_told_in_one_line(base: Path, tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    tokenizer.chat_template = (
+        "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+        "{{ messages[0].content }}"
+    )
+    tokenizer.save_pretrained(tmp_path)
+    model = PretrainedModel("somewhere", context=8192)
+    shape = dataclasses.replace(INSTRUCT.round, coder_prompt_tokens=4096, questions=2)
+    preset = dataclasses.replace(INSTRUCT, model=model, round=shape)
+    with pytest.raises(ConfigurationError, match="must take messages of the roles system, user, got: System role not"):
+        fitting(preset, PROBLEMS, tmp_path)

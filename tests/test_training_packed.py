@@ -28,6 +28,7 @@ from codea1_env.training.config.model_sections import LoraPreset, PretrainedMode
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.placement import Placement, SeatPlacement
 from codea1_env.training.config.presets import Preset, load_preset
+from codea1_env.training.grpo.packed import GAP
 from codea1_env.training.grpo.packed_loss import Clipped, PackedRow, StepShape
 from codea1_env.training.grpo.past_opponents import RECORDS, SNAPSHOTS, snapshot
 from codea1_env.training.grpo.seats import coder_trainer, train
@@ -277,6 +278,19 @@ def coder_of(base: Path, directory: Path, preset: Preset, earned: Sequence[float
         return [*earned, *[None] * (len(texts) - len(earned))]
 
     return coder_trainer(SeatRun(preset, base, directory / "coder", 0), hooks, pay, asked)
+
+
+def test_two_updates_a_round_are_both_in_its_metrics(base: Path, tmp_path: Path) -> None:
+    """The gap between sampler and learner is that of the first one, since only there both are the same policy."""
+    two = changed(rounds=1, round=dataclasses.replace(PACKED.round, updates=2, questions=2, programs=4))
+    for name, earned in (("both", [0.0, 1.0] * 4), ("the first alone", [0.0, 1.0] * 2 + [1.0] * 4)):
+        trainer = coder_of(base, tmp_path / name, two, earned)
+        trainer.train()
+        logs = trainer._logs
+        assert logs[GAP] < 1e-3, "without what the first update has changed"
+        assert logs["grad_norm"] > 0
+        assert logs["entropy"] > 0
+        assert logs["learning_rate"] > 0
 
 
 @pytest.mark.parametrize("zero_variance", ["keep", "drop"])

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.arena.arena import Arena
+from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
@@ -25,6 +26,7 @@ from codea1_env.training.round.rounds import (
     put_to_tester,
     schedule,
     score_round,
+    scored_round,
 )
 from codea1_env.training.round.rules import RoundRules, select_attacked
 
@@ -44,6 +46,17 @@ BROKEN = "def double(x:\n    return"
 def arena() -> Iterator[Arena]:
     with open_sandbox() as sandbox:
         yield Arena(sandbox, RewardConfig(suite_size=2))
+
+
+def test_a_round_without_a_program_that_fits_says_which_limit_to_raise(arena: Arena) -> None:
+    attacks = attacks_of([DOUBLE] * 2, [RIGHT, SQUARE])
+    with pytest.raises(
+        ConfigurationError, match=r"round 3 must have a program that fits .* raise round.tester_prompt_t"
+    ):
+        scored_round(
+            arena, attacks, [[None, None], [None, None]], SMOKE.round, lambda *_: None,
+            round_index=2, rules=RoundRules(Options().selection),
+        )  # fmt: skip
 
 
 @given(st.integers(1, 30), st.integers(1, 40), st.integers(1, 30), st.integers(0, 1000))

@@ -1,7 +1,7 @@
 """Logits and one uniform a row -> a token a row, by the inverse of the distribution function.
 
-Without top_p the tokens are in the vocabulary's order; with it, from the likeliest down, and equally likely ones in that
-order. Sums are in float64, so that a uniform finds its token whatever the vocabulary's size.
+Without top_p the tokens are in the vocabulary's order; with it, from the likeliest down, and equally likely ones in
+that order. Sums are in float64, so that a uniform finds its token whatever the vocabulary's size.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from codea1_env.players.player import TesterRequest
 from codea1_env.training.config.options import Options
-from codea1_env.training.models.chat import chat_of, tokens_of
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.round.exchange import Exchange
 from codea1_env.training.round.rounds import in_places, put_to_tester
@@ -32,7 +31,6 @@ class FrozenTester:
         self._loaded = load_model(tester, run.preset)
         self.model, self.processing_class = self._loaded.model, self._loaded.tokenizer
         self._run = run
-        self._chat = chat_of(run.preset)
         self._hooks = hooks
         self._exchange = exchange
 
@@ -57,22 +55,12 @@ class FrozenTester:
         rules = RoundRules(Options(preset.options.selection), hidden_rounds=preset.evaluation.hidden_rounds)
         places = put_to_tester(attacks, preset.round.programs, preset.round.attacked, rules)
         requests = [TesterRequest(attacks[place].problem, attacks[place].program) for place in places]
-        fits = [self._fits(request) for request in requests]
-        samples = preset.round.suites
-        asked = [request for request, fit in zip(requests, fits, strict=True) if fit]
         sampler = self._loaded.as_trained(preset, "tester", self._run.stream(round_index))
-        suites = iter(sampler.tester(asked, samples))
-        answers: list[list[str | None]] = [[*next(suites)] if fit else [None] * samples for fit in fits]
+        suites = sampler.suites(requests, preset.round.suites, preset.round.tester_prompt_tokens)
         clock.hand_over()
-        self._exchange.submit_suites(round_index, in_places(answers, places, len(attacks)), rules)
+        self._exchange.submit_suites(round_index, in_places(suites, places, len(attacks)), rules)
         clock.resume()
         self._hooks.log(round_index, clock.seconds())
-
-    def _fits(self, request: TesterRequest) -> bool:
-        """The prompt is within its limit."""
-        longest = self._run.preset.round.tester_prompt_tokens
-        messages = self._chat.tester(request.problem, request.program)
-        return not longest or len(tokens_of(self.processing_class, messages)) <= longest
 
     def _save(self, done: int) -> None:
         """A checkpoint of nothing but the round: there is no other state. It is a file, since one without any is not

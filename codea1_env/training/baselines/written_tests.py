@@ -43,7 +43,8 @@ class WrittenSuite:
 
 
 def write_suites(run: SeatRun, arena: Arena, tester: Path, problems: Sequence[Problem]) -> list[WrittenSuite]:
-    """`attacked` programs of the base for each of `problems`, and M suites of `tester` against each program.
+    """`attacked` programs of the base for each of `problems`, and M suites of `tester` against each program that fits
+    into its prompt.
 
     A test counts as it does in the reward: with `reward.correct_outputs` also where the stated value was wrong. Raises
     SandboxError where something could not be validated.
@@ -58,11 +59,13 @@ def write_suites(run: SeatRun, arena: Arena, tester: Path, problems: Sequence[Pr
         repeated = [problem for problem in asked for _ in range(shape.attacked)]
         attacks = attacks_of(repeated, [response for group in programs for response in group])
         sampler = attacker.as_trained(preset, "tester", seed)
-        suites = sampler.tester([TesterRequest(a.problem, a.program) for a in attacks], shape.suites)
+        requests = [TesterRequest(attack.problem, attack.program) for attack in attacks]
+        suites = sampler.suites(requests, shape.suites, shape.tester_prompt_tokens)
         matches = [
-            Match(a.problem, (a.response,), (tuple(s),), by_reference=True)
-            for a, s in zip(attacks, suites, strict=True)
-        ]
+            Match(attack.problem, (attack.response,), (tuple(text for text in row if text is not None),),
+                  by_reference=True)
+            for attack, row in zip(attacks, suites, strict=True)
+        ]  # fmt: skip
         for attack, score in zip(attacks, arena.play(matches, update_book=False), strict=True):
             if any(suite.terms is None for suite in score.suites[0]):
                 raise SandboxError("suites must be validated to the end, got no statuses: the sandbox failed")

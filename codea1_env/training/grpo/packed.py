@@ -38,10 +38,13 @@ from codea1_env.training.run.resuming import STATE, as_configured
 
 with extra("train", "training needs"):
     import torch
+    from torch import Tensor
     from transformers import TrainerControl, TrainerState, get_scheduler
 
 Group = tuple[tuple[int, ...], list[PackedRow]]
 """A prompt with the responses that are learnt from."""
+GAP = "sampling/sampling_logp_difference/mean"
+"""TRL's name of how far the sampler's log-probabilities are from the learner's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class PackedTrainer:
         )  # fmt: skip
         self._asked = 0  # calls of `sample` in this round
         self._logs: dict[str, float] = {}
+        self._measured: dict[str, list[Tensor]] = {}  # of this round's tokens, whose mean is logged
 
     def sample(
         self, prompts: Sequence[Sequence[int]], group: int, begun: Sequence[str] = (), tests: int = 0
@@ -128,13 +132,13 @@ class PackedTrainer:
         control, updates = TrainerControl(), self._run.preset.round.updates
         while self.state.global_step < self.args.max_steps and not control.should_training_stop:
             self._tell("on_step_begin", control)
-            self._logs, self._asked = {}, 0
+            self._logs, self._measured, self._asked = {}, {}, 0
             groups, step = self.lesson()
             self.model.shared.engine.release()
             for update in range(updates):
                 if update:
                     self._tell("on_step_begin", control)
-                self._update(groups[update::updates], step, control)
+                self._update(groups[update::updates], step, control, is_first=not update)
                 self.state.global_step += 1
                 self._tell("on_step_end", control)
             self._log(control)
@@ -247,22 +251,20 @@ class PackedTrainer:
             "kl": 0.0,
         }
 
-    def _update(self, groups: Sequence[Group], step: StepShape, control: Any) -> None:
-        """One optimizer step."""
+    def _update(self, groups: Sequence[Group], step: StepShape, control: Any, *, is_first: bool) -> None:
+        """One optimizer step. `is_first`: of the round; how far learner and sampler are apart shows only there."""
         packs = (self._learner.packs(len(prompt), [row.tokens for row in group]) for prompt, group in groups)
         step = replace(step, passes=max(1, sum(map(len, packs))))
-        loss, gaps, entropies, away = 0.0, [torch.zeros(0)], [torch.zeros(0)], [torch.zeros(0)]
+        loss = 0.0
         for prompt, group in groups:
             objective = self.objective(group, step)
             learnt = self._learner.learn(prompt, [row.tokens for row in group], objective, self.args.temperature)
             loss += objective.total
-            entropies += learnt.entropies
-            both = zip(learnt.log_probs, group, strict=True)
-            for now, row in both:
-                if row.old:
-                    gaps.append((now - torch.tensor(row.old)).abs())
-                if row.base:
-                    away.append(divergence(now, torch.tensor(row.base)))
+            self._measure("entropy", learnt.entropies)
+            both = list(zip(learnt.log_probs, group, strict=True))
+            self._measure("kl", [divergence(now, torch.tensor(row.base)) for now, row in both if row.base])
+            if is_first:
+                self._measure(GAP, [(now - torch.tensor(row.old)).abs() for now, row in both if row.old])
             self._count(learnt_tokens=sum(len(row.tokens) for row in group))
         parameters = list(self.model.parameters())
         for parameter in parameters:  # what is not learnt from has a gradient of zero, and not none
@@ -273,19 +275,20 @@ class PackedTrainer:
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         self._schedule.step()
-        self._logs |= {"loss": loss, "grad_norm": float(norm), "learning_rate": self._schedule.get_last_lr()[0]}
-        if groups:
-            self._logs["entropy"] = float(torch.cat(entropies).mean())
-        if len(away) > 1:
-            self._logs["kl"] = float(torch.cat(away).mean())
-        if len(gaps) > 1:
-            self._logs["sampling/sampling_logp_difference/mean"] = float(torch.cat(gaps).mean())
+        self._logs["learning_rate"] = self._schedule.get_last_lr()[0]
+        if groups or "loss" not in self._logs:  # a step that was learnt from is not hidden by one that was not
+            self._logs |= {"loss": loss, "grad_norm": float(norm)}
+
+    def _measure(self, name: str, values: Sequence[Tensor]) -> None:
+        """Numbers of tokens, of which the round's mean is logged."""
+        self._measured.setdefault(name, []).extend(values)
 
     def _count(self, **values: float) -> None:
         for name, value in values.items():
             self._logs[name] = self._logs.get(name, 0.0) + value
 
     def _log(self, control: Any) -> None:
+        self._logs |= {name: float(torch.cat(values).mean()) for name, values in self._measured.items() if values}
         seconds = self._logs.pop("sampling_seconds", 0.0)
         if seconds:
             self._logs["tokens_per_second"] = self._logs["tokens"] / seconds

@@ -107,8 +107,9 @@ class PastOpponents:
         if not count:
             return ()
         with self._sampler("tester", round_index) as sampler:
-            written = sampler.tester([TesterRequest(attack.problem, attack.program) for attack in attacks], count)
-        return tuple(map(tuple, written))
+            requests = [TesterRequest(attack.problem, attack.program) for attack in attacks]
+            written = sampler.suites(requests, count, self._run.preset.round.tester_prompt_tokens)
+        return tuple(tuple(text for text in row if text is not None) for row in written)
 
     def learn(self, round_index: int, score: RoundScore) -> None:
         """Remember how the round's past opponents fared, and what the tester let pass."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.players.chat import prompt_text
 from codea1_env.players.prompts import DEFAULT, find_prompts
@@ -23,6 +24,9 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.config.presets import Preset, PretrainedModel
 from codea1_env.training.models import tiny
 from codea1_env.training.round.rounds import schedule
+
+with extra("train", "training needs"):
+    from jinja2 import TemplateError
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +64,17 @@ def chat_of(preset: Preset) -> Chat:
 
 
 def tokens_of(tokenizer: Any, messages: Messages) -> list[int]:
-    """A prompt as the model gets it: up to where its answer goes on."""
-    return list(tokenizer(prompt_text(tokenizer, messages), add_special_tokens=False)["input_ids"])
+    """A prompt as the model gets it: up to where its answer goes on. Raises ConfigurationError where the chat template
+    has no place for the messages."""
+    try:
+        text = prompt_text(tokenizer, messages)
+    except TemplateError as error:
+        roles = ", ".join(dict.fromkeys(message["role"] for message in messages))
+        raise ConfigurationError(
+            f"the model's chat template must take messages of the roles {roles}, got: {error}; take another model, or "
+            "prompts without what it refuses (docs/prompts.md)"
+        ) from None
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Problem]:
@@ -73,6 +86,8 @@ def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Pro
     if not limit:
         return list(problems)
     chat, tokenizer = chat_of(preset), load_tokenizer(base)
+    for problem in problems[:1]:
+        tokens_of(tokenizer, chat.tester(problem, ""))  # or its template is refused rounds later
     questions = [problem for problem in problems if len(tokens_of(tokenizer, chat.coder(problem))) <= limit]
     if len(questions) < len(problems):
         left_out = len(problems) - len(questions)

@@ -52,6 +52,16 @@ class Sampler:
         asking = [self._chat.tester(request.problem, request.program) for request in requests]
         return self.responses(asking, samples, self._chat.stop_at_tests)
 
+    def suites(self, requests: Sequence[TesterRequest], samples: int, longest: int) -> list[list[str | None]]:
+        """As `tester`, and None for every suite of a prompt with more than `longest` tokens, which is not asked (0: no
+        limit)."""
+        fits = [not longest or self._prompt_length(request) <= longest for request in requests]
+        written = iter(self.tester([request for request, fit in zip(requests, fits, strict=True) if fit], samples))
+        return [[*next(written)] if fit else [None] * samples for fit in fits]
+
+    def _prompt_length(self, request: TesterRequest) -> int:
+        return len(tokens_of(self._tokenizer, self._chat.tester(request.problem, request.program)))
+
     def responses(self, conversations: Sequence[Messages], samples: int, tests: int = 0) -> list[list[str]]:
         """`samples` responses to each conversation. `tests`: that each ends with, where its engine knows (0: none)."""
         at_once = max(1, ROWS_AT_ONCE // samples)

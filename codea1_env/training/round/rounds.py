@@ -18,7 +18,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.diagnostics import diagnose, mean, zero_groups
 from codea1_env.arena.hollow import hollow_metrics
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.errors import SandboxError
+from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -326,8 +326,16 @@ def scored_round(
     round_index: int,
     **more: Any,
 ) -> RoundScore:
-    """`score_round` of a run, its metrics logged. Raises SandboxError where nothing has a score."""
+    """`score_round` of a run, its metrics logged. Raises ConfigurationError where the tester could be shown no program,
+    and SandboxError where nothing has a score."""
     start = time.perf_counter()
+    texts = [text for row in suites for text in row]
+    if texts and all(text is None for text in texts):
+        raise ConfigurationError(
+            f"round {round_index + 1} must have a program that fits into the tester's prompt, got none among "
+            f"{len(attacks)}; raise round.tester_prompt_tokens ({shape.tester_prompt_tokens}) in the run's config.yaml "
+            "and go on with --resume"
+        )
     score = score_round(
         arena, attacks, suites, programs=shape.programs, attacked=shape.attacked, round_index=round_index, **more
     )

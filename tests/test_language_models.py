@@ -32,7 +32,7 @@ from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
 from codea1_env.players.hugging_face import HuggingFacePlayer
 from codea1_env.reading.responses import read_suite
-from codea1_env.training.config.model_sections import PretrainedModel
+from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
 from codea1_env.training.config.model_shapes import shape_of
 from codea1_env.training.config.presets import load_preset
 from codea1_env.training.models.shared_base import seat_model
@@ -748,6 +748,28 @@ def whole_gguf(file: Path, model: Any) -> Path:
     writer.write_tensors_to_file()
     writer.close()
     return file
+
+
+@pytest.mark.parametrize("family", sorted(SHAPES))
+def test_weights_are_counted_as_the_model_has_them(family: str, tmp_path: Path) -> None:
+    model = random_model(family)
+    model.config.save_pretrained(tmp_path)
+    shape = shape_of(PretrainedModel(str(tmp_path)))
+    assert shape.parameters == sum(weights.numel() for weights in model.parameters())
+    adapters = peft.get_peft_model(model, peft.LoraConfig(r=3, target_modules="all-linear", task_type="CAUSAL_LM"))
+    trained = sum(weights.numel() for weights in adapters.parameters() if weights.requires_grad)
+    assert shape.adapter_parameters(LoraPreset(rank=3)) == trained
+
+
+def test_a_configuration_of_no_heads_is_no_plan(tmp_path: Path) -> None:
+    random_model("llama").config.save_pretrained(tmp_path)
+    record = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**record, "num_attention_heads": 0}))
+    with pytest.raises(ConfigurationError, match="or there is no plan, got"):
+        shape_of(PretrainedModel(str(tmp_path)))
+    record.pop("num_key_value_heads")
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    assert shape_of(PretrainedModel(str(tmp_path))).key_value_heads == 4, "as Llama's default is"
 
 
 def test_a_gguf_file_is_planned_from_its_header_and_read_whole(tmp_path: Path) -> None:

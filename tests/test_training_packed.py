@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,12 +19,14 @@ import torch
 from safetensors.torch import load_file
 from training_runs import SEATS, TINY, last_checkpoint, play_alone, play_duel, records, without_seconds
 
+import codea1_env
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.rollouts import Completion
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.training.baselines.sft import Untrained
+from codea1_env.training.config.arguments import parse_arguments
 from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
 from codea1_env.training.config.options import Options
 from codea1_env.training.config.placement import Placement, SeatPlacement
@@ -390,6 +393,21 @@ def unchanged(values: Any, *_: Any, **__: Any) -> Any:
 
 def changed(**sections: Any) -> Preset:
     return dataclasses.replace(PACKED, **sections)
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_tester_of_another_family_is_refused_under_its_own_name(
+    more: list[str], base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tester = tmp_path / "tester"
+    shutil.copytree(base, tester)
+    config = json.loads((tester / "config.json").read_text())
+    (tester / "config.json").write_text(json.dumps({**config, "model_type": "qwen3"}))
+    problems = str(Path(codea1_env.__file__).parent / "problems" / "bundled.jsonl")
+    arguments = ["--preset", "0.5b", "--problems", problems, "--tester", str(tester), "--output", str(tmp_path / "run")]
+    with pytest.raises(SystemExit):
+        parse_arguments("", [*arguments, *more], "frozen", takes_tester=True)
+    assert "--tester must be of the families qwen2 or llama, got 'qwen3'" in capsys.readouterr().err
 
 
 def test_what_the_trainer_cannot_do_is_refused() -> None:

@@ -170,7 +170,7 @@ def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     output = given.output or _free_directory(Path("runs"), f"{_kind(recipe, preset)}-seed{seed}")
     if os.path.exists(output) and (not output.is_dir() or any(output.iterdir())):
         raise ConfigurationError(f"--output must be a new or empty directory, got {output}; to go on with it: --resume")
-    tester = None if given.tester is None else _model_of(given.tester)
+    tester = None if given.tester is None else _model_of(given.tester, preset)
     return Arguments(preset, output, seed, False, engine, given.ray_address, tester)
 
 
@@ -184,6 +184,8 @@ def _planned(given: argparse.Namespace, recipe: str) -> Preset:
     else:
         preset = _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
         preset = _with_folders(preset, given)  # a module of one's own that is not there is no plan
+        if given.tester is not None and given.tester.exists():
+            _model_of(given.tester, preset)
     _check_trainer(given.engine or "local", preset)
     return preset
 
@@ -206,7 +208,7 @@ def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
     engine = given.engine or str(record.get("engine", "local"))
     _check_engine(engine, given.ray_address, preset)
     tester = record.get("tester")
-    model = None if tester is None else _model_of(Path(str(tester)))
+    model = None if tester is None else _model_of(Path(str(tester)), preset)
     return Arguments(preset, given.resume, seed, True, engine, given.ray_address, model)
 
 
@@ -249,10 +251,13 @@ def _check_recipe(file: Path, record: Mapping[str, Any], recipe: str) -> None:
         )
 
 
-def _model_of(directory: Path) -> Path:
+def _model_of(directory: Path, preset: Preset) -> Path:
     """The tester's model in a run's directory, or the model that the directory is."""
     for model in (directory / "tester" / "final", directory):
-        if (model / "config.json").is_file() or (model / "base.json").is_file():
+        if (model / "config.json").is_file():
+            (require_model if preset.trainer == "packed" else require_chat_model)(model, "--tester")
+            return model.resolve()
+        if (model / "base.json").is_file():
             return model.resolve()
     raise ConfigurationError(
         f"--tester must be a run's directory with tester/final, or a model's with config.json, got {directory}"

@@ -1,22 +1,27 @@
 """The sizes of the models that a run can start from, and what follows from them: weights, adapters, cached tokens.
 
-Counted by formula for the Qwen2 architecture, without loading anything. Does not know other architectures.
+Counted by formula for the Qwen2 and Llama architectures, without loading anything. Does not know other architectures.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.gguf_header import read_gguf_header
 from codea1_env.training.config.model_sections import LoraPreset, ModelPreset, PretrainedModel
 
+ATTENTION = ("q_proj", "k_proj", "v_proj")
+GGUF_NAMES = {"q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_proj": "attn_output"}
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A model of the Qwen2 architecture."""
+    """A model of the Qwen2 or Llama architecture."""
 
     hidden: int
     layers: int
@@ -26,21 +31,30 @@ class Shape:
     vocabulary: int
     tied: bool
     """Whether the output layer is the embedding."""
+    head: int = 0
+    """Size of a head; 0: the heads share the hidden size."""
+    biases: tuple[str, ...] = ATTENTION
+    """Layers with one."""
+
+    @property
+    def query_width(self) -> int:
+        """Width of all queries of a token in a layer."""
+        return self.heads * (self.head or self.hidden // self.heads)
 
     @property
     def key_value_width(self) -> int:
         """Width of all keys of a token in a layer, which is also the width of the values."""
-        return self.hidden // self.heads * self.key_value_heads
+        return self.key_value_heads * (self.head or self.hidden // self.heads)
 
     @property
     def matrices(self) -> dict[str, tuple[int, int]]:
         """The linear layers of a block, inputs and outputs."""
-        width, inner, narrow = self.hidden, self.feed_forward, self.key_value_width
+        width, inner, wide, narrow = self.hidden, self.feed_forward, self.query_width, self.key_value_width
         return {
-            "q_proj": (width, width),
+            "q_proj": (width, wide),
             "k_proj": (width, narrow),
             "v_proj": (width, narrow),
-            "o_proj": (width, width),
+            "o_proj": (wide, width),
             "gate_proj": (width, inner),
             "up_proj": (width, inner),
             "down_proj": (inner, width),
@@ -48,9 +62,9 @@ class Shape:
 
     @property
     def block(self) -> int:
-        """Weights of a block: its matrices, the biases of queries, keys and values, and two norms."""
+        """Weights of a block: its matrices, their biases, and two norms."""
         linear = sum(inputs * outputs for inputs, outputs in self.matrices.values())
-        return linear + self.hidden + 2 * self.key_value_width + 2 * self.hidden
+        return linear + sum(self.matrices[name][1] for name in self.biases) + 2 * self.hidden
 
     @property
     def embedding(self) -> int:
@@ -104,21 +118,31 @@ def shape_of(model: ModelPreset | PretrainedModel) -> Shape:
     try:
         if model.pretrained.endswith(".gguf"):
             return _of_gguf(Path(model.pretrained))
-        record = json.loads((Path(model.pretrained) / "config.json").read_text(encoding="utf-8"))
-        return Shape(
-            int(record["hidden_size"]),
-            int(record["num_hidden_layers"]),
-            int(record["num_attention_heads"]),
-            int(record["num_key_value_heads"]),
-            int(record["intermediate_size"]),
-            int(record["vocab_size"]),
-            tied=bool(record["tie_word_embeddings"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return _of_config(json.loads((Path(model.pretrained) / "config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError) as error:
         raise ConfigurationError(
-            f"--model must be one of {', '.join(KNOWN)}, a directory with the config.json of a Qwen2 model, or a .gguf "
-            f"file, or there is no plan, got {model.pretrained!r} ({type(error).__name__}: {error})"
+            f"--model must be one of {', '.join(KNOWN)}, a directory with the config.json of a Qwen2 or Llama "
+            f"model, or a .gguf file, or there is no plan, got {model.pretrained!r} ({type(error).__name__}: {error})"
         ) from None
+
+
+def _of_config(record: Mapping[str, Any]) -> Shape:
+    """What config.json leaves out is as transformers has it for these architectures."""
+    hidden, heads = int(record["hidden_size"]), int(record["num_attention_heads"])
+    shared = hidden // heads
+    is_llama = record.get("model_type") == "llama"
+    has_biases = bool(record.get("attention_bias", False)) or not is_llama
+    return Shape(
+        hidden,
+        int(record["num_hidden_layers"]),
+        heads,
+        int(record.get("num_key_value_heads") or heads),
+        int(record["intermediate_size"]),
+        int(record["vocab_size"]),
+        tied=bool(record.get("tie_word_embeddings", False)),
+        head=0 if record.get("head_dim") in (None, shared) else int(record["head_dim"]),
+        biases=((*ATTENTION, "o_proj") if is_llama else ATTENTION) if has_biases else (),
+    )
 
 
 def _of_gguf(file: Path) -> Shape:
@@ -132,4 +156,6 @@ def _of_gguf(file: Path) -> Shape:
         header.size("feed_forward_length"),
         header.size("vocab_size", header.values.get("tokenizer.ggml.tokens")),
         tied="output.weight" not in header.tensors,
+        head=header.size("attention.key_length", 0),
+        biases=tuple(name for name, stem in GGUF_NAMES.items() if f"blk.0.{stem}.bias" in header.tensors),
     )

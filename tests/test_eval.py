@@ -1,5 +1,6 @@
 """`codea1 eval`: measures by hand, resumed where it was killed, the same report however often it was interrupted."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -168,6 +169,40 @@ def test_a_problem_whose_reference_does_not_work_is_left_out_by_name(tmp_path: P
     assert list(found["left_out"]) == ["broken"]
     assert found["problems"] == 1
     assert means({"sets": {"some": found}}, "some")["pass@k"] == 0, "it has no golden tests to repeat"
+
+
+def test_a_reference_that_does_not_load_is_left_out_where_programs_are_to_be_broken(
+    tmp_path: Path, record: Path
+) -> None:
+    without = dataclasses.replace(DOUBLE, problem_id="without", reference_solution=None)
+    path, programs, out = tmp_path / "some.jsonl", tmp_path / "programs.jsonl", tmp_path / "out"
+    write_problems(path, [ABSOLUTE, BROKEN, without])
+    wrong = "def f(x): return 0\ndef g(x): return 0\ndef k(x): return 0"
+    lines = [{"problem_id": name, "codes": [wrong]} for name in ("absolute", "broken", "without")]
+    programs.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    arguments = ("--seat", "tester", "--player", "fuzz", "--problems", path, "--against", programs, "--n", 1)
+    assert run(*arguments, "-o", out) == 0
+    found = json.loads((out / "results.json").read_text())["sets"]["some"]
+    assert found["problems"] == 1
+    assert found["left_out"] == {
+        "broken": f"its reference_solution must load and define {BROKEN.entry_point!r}",
+        "without": "it has no reference_solution",
+    }
+
+
+@pytest.mark.parametrize("more", [(), ("--select-by", "fuzz")])
+def test_a_set_that_is_left_out_whole_has_a_row_without_numbers(
+    more: Sequence[str], problems: Path, tmp_path: Path, capsys: Any
+) -> None:
+    nothing = tmp_path / "nothing.jsonl"
+    write_problems(nothing, [UNTESTED])
+    arguments = ("--player", "oracle", "--problems", problems, "--problems", nothing, "--n", 2, *more)
+    assert run(*arguments, "-o", tmp_path / "out") == 0
+    printed = capsys.readouterr().out
+    assert "| avg@2 |" in printed
+    assert "avg@0" not in printed
+    assert "| nothing | 0 | 1 | - |" in printed
+    assert "| mine | 2 | 1 | 100.00 [100.0, 100.0] |" in printed
 
 
 class Interrupted(Exception):

@@ -53,13 +53,13 @@ def test_avg_at_k_is_a_mean_over_samples_and_problems() -> None:
     with pytest.raises(ConfigurationError, match="at least one sample"):
         avg_at_k([])
     # Problems: 2 of 4, 4 of 4. pass@2: 1 - C(2, 2) / C(4, 2) = 5 / 6, and 1.
-    found = program_measures([[True, True, False, False], [True] * 4], ks=(1, 2))
+    found = program_measures([[True, True, False, False], [True] * 4], 4, ks=(1, 2))
     assert {name: interval.mean for name, interval in found.items() if interval} == {
         "avg@4": 0.75,
         "pass@1": 0.75,
         "pass@2": pytest.approx((5 / 6 + 1) / 2),
     }
-    assert program_measures([], ks=(1,)) == {"avg@0": None, "pass@1": None}
+    assert program_measures([], 4, ks=(1,)) == {"avg@4": None, "pass@1": None}
 
 
 def suite(tests: int, correct: int, killed: int = 0, mutants: int = 4) -> SuiteResult:

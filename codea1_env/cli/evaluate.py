@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -274,11 +275,7 @@ def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbo
         problems = miniature_problems("held_out", options.limit or _HELD_OUT, 0)
     elif spec == name or spec.startswith(f"{name}="):
         part = f"-first-{options.limit}" if options.limit else ""
-        kept = options.output / "problems" / f"{name}{part}.jsonl"
-        if not kept.exists():
-            kept.parent.mkdir(exist_ok=True)
-            _import(source, spec.partition("=")[2], kept, sandbox, options.limit)
-        problems = read_problems(kept)
+        problems = _kept(source, spec, options.output / "problems" / f"{name}{part}.jsonl", sandbox, options.limit)
     else:
         problems = read_problems(spec)
     if not problems:
@@ -286,8 +283,28 @@ def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbo
     return problems[: options.limit]
 
 
-def _import(source_name: str, path: str, kept: Path, sandbox: Sandbox, limit: int | None) -> None:
-    """Write the set's usable problems; what became of every row stands beside them."""
+def _kept(source: str, spec: str, kept: Path, sandbox: Sandbox, limit: int | None) -> Sequence[Problem]:
+    """The problems of a public set, imported where they are not there yet. Raises ConfigurationError where they came
+    from another file; one that is gone is not missed."""
+    path = Path(spec.partition("=")[2])
+    told = kept.with_suffix(".origin.json")
+    origin = {"file": str(path), "sha256": sha256(path.read_bytes()).hexdigest() if path.is_file() else ""}
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        write_whole(told, json.dumps(origin) + "\n")
+        return _imported(source, spec.partition("=")[2], kept, sandbox, limit)
+    known = json.loads(told.read_text(encoding="utf-8")) if told.exists() else origin
+    part = "sha256" if origin["sha256"] else "file"
+    if known[part] != origin[part]:
+        raise ConfigurationError(
+            f"--problems {spec} must be what {kept} was imported from, {known['file']}, got another file or content; "
+            "choose another --output"
+        )
+    return read_problems(kept)
+
+
+def _imported(source_name: str, path: str, kept: Path, sandbox: Sandbox, limit: int | None) -> Sequence[Problem]:
+    """The set's usable problems, which are kept if there are any; what became of every row stands beside them."""
     source = find_source(source_name)
     rows = local_rows(path) if path else hub_rows(source.hub_id, source.split, None)
     problems: list[Problem] = []
@@ -298,8 +315,10 @@ def _import(source_name: str, path: str, kept: Path, sandbox: Sandbox, limit: in
                 problems.append(imported.problem)
             if limit is not None and len(problems) >= limit:
                 break
-    write_problems(kept, problems)
+    if problems:
+        write_problems(kept, problems)
     say(f"{source_name}: {len(problems)} problems, see {kept.with_suffix('.report.jsonl')} for the rest")
+    return problems
 
 
 def as_table(report: Mapping[str, Any]) -> str:
@@ -322,11 +341,11 @@ def as_table(report: Mapping[str, Any]) -> str:
         "|---|" + "---|" * (len(titles) + 3),
     ]
     for name, record in sets.items():
-        cells = [_cell(record["measures"][measure]) for measure in names]
+        cells = [_cell(record["measures"].get(measure)) for measure in names]
         cut = "-" if record["truncated"] is None else f"{100 * record['truncated']:.1f}"
         lines.append(f"| {name} | {record['problems']} | {len(record['left_out'])} | {' | '.join(cells)} | {cut} |")
     if len(sets) > 1:
-        rows = [[record["measures"][measure] for record in sets.values()] for measure in names]
+        rows = [[record["measures"].get(measure) for record in sets.values()] for measure in names]
         means = ["-" if None in row else f"{100 * sum(each['mean'] for each in row) / len(row):.2f}" for row in rows]
         lines.append(f"| mean | | | {' | '.join(means)} | |")
     return "\n".join(lines)

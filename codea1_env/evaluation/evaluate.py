@@ -31,7 +31,7 @@ from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, 
 from codea1_env.evaluation.selection import choose, different_programs, selection_measures
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
-from codea1_env.judging.judge import Judge
+from codea1_env.judging.judge import Judge, Trial
 from codea1_env.players.player import (
     CoderRequest,
     Player,
@@ -149,7 +149,8 @@ def evaluate(
     said |= {"select_by": select_by.name} if select_by is not None else {}
     if against is not None:
         said["against"] = programs_digest(against)
-    return {**_report(player, sets, plan, journal, is_breaking=against is not None), **said}
+    report = _report(player, sets, plan, journal, is_breaking=against is not None, is_selecting=select_by is not None)
+    return {**report, **said}
 
 
 def _score(
@@ -284,11 +285,22 @@ class _Breaker:
         responses = self._against.get(problem.problem_id, ())
         if not responses:
             return "no program for it was given"
+        if why := self._why_no_oracle(problem):
+            return why
         if (name, problem.problem_id) not in self._journal.programs:
             (examined,) = examine(self._sandbox, [(problem, responses)])
             record = {"kind": "programs", "set": name, "problem_id": problem.problem_id}
             self._journal.append({**record, **dataclasses.asdict(examined)})
         return "" if self._wrong(name, problem) else "no program that was given is wrong"
+
+    def _why_no_oracle(self, problem: Problem) -> str:
+        """Why the reference cannot say whether a suite's values are right; empty: it can."""
+        if problem.reference_solution is None:
+            return "it has no reference_solution"
+        (tried,) = self._judge.try_programs([Trial(problem, problem.reference_solution, ())])
+        if tried.executes is None:
+            raise SandboxError("references must run, got one that did not: the sandbox failed, see the log")
+        return "" if tried.executes else f"its reference_solution must load and define {problem.entry_point!r}"
 
     def requests(self, name: str, problem: Problem) -> list[Request]:
         sources = self._wrong(name, problem) if self._plan.access == "white-box" else [""]
@@ -320,6 +332,7 @@ def _report(
     journal: EvaluationJournal,
     *,
     is_breaking: bool,
+    is_selecting: bool,
 ) -> dict[str, Any]:
     records: dict[str, Any] = {}
     for name, problems in sets.items():
@@ -334,10 +347,10 @@ def _report(
         }
         if plan.seat == "coder":
             ks = [k for k in _KS if k <= plan.samples]
-            measures = program_measures([score["passed"] for score in kept], ks, plan.seed)
+            measures = program_measures([score["passed"] for score in kept], plan.samples, ks, plan.seed)
             measures["executes"] = mean_interval([sum(s["executes"]) / len(s["executes"]) for s in kept], plan.seed)
             record["passed"] = {score["problem_id"]: sum(score["passed"]) for score in kept}
-            if kept and "chosen" in kept[0]:
+            if is_selecting:
                 measures |= selection_measures(kept, plan.seed)
                 record |= _selection_record(name, kept, journal)
         elif is_breaking:
@@ -366,8 +379,8 @@ def _selection_record(name: str, scores: Sequence[Mapping[str, Any]], journal: E
     suites = sum(len(each["texts"]) for each in written)
     return {
         "suites": suites,
-        "suites_truncated": sum(each["truncated"] for each in written) / suites,
-        "tests_a_question": sum(score["tests"] for score in scores) / len(scores),
+        "suites_truncated": sum(each["truncated"] for each in written) / suites if suites else None,
+        "tests_a_question": sum(score["tests"] for score in scores) / len(scores) if scores else None,
         "without_tests": sum(not score["tests"] for score in scores),
     }
 

@@ -42,11 +42,9 @@ class EvaluationJournal:
         self._file.seek(0)
         content = self._file.read()
         whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            self._file.truncate(whole)
         lines = content[:whole].splitlines()
-        if not lines:
-            self.append(header)
+        if not lines and not _line(header).startswith(content):
+            raise FormatError(f"{path} must be what codea1 eval wrote, got another file")
         for number, line in enumerate(lines, 1):
             try:
                 record = json.loads(line)
@@ -55,17 +53,21 @@ class EvaluationJournal:
                     self._table(kind)[record["set"], record["problem_id"]] = record
             except (ValueError, KeyError, TypeError) as error:
                 raise FormatError(f"{path}, line {number}, must be what codea1 eval wrote, got: {error!r}") from None
-            if number == 1 and record != header:
+            if number == 1 and record != header and len(lines) > 1:
                 different = sorted(name for name in {*record, *header} if record.get(name) != header.get(name))
                 raise ConfigurationError(
                     f"{path} must be of this evaluation to go on with it, got one with another {', '.join(different)}; "
-                    "choose another directory"
+                    "choose another output"
                 )
+        if len(lines) < 2:  # a plan that nothing came of is nobody's
+            self._file.truncate(0)
+            self.append(header)
+        elif whole < len(content):
+            self._file.truncate(whole)
 
     def append(self, record: Mapping[str, Any]) -> None:
         """One line, on the disk when this returns. Raises OSError with the file's name."""
-        line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
-        left = memoryview(line)
+        left = memoryview(_line(record))
         try:
             while left:
                 left = left[self._file.write(left) :]
@@ -81,3 +83,7 @@ class EvaluationJournal:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"

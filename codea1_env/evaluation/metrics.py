@@ -171,14 +171,14 @@ def suite_measures(problems: Sequence[Sequence[SuiteResult]], seed: int = 0) -> 
 
 
 def program_measures(
-    problems: Sequence[Sequence[bool]], ks: Sequence[int], seed: int = 0
+    problems: Sequence[Sequence[bool]], samples: int, ks: Sequence[int], seed: int = 0
 ) -> dict[str, Interval | None]:
-    """avg@n and pass@k for each k of `ks`, means over problems. `problems`: which of each one's n samples are correct.
+    """avg@n and pass@k for each k of `ks`, means over problems; None without problems. `problems`: which of each one's
+    n = `samples` programs are correct.
 
     Raises ConfigurationError where a problem has fewer samples than a k.
     """
-    n = min((len(passed) for passed in problems), default=0)
-    measures = {f"avg@{n}": mean_interval([avg_at_k(passed) for passed in problems], seed)}
+    measures = {f"avg@{samples}": mean_interval([avg_at_k(passed) for passed in problems], seed)}
     for k in ks:
         measures[f"pass@{k}"] = mean_interval([pass_at_k(len(passed), sum(passed), k) for passed in problems], seed)
     return measures

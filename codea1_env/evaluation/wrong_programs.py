@@ -57,21 +57,33 @@ def read_programs(path: Path) -> dict[str, list[str]]:
     if lines and lines[0].startswith(b'{"kind":"plan"') and not lines[-1].endswith(b"\n"):
         lines.pop()
     for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
             record = json.loads(line)
-            if record.get("kind") in ("plan", "score", "suites", "programs"):
-                continue  # of a journal
-            field = "texts" if record.get("kind") == "answers" else "codes" if "codes" in record else "mutants"
-            codes = record[field]
-            is_readable = isinstance(record["problem_id"], str) and all(isinstance(text, str) for text in codes)
+            codes = _codes(record)
+            is_readable = codes is None or (isinstance(record["problem_id"], str) and isinstance(codes, list))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_readable = False
-        if not is_readable:
+        if not is_readable or not all(isinstance(text, str) for text in codes or ()):
             raise FormatError(
                 f"{path}, line {number}, must have a problem_id and codes, a list of strings; got another"
             )
-        responses.setdefault(record["problem_id"], []).extend(codes)
+        if codes is not None:
+            responses.setdefault(record["problem_id"], []).extend(codes)
+        elif record.get("seat", "coder") != "coder":
+            raise FormatError(f"{path} must be the journal of a coder, got the one of a {record['seat']}")
     return responses
+
+
+def _codes(record: Mapping[str, Any]) -> Any:
+    """None in what else a journal has."""
+    if record.get("kind") in ("plan", "score", "suites", "programs"):
+        return None
+    if record.get("kind") == "answers":
+        return record["texts"]
+    is_problem = "question" in record and "codes" not in record
+    return record.get("mutants", []) if is_problem else record["codes"]
 
 
 def examine(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[str]]]) -> list[Examined]:

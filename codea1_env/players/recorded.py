@@ -22,12 +22,21 @@ class RecordedPlayer:
     codes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Raw coder responses by problem id."""
     suites: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
-    """Raw tester responses by problem id and source of the program that they attack."""
+    """Raw tester responses by problem id and source of the program that they attack. A program that differs from one of
+    these in the white space around it alone, as measures ask about programs, has that one's."""
     name: str = "recorded"
     version: str = ""
     cut_off: Mapping[str, int] = field(default_factory=dict)
     """How many coder responses to a problem ended at the length limit, by problem id. Which ones is not known: the
     first ones are said to be, and of fewer responses the same share."""
+
+    _stripped: Mapping[tuple[str, str], Sequence[str]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        stripped: dict[tuple[str, str], list[str]] = {}
+        for (problem_id, program), texts in self.suites.items():
+            stripped.setdefault((problem_id, program.strip()), []).extend(texts)
+        object.__setattr__(self, "_stripped", stripped)
 
     @classmethod
     def from_records(
@@ -65,7 +74,9 @@ class RecordedPlayer:
     def _texts(self, request: Request, n: int) -> Sequence[str]:
         problem_id = request.problem.problem_id
         if isinstance(request, TesterRequest):
-            texts, what = self.suites.get((problem_id, request.program), ()), "suites against this program"
+            exact = self.suites.get((problem_id, request.program))
+            texts = exact or self._stripped.get((problem_id, request.program.strip()), ())
+            what = "suites against this program"
             if not self.suites:
                 raise ConfigurationError("the record of a tester must hold suites, got one of a coder's answers only")
         else:

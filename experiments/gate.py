@@ -73,8 +73,11 @@ def arguments() -> argparse.Namespace:
 
 
 def read_journal(path: Path) -> tuple[list[Answer], list[str]]:
-    """The answers to the one set, and the questions without tests."""
-    plan, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    """The answers to the one set, and the questions without tests. An incomplete last line, which a killed run leaves,
+    is left out."""
+    if not path.is_file():
+        raise SystemExit(f"error: {path} must be the journal of an evaluation, got no such file")
+    plan, *lines = [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
     if plan["samples"] != 1 or len(plan["problems"]) != 1:
         raise SystemExit(f"{path} must be of one set with --n 1, got {list(plan['problems'])}, n = {plan['samples']}")
     said = {line["problem_id"]: line for line in lines if line["kind"] == "answers"}

@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from codea1_env import Codea1Error
+from codea1_env.errors import FormatError
 from codea1_env.training.run.checkpoints import rounds_of, step_of
 
 WEIGHTS = "adapter_model.safetensors"
@@ -48,7 +49,10 @@ def main() -> None:
 
 
 def mean(adapters: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Entry by entry, in the tensors' own type. All must have the same tensors of the same shapes."""
+    """Entry by entry, in the tensors' own type. Raises FormatError unless all have the same tensors of one shape."""
+    shapes = [{name: tuple(tensor.shape) for name, tensor in adapter.items()} for adapter in adapters]
+    if any(each != shapes[0] for each in shapes):
+        raise FormatError("all checkpoints must have the same tensors, got others in some")
     return {name: torch.stack([adapter[name] for adapter in adapters]).mean(0) for name in adapters[0]}
 
 

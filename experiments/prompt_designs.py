@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ with for_script("train"):
     from codea1_env.players import CoderRequest, MutantCoder, Request, Sampling, TesterRequest
     from codea1_env.players.chat import chat_messages
     from codea1_env.players.hugging_face import HuggingFacePlayer
-    from codea1_env.players.prompts import find_prompts
+    from codea1_env.players.prompts import find_prompts, text_digest
     from codea1_env.players.templates import Messages, Prompts
     from codea1_env.problems import read_problems
     from codea1_env.reading.responses import read_program
@@ -43,10 +44,15 @@ def main() -> None:
     problems = read_problems(options.problems)[: options.questions]
     options.output.mkdir(parents=True, exist_ok=True)
     path = options.output / "answers.jsonl"
-    wanted = [(seat, design) for seat in options.seats.split(",") for design in options.designs.split(",")]
+    seats = options.seats.split(",")
+    if not set(seats) <= {"tester", "coder"}:
+        raise SystemExit(f"error: --seats must be tester, coder or both, got {options.seats}")
+    wanted = [
+        (seat, design, text_digest(find_prompts(design))) for seat in seats for design in options.designs.split(",")
+    ]
     done = sampled(options, problems, wanted, path)
     asked = {problem.problem_id for problem in problems}
-    rows = [row for row in done if (row["seat"], row["design"]) in wanted and row["problem_id"] in asked]
+    rows = [row for row in done if design_of(row) in wanted and row["problem_id"] in asked]
     table = as_table(options, problems, rows)
     (options.output / "table.md").write_text(table + "\n")
     print(table)
@@ -66,13 +72,37 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def design_of(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Seat, design and a digest of its words: a file may have been edited under its name."""
+    return row["seat"], row["design"], row["prompts"]
+
+
+def recorded(path: Path, plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The answers in `path`, which begins with the plan; a last line that was cut off is taken away. Raises SystemExit
+    where they are of another plan."""
+    if not path.exists():
+        path.write_text(json.dumps(plan) + "\n")
+    content = path.read_text()
+    if not content.endswith("\n"):
+        content = content[: content.rfind("\n") + 1]
+        path.write_text(content)
+    first, *rows = [json.loads(line) for line in content.splitlines()] or [{}]
+    if first != plan:
+        different = sorted(name for name in plan if first.get(name) != plan[name])
+        raise SystemExit(f"error: {path} must be of this plan to go on, got another {', '.join(different)}; choose "
+                         "another -o")  # fmt: skip
+    return rows
+
+
 def sampled(
-    options: argparse.Namespace, problems: Sequence[Problem], pairs: Sequence[tuple[str, str]], path: Path
+    options: argparse.Namespace, problems: Sequence[Problem], wanted: Sequence[tuple[str, str, str]], path: Path
 ) -> list[dict[str, Any]]:
     """One line for each answer that is not in `path`; some questions at a time, all designs of them together."""
-    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    known = {(row["seat"], row["design"], row["problem_id"]) for row in done}
-    waiting = [problem for problem in problems if any((*pair, problem.problem_id) not in known for pair in pairs)]
+    plan = {"model": options.model, "temperature": options.temperature, "max_tokens": options.max_tokens,
+            "seed": options.seed, "problems": sha256(options.problems.read_bytes()).hexdigest()}  # fmt: skip
+    done = recorded(path, plan)
+    known = {(*design_of(row), row["problem_id"]) for row in done}
+    waiting = [problem for problem in problems if any((*each, problem.problem_id) not in known for each in wanted)]
     if not waiting:
         return done
     asked_in: dict[int, Prompts] = {}
@@ -86,10 +116,10 @@ def sampled(
         mutants = MutantCoder().respond([CoderRequest(problem) for problem in chunk], seed=options.seed)
         programs = [read_program(said[0].text, p.entry_point).source for p, said in zip(chunk, mutants, strict=True)]
         rows = [
-            {"seat": seat, "design": design, "problem_id": problem.problem_id, "program": program}
-            for seat, design in pairs
+            {"seat": seat, "design": design, "prompts": words, "problem_id": problem.problem_id, "program": program}
+            for seat, design, words in wanted
             for problem, program in zip(chunk, programs, strict=True)
-            if (seat, design, problem.problem_id) not in known
+            if (seat, design, words, problem.problem_id) not in known
         ]
         by_id = {problem.problem_id: problem for problem in chunk}
         requests: list[Request] = [

@@ -71,7 +71,7 @@ class Cell:
 def main() -> None:
     options = arguments()
     options.output.mkdir(parents=True, exist_ok=True)
-    run_all(options.commands(options), options.output, options.at_once)
+    run_all(list(options.commands(options)), options.output, options.at_once)
 
 
 def arguments() -> argparse.Namespace:
@@ -108,12 +108,16 @@ def trainings(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     if options.derived is None and any(cell.arm == "derived" for cell in cells):
         raise SystemExit("the arm derived must come with --derived FILE, got none; real_questions.py makes one")
     configuration = options.output / "arms.yaml"
-    configuration.write_text(yaml.safe_dump(configured(options), sort_keys=False))
+    told = yaml.safe_dump(configured(options), sort_keys=False)
+    if configuration.exists() and configuration.read_text() != told:
+        raise SystemExit(f"error: {configuration} must be what the options give, got other settings of the runs beside "
+                         "it; choose another -o")  # fmt: skip
+    configuration.write_text(told)
     for cell in cells:
         directory, rounds = options.output / cell.run, cell.rounds or options.rounds
         argv = [sys.executable, str(HERE.parent / RECIPES[cell.arm])]
         if (directory / "config.yaml").is_file():
-            yield cell.name, [*argv, "--resume", str(directory)]
+            yield cell.name, [*argv, "--resume", str(directory)] + (["--rounds", str(rounds)] if rounds else [])
             continue
         problems = options.derived if cell.arm == "derived" else options.problems
         argv += ["--config", str(configuration), "--model", str(options.model), "--problems", str(problems)]
@@ -140,6 +144,10 @@ def measurements(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]
     players = [("base", {"coder": options.model, "tester": options.model})]
     for cell in map(Cell.read, options.cells.split(",")):
         places = {seat: model_of(options.output / cell.run / who, cell.rounds) for seat, who in SEATS[cell.arm].items()}
+        if lacking := [seat for seat, place in places.items() if place is None]:
+            raise SystemExit(f"error: {cell.name} must have a model of its {' and '.join(lacking)} in "
+                             f"{options.output / cell.run}, got none; leave it out, or name the rounds of a checkpoint"
+                             )  # fmt: skip
         players.append((cell.name, {seat: place for seat, place in places.items() if place is not None}))
     for name, seats in players:
         for seat, place in seats.items():

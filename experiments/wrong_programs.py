@@ -38,6 +38,9 @@ def main() -> int:
     for name in ("each", "questions"):
         if getattr(options, name) < 1:
             parser.error(f"--{name} must be at least 1, got {getattr(options, name)}")
+    for file in (*options.programs, options.problems):
+        if not file.is_file():
+            parser.error(f"{file} must be a file, got none")
     written: dict[str, list[str]] = {}
     for file in options.programs:
         for problem_id, texts in read_programs(file).items():

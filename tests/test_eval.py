@@ -15,6 +15,7 @@ import pytest
 from fake_openai import Json, Reply, completion, serving
 
 from codea1_env.cli import main
+from codea1_env.cli.players import _recorded
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
@@ -408,9 +409,65 @@ def test_a_public_set_is_imported_once_and_several_sets_have_a_mean(
     printed = capsys.readouterr().out
     assert "| humanevalplus | 1 | 0 | 100.00 [100.0, 100.0] |" in printed
     assert "| mean | | | 100.00 | 100.00 | |" in printed
+    rows.write_text(json.dumps({**row, "entry_point": "g"}) + "\n")
+    assert run(*command) == 2
+    assert "was imported from, " in capsys.readouterr().err, "the file has another content"
     rows.unlink()
     assert run(*command, "--json") == 0, "what was imported stands in the directory"
     assert json.loads(capsys.readouterr().out)["sets"]["humanevalplus"]["problems"] == 1
+    elsewhere = ("--player", "oracle", "--problems", f"humanevalplus={tmp_path / 'nowhere'}", "--n", 1, "-o")
+    assert run(*elsewhere, tmp_path / "out") == 2
+
+
+def test_a_public_set_without_a_usable_row_is_imported_again(tmp_path: Path, capsys: Any) -> None:
+    rows = tmp_path / "rows.jsonl"
+    command = ("--player", "oracle", "--problems", f"mbpp={rows}", "--n", 1, "-o", tmp_path / "out")
+    rows.write_text("")
+    assert run(*command) == 2
+    assert "must hold a usable problem, got none" in capsys.readouterr().err
+    rows.write_text(
+        json.dumps({"task_id": 1, "text": "Twice.", "code": "def f(x):\n    return 2 * x",
+                    "test_list": ["assert f(1) == 2", "assert f(2) == 4"], "test_setup_code": ""}) + "\n"
+    )  # fmt: skip
+    assert run(*command) == 0
+
+
+def test_a_journal_that_holds_only_a_plan_binds_nothing_and_a_foreign_file_is_left_alone(
+    problems: Path, record: Path, tmp_path: Path, capsys: Any
+) -> None:
+    out = tmp_path / "out"
+    fail = ("--player", f"recorded:{record}", "--problems", problems, "--n", 50, "-o", out)
+    assert run(*fail) == 2
+    assert run("--player", "oracle", "--problems", problems, "--n", 1, "-o", out) == 0
+    for content in ('{"my precious":"notes', "notes\nmore notes"):
+        (out / "journal.jsonl").write_text(content)
+        assert run("--player", "oracle", "--problems", problems, "--n", 1, "-o", out) == 1
+        assert "must be what codea1 eval wrote, got" in capsys.readouterr().err
+        assert (out / "journal.jsonl").read_text() == content
+
+
+def test_a_recorded_tester_is_found_whatever_white_space_a_program_has_around_it(tmp_path: Path, capsys: Any) -> None:
+    path, record, out = tmp_path / "p.jsonl", tmp_path / "r.jsonl", tmp_path / "out"
+    write_problems(path, [ABSOLUTE])
+    codes = [f"\n{RIGHT}\n\n", "def f(x):\n    return x\n"]
+    line = {"problem_id": "absolute", "question": "Q", "entry_point": "f",
+            "reference_solution": RIGHT, "codes": codes,
+            "suites": [["assert f(-1) == 1"], ["assert f(-2) == 2"]]}  # fmt: skip
+    record.write_text(json.dumps(line) + "\n")
+    player = f"recorded:{record}"
+    assert run("--player", player, "--select-by", player, "--problems", path, "--n", 2, "-o", out) == 0
+    report = json.loads((out / "results.json").read_text())
+    assert means(report, "p")["chosen"] == 1.0
+    against = ("--seat", "tester", "--player", player, "--against", record, "--problems", path, "--n", 1)
+    assert run(*against, "-o", tmp_path / "broken") == 0
+
+
+def test_two_sets_with_the_same_questions_keep_what_was_cut_off_in_each(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    lines = [{"kind": "plan", "seat": "coder", "player": "P"}]
+    lines += [{"kind": "answers", "set": name, "problem_id": "a", "texts": ["x"], "truncated": 1} for name in "st"]
+    journal.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    assert _recorded(journal).cut_off == {"a": 2}
 
 
 @pytest.mark.parametrize(
@@ -420,6 +477,7 @@ def test_a_public_set_is_imported_once_and_several_sets_have_a_mean(
         (["--problems", "other=file"], "--problems must be a problem file, bundled, miniature or one of"),
         (["--problems", "bundled", "--problems", "bundled"], "different names, got 'bundled' twice"),
         (["--n", "0"], "--n must be at least 1, got 0"),
+        (["--stop-at-fence"], "--stop-at-fence must come with a player hf:MODEL, got oracle"),
         (["--suite-size", "0"], "--suite-size must be at least 1, got 0"),
         (["--limit", "0"], "--limit must be at least 1, got 0"),
         (["--batch", "0"], "--batch must be at least 1, got 0"),

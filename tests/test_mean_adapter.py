@@ -49,4 +49,10 @@ def test_a_directory_without_checkpoints_or_with_a_half_written_one_is_refused_i
     mark_complete(checkpoint, 2)
     with pytest.raises(SystemExit, match=r"error: .*No such file.*adapter_config"):
         mean_adapter.main()
+    other = tmp_path / "checkpoint-4"
+    other.mkdir()
+    save_file({"b": torch.ones(1)}, other / "adapter_model.safetensors")
+    mark_complete(other, 4)
+    with pytest.raises(SystemExit, match="error: all checkpoints must have the same tensors, got others in some"):
+        mean_adapter.main()
     assert not (tmp_path / "mean").exists()

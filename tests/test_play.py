@@ -110,6 +110,16 @@ def test_the_same_seed_is_the_same_game(monkeypatch: Any, capsys: Any) -> None:
     assert json.loads(games[0])["problem_id"] in {problem.problem_id for problem in bundled_problems()}
 
 
+def test_the_same_game_again_is_the_whole_command(problems: Path, monkeypatch: Any, capsys: Any) -> None:
+    arguments = ("--problems", str(problems), "--opponent", "oracle", "--seed", "5", "--alpha", "0.25")
+    printed = played("assert True\n.\n", *arguments, monkeypatch=monkeypatch, capsys=capsys)[1]
+    (again,) = [line.partition("again: codea1 play ")[2] for line in printed.splitlines() if "again:" in line]
+    assert {"--problems", str(problems), "--opponent", "oracle", "--alpha", "0.25"} <= set(again.split())
+    assert "--suite-size" not in again
+    same = played("assert True\n.\n", *again.split(), monkeypatch=monkeypatch, capsys=capsys)[1]
+    assert same.splitlines()[-1] == printed.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "must"),
     [

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: object) -> str
 
 
 def answer(design: str, problem: str, text: str, seat: str = "tester", truncated: bool = False) -> dict[str, Any]:
-    return {"seat": seat, "design": design, "problem_id": problem, "program": WRONG, "text": text,
+    words = prompt_designs.text_digest(prompt_designs.find_prompts(design))
+    return {"seat": seat, "design": design, "prompts": words, "problem_id": problem, "program": WRONG, "text": text,
             "truncated": truncated, "tokens": 10, "cpu_s": 1.0}  # fmt: skip
 
 
@@ -47,7 +49,9 @@ def test_the_table_counts_what_is_read_right_and_breaking(
         answer("codea1", "p0", RIGHT, "coder"),
         answer("codea1", "p1", "def f(x) ret", "coder", truncated=True),
     ]
-    (out / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plan = {"model": "nowhere", "temperature": 1.0, "max_tokens": 200, "seed": 0,
+            "problems": sha256(problems.read_bytes()).hexdigest()}  # fmt: skip
+    (out / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (plan, *rows)))
     common = ("--model", "nowhere", "--problems", problems, "-o", out)
     table = run(monkeypatch, capsys, *common, "--designs", "paper")
     assert "| paper | 50 % | 1.5 | 67 % | 1.0 | 50 % | 50 % | 10 |" in table
@@ -67,11 +71,16 @@ def test_what_was_answered_is_not_sampled_again_and_the_rest_is_as_before(
     whole = run(monkeypatch, capsys, *command)
     path = out / "answers.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    assert len(lines) == 2 * 3
+    assert len(lines) == 1 + 2 * 3
     begun = [json.loads(line)["text"] for line in lines if '"design": "begun"' in line]
     assert all(text.startswith("```python\nassert f(") for text in begun)
-    path.write_text("".join(lines[:4]))
+    path.write_text("".join(lines[:5]) + lines[5][:20])
     assert run(monkeypatch, capsys, *command) == whole
-    texts = [json.loads(line)["text"] for line in path.read_text().splitlines()]
-    assert texts == [json.loads(line)["text"] for line in lines]
+    texts = [json.loads(line)["text"] for line in path.read_text().splitlines()[1:]]
+    assert texts == [json.loads(line)["text"] for line in lines[1:]]
+    for other in (("--seed", 5), ("--max-tokens", 7), ("--temperature", 0.2), ("--model", "another")):
+        with pytest.raises(SystemExit, match=f"got another {other[0].strip('-').replace('-', '_')}; choose another -o"):
+            run(monkeypatch, capsys, *command, *other)
+    with pytest.raises(SystemExit, match="--seats must be tester, coder or both, got testr"):
+        run(monkeypatch, capsys, *command, "--seats", "testr")
     assert run(monkeypatch, capsys, *command, "--questions", 1).count("\n| ") == 3, "a heading and two designs"

@@ -125,6 +125,29 @@ def test_cells_that_cannot_be_read_and_a_missing_file_are_refused() -> None:
     assert real_models.Cell.read("derived:0:50").name == "derived-seed0-50"
 
 
+def test_a_cell_without_a_model_is_refused_and_settings_that_differ_are_too(tmp_path: Path, monkeypatch: Any) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(real_models, "run", lambda name, argv, logs: (ran.append(argv), (name, 0))[1])
+
+    def call(*arguments: str) -> None:
+        common = ("--model", "M", "--problems", "P", "-o", str(tmp_path / "out"))
+        monkeypatch.setattr("sys.argv", ["real_models.py", *arguments, *common])
+        real_models.main()
+
+    train = ("train", "--held-out", "H", "--cells", "golden:0")
+    call(*train)
+    (tmp_path / "out" / "golden-seed0").mkdir()
+    (tmp_path / "out" / "golden-seed0" / "config.yaml").write_text("")
+    call(*train, "--rounds", "99")
+    assert ran[-1][-4:] == ["--resume", str(tmp_path / "out" / "golden-seed0"), "--rounds", "99"]
+    before = (tmp_path / "out" / "arms.yaml").read_text()
+    with pytest.raises(SystemExit, match="must be what the options give, got other settings"):
+        call(*train, "--set", "grpo.learning_rate=5e-3")
+    assert (tmp_path / "out" / "arms.yaml").read_text() == before
+    with pytest.raises(SystemExit, match="golden-seed0-50 must have a model of its coder"):
+        call("measure", "--cells", "golden:0:50")
+
+
 def test_what_is_compared_is_printed_and_written(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     out = measured(measured(tmp_path / "out", "base", 2, {"a": 1}), "arm", 2, {"a": 2})
     monkeypatch.setattr("sys.argv", ["real_compare.py", str(out), "-o", str(tmp_path / "counts.json")])

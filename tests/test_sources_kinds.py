@@ -250,3 +250,14 @@ def test_nearly_all_of_the_training_sets_is_usable(source: str, file: str, least
     with LocalSandbox(2) as sandbox:
         imported = list(import_drafts(found, sandbox))
     assert sum(each.status in ("all", "some") for each in imported) >= least * len(rows)
+
+
+def test_one_assert_that_does_not_parse_leaves_the_others_of_its_row(tmp_path: Path) -> None:
+    row = {"question": "Twice.", "entry_point": "f", "reference_solution": "def f(x):\n    return 2 * x",
+           "tests": ["assert f(1) == 2", "assert f(2) == 4", "assert f(3 == 6"]}  # fmt: skip
+    out = tmp_path / "out.jsonl"
+    assert main(["data", "import", "rows", jsonl(tmp_path / "rows.jsonl", row), "-o", str(out)]) == 0
+    (problem,) = read_problems(out)
+    assert [test.call for test in problem.golden_tests] == ["f(1)", "f(2)"]
+    (report,) = [json.loads(line) for line in (tmp_path / "out.jsonl.report.jsonl").read_text().splitlines()]
+    assert "the script does not parse" in json.dumps(report["left_out"])

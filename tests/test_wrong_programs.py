@@ -145,8 +145,15 @@ def test_programs_come_from_lines_of_codes_the_journal_of_an_evaluation_or_a_pro
     assert read_programs(path) == {"a": ["one", "two"]}
     write_problems(path, [dataclasses.replace(ABSOLUTE, mutants=(SAME, NEGATED)), DOUBLE])
     assert read_programs(path) == {"absolute": [SAME, NEGATED], "double": []}
+    bare = {"problem_id": "bare", "question": "Q", "entry_point": "f"}
+    path.write_text(json.dumps(bare) + "\n\n" + json.dumps(lines[0]) + "\n")
+    assert read_programs(path) == {"bare": [], "a": ["one"]}, "without the field, and with a blank line"
+    path.write_text('{"kind":"plan","seat":"tester"}\n')
+    with pytest.raises(FormatError, match="must be the journal of a coder, got the one of a tester"):
+        read_programs(path)
     for bad in (
         '{"problem_id": "a"}',
+        '{"problem_id": "a", "codes": "def f(x): return x"}',
         '{"problem_id": "a", "codes": [1]}',
         "[]",
         '{"codes": [], "problem_id": 1}',

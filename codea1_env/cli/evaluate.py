@@ -102,8 +102,8 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--access", choices=("white-box", "black-box"), default="white-box", help="whether the tester "
                         "sees the wrong program; with --against (default: white-box)")  # fmt: skip
     parser.add_argument("--select-by", metavar="PLAYER", help="a tester that chooses one of the n programs of each "
-                        "question, as below: pass@1 of its choice stands beside the mean of the same n, a majority by "
-                        "outputs and a random one; seat coder, --n >= 2")  # fmt: skip
+                        "question, as below but for search: pass@1 of its choice stands beside the mean of the same n, "
+                        "a majority by outputs and a random one; seat coder, --n >= 2")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of answers, inputs and intervals (default: 0)")
     parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1: what is lost at "
                         "most when the run is killed (default: 8)")  # fmt: skip

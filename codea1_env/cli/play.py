@@ -10,6 +10,7 @@ import io
 import os
 import random
 import secrets
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -178,8 +179,19 @@ def _show(score: MatchScore, options: argparse.Namespace, seed: int) -> None:
         _say("")
         for line in _rewards(score, game, game.terms, options.seat, paint):
             _say(line)
-    again = f"codea1 play --seat {options.seat} --problem {score.problem_id} --seed {seed}"
-    _say(paint(f"the same game again: {again}", "dim"))
+    _say(paint(f"the same game again: {_again(options, score.problem_id, seed)}", "dim"))
+
+
+def _again(options: argparse.Namespace, problem_id: str, seed: int) -> str:
+    """The command, without what is left out by default."""
+    command = ["codea1", "play", "--seat", options.seat, "--problem", problem_id, "--seed", str(seed)]
+    rewards = RewardConfig()
+    for name, default in (
+        ("problems", None), ("opponent", None), ("suite_size", rewards.suite_size), ("alpha", rewards.alpha)
+    ):  # fmt: skip
+        if (value := getattr(options, name)) not in (None, default):
+            command += ["--" + name.replace("_", "-"), str(value)]
+    return shlex.join(command)
 
 
 def _told(number: int, test: JudgedTest, whose: str, seat: str, paint: Painter) -> str:

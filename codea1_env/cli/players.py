@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -47,6 +48,8 @@ _SCRIPTED = {"coder": CODERS, "tester": TESTERS}
 _PLACED = {"recorded": "FILE", "hf": "MODEL", "vllm": "MODEL", "openai": "URL#MODEL", "mini": "DIRECTORY"}
 """Players of either seat that come with a place, and what that is."""
 _PROMPTED = ("hf", "vllm", "openai")
+_STOPPED = ("hf", "mini", "recorded")
+"""Players that stop where an answer's block ends, or repeat the ones that did."""
 _LOADED = ("hf", "vllm", "mini")
 """Players that read a model's files here."""
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<where>.+))?", re.DOTALL)
@@ -102,6 +105,8 @@ def prompts_of(options: argparse.Namespace, specs: Sequence[str]) -> Prompts:
     if options.prompts is not None and not any(spec.partition(":")[0] in _PROMPTED for spec in specs):
         known = ", ".join(f"{kind}:{_PLACED[kind]}" for kind in _PROMPTED)
         raise ConfigurationError(f"--prompts must come with a player that reads them ({known}), got {', '.join(specs)}")
+    if options.stop_at_fence and not any(spec.partition(":")[0] in _STOPPED for spec in specs):
+        raise ConfigurationError(f"--stop-at-fence must come with a player hf:MODEL, got {', '.join(specs)}")
     return find_prompts(options.prompts or DEFAULT)
 
 
@@ -189,7 +194,9 @@ def _recorded(path: Path) -> RecordedPlayer:
     content = path.read_bytes()
     version = hashlib.sha256(content).hexdigest()[:16]
     if plan := _coders_plan(content):
-        cut_off = {line["problem_id"]: int(line.get("truncated", 0)) for line in _answers(content)}
+        cut_off: Counter[str] = Counter()  # sets may share questions, whose answers are put together
+        for answers in _answers(content):
+            cut_off[answers["problem_id"]] += int(answers.get("truncated", 0))
         return RecordedPlayer(read_programs(path), cut_off=cut_off, name=f"recorded {plan['player']}", version=version)
     records = []
     for number, line in enumerate(content.splitlines(), 1):

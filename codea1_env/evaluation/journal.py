@@ -53,15 +53,17 @@ class EvaluationJournal:
                     self._table(kind)[record["set"], record["problem_id"]] = record
             except (ValueError, KeyError, TypeError) as error:
                 raise FormatError(f"{path}, line {number}, must be what codea1 eval wrote, got: {error!r}") from None
-            if number == 1 and record != header and len(lines) > 1:
-                different = sorted(name for name in {*record, *header} if record.get(name) != header.get(name))
-                raise ConfigurationError(
-                    f"{path} must be of this evaluation to go on with it, got one with another {', '.join(different)}; "
-                    "choose another output"
-                )
-        if len(lines) < 2:  # a plan that nothing came of is nobody's
+        first = json.loads(lines[0]) if lines else header
+        if not (self.answers or self.suites or self.programs):  # a plan that nothing came of is nobody's
+            self.scores.clear()
             self._file.truncate(0)
             self.append(header)
+        elif first != header:
+            different = sorted(name for name in {*first, *header} if first.get(name) != header.get(name))
+            raise ConfigurationError(
+                f"{path} must be of this evaluation to go on with it, got one with another {', '.join(different)}; "
+                "choose another output"
+            )
         elif whole < len(content):
             self._file.truncate(whole)
 

@@ -29,6 +29,7 @@ from codea1_env.problems.sources.draft import (
 )
 from codea1_env.problems.sources.humanevalplus import HUMANEVALPLUS
 from codea1_env.problems.sources.mbppplus import entry_point_of, problem_id_of, texts_of
+from codea1_env.reading.parsing import parses
 from codea1_env.reading.test_case import TestCase
 
 
@@ -147,7 +148,10 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         entry_point = name if isinstance(name, str) and name else entry_point_of(module, scripts)
         function = functions_of(module).get(entry_point)
         is_listed = function is not None and is_generator(function)
-        script = "\n".join(scripts)
+        script, broken = "\n".join(scripts), []
+        if len(scripts) > 1 and not parses(script):  # one that does not parse would take all others with it
+            broken = [left for each in scripts if not parses(each) for left in extract(each, entry_point).left_out]
+            script = "\n".join(filter(parses, scripts))
         extracted = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
         difficulty, problem_id = row.get(named("difficulty")), row.get(named("problem_id"))
         question = text(row, named("question"))
@@ -163,7 +167,7 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
             difficulty=difficulty if isinstance(difficulty, str) else "",
             tolerance=extracted.tolerance,
         )
-        return Draft(problem, (), tuple(extracted.left_out))
+        return Draft(problem, (), (*broken, *extracted.left_out))
 
     return Source("rows", "(local rows)", "", licence, read_row)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def _json_lines(path: Path) -> Iterator[Row]:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _json_row(line, f"{path}:{number}")
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise FormatError(f"{path} must be a gzip file, got: {error}") from None
 
 

@@ -157,5 +157,7 @@ def _of_gguf(file: Path) -> Shape:
         header.size("vocab_size", header.values.get("tokenizer.ggml.tokens")),
         tied="output.weight" not in header.tensors,
         head=header.size("attention.key_length", 0),
-        biases=tuple(name for name, stem in GGUF_NAMES.items() if f"blk.0.{stem}.bias" in header.tensors),
+        biases=ATTENTION
+        if header.family == "qwen2"
+        else tuple(name for name, stem in GGUF_NAMES.items() if f"blk.0.{stem}.bias" in header.tensors),
     )

@@ -401,10 +401,10 @@ class TestCommand:
     def test_what_was_found_is_told_though_there_is_no_room_for_the_report(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def full(path: object) -> object:
+        def full(path: object, content: object) -> object:
             raise OSError(28, "No space left on device", str(path))
 
-        monkeypatch.setattr("codea1_env.cli.sandbox.whole_file", full)
+        monkeypatch.setattr("codea1_env.cli.sandbox.write_whole", full)
         grader = ("--grader", f"{COMMAND} passes_all", "--budget", "1", "-o", str(tmp_path / "report.json"))
         code, out, err = self.said(capsys, *grader)
         assert code == 1

@@ -83,14 +83,14 @@ def recorded(path: Path, plan: dict[str, Any]) -> list[dict[str, Any]]:
     if not path.exists():
         path.write_text(json.dumps(plan) + "\n")
     content = path.read_text()
-    if not content.endswith("\n"):
-        content = content[: content.rfind("\n") + 1]
-        path.write_text(content)
-    first, *rows = [json.loads(line) for line in content.splitlines()] or [{}]
+    whole = content[: content.rfind("\n") + 1]
+    first, *rows = [json.loads(line) for line in whole.splitlines()] or [{}]
     if first != plan:
         different = sorted(name for name in plan if first.get(name) != plan[name])
         raise SystemExit(f"error: {path} must be of this plan to go on, got another {', '.join(different)}; choose "
                          "another -o")  # fmt: skip
+    if whole != content:  # only of a file that is ours
+        path.write_text(whole)
     return rows
 
 

@@ -81,6 +81,11 @@ def test_what_was_answered_is_not_sampled_again_and_the_rest_is_as_before(
     for other in (("--seed", 5), ("--max-tokens", 7), ("--temperature", 0.2), ("--model", "another")):
         with pytest.raises(SystemExit, match=f"got another {other[0].strip('-').replace('-', '_')}; choose another -o"):
             run(monkeypatch, capsys, *command, *other)
+    foreign = path.read_text()[:-20]
+    path.write_text(foreign)
+    with pytest.raises(SystemExit, match="got another seed; choose another -o"):
+        run(monkeypatch, capsys, *command, "--seed", 5)
+    assert path.read_text() == foreign, "what is refused is left as it is"
     with pytest.raises(SystemExit, match="--seats must be tester, coder or both, got testr"):
         run(monkeypatch, capsys, *command, "--seats", "testr")
     assert run(monkeypatch, capsys, *command, "--questions", 1).count("\n| ") == 3, "a heading and two designs"

@@ -457,3 +457,25 @@ def thousands(run: Any, kind: str, rounds: int) -> list[float]:
     """Tokens of either seat, decoded or learnt."""
     names = [f"{seat}_{'learnt_' * (kind == 'learnt')}tokens" for seat in ("coder", "tester")]
     return [sum(value or 0 for value in run.get(name, [])[:rounds]) / 1000 for name in names]
+
+
+def test_the_page_has_what_golden_tests_cost_at_about_equal_compute() -> None:
+    """Tokens of golden tests at the prices of Code-A1's coder with seed 1: its seconds of sampling and of learning."""
+    code_a1, golden = CURVES["preset-seed1"], CURVES["golden-equal-seed1"]
+    prices = {"coder_tokens": 1232, "coder_learnt_tokens": 1518}
+    cost = sum(
+        seconds * sum(value or 0 for value in golden[name]) / sum(value or 0 for value in code_a1[name])
+        for name, seconds in prices.items()
+    )
+    silent = sum(not value for value in golden["coder_learnt_tokens"])
+    page = " ".join(section_of_the_page().split())
+    assert f"their tokens cost {cost:,.0f} seconds, {cost / 5430:.2f}".replace(" 0.", " .") in page
+    assert f"in {silent} of the {len(golden['coder_tokens'])} rounds no group" in page
+    ends = [f"{np.mean(golden['coder_reward'][part]):.2f}".lstrip("0") for part in (slice(3), slice(-3, None))]
+    assert f"the reward rose from {ends[0]} to {ends[1]}" in page
+    earlier = CURVES["golden-preset-seed0"]
+    spent = [
+        ", ".join(f"{sum(value or 0 for value in run[name]) / 1000:.0f}" for run in (earlier, golden))
+        for name in prices
+    ]
+    assert f"| {spent[0]}; {spent[1]} |" in cells(section_of_the_page(), *CODERS["golden-equal"])

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import shutil
 import struct
 import weakref
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ from codea1_env.reading.responses import read_suite
 from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
 from codea1_env.training.config.model_shapes import shape_of
 from codea1_env.training.config.presets import load_preset
-from codea1_env.training.models.shared_base import seat_model
+from codea1_env.training.models.shared_base import seat_model, shared_base
 
 TOKENIZER = tiny_chat_model.tiny_tokenizer()
 SHORT = RolloutSampling(max_tokens=20)
@@ -820,6 +821,17 @@ def test_an_adapter_of_a_repository_goes_with_other_weights_and_warns(
                 f"the base of {directory} has the digest {digest}, and the adapter learnt beside weights of "
                 f"some/repository with the digest {there}: its answers are not those that were measured"
             ] * (there != digest)
+
+
+def test_adapters_beside_copies_of_the_runs_base_share_it(saved: Path, tmp_path: Path) -> None:
+    """A copy that is gone, too: what counts is the digest."""
+    run = replace(load_preset("0.5b"), model=PretrainedModel(str(saved)))
+    digest = shared_base(saved, run).model.digest
+    adapters = [
+        beside(saved, tmp_path / f"{number}", json.dumps({"base": str(copy), "digest": digest}))
+        for number, copy in enumerate((saved, shutil.copytree(saved, tmp_path / "copy"), tmp_path / "gone"))
+    ]
+    assert len({id(seat_model(adapter, run).shared) for adapter in adapters}) == 1
 
 
 @pytest.mark.parametrize(

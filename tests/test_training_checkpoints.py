@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -512,7 +513,11 @@ def test_the_engine_of_a_resumed_run_is_its_own_unless_another_is_asked_for(tmp_
     [
         (["--engine", "slurm"], "--engine must be one of local, ray, got slurm"),
         (["--ray-address", "auto"], "--ray-address must come with --engine ray, got --engine local"),
-        (["--engine", "ray", "--ray-address", "ray://h:1"], "--ray-address must be HOST:PORT or auto"),
+        pytest.param(
+            ["--engine", "ray", "--ray-address", "ray://h:1"],
+            "--ray-address must be HOST:PORT or auto",
+            marks=pytest.mark.skipif(not find_spec("ray"), reason="the extra `ray` is not installed"),
+        ),
         (["--keep-checkpoints", "0"], r"--keep-checkpoints must be a whole number in \[1, 1000000\], got 0"),
     ],
 )

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,11 @@ class SharedBase:
         return checked(found, requests, sampling, self.model.base.shape.vocabulary, name)
 
 
+MakeEngine = Callable[[LanguageModel, dict[str, Adapter]], RolloutEngine]
+_kept: dict[tuple[Path, str, MakeEngine], SharedBase] = {}
+"""By place, numbers and engine; one at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class SeatModel:
     """A base with one adapter: what a seat's trainer has in the place of a model of transformers."""
@@ -76,11 +80,21 @@ class SeatModel:
 
 
 def shared_base(source: Path, preset: Preset) -> SharedBase:
-    """The base in `source`, in the numbers that the preset computes in."""
-    return _shared(source.resolve(), "bfloat16" if preset.memory.bfloat16 else "float32", engine_of(preset.algorithm))
+    """The base in `source`, in the numbers that the preset computes in. The last one is kept."""
+    dtype, engine = _computed(preset)
+    if (source.resolve(), dtype, engine) not in _kept:
+        _kept.clear()
+        model = load(source, dtype=dtype, device="cuda" if torch.cuda.is_available() else "cpu", what="--model")
+        adapters: dict[str, Adapter] = {}
+        _kept[source.resolve(), dtype, engine] = SharedBase(model, engine(model, adapters), adapters)
+    return _kept[source.resolve(), dtype, engine]
 
 
-def engine_of(algorithm: Algorithm) -> Callable[[LanguageModel, dict[str, Adapter]], RolloutEngine]:
+def _computed(preset: Preset) -> tuple[str, MakeEngine]:
+    return "bfloat16" if preset.memory.bfloat16 else "float32", engine_of(preset.algorithm)
+
+
+def engine_of(algorithm: Algorithm) -> MakeEngine:
     """What makes the engine that the configuration names. Raises ConfigurationError where it cannot be one."""
     name = algorithm.rollouts
     kind: Any = ENGINES.get(name) or load_class(name, RolloutEngine, "algorithm.rollouts", algorithm.path)
@@ -91,27 +105,21 @@ def engine_of(algorithm: Algorithm) -> Callable[[LanguageModel, dict[str, Adapte
             "algorithm.rollouts must name a class that is made from two arguments, a LanguageModel and the adapters by "
             f"name, got {name!r}: {error}"
         ) from None
-    made: Callable[[LanguageModel, dict[str, Adapter]], RolloutEngine] = kind
+    made: MakeEngine = kind
     return made
 
 
-@lru_cache(maxsize=1)
-def _shared(
-    source: Path, dtype: str, engine: Callable[[LanguageModel, dict[str, Adapter]], RolloutEngine]
-) -> SharedBase:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = load(source, dtype=dtype, device=device, what="--model")
-    adapters: dict[str, Adapter] = {}
-    return SharedBase(model, engine(model, adapters), adapters)
-
-
 def seat_model(directory: Path, preset: Preset) -> SeatModel:
-    """A base's directory, or a saved `SeatModel`. An adapter whose base is a repository lies beside the run's.
-    Raises ConfigurationError for an adapter of another base."""
+    """A base's directory, or a saved `SeatModel`: beside the base that is kept, if that has the weights that it learnt
+    beside, wherever its own copy is. An adapter whose base is a repository lies beside the run's. Raises
+    ConfigurationError for an adapter of another base."""
     if not (directory / BASE).is_file():
         return SeatModel(shared_base(directory, preset), "")
-    base, _ = base_and_digest(directory)
-    shared = shared_base(Path(base) if is_place(base) else base_model(preset, default_cache(dict(os.environ))), preset)
+    base, digest = base_and_digest(directory)
+    same = (kept for (_, *how), kept in _kept.items() if (*how,) == _computed(preset) and kept.model.digest == digest)
+    if not (shared := next(same, None)):
+        place = Path(base) if is_place(base) else base_model(preset, default_cache(dict(os.environ)))
+        shared = shared_base(place, preset)
     require_digest(shared.model, directory)
     if not (directory / CONFIG).is_file():
         return SeatModel(shared, "")

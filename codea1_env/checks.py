@@ -34,9 +34,9 @@ def require_whole(name: str, value: object, least: int) -> None:
     require(type(value) is int and value >= least, name, f"be an int of at least {least}", value)
 
 
-def require_least(name: str, value: float, least: int = 1) -> None:
-    """Raise ConfigurationError unless the number is at least that."""
-    require(value >= least, name, f"be at least {least}", value)
+def require_least(name: str, value: object, least: int = 1) -> None:
+    """Raise ConfigurationError unless the value is a number of at least that."""
+    require(isinstance(value, int | float) and value >= least, name, f"be at least {least}", value)
 
 
 def require_bool(name: str, value: object) -> None:

@@ -11,6 +11,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.players import GoldenTester
 from codea1_env.problems import Problem, TestCase
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
 DOUBLE = Problem(
@@ -55,6 +56,19 @@ def test_a_tester_is_paid_for_valid_tests_that_break_the_program_of_its_row(aren
     rewards = reward([""] * 2, [suite, suite], problem_id=["double"] * 2, program=[SQUARE, RIGHT])
     # R_val = 2/8 for both; one of the two kills the square: (2/8 + 1/8) / 2
     assert rewards == [3 / 16, 2 / 16]
+
+
+def test_suites_against_one_program_are_one_visit_of_its_question(arena: Arena) -> None:
+    arena.book.record("double", (), [TestCase("double(3)", "6")] * 3)
+    TesterReward(arena, [DOUBLE])([""] * 3, ["assert True"] * 3, problem_id=["double"] * 3, program=[RIGHT] * 3)
+    assert dict(arena.book.frequencies("double")) == {TestCase("double(3)", "6"): 2}
+
+
+def test_copies_of_a_program_are_no_majority() -> None:
+    with LocalSandbox() as sandbox:
+        reward = TesterReward(Arena(sandbox, RewardConfig(oracle="majority")), [DOUBLE])
+        given = {"problem_id": ["double"] * 2, "program": [SQUARE] * 2}
+        assert reward([""] * 2, ["assert double(3) == 9"] * 2, **given) == [0.0, 0.0]
 
 
 def test_a_failing_sandbox_is_no_reward(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:

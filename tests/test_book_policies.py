@@ -221,6 +221,8 @@ def test_an_old_book_loads_under_every_rule_and_a_default_book_is_written_as_bef
     for config in (SKILL_BOOK, BookConfig(decay=0.5), BookConfig(capacity=1)):
         assert MistakeBook.load(path, config).frequencies("p") == {A: 2, B: 1}
     assert set(MistakeBook.load(path, SKILL_BOOK).replay("p", 8)) == {A, B}
+    with pytest.raises(ConfigurationError, match=r"config must be a codea1_env.BookConfig"):
+        MistakeBook({"capacity": 3})  # type: ignore[arg-type]
     book = MistakeBook()
     book.record("p", [], [A, A, B], failed_replays=[A], rated=rated(a=0.5))
     book.save(path)

@@ -3,6 +3,7 @@
 All play against the real arena and the real sandbox, with scripted players.
 """
 
+import dataclasses
 import functools
 import inspect
 import json
@@ -50,6 +51,7 @@ DOUBLE = Problem(
     reference_solution="def double(x):\n    return 2 * x\n",
     golden_tests=(TestCase("double(2)", "4"),),
 )
+WITHOUT = dataclasses.replace(DOUBLE, golden_tests=())
 RIGHT = "def double(x):\n    return x + x\n"
 SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
 SUITE = "assert double(2) == 4\nassert double(3) == 6\nassert double(5) == 10\n"
@@ -688,6 +690,11 @@ class TestRendering:
             r"problems must have distinct problem ids, got these more than once: \['double'\]",
         ),
         ({"problems": [Problem("x", "q", "f")]}, "must have a reference_solution.*got none for 'x'"),
+        ({"max_text_length": 20}, "max_text_length must be at least .*, got 20"),
+        ({"sandbox": subprocess}, "sandbox must be None or a sandbox"),
+        ({"rewards": RewardConfig(oracle="majority")}, "rewards.oracle must be reference or golden where .*'majority'"),
+        ({"problems": [WITHOUT], "rewards": RewardConfig(tester_reward="cure")}, "must have golden_tests .*'double'"),
+        ({"problems": [WITHOUT], "rewards": RewardConfig(oracle="golden")}, "must have golden_tests .*'double'"),
         ({"render_mode": "video"}, "render_mode must be None or one of human, ansi, html, rgb_array, got 'video'"),
         ({"max_text_length": 0}, "max_text_length must be a whole number of at least 1, got 0"),
         ({"problems": [DOUBLE], "max_text_length": 20}, "max_text_length must be at least 53, .*'double', got 20"),
@@ -697,6 +704,13 @@ def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], message: s
     for make in (parallel_env, env, CoderEnv, TesterEnv):
         with pytest.raises(ConfigurationError, match=message):
             make(**arguments)
+
+
+@pytest.mark.parametrize("opponent", [None, "golden", "random", "fuzz"])
+def test_a_scripted_tester_needs_golden_tests(opponent: str | None) -> None:
+    with pytest.raises(ConfigurationError, match=r"must have golden_tests for a scripted tester.*'double'"):
+        CoderEnv([WITHOUT], opponent=opponent)
+    CoderEnv([WITHOUT], opponent=GoldenTester())
 
 
 def test_problems_may_be_the_path_of_a_problem_file(tmp_path: Path, sandbox: LocalSandbox) -> None:

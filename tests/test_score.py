@@ -12,7 +12,9 @@ import pytest
 
 from codea1_env.cli import main
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.policies import BookConfig
 from codea1_env.problems import TestCase
+from codea1_env.records.score_stream import ScoringPlan, score_lines
 
 REFERENCE = "def f(x):\n    return x * 2"
 
@@ -69,6 +71,41 @@ def test_every_field_of_the_output_has_its_hand_computed_value(tmp_path: Path) -
     assert (attack["validity"], attack["adversarial"], attack["reward"]) == (0.125, 0.125, 0.125)
     assert attack["tests"][0]["verdict"] == "fail"
     assert (empty["reward"], empty["tests"], empty["replays"]) == (0.0, [], [])
+
+
+def test_all_fields_of_a_problem_that_decide_a_verdict_count(tmp_path: Path) -> None:
+    """Exceptions that are answers, and types of a method's arguments that stand in the starter code alone."""
+    raising = line(
+        raises=["KeyError"],
+        reference_solution="def f(x):\n    raise KeyError(x)",
+        codes=["def f(x):\n    return x"],
+        suites=[["assert f(1) == {'raises': 'KeyError'}"]],
+    )
+    last = "class Solution:\n    def last(self, head):\n        return self.last(head.next) if head.next else head.val"
+    listed = line(
+        entry_point="Solution().last",
+        kind="method",
+        imports="class ListNode:\n    def __init__(self, val=0, next=None):\n        self.val, self.next = val, next",
+        starter_code="class Solution:\n    def last(self, head: ListNode) -> int:\n        pass",
+        reference_solution=last,
+        codes=[last],
+        suites=[["assert Solution().last([1, 2]) == 2"]],
+    )
+    code, results = score(tmp_path, [raising, listed])
+    assert code == 0
+    tests = [result["suites"][0][0]["tests"][0] for result in results]
+    assert [(test["status"], test["verdict"]) for test in tests] == [("kept", "fail"), ("kept", "pass")]
+
+
+def test_a_line_needs_a_reference_only_where_the_oracle_does(tmp_path: Path) -> None:
+    without = {name: value for name, value in line(5).items() if name != "reference_solution"} | {
+        "codes": ["def f(x):\n    return 2 * x"] * 2, "suites": [["assert f(5) == 10"]] * 2
+    }  # fmt: skip
+    code, (result,) = score(tmp_path, [without], "--oracle", "majority")
+    assert code == 0
+    assert result["suites"][0][0]["tests"][0]["status"] == "kept"
+    code, (result,) = score(tmp_path, [without])
+    assert "must have a reference_solution to validate tests, got none" in result["error"]
 
 
 def test_paper_fidelity_reads_any_operator_as_equality(tmp_path: Path) -> None:
@@ -337,3 +374,12 @@ def test_where_most_suites_can_be_read_nothing_is_said_about_the_others(
     score(tmp_path, [line(codes=["def f(x): return x"], suites=[suites])])
     said = capsys.readouterr()
     assert "hold no test" not in said.err + said.out
+
+
+def test_a_line_without_a_score_is_no_visit_of_its_question() -> None:
+    book = MistakeBook(BookConfig(decay=0.5))
+    book.record("p0", (), [TestCase("f(1)", "2")] * 4)
+    broken = json.dumps(line(reference_solution="def g(): pass")).encode()
+    (scored,) = score_lines([broken], ScoringPlan(), book)
+    assert scored.error
+    assert book.frequencies("p0") == {TestCase("f(1)", "2"): 4}

@@ -278,6 +278,23 @@ def test_any_rows_become_problems_by_naming_their_fields(tmp_path: Path) -> None
     assert main(["data", "import", "mbpp", str(source), "-o", str(output), "--fields", fields]) == 2
 
 
+def test_what_else_a_problem_may_say_is_read_where_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"question": "Half of x.", "reference_solution": "def f(x):\n    return x / 2", "checker": "close",
+           "tests": ["assert f(3) == 1.5"], "raises": ["KeyError"], "kind": "arithmetic"}  # fmt: skip
+    source, output = tmp_path / "in.json", tmp_path / "out.jsonl"
+    source.write_text(json.dumps([row]))
+    arguments = ["data", "import", "rows", str(source), "-o", str(output)]
+    assert main(arguments) == 0
+    assert "not read; --fields kind=kind,checker=checker,raises=raises reads them" in capsys.readouterr().err
+    assert [(each.checker, each.raises, each.kind) for each in read_problems(output)] == [("", (), "function")]
+    assert main([*arguments, "--fields", "checker=checker,raises=raises"]) == 0
+    assert [(each.checker, each.raises) for each in read_problems(output)] == [("close", ("KeyError",))]
+    assert main([*arguments, "--fields", "kind=kind"]) == 1
+    assert "kind must be one of function" in output.with_name("out.jsonl.report.jsonl").read_text()
+
+
 LONG = "Given a list of whole numbers return how many of them are larger than the mean of all of the numbers."
 LONG_CODE = "def f(xs):\n    mean = sum(xs) / len(xs) if xs else 0\n    return sum(x > mean and x == x for x in xs)"
 

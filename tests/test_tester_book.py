@@ -115,11 +115,19 @@ def test_what_has_no_score_or_does_not_execute_is_not_recorded() -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [A, "", "def f(x):\n    '''\n```\nnot a fence\n````\n'''\n    return x\n", "x = '~~~'\n~~~\n", "```"]
+    "program",
+    [
+        A,
+        "",
+        "def f(x):\n    '''\n```\nnot a fence\n````\n'''\n    return x\n",
+        "def f(x):\n    '''\n```\nf(1)\n```\n'''\n    return 0",
+        "x = '~~~'\n~~~\n",
+        "```",
+    ],
 )
 def test_a_target_can_be_played_as_a_response(program: str) -> None:
     target = Target("p", program, 1)
-    assert read_program(target.response, "f").source.rstrip("\n") == program.rstrip("\n")
+    assert read_program(target.response, "f").source == program
 
 
 any_text = st.text(st.characters(), max_size=20) | st.text("\ud83d\ude00\udc00'\"\\\n\0`", max_size=8)

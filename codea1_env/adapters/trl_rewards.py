@@ -9,7 +9,7 @@ Does not import TRL. Not for several processes at once: each needs a function, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.arena.arena import Arena
@@ -62,10 +62,10 @@ class CoderReward:
         written = self._tester.respond(requests, self._suites, seed=self._seed)
         self._seed += 1
         suites = [tuple(response.text for response in row) for row in written]
-        scores = _play(self._arena, problems, texts, suites)
-        rewards = [score.codes[place].reward for score, place in scores]
+        codes = [score.codes[place] for score, place in _play(self._arena, problems, texts, suites)]
+        rewards = [code.reward for code in codes]
         if log_metric is not None:
-            executes = [score.codes[place].executes for score, place in scores]
+            executes = [code.executes for code in codes]
             log_metric("executes", sum(map(bool, executes)) / max(len(executes), 1))
             log_metric("mistake_book", float(len(self._arena.book)))
         return rewards
@@ -74,7 +74,8 @@ class CoderReward:
 class TesterReward:
     """R_T for every completion, a suite against the program in its row.
 
-    The data set needs the columns `problem_id` and `program` (a coder's response or a program's source).
+    The data set needs the columns `problem_id` and `program` (a coder's response or a program's source). Rows of one
+    call with the same program are suites against one program, which meets them all before the Mistake Book changes.
     """
 
     __test__ = False  # pytest: not a test class
@@ -98,8 +99,19 @@ class TesterReward:
         programs = _column("program", program, completions)
         problems = [_known(self._problems, each) for each in ids]
         texts = [_text(completion) for completion in completions]
-        scores = _play(self._arena, problems, programs, [(text,) for text in texts])
-        scored = [score.suites[place][0] for score, place in scores]
+        rows = _rows_by(list(zip(ids, programs, strict=True)))
+        scores = _play(
+            self._arena,
+            [problems[first] for first, *_ in rows],
+            [programs[first] for first, *_ in rows],
+            [tuple(texts[row] for row in each) for each in rows],
+        )
+        of_row = {
+            row: suite
+            for each, (score, place) in zip(rows, scores, strict=True)
+            for row, suite in zip(each, score.suites[place], strict=True)
+        }
+        scored = [of_row[row] for row in range(len(texts))]
         if log_metric is not None:
             terms = [suite.terms for suite in scored if suite.terms is not None]
             log_metric("validity", sum(term.validity for term in terms) / max(len(terms), 1))
@@ -111,17 +123,23 @@ def _play(
     arena: Arena, problems: Sequence[Problem], codes: Sequence[str], suites: Sequence[tuple[str, ...]]
 ) -> list[tuple[MatchScore, int]]:
     """For each row, the score of its question's match and its place there."""
-    groups: dict[str, list[int]] = {}
-    for row, problem in enumerate(problems):
-        groups.setdefault(problem.problem_id, []).append(row)
+    groups = _rows_by([problem.problem_id for problem in problems])
     matches = [
         Match(problems[rows[0]], tuple(codes[row] for row in rows), tuple(suites[row] for row in rows))
-        for rows in groups.values()
+        for rows in groups
     ]
     scores: dict[int, tuple[MatchScore, int]] = {}
-    for score, rows in zip(arena.play(matches), groups.values(), strict=True):
+    for score, rows in zip(arena.play(matches), groups, strict=True):
         scores |= {row: (score, place) for place, row in enumerate(rows)}
     return [scores[row] for row in range(len(problems))]
+
+
+def _rows_by(keys: Sequence[Hashable]) -> list[list[int]]:
+    """The places of every different key, in the order of their first."""
+    rows: dict[Hashable, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows.setdefault(key, []).append(row)
+    return list(rows.values())
 
 
 def _text(completion: Completion) -> str:

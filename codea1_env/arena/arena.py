@@ -87,6 +87,7 @@ class Arena(Closing):
         require(is_sandbox(sandbox), "sandbox", "be a sandbox, as codea1_env.open_sandbox makes it", sandbox)
         require(isinstance(config, RewardConfig | None), "config", "be None or a codea1_env.RewardConfig", config)
         require(isinstance(book, MistakeBook | None), "book", "be None or a codea1_env.MistakeBook", book)
+        require(isinstance(tolerance, int | float) and 0 <= tolerance < 1, "tolerance", "be in [0, 1)", tolerance)
         require(on_score is None or callable(on_score), "on_score", "be None or callable", on_score)
         self._on_score = on_score
         self.config = config or RewardConfig()
@@ -320,7 +321,7 @@ def _solutions(
 
 
 def is_sandbox(given: object) -> bool:
-    return not isinstance(given, type) and callable(getattr(given, "run", None))
+    return not isinstance(given, type) and callable(getattr(given, "run", None)) and hasattr(given, "version")
 
 
 def _are_measured(matches: Sequence[Match]) -> bool:

@@ -36,11 +36,11 @@ class Target:
     @property
     def response(self) -> str:
         """A coder's response that is read as this program: fit for `Match.codes`."""
-        if read_program(self.program, "").source == self.program:
-            return self.program
         longest = max(map(len, re.findall("`+", self.program)), default=0)
         fence = "`" * max(3, longest + 1)
-        return f"{fence}python\n{self.program}\n{fence}"
+        fenced = f"{fence}python\n{self.program}"
+        texts = (self.program, f"{fenced}\n{fence}", f"{fenced}{fence}", fenced)
+        return next((text for text in texts if read_program(text, "").source == self.program), fenced)
 
 
 class TesterBook:

@@ -35,7 +35,8 @@ from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.jsonl import iter_problems, read_problems, write_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources import SOURCES, Draft, Source, Unreadable, find_source
-from codea1_env.problems.sources.functions import FIELDS, generic_source
+from codea1_env.problems.sources.draft import Row
+from codea1_env.problems.sources.functions import FIELDS, NAMED_FIELDS, generic_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
@@ -105,7 +106,8 @@ def add_data(parser: Parser) -> None:
     load.add_argument("--fields", metavar="KEY=FIELD,...", help=f"for {ROWS}: which field of a row is the question, "
                       "reference_solution, tests (a script or a list of asserts), golden_tests (pairs of call and "
                       "value), mutants (wrong programs), entry_point, problem_id, difficulty (default: those names; a "
-                      "row without an id gets one made of its entry point and a digest)")  # fmt: skip
+                      "row without an id gets one made of its entry point and a digest); a problem's "
+                      f"{', '.join(NAMED_FIELDS)} are read only where they are named here")  # fmt: skip
     load.add_argument("--license", dest="licence", metavar="NAME", help=f"for {ROWS}: carried along in each problem")
     load.add_argument("--mutants", metavar="N", type=int, default=0, help="give each problem that comes without "
                       "mutants up to N: changes of its reference by one token that its tests, or inputs like theirs, "
@@ -209,12 +211,26 @@ def _source(options: argparse.Namespace) -> Source:
     fields: dict[str, str] = {}
     for pair in (options.fields or "").split(","):
         key, equals, field = pair.partition("=")
-        if pair and not (equals and key in FIELDS and field):
+        known = (*FIELDS, *NAMED_FIELDS)
+        if pair and not (equals and key in known and field):
             raise ConfigurationError(
-                f"--fields must be KEY=FIELD pairs with KEY among {', '.join(FIELDS)}, got {pair!r}"
+                f"--fields must be KEY=FIELD pairs with KEY among {', '.join(known)}, got {pair!r}"
             )
         fields |= {key: field} if pair else {}
     return generic_source(fields, options.licence or "")
+
+
+def _telling(rows: Iterable[Row], options: argparse.Namespace) -> Iterator[Row]:
+    """The same rows. Says at the first that has them which fields of a problem are there and were not asked for."""
+    named = {pair.partition("=")[2] for pair in (options.fields or "").split(",")}
+    is_told = False
+    for row in rows:
+        unread = [] if is_told else [f"{name}={name}" for name in NAMED_FIELDS if row.get(name) and name not in named]
+        if unread:
+            listed = ",".join(unread)
+            say(f"a row has fields that a problem may have and that are not read; --fields {listed} reads them")
+            is_told = True
+        yield row
 
 
 def _drafts(source: Source, options: argparse.Namespace, evaluation: Contamination) -> Iterator[Draft | Unreadable]:
@@ -224,6 +240,7 @@ def _drafts(source: Source, options: argparse.Namespace, evaluation: Contaminati
         rows = source.rows_of_directory(options.path)
     elif options.path is not None:
         rows = local_rows(options.path)
+        rows = _telling(rows, options) if options.name == ROWS else rows
     else:
         rows = hub_rows(source.hub_id, options.split or source.split, options.revision)
     chosen = _of_difficulty(source.drafts(rows), options.difficulty)

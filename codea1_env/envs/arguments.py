@@ -16,7 +16,7 @@ from codea1_env.checks import require
 from codea1_env.envs.pictures import require_pillow
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.problems import Problem, read_problems
+from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
 
@@ -110,14 +110,23 @@ def checked_items(what: str, given: object, kind: type[Item]) -> tuple[Item, ...
 
 
 def checked_problems(problems: object, max_text_length: int, rewards: RewardConfig) -> tuple[Problem, ...]:
-    """The problems after they were checked; if `problems` is a path, those of the file.
+    """The problems after they were checked: of a path those of the file, of None the bundled ones.
 
-    Raises ConfigurationError, and ProblemFormatError with the number of a line that holds no problem.
+    Raises ConfigurationError, also for rewards that no duel of one program can be paid by, and ProblemFormatError with
+    the number of a line that holds no problem.
     """
+    alone = rewards.oracle not in ("majority", "dual")
+    require(alone, "rewards.oracle", "be reference or golden where one program is played at a time", rewards.oracle)
+    needs_golden = rewards.runs_golden or rewards.oracle == "golden"
     if isinstance(problems, str | os.PathLike):
         problems = _read(problems)
-    checked = checked_items("problem", problems, Problem)
+    checked = checked_items("problem", bundled_problems() if problems is None else problems, Problem)
     for problem in checked:
+        if needs_golden and not problem.golden_tests:
+            raise ConfigurationError(
+                f"every problem must have golden_tests with the oracle {rewards.oracle!r} and the tester's reward "
+                f"{rewards.tester_reward!r}, got none for {problem.problem_id!r}"
+            )
         if problem.reference_solution is None and rewards.oracle == "reference":
             raise ConfigurationError(
                 f"every problem must have a reference_solution, which decides what a valid test is; "

@@ -36,7 +36,7 @@ from codea1_env.envs.rendering import html_page, plain_text, rendered
 from codea1_env.envs.spaces import FreeText
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.problems import TestCase, bundled_problems
+from codea1_env.problems import TestCase
 from codea1_env.reading.responses import read_program
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -82,7 +82,7 @@ class Episode:
         check_parts(sandbox, rewards, book, recorder)
         check_numbers(max_text_length, rounds)
         check_render_mode(render_mode, RENDER_MODES)
-        problems = bundled_problems() if problems is None else checked_problems(problems, max_text_length, rewards)
+        problems = checked_problems(problems, max_text_length, rewards)
         self._problems = {problem.problem_id: problem for problem in problems}
         self._sandbox = sandbox
         self._rewards = rewards
@@ -105,6 +105,15 @@ class Episode:
     def book(self) -> MistakeBook:
         """A copy of the Mistake Book as it stands."""
         return self._book.copy()
+
+    def require_script(self, seat: str) -> None:
+        """Raise ConfigurationError where a scripted opponent of that seat has nothing to write about a problem."""
+        for problem in self._problems.values():
+            if seat == CODER and not problem.golden_tests:
+                raise ConfigurationError(
+                    "every problem must have golden_tests for a scripted tester, which writes what they say; got none "
+                    f"for {problem.problem_id!r}: give another opponent"
+                )
 
     def begin(
         self, generator: np.random.Generator, options: Mapping[str, Any] | None, *, is_seeded: bool = False

@@ -90,7 +90,8 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """The response of this seat; the round ends with it, and with the last round the episode.
 
-        Raises SandboxError where infrastructure fails, and whatever the opponent raises; call `reset` then.
+        Raises SandboxError where infrastructure fails, and whatever the opponent raises; call `reset` then, because the
+        opponent may answer anew what it has answered.
         """
         if self._episode.turn != self.seat:  # also where a step failed after one of the two had moved
             raise gymnasium.error.ResetNeeded(
@@ -117,6 +118,7 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
 
     def _player(self, opponent: Player | str) -> Player:
         if isinstance(opponent, str) and opponent in self.opponents:
+            self._episode.require_script(self.seat)
             return self.opponents[opponent]()
         if isinstance(opponent, type | str) or not callable(getattr(opponent, "respond", None)):
             names = ", ".join(self.opponents)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from gymnasium import spaces
 from gymnasium.error import CustomSpaceError
+from gymnasium.spaces.utils import flatten_space
 from gymnasium.vector.utils import create_shared_memory
 
 _SAMPLE_LENGTH = 64
@@ -42,6 +43,12 @@ class FreeText(spaces.Text):
 
     def __repr__(self) -> str:
         return f"FreeText({self.max_length})"
+
+
+@flatten_space.register(FreeText)
+def _refuse_flat(space: FreeText) -> NoReturn:
+    """A flat text is a code of known characters, and these are arbitrary."""
+    raise CustomSpaceError(f"texts must be read as they are, got a flat space asked for of {space}")
 
 
 @create_shared_memory.register(FreeText)

@@ -298,8 +298,6 @@ class _Breaker:
         if problem.reference_solution is None:
             return "it has no reference_solution"
         (tried,) = self._judge.try_programs([Trial(problem, problem.reference_solution, ())])
-        if tried.executes is None:
-            raise SandboxError("references must run, got one that did not: the sandbox failed, see the log")
         return "" if tried.executes else f"its reference_solution must load and define {problem.entry_point!r}"
 
     def requests(self, name: str, problem: Problem) -> list[Request]:

@@ -37,6 +37,7 @@ class MistakeBook:
     __hash__ = None  # type: ignore[assignment]  # changes
 
     def __init__(self, config: BookConfig = _RELEASED) -> None:
+        require(isinstance(config, BookConfig), "config", "be a codea1_env.BookConfig", config)
         _ = config.rule  # one that cannot be loaded is an error here, and not rounds later
         self._config = config
         self._shelves: dict[str, Shelf] = {}
@@ -238,7 +239,8 @@ def _check(saved: SavedBook, whole_frequencies: bool, most_quality: float) -> No
         for index, (case, frequency) in enumerate(shelf.frequencies.items()):
             where = f"tests[{index}]"
             if whole_frequencies and (type(frequency) is not int or frequency < 1):
-                raise bad_line(number, f"{where}[2]", "be an integer of at least 1", frequency)
+                must = "be an integer of at least 1 (of a book that ages, load with a decay below 1)"
+                raise bad_line(number, f"{where}[2]", must, frequency)
             if not is_number(frequency) or frequency <= 0:
                 raise bad_line(number, f"{where}[2]", "be a number above 0", frequency)
             quality = shelf.qualities.get(case, 1)

@@ -1,7 +1,8 @@
 """Players that follow a script: baselines, opponents for single-seat training, and real fakes for tests.
 
-Coders: `OracleCoder` is always right, `MutantCoder` mostly wrong. Testers: `GoldenTester` repeats the problem's golden
-tests, `RandomTester` perturbs them, `FuzzTester` puts boundary values of the same types into them.
+Coders: `OracleCoder` is right, unless the checker is `any-of`, `MutantCoder` is mostly wrong. Testers: `GoldenTester`
+repeats the problem's golden tests, `RandomTester` perturbs them, `FuzzTester` puts boundary values of the same types
+into them.
 
 Does not read what the other seat wrote: no scripted tester looks at the program it attacks.
 """
@@ -60,7 +61,8 @@ class _Scripted:
 
 
 class OracleCoder(_Scripted):
-    """Answers with the reference solution, which a real player must not know."""
+    """Answers with the reference solution, which a real player must not know. With the checker `any-of` that is no
+    answer: it returns the list of all answers."""
 
     name = "oracle-coder"
     _seat = CoderRequest

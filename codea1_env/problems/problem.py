@@ -60,8 +60,8 @@ class Problem:
     memory_mb: int = MEMORY_MB
     """MiB of address space of a solution's process, >= 64, beyond what its packages take."""
     tolerance: float = 0.0
-    """Relative and absolute tolerance, in [0, 1), within which a float that a solution returns is right; 0 is exact. A
-    value that a tester states must still equal the reference's value exactly."""
+    """Relative and absolute tolerance, in [0, 1), within which a float that a solution returns, and one that a tester
+    states, is right; 0 is exact."""
     packages: tuple[str, ...] = ()
     """Third-party packages that a solution may import, from `sandbox.protocol.PACKAGES`. The sandbox must have them."""
     kind: Kind = "function"

@@ -10,6 +10,9 @@ for nothing says so by its own `status` and `reason`.
 With details, for `codea1 view`, the output says more: question, entry_point, reference_solution and config; each code's
 program; of each test what the program returned where it failed, and the test's own part of the reward, `pay`.
 
+A line may have the other fields of a `Problem` that have a part in verdicts; keys of any other name are passed over.
+Without a `reference_solution` a line can be scored only where the oracle is another one.
+
 `schema` is 1: these fields are frozen, optional ones may be added. Does not keep files open or decide the order of
 work: see `score_stream.py`. Does not promise the same bytes twice with details: what a program that answers by chance
 returned is among them.
@@ -34,9 +37,9 @@ from codea1_env.rewards.tester_rewards import per_test_rewards
 _require = partial(require, error=FormatError)
 
 SCHEMA = 1
-_PROBLEM_FIELDS = ("problem_id", "question", "entry_point", "reference_solution")
-_FIELDS = (*_PROBLEM_FIELDS, "codes", "suites")
-_OPTIONAL_FIELDS = ("imports", "time_limit_s", "memory_mb", "tolerance", "packages", "golden_tests", "kind", "checker")
+_FIELDS = ("problem_id", "question", "entry_point", "codes", "suites")
+_NO_PART_IN_VERDICTS = ("hidden_tests", "mutants", "language", "source", "difficulty", "license")
+_PROBLEM_FIELDS = tuple(field.name for field in dataclasses.fields(Problem) if field.name not in _NO_PART_IN_VERDICTS)
 
 
 def read_match(line: bytes) -> Match:
@@ -46,11 +49,8 @@ def read_match(line: bytes) -> Match:
     _require(schema == SCHEMA, "schema", f"be {SCHEMA}", schema)
     missing = [name for name in _FIELDS if name not in record]
     _require(not missing, "the line", "have the fields " + ", ".join(_FIELDS), f"one without {', '.join(missing)}")
-    reference, codes, suites = record["reference_solution"], record["codes"], record["suites"]
-    _require(isinstance(reference, str), "reference_solution", "be a string", reference)
-    problem = Problem.from_dict(
-        {name: record[name] for name in (*_PROBLEM_FIELDS, *_OPTIONAL_FIELDS) if name in record}
-    )
+    codes, suites = record["codes"], record["suites"]
+    problem = Problem.from_dict({name: record[name] for name in _PROBLEM_FIELDS if name in record})
     _require(_is_texts(codes), "codes", "be a list of strings", codes)
     is_rows = isinstance(suites, list) and all(map(_is_texts, suites))
     _require(is_rows, "suites", "be a list of lists of strings", suites)

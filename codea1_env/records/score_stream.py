@@ -240,8 +240,9 @@ def _replays(book: MistakeBook | None, line: bytes, plan: ScoringPlan) -> tuple[
 
 
 def _taken_up(scored: ScoredLine, line: bytes, book: MistakeBook | None) -> ScoredLine:
-    """Write a result's changes into the book."""
-    problem_id = problem_id_of(line) if book is not None else None
+    """Write a result's changes into the book. A line that nothing came of is no visit of its question."""
+    is_played = not scored.error or scored.changes != BookChanges((), ())
+    problem_id = problem_id_of(line) if book is not None and is_played else None
     if book is not None and problem_id is not None:
         record_changes(book, problem_id, scored.changes)
     return scored

@@ -184,8 +184,8 @@ class Sandbox(Protocol):
 
 def require_arguments(workers: int, waive: Collection[str]) -> None:
     """Raise ConfigurationError for arguments that no backend takes."""
-    if workers < 1:
-        raise ConfigurationError(f"workers must be at least 1, got {workers}")
+    if type(workers) is not int or workers < 1:
+        raise ConfigurationError(f"workers must be at least 1, got {workers!r}")
     unknown = set(waive) - {"seccomp", "filesystem"}
     if unknown:
         raise ConfigurationError(f"waive must name seccomp or filesystem, got {sorted(unknown)}")

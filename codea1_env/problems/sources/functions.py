@@ -11,9 +11,11 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
+import json
 from typing import Any
 
 from codea1_env.problems.check_functions import extract
+from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
     Draft,
     Row,
@@ -125,15 +127,18 @@ FIELDS = (
     "question", "entry_point", "reference_solution", "tests", "golden_tests", "mutants", "problem_id", "difficulty"
 )  # fmt: skip
 """What a row of any file may say, for `generic_source`."""
+NAMED_FIELDS = ("kind", "checker", "raises", "starter_code", "imports", "tolerance", "time_limit_s", "memory_mb")
+"""Likewise, but only where `fields` names them: elsewhere these words mean other things."""
 
 
 def generic_source(fields: dict[str, str], licence: str) -> Source:
     """Any rows: `fields` says which field of a row holds what a problem needs.
 
-    Its keys are `FIELDS`; `tests` is a script or a list of asserts, `golden_tests` pairs of a call and its value. What
-    it does not name is looked for under its own name; the entry point may be missing where the tests call one function,
-    and a missing id is derived from question and reference.
+    Its keys are `FIELDS` and `NAMED_FIELDS`; `tests` is a script or a list of asserts, `golden_tests` pairs of a call
+    and its value. What of `FIELDS` it does not name is looked for under its own name; the entry point may be missing
+    where the tests call one function, and a missing id is derived from question and reference.
     """
+    named_fields = {key: fields[key] for key in NAMED_FIELDS if key in fields}
 
     def read_row(row: Row, source: Source) -> Draft:
         def named(key: str) -> str:
@@ -167,6 +172,9 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
             difficulty=difficulty if isinstance(difficulty, str) else "",
             tolerance=extracted.tolerance,
         )
+        said = {key: row[field] for key, field in named_fields.items() if row.get(field) is not None}
+        if said:
+            problem = Problem.from_dict(json.loads(problem.to_json()) | said)
         return Draft(problem, (), (*broken, *extracted.left_out))
 
     return Source("rows", "(local rows)", "", licence, read_row)

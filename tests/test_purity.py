@@ -19,6 +19,11 @@ SHARED = {
     "documented": f'"""What it does."""\n{_F}',
     "constants": f"A = B = 3\nC: int = -1\nD = (1, ('a', None))\nE: str\n{_F}",
     "helpers": f"def g(x, y=1, *, z=(2, 3)):\n    out = []\n    out.append(x)\n    return out\n{_F}",
+    "types_that_are_compared": "from collections import defaultdict\ndef f(x):\n    d = defaultdict(int, {1: 2})\n"
+    "    return isinstance(x, (int, float)) or type(x) in (str, list) or dict.fromkeys(x, d[0]) or int == type(x)\n",
+    "functions_that_are_handed_over": "import math, operator, re\nfrom functools import reduce\ndef f(x):\n"
+    "    a = sorted(map(int, x), key=abs), max(x, key=str.lower, default=math.inf), reduce(operator.mul, x, 1)\n"
+    "    return a, re.sub('a', 'b', 'a', flags=re.I), 'a'.encode('utf-8').decode(), str(x), bytes(3)\n",
     "closure": "def f(x):\n    s = set()\n    def g():\n        nonlocal x\n        x = s.add(x)\n    g()\n",
     "stateless_modules": f"import math, re\nfrom collections import Counter, deque\nfrom typing import *\n{_F}",
     "import_inside": "def f(x):\n    import heapq\n    return heapq.nlargest(1, x)\n",
@@ -188,6 +193,21 @@ ALONE = {
     "set_with_a_nan_of_constants": "def f(x):\n    return list(set([1e999 - x, 1e999 * 0]))\n",
     "set_with_a_nan_by_division": "def f(x):\n"
     "    y = 2 ** 1000 / 1\n    return list({n: n for n in [y * y - y * y]}.keys() | x)\n",
+    "stack_seen_by_a_finally": "def g(d):\n    d[0] += 1\n    g(d)\ndef f(x):\n    d = [0]\n    try:\n        try:\n"
+    "            g(d)\n        finally:\n            1 // 0\n    except ZeroDivisionError:\n        return d[0]\n",
+    "stack_seen_by_a_generator_let_go": "def r(d):\n    d[0] += 1\n    r(d)\n"
+    "def g(d):\n    try:\n        yield 1\n    except GeneratorExit:\n        r(d)\n"
+    "def f(x):\n    d = [0]\n    for _ in g(d):\n        break\n    return d[0]\n",
+    "memory_seen_by_an_import": "def f(x):\n    y = bytes(x)\n    try:\n        import cmath\n"
+    "    except ImportError:\n        return 1\n",
+    "memory_seen_by_a_codec": "def f(x):\n    try:\n        return 'a'.encode('gbk')\n"
+    "    except LookupError:\n        return x\n",
+    "memory_seen_by_a_named_codec": "def f(x):\n    return str(x, encoding='gbk')\n",
+    "text_of_a_function_of_a_module": "from re import findall\ndef f(x):\n    return str(findall)\n",
+    "text_of_a_member_of_a_module": "import copy\ndef f(x):\n    return '%s' % copy.copy\n",
+    "types_in_a_set": "def f(x):\n    return [n for n in {1, int}]\n",
+    "type_in_a_set": "from collections import Counter\ndef f(x):\n    return [n for n in {1, Counter}]\n",
+    "method_in_a_set": "def f(x):\n    return [n for n in {1, str.lower}]\n",
     "recursion_limit": "import sys\nsys.setrecursionlimit(99999)\ndef f(x):\n    return x\n",
 }
 

@@ -47,8 +47,8 @@ class _Slot:
     looked_at: float = 0.0
     watched_s: float = 0.0
     """Wall time since it began, minus what this side was late: what stops both of them is not held against it."""
-    records: int = 0
-    """How many there were at the last look."""
+    steps: int = 0
+    """`Progress.steps` at the last look."""
     floor_cpu_s: float = 0.0
     """CPU time when that many were first seen: the item that runs now had begun by then, whatever it claims."""
     floor_asleep_s: float = 0.0
@@ -76,7 +76,7 @@ class LocalSandbox(Closing):
     def version(self) -> str:
         """A version that changes with whatever may change an outcome."""
         python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-        return f"local-4-python-{python}-{package_versions()}"
+        return f"local-5-python-{python}-{package_versions()}"
 
     @property
     def guarantees(self) -> Mapping[str, bool | str]:
@@ -150,13 +150,13 @@ class LocalSandbox(Closing):
         slot.task = task
         slot.looked_at = time.monotonic()
         slot.check_at = slot.looked_at + _MIN_CHECK_S
-        slot.watched_s, slot.records, slot.floor_cpu_s, slot.floor_asleep_s, slot.asleep_s = 0.0, 0, 0.0, 0.0, 0.0
+        slot.watched_s, slot.steps, slot.floor_cpu_s, slot.floor_asleep_s, slot.asleep_s = 0.0, 0, 0.0, 0.0, 0.0
 
     def _check(self, slot: _Slot, now: float) -> bool | None:
         """Look at a candidate that takes long. True: killed for time; False: it has just ended; None: it may go on.
 
         It may claim that its running item has just begun, so the least that is charged to an item is the time between
-        looks at which it had written no further record. Records seen are final: writing one costs it an answer.
+        looks at which it had written no further answer. Answers seen are final.
         """
         assert slot.zygote is not None
         assert slot.task is not None
@@ -172,8 +172,8 @@ class LocalSandbox(Closing):
             slot.watched_s += min(now, slot.check_at + _MIN_CHECK_S) - slot.looked_at
             slot.looked_at = now
             asleep_s = _asleep_s(slot.watched_s, cpu_s, scheduling)
-            if progress.records > slot.records:
-                slot.records, slot.floor_cpu_s, slot.floor_asleep_s = progress.records, cpu_s, asleep_s
+            if progress.steps > slot.steps:
+                slot.steps, slot.floor_cpu_s, slot.floor_asleep_s = progress.steps, cpu_s, asleep_s
             item_s = cpu_s - min(progress.began_cpu_ns / 1e9, slot.floor_cpu_s)
             spent = item_s >= limits.time_limit_s or task.spent_ns / 1e9 + cpu_s >= limits.budget_s
             if scheduling.is_asleep:

@@ -26,6 +26,8 @@ from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, Record, ZygoteKi
 MAX_SOURCE_BYTES = 4 << 20
 """Bytes of the longest program that is tried at all."""
 _RARE_IMPORT = re.compile(rf"^[ \t]*(?:from|import)[ \t].*\b(?:{'|'.join(RARE_MODULES)})\b", re.MULTILINE)
+_FLOATS = re.compile(rb'[0-9]\.[0-9]|[0-9]e[+-]?[0-9]|"[fc]"')
+_MAY_MAKE_SETS = re.compile(r"set|\{|keys|items")
 _STARTING_NS = 5_000_000
 """What a process uses before its program loads and after its last record, at most: 1 to 3 ms were measured."""
 _TOO_LARGE = b'{"o":"too large"}'
@@ -89,6 +91,8 @@ def payload(task: Task) -> bytes:
     most = min(first + 1, len(task.items)) if wants_a_process_each(task.job) else len(task.items)
     size, last = 0, first
     while last < most and (last == first or size + len(task.items[last]) < JOB_BYTES):
+        if last > first and (_wants_its_own(task, last - 1) or _wants_its_own(task, last)):
+            break
         size += len(task.items[last]) + 1
         last += 1
     task.handed_over = last - first
@@ -101,9 +105,20 @@ def wants_a_process_each(job: Job) -> bool:
     return isinstance(job, StdioJob) or (isinstance(job, CallsJob) and job.company is Company.ALONE)
 
 
+def _wants_its_own(task: Task, item: int) -> bool:
+    """Whether no other item is to be in the process of this one, although the program keeps nothing: of floats it may
+    make a NaN, whose hash, and so its place in a set, is an address that what was before has a part in."""
+    job = task.job
+    if not isinstance(job, CallsJob) or _MAY_MAKE_SETS.search(job.source) is None:
+        return False
+    return _FLOATS.search(task.items[item]) is not None
+
+
 def most_records(task: Task) -> int:
-    """Records that a process of the job may write: one for each item and for each time that it loads, and one more."""
-    return 2 * len(task.items) + 2
+    """Records that the running process may write: one for each item that it was given and for each time that it loads,
+    and one more."""
+    reloads = isinstance(task.job, CallsJob) and task.job.company is Company.RELOADED
+    return (2 if reloads else 1) * task.handed_over + 2
 
 
 def _head(job: Job) -> dict[str, object]:
@@ -160,7 +175,7 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asl
             continue
         claimed_ns += record.cpu_ns
         taken += 1
-        is_late = record.cpu_ns > limit_ns or claimed_ns > budget_ns
+        is_late = record.cpu_ns > limit_ns or claimed_ns > budget_ns or least_ns > 2 * limit_ns
         kind = OutcomeKind.TIMEOUT if is_late else _OUTCOMES[record.kind]
         tried = kind is not OutcomeKind.TIMEOUT or record.cpu_ns > limit_ns
         used_ns = max(least_ns, min(loading_ns + record.cpu_ns, cpu_ns))

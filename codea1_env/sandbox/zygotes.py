@@ -6,6 +6,7 @@ Does not decide what a job means or what happens after a failure: see `local.py`
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import glob
 import json
 import os
@@ -18,7 +19,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -41,6 +42,7 @@ _START = struct.Struct("<III")
 _NOTICE = struct.Struct("<Ii4q")  # see inside/forking.py
 _HEADER = struct.Struct("<IIQ")
 _RECORD = struct.Struct("<IBQ")
+_NO_CHANGE, _ADDR_NO_RANDOMIZE = 0xFFFFFFFF, 0x0040000  # personality(2)
 _ZYGOTE = Path(__file__).parent / "inside" / "zygote.py"
 _STARTUP_TIMEOUT_S = 60.0
 _REPLY_TIMEOUT_S = 30.0
@@ -63,8 +65,9 @@ class Record(NamedTuple):
 class Progress:
     """Where a running candidate stands, as far as it lets on."""
 
-    records: int
-    """That it has written so far. They are kept as they were read: it cannot take an answer back."""
+    steps: int
+    """Answers that it has written so far, and times that it has loaded for the next one, once each. They are kept as
+    they were read: it cannot take an answer back, and records of other kinds are no step."""
     began_cpu_ns: int
     """The process's CPU clock when the running item began, as it claims."""
 
@@ -76,6 +79,21 @@ class Ending:
     cpu_ns: int
     signal: int
     """That ended it; 0 where it left by itself."""
+
+
+@contextlib.contextmanager
+def _addresses_as_ever() -> Iterator[None]:
+    """What this thread starts has its memory at the same addresses each time, if the kernel grants it: None has its
+    address for a hash, and with it a set has the same order in one process as in the next."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = libc.personality(ctypes.c_ulong(_NO_CHANGE))
+    if before >= 0:
+        libc.personality(ctypes.c_ulong(before | _ADDR_NO_RANDOMIZE))
+    try:
+        yield
+    finally:
+        if before >= 0:
+            libc.personality(ctypes.c_ulong(before))
 
 
 def python_directories() -> list[str]:
@@ -157,21 +175,22 @@ class Zygote:
         # The interpreter itself, not a virtual environment's link to it: no site-packages inside. Not -I, which would
         # ignore PYTHONHASHSEED too: the environment below is all there is, so there is nothing else to ignore.
         arguments = [str(theirs.fileno()), str(self._input), str(self._output), json.dumps(options)]
-        self._process = subprocess.Popen(
-            [os.path.realpath(sys.executable), "-P", "-s", "-S", "-X", "no_debug_ranges", str(_ZYGOTE), *arguments],
-            pass_fds=[theirs.fileno(), self._input, self._output],
-            # Symbols are bound now, once, rather than in every child that is the first to use one.
-            env={
-                "PYTHONHASHSEED": str(kind.hash_seed),
-                "PATH": "/usr/bin:/bin",
-                "LC_ALL": "C.UTF-8",
-                "LD_BIND_NOW": "1",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C and the like are for this process: no candidate is to meet them
-        )
+        with _addresses_as_ever():
+            self._process = subprocess.Popen(
+                [os.path.realpath(sys.executable), "-P", "-s", "-S", "-X", "no_debug_ranges", str(_ZYGOTE), *arguments],
+                pass_fds=[theirs.fileno(), self._input, self._output],
+                # Symbols are bound now, once, rather than in every child that is the first to use one.
+                env={
+                    "PYTHONHASHSEED": str(kind.hash_seed),
+                    "PATH": "/usr/bin:/bin",
+                    "LC_ALL": "C.UTF-8",
+                    "LD_BIND_NOW": "1",
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C and the like are for this process: no candidate is to meet them
+            )
         theirs.close()
         undo.pop_all()
         undo.callback(self.close)
@@ -230,7 +249,10 @@ class Zygote:
 
     def progress(self, most: int) -> Progress:
         """Untrusted: the candidate writes all of it. `most`: as of `records`."""
-        return Progress(len(self.records(most)), self._header()[2])
+        records = self.records(most)
+        answers = sum(record.kind in "VEM" for record in records)
+        loads = min(answers + 1, sum(record.kind == "L" for record in records))
+        return Progress(answers + loads, self._header()[2])
 
     def cpu_ns(self) -> int | None:
         """CPU time of the running candidate as the kernel counts it, 0 where nothing tells; None when it has ended."""

@@ -9,8 +9,9 @@ list does not know makes a program run each of its calls in a process of its own
 
 Programs in the first two can hold no module, class, frame or context of the interpreter, store no attribute and read
 none by a name that is made at run time; nor can they see an address (`id`, `hash`, the text of a function or of an
-iterator), a clock, a process number or chance. Errs towards ALONE, which only costs time. Does not look at what a call
-should return: no module that compares values is imported here or decides what runs.
+iterator, a set of types), how much memory or stack is left, a clock, a process number or chance. Errs towards ALONE,
+which only costs time. Does not look at what a call should return: no module that compares values is imported here or
+decides what runs.
 """
 
 from __future__ import annotations
@@ -22,13 +23,18 @@ from collections.abc import Sequence
 from codea1_env.judging.purity.expressions import Expressions, Role
 from codea1_env.judging.purity.module_state import holds_state
 from codea1_env.judging.purity.names import EXCEPTIONS, OF_WHOLE_NUMBERS
-from codea1_env.judging.purity.scope import Alone, Scope, holding, pairs
+from codea1_env.judging.purity.scope import Alone, Scope, pairs
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import Company
 
 _MAX_CHARACTERS = 1 << 16
 """Longest program that is looked at."""
-_EXHAUSTED = ("BaseException", "Exception", "MemoryError", "RuntimeError", "RecursionError")
+_EXHAUSTED = (
+    "BaseException", "Exception", "MemoryError", "RuntimeError", "RecursionError", "GeneratorExit", "ImportError",
+    "ModuleNotFoundError", "OSError", "EnvironmentError", "IOError", "SystemError",
+)  # fmt: skip
+"""What tells a program that memory or stack is exhausted: an import fails then, and a generator that is let go of
+swallows what its code raises."""
 
 
 def company(source: str) -> Company:
@@ -67,9 +73,6 @@ class _Reader:
         self._module, self._nodes = module, nodes
         self._scope = Scope(nodes)
         self._expressions = Expressions(self._scope)
-        finals = any(isinstance(node, ast.Try) and node.finalbody for node in nodes)
-        self._leaving = holding(nodes, ast.Return, ast.Break, ast.Continue) if finals else set()
-        """What has a statement in it that may leave a `finally` block."""
 
     def read(self) -> None:
         self._statements(self._module.body)
@@ -157,9 +160,9 @@ class _Reader:
 
     def _try(self, node: ast.Try) -> None:
         """How much memory and how deep a stack there is depends on what ran before: nobody catches the end of it."""
-        self._statements([*node.body, *node.orelse, *node.finalbody])
-        if not self._leaving.isdisjoint(node.finalbody):
-            raise Alone("leaves a finally block")
+        if node.finalbody:
+            raise Alone("has a finally block")  # what is raised there takes the place of what ended it
+        self._statements([*node.body, *node.orelse])
         for handler in node.handlers:
             types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
             for kind in types:

@@ -12,6 +12,8 @@ from enum import Enum, auto
 from codea1_env.judging.purity.names import (
     BUILTINS,
     CALLBACKS,
+    CODECS,
+    CONSTANTS,
     CONSUMERS,
     CONSUMERS_OF_ALL,
     CONSUMERS_OF_SECOND,
@@ -22,6 +24,7 @@ from codea1_env.judging.purity.names import (
     METHODS,
     METHODS_WITH_ADDRESSES,
     ONLY_CALLED,
+    TYPES,
     TYPING,
 )
 from codea1_env.judging.purity.scope import KNOWN_BUILTINS, Alone, Scope
@@ -91,7 +94,11 @@ class Expressions:
             case ast.Compare(left=left, ops=ops, comparators=comparators):
                 self.read(left, Role.COMPARED)
                 for op, value in zip(ops, comparators, strict=True):
-                    self.read(value, Role.CONSUMED if isinstance(op, ast.In | ast.NotIn) else Role.COMPARED)
+                    is_in = isinstance(op, ast.In | ast.NotIn)
+                    if is_in and isinstance(value, ast.Tuple | ast.List):
+                        self._compared(value)
+                    else:
+                        self.read(value, Role.CONSUMED if is_in else Role.COMPARED)
             case ast.BoolOp(values=values) if role is Role.TESTED:
                 for value in values:
                     self.read(value, role)
@@ -113,6 +120,11 @@ class Expressions:
             case _:
                 raise Alone(f"has an expression {type(node).__name__}")
 
+    def _compared(self, node: ast.expr) -> None:
+        """What a value is compared with: also one of several."""
+        for each in node.elts if isinstance(node, ast.Tuple | ast.List) else (node,):
+            self.read(each, Role.COMPARED)
+
     def _comprehension(self, results: list[ast.expr], generators: list[ast.comprehension]) -> None:
         for generator in generators:
             if generator.is_async:
@@ -132,6 +144,8 @@ class Expressions:
             raise Alone("has a function for a value")
         if role is not Role.CALLED and (name in self._scope.generators or name in ITERATOR_MAKERS or name == "type"):
             raise Alone("has a maker of iterators or of types for a value")
+        if role in (Role.VALUE, Role.CONSUMED, Role.TESTED) and name in BUILTINS and not self._scope.is_own(name):
+            raise Alone(f"has {name} for a value")
         if name in EXCEPTIONS or name in self._scope.caught:
             raise Alone("has an exception for a value")
         self._listed(self._scope.member(node), role)
@@ -142,7 +156,8 @@ class Expressions:
         """A member of a module that is not called by its name."""
         if member[0] == "typing":
             raise Alone(f"has the type {member[1]} for a value")
-        if role is not Role.CALLED and (member[0] == "itertools" or member in ONLY_CALLED):
+        is_shown = role in (Role.VALUE, Role.CONSUMED, Role.TESTED) and member != ("", "") and member not in CONSTANTS
+        if is_shown or (role is not Role.CALLED and (member[0] == "itertools" or member in ONLY_CALLED)):
             raise Alone(f"has {'.'.join(member)} for a value")
 
     def _attribute(self, node: ast.Attribute, role: Role) -> None:
@@ -157,7 +172,11 @@ class Expressions:
             isinstance(node.value, ast.Name) and node.value.id in BUILTINS and node.value.id not in self._scope.bound
         )
         is_method = is_type and node.attr in METHODS - METHODS_WITH_ADDRESSES
-        if not is_method and node.attr not in ("real", "imag", "numerator", "denominator"):
+        if is_method and role not in (Role.CALLED, Role.CALLBACK, Role.KEY):
+            raise Alone(f"has the method {node.attr} for a value")
+        if is_method:
+            return
+        if node.attr not in ("real", "imag", "numerator", "denominator"):
             raise Alone(f"reads an attribute {node.attr}")
         self.read(node.value)
 
@@ -170,10 +189,15 @@ class Expressions:
         self._made(node, member, name, role)
         is_known = member != ("", "") or (name in BUILTINS and not self._scope.is_own(name))
         is_method = member == ("", "") and isinstance(called, ast.Attribute)
+        if is_method or (is_known and name in ("str", "bytes", "bytearray")):
+            self._codec(node, 0 if is_method else 1)
         stars = (place for place, argument in enumerate(node.args) if isinstance(argument, ast.Starred))
         starred = next(stars, len(node.args))
         for place, argument in enumerate(node.args):
             if is_known and name in ("str", "repr", "print") and _is_one_of(argument, self._scope.caught):
+                continue
+            if is_known and (name, place) in (("isinstance", 1), ("defaultdict", 0)):
+                self._compared(argument)
                 continue
             self.read(argument, self._role_of(node, name if is_known else "", place, starred))
         for keyword in node.keywords:
@@ -182,6 +206,16 @@ class Expressions:
                 or (is_method and isinstance(called, ast.Attribute) and called.attr == "sort")
             )
             self.read(keyword.value, Role.KEY if is_key else Role.VALUE)
+
+    def _codec(self, node: ast.Call, place: int) -> None:
+        """Of texts and bytes: one that is there from the start. Others are imported, and an import that failed for lack
+        of memory is remembered."""
+        if isinstance(node.func, ast.Attribute) and node.func.attr not in ("encode", "decode"):
+            return
+        named = [keyword.value for keyword in node.keywords if keyword.arg in ("encoding", None)]
+        for given in [*node.args[place : place + 1], *named]:
+            if not (isinstance(given, ast.Constant) and given.value in CODECS):
+                raise Alone("names a codec that may have to be imported")
 
     def _made(self, node: ast.Call, member: tuple[str, str], name: str, role: Role) -> None:
         """What the call returns: what shows an address, or has one for its hash, goes no further."""
@@ -238,7 +272,8 @@ class Expressions:
             case ast.Attribute(value=value, attr=method):
                 if method not in METHODS:
                     raise Alone(f"calls a method {method}")
-                self.read(value, Role.TESTED)
+                is_type = isinstance(value, ast.Name) and value.id in TYPES and not self._scope.is_own(value.id)
+                self.read(value, Role.CALLED if is_type else Role.TESTED)
             case _:
                 raise Alone("calls what is no name")
 

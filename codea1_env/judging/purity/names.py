@@ -23,6 +23,9 @@ BUILTINS = _words(
 )
 """Not `id` and `hash` (addresses), nor anything that reads attributes, namespaces, files or source text."""
 
+TYPES = _words("bool bytearray bytes complex dict float frozenset int list set str tuple")
+"""Builtins whose methods are called by their names, too: `dict.fromkeys(keys)`."""
+
 EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
 )
@@ -134,6 +137,21 @@ ONLY_CALLED = frozenset(
     }
 )
 """Members that are called by their name and in certain places only, as all of itertools are."""
+
+CONSTANTS = frozenset(
+    (module, name)
+    for module, names in MODULES.items()
+    for name in names
+    if module == "string"
+    or name.startswith("ROUND_")
+    or (module, name) == ("sys", "maxsize")
+    or (module == "re" and name.isupper())
+    or (module in ("math", "cmath") and name in ("e", "pi", "tau", "inf", "nan", "infj", "nanj"))
+)
+"""Members that are values: of all others, functions and types, the text or the hash shows an address."""
+
+CODECS = ("utf-8", "utf8", "UTF-8", "utf_8", "ascii", "ASCII", "latin-1", "latin1", "iso-8859-1")
+"""Encodings that no program has to import."""
 
 OF_WHOLE_NUMBERS = _words("ceil comb factorial floor gcd isqrt lcm perm prod")
 """Members of math that make whole numbers of whole numbers."""

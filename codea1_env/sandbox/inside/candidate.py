@@ -4,6 +4,7 @@ Does not promise anything to the judge. The program may patch, forge or kill wha
 returned value", and the process holds nothing that would tell which value is the right one.
 """
 
+import gc
 import io
 import json
 import os
@@ -34,6 +35,9 @@ PURE_BUILTINS = {
     )
 }  # fmt: skip
 
+_KEPT_ALLOCATIONS = 500
+"""Objects that may be left to the next item's collector: some microseconds of it. It runs by itself at 700."""
+_allocations, _collect, _freeze = gc.get_count, gc.collect, gc.freeze
 _forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
 _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HEADER.pack_into
 
@@ -72,19 +76,52 @@ def _name(error: BaseException) -> bytes:
     return str(type(error).__name__)[:64].encode("ascii", "replace")
 
 
-def _attempt(results: Results, function: Callable[[], object], max_bytes: int, is_first: bool = True) -> None:
-    """Write what `function()` comes to. Where memory or stack was exhausted after other items, it begins anew in the
-    next process: they may have left less of it."""
+def _nothing() -> None:
+    pass
+
+
+def _attempt(
+    results: Results,
+    function: Callable[[], object],
+    max_bytes: int,
+    is_first: bool = True,
+    leave: Callable[[], object] = _nothing,
+) -> None:
+    """Write what `function()` comes to, after `leave()` and the collector: what it left behind is let go of in its own
+    time. Where memory or stack was exhausted after other items, it begins anew in the next process: they may have left
+    less of it."""
+    kind, payload, is_exhausted = _come_to(function, max_bytes)
+    leave()
+    _collect_garbage()
+    if is_exhausted and not is_first:
+        results.write(FULL)
+    results.write(kind, payload)
+
+
+def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes, bool]:
+    """Kind and payload of the record, and whether memory or stack was exhausted. Keeps no exception."""
     try:
-        value = values.encode(function(), max_bytes)
-    except (MemoryError, RecursionError) as error:
-        if not is_first:
-            results.write(FULL)
-        results.write(*((MEMORY, b"MemoryError") if isinstance(error, MemoryError) else (ERROR, _name(error))))
+        return VALUE, values.encode(function(), max_bytes), False
+    except MemoryError:
+        return MEMORY, b"MemoryError", True
     except BaseException as error:
-        results.write(ERROR, _name(error))
-    else:
-        results.write(VALUE, value)
+        return ERROR, _name(error), isinstance(error, RecursionError)
+
+
+def _keep() -> None:
+    """What a program has loaded is no garbage: no call is to pay for looking at it."""
+    _collect_garbage()
+    _freeze()
+
+
+def _collect_garbage() -> None:
+    """Unless there is so little that the collector of the next item would not feel it."""
+    try:
+        young, *older = _allocations()
+        if young > _KEPT_ALLOCATIONS or any(older):
+            _collect()
+    except MemoryError:  # a process that keeps all of its memory has one item only
+        pass
 
 
 def _executed(code: types.CodeType, module_name: str) -> dict[str, Any]:
@@ -118,18 +155,19 @@ def _calls(job: dict[str, Any], results: Results) -> None:
     if not callable(function):
         results.write(LOAD_ERROR, b"NoEntryPoint")
         return
-    results.write(LOADED)
     decode, max_bytes, reload = values.decode, job["value_bytes"], job["reload"]
+    _keep()
+    results.write(LOADED)
     positional: list[Any]
     named: list[list[Any]]
 
     def call() -> object:
+        values.begin()
         return function(*[decode(node) for node in positional], **{name: decode(node) for name, node in named})
 
     levels = sys.getrecursionlimit()
     for number, (positional, named) in enumerate(job["items"]):  # noqa: B007
         if reload and number:
-            namespace.clear()  # what the last call left goes now, not when the collector comes
             try:
                 namespace = _executed(code, "solution")
                 function = namespace[job["entry_point"]]
@@ -138,9 +176,10 @@ def _calls(job: dict[str, Any], results: Results) -> None:
             except BaseException as error:
                 results.write(ERROR, _name(error))
                 continue
+            _keep()
             results.write(LOADED)
         _forget_patterns()
-        _attempt(results, call, max_bytes, is_first=not number)
+        _attempt(results, call, max_bytes, is_first=not number, leave=namespace.clear if reload else _nothing)
         if not number:
             sys.setrecursionlimit(levels - _SPARED_STACK)
     sys.setrecursionlimit(levels)

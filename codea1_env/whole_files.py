@@ -73,7 +73,10 @@ def claimed(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
     """
     lock = Path(os.path.realpath(path))
     lock = lock.with_name(f".{lock.name}.lock")
-    descriptor = _locked(lock)
+    try:
+        descriptor = _locked(lock)
+    except OSError as error:
+        raise OSError(f"{name} must be where a file can be written, got {path}: {error.strerror}") from error
     if descriptor is None:
         raise ConfigurationError(
             f"{name} must not be in use by another run, got {path}, which is; wait for that run or name another file"

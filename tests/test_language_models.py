@@ -631,7 +631,7 @@ def test_what_cannot_be_taken_is_refused_in_one_line(saved: Path, tmp_path: Path
     (tmp_path / "empty").mkdir()
     refused(tmp_path / "empty", "must hold a config.json, got none")
     (tmp_path / "text.gguf").write_text("no model")
-    refused(tmp_path / "text.gguf", "must be a directory or a .gguf file, got .* which is neither")
+    refused(tmp_path / "text.gguf", "must be a directory or a .gguf file, got .* which does not begin like one")
     refused(gguf(tmp_path / "a.gguf", "mamba", template=True), "must be of the families qwen2 or llama, got 'mamba'")
     refused(gguf(tmp_path / "b.gguf", "qwen2", template=False), "must have a chat template")
     (tmp_path / "cut.gguf").write_bytes((tmp_path / "a.gguf").read_bytes()[:-1])

@@ -383,3 +383,9 @@ def test_a_line_without_a_score_is_no_visit_of_its_question() -> None:
     (scored,) = score_lines([broken], ScoringPlan(), book)
     assert scored.error
     assert book.frequencies("p0") == {TestCase("f(1)", "2"): 4}
+
+
+def test_where_no_line_can_be_scored_an_earlier_output_stays(tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl").write_text('{"earlier": 1}\n')
+    assert score(tmp_path, ["no JSON"]) == (1, [{"earlier": 1}])
+    assert not (tmp_path / "out.jsonl.partial").exists()

@@ -366,3 +366,26 @@ def test_the_plan_of_a_run_on_disk_is_that_of_its_configuration(
         parse_arguments("", ["--resume", str(tmp_path), "--rounds", "9", "--dry-run"])
     assert ended.value.code == 0
     assert capsys.readouterr().out.strip() == plan_of(dataclasses.replace(preset, rounds=9))
+
+
+@pytest.mark.parametrize(
+    ("given", "must"),
+    [
+        ("--seed abc", "--seed must be a whole number in [0, 2147483647], got abc"),
+        ("--engine slurm", "--engine must be one of local, ray, got slurm"),
+        ("--ray-address auto", "--ray-address must come with --engine ray, got --engine local"),
+        ("--output {file}", "--output must be a new or empty directory, got "),
+        ("--preset 7b --problems {directory}", "problems.file must be a problem file, got "),
+        ("--pre smoke", "unrecognized arguments: --pre smoke; see "),
+    ],
+)
+def test_a_plan_refuses_what_its_run_refuses_in_one_line(
+    given: str, must: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("full")
+    places = {"file": str(tmp_path / "file"), "directory": str(tmp_path)}
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments("", [*(each.format(**places) for each in given.split()), "--dry-run"])
+    error = capsys.readouterr().err
+    assert (ended.value.code, error.count("\n")) == (2, 1)
+    assert must in error

@@ -12,7 +12,7 @@ import sys
 import textwrap
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox import BACKENDS
@@ -38,6 +38,13 @@ _MESSAGES = (
 
 class Parser(argparse.ArgumentParser):
     """argparse's, whose errors are one line that says must, got, and where help is."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """A command says itself what it does not know: the parser above it has other arguments."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown and " " in self.prog:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
 
     def error(self, message: str) -> NoReturn:
         for pattern, told in _MESSAGES:

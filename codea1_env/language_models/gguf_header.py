@@ -47,7 +47,9 @@ def read_gguf_header(file: Path, what: str) -> GgufHeader:
     try:
         with file.open("rb") as opened:
             if opened.read(4) != b"GGUF":
-                raise ConfigurationError(f"{what} must be a directory or a .gguf file, got {file}, which is neither")
+                is_named = file.suffix == ".gguf"
+                why = "which does not begin like one; fetch it again" if is_named else "which is neither"
+                raise ConfigurationError(f"{what} must be a directory or a .gguf file, got {file}, {why}")
             _, tensors, count = _unpacked(opened, "IQQ")
             values = {_text(opened): _value(opened, *_unpacked(opened, "I")) for _ in range(count)}
             return GgufHeader(values, frozenset(_tensor(opened) for _ in range(tensors)))

@@ -214,10 +214,9 @@ def _records(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[tuple[int, di
         if number > 1:
             yield number, record
         elif record.get(_HEADER) != SCHEMA:
-            raise FormatError(
-                f"line 1 must be the header of a recording of schema {SCHEMA}, got {line[:80]!r}; a later schema needs "
-                "a later version of codea1"
-            )
+            shown = line[:80].decode("utf-8", "replace").rstrip()
+            why = "; a later schema needs a later version of codea1" if _HEADER in record else ", which is no recording"
+            raise FormatError(f"line 1 must be the header of a recording of schema {SCHEMA}, got {shown}{why}")
     if number == 0:
         raise FormatError(f"a recording must begin with a header of schema {SCHEMA}, got an empty file")
 

@@ -88,13 +88,15 @@ def parse_arguments(
             print(plan_of(preset, recipe))
             if checked := checked_files(preset, recipe):
                 print(f"\n{checked}")
+            elif isinstance(preset.problems, ProblemFiles):
+                print("the problems were not checked, for a file of theirs is not there yet", file=sys.stderr)
             parser.exit(0)
         arguments = _resumed(given, recipe) if given.resume else _fresh(given, recipe)
         if arguments.preset.trainer == "packed":
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait do not spin
         return dataclasses.replace(arguments, recipe=recipe)
     except (ConfigurationError, FormatError) as error:
-        parser.error(str(error))
+        parser.exit(2, f"{parser.prog}: error: {error}\n")
 
 
 def exit_status(main: Callable[[], int]) -> int:
@@ -166,10 +168,9 @@ def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     _check_installed(preset)
     engine = given.engine or "local"
     _check_engine(engine, given.ray_address, preset)
-    seed = _whole("--seed", given.seed or "0", 0, 2**31 - 1)
+    seed = _seed(given)
     output = given.output or _free_directory(Path("runs"), f"{_kind(recipe, preset)}-seed{seed}")
-    if os.path.exists(output) and (not output.is_dir() or any(output.iterdir())):
-        raise ConfigurationError(f"--output must be a new or empty directory, got {output}; to go on with it: --resume")
+    _check_output(output)
     tester = None if given.tester is None else _model_of(given.tester, preset)
     return Arguments(preset, output, seed, False, engine, given.ray_address, tester)
 
@@ -186,8 +187,22 @@ def _planned(given: argparse.Namespace, recipe: str) -> Preset:
         preset = _with_folders(preset, given)  # a module of one's own that is not there is no plan
         if given.tester is not None and given.tester.exists():
             _model_of(given.tester, preset)
-    _check_trainer(given.engine or "local", preset)
+        _seed(given)
+        if given.output is not None:
+            _check_output(given.output)
+    engine = given.engine or "local"
+    _check_engine_name(engine, given.ray_address)
+    _check_trainer(engine, preset)
     return preset
+
+
+def _seed(given: argparse.Namespace) -> int:
+    return _whole("--seed", given.seed or "0", 0, 2**31 - 1)
+
+
+def _check_output(output: Path) -> None:
+    if os.path.exists(output) and (not output.is_dir() or any(output.iterdir())):
+        raise ConfigurationError(f"--output must be a new or empty directory, got {output}; to go on with it: --resume")
 
 
 def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
@@ -344,20 +359,24 @@ def _check_trainer(engine: str, preset: Preset) -> None:
         raise ConfigurationError("--engine must be local with trainer: packed, whose seats share a base, got ray")
 
 
-def _check_engine(engine: str, ray_address: str | None, preset: Preset) -> None:
+def _check_engine_name(engine: str, ray_address: str | None) -> None:
     if engine not in ENGINES:
         raise ConfigurationError(f"--engine must be one of {', '.join(ENGINES)}, got {engine}")
+    if ray_address and engine != "ray":
+        raise ConfigurationError(f"--ray-address must come with --engine ray, got --engine {engine}")
+    if ray_address and "://" in ray_address:
+        raise ConfigurationError(
+            f"--ray-address must be HOST:PORT or auto, of a cluster that this machine is part of, got {ray_address}"
+        )
+
+
+def _check_engine(engine: str, ray_address: str | None, preset: Preset) -> None:
+    _check_engine_name(engine, ray_address)
     _check_trainer(engine, preset)
     if engine == "ray":
         if importlib.util.find_spec("ray") is None:
             raise ConfigurationError("--engine ray needs the extra `ray`, got none: pip install '.[ray]'")
-        if ray_address and "://" in ray_address:
-            raise ConfigurationError(
-                f"--ray-address must be HOST:PORT or auto, of a cluster that this machine is part of, got {ray_address}"
-            )
         return
-    if ray_address:
-        raise ConfigurationError(f"--ray-address must come with --engine ray, got --engine {engine}")
     for seat in SEATS:
         if not preset.placement.of(seat).is_one_process_on_cpu:
             raise ConfigurationError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from codea1_env.training.config.presets import preset_names
 from codea1_env.training.config.sections import TRACKERS
@@ -94,9 +94,16 @@ TESTER: Mapping[str, Any] = {
 """Of `--tester`, which recipes take that have a tester that does not learn."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """argparse's, whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+
 def parser_of(description: str, *, takes_tester: bool = False) -> argparse.ArgumentParser:
     """A recipe's parser. An argument that the recipe does not have is None."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = _Parser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     for name, told in ARGUMENTS.items():
         parser.add_argument(name, **told)
     parser.set_defaults(tester=None)

@@ -129,7 +129,7 @@ def _header(preset: Preset, roles: Roles) -> list[str]:
     steps = f", {preset.rounds} rounds, {preset.rounds * preset.round.updates} steps" if roles.learns else ""
     return [
         f"plan of {preset.name}: {roles.told}{steps}{' each' if len(roles.learns) > 1 else ''}",
-        f"model      {named}, {shape.parameters:,} weights, trained: {trained}",
+        f"model      {named}, {shape.parameters:,} weights, trained: {trained if roles.learns else 'none'}",
         f"problems   {asked}",
     ]
 

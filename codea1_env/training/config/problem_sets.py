@@ -86,7 +86,10 @@ def checked_files(preset: Preset, recipe: str) -> str:
     chosen = preset.problems
     if not isinstance(chosen, ProblemFiles):
         return ""
-    if not all(Path(file).is_file() for file in (chosen.file, chosen.held_out_file) if file):
+    places = [Path(file) for file in (chosen.file, chosen.held_out_file) if file]
+    if any(place.exists() and not place.is_file() for place in places):
+        require_files(preset)
+    if not all(place.is_file() for place in places):
         return ""  # a plan may be of files that are not there yet
     sets = load_problem_sets(preset, seed=0, golden_tests=recipe == "golden")
     notes = [shared_note(sets), book_note(preset, len(sets.train)) if roles_of(recipe).has_book else ""]
@@ -126,9 +129,10 @@ def require_files(preset: Preset) -> None:
             path = Path(getattr(preset.problems, name))
             is_split = name == "held_out_file" and not preset.problems.held_out_file
             if not is_split and not path.is_file():
+                why = "which is a directory" if path.is_dir() else "which is not there"
+                option = " for --problems" if name == "file" else ""
                 raise ConfigurationError(
-                    f"problems.{name} must be a problem file, got {path}, which is not there; `codea1 data import` "
-                    "makes one"
+                    f"problems.{name} must be a problem file, got {path}, {why}; `codea1 data import` makes one{option}"
                 )
 
 

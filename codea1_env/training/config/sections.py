@@ -80,7 +80,10 @@ TRACKERS = ("tensorboard", "wandb", "trackio")
 def check_trackers(names: Sequence[str], where: str) -> None:
     """Raise ConfigurationError unless each name is one of TRACKERS and none occurs twice."""
     if not set(names) <= set(TRACKERS) or len(set(names)) < len(names):
-        raise ConfigurationError(f"{where} must be different names among {', '.join(TRACKERS)}, got {list(names)}")
+        none = ", or none alone" if where.startswith("--") else ""
+        raise ConfigurationError(
+            f"{where} must be different names among {', '.join(TRACKERS)}{none}, got {list(names)}"
+        )
 
 
 def changed(current: Any, overrides: object, kinds: Sequence[type[Any]], where: str) -> Any:

@@ -203,6 +203,11 @@ ALONE = {
     "memory_seen_by_a_codec": "def f(x):\n    try:\n        return 'a'.encode('gbk')\n"
     "    except LookupError:\n        return x\n",
     "memory_seen_by_a_named_codec": "def f(x):\n    return str(x, encoding='gbk')\n",
+    "memory_seen_by_a_codec_of_a_type": "def f(x):\n    return str.encode('ascii', 'cp500')\n",
+    "memory_seen_by_a_codec_with_a_star": "def f(x):\n    return str(*(b'a', 'cp500'))\n",
+    "memory_seen_by_a_codec_of_map": "def f(x):\n    return list(map(str, [b'a'], ['cp500']))\n",
+    "function_that_makes_defaults": "from collections import defaultdict\nfrom re import findall\n"
+    "def f(x):\n    return str(defaultdict(findall))\n",
     "text_of_a_function_of_a_module": "from re import findall\ndef f(x):\n    return str(findall)\n",
     "text_of_a_member_of_a_module": "import copy\ndef f(x):\n    return '%s' % copy.copy\n",
     "types_in_a_set": "def f(x):\n    return [n for n in {1, int}]\n",

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
+from codea1_env.judging.schedule import calls_job
+from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import CallsJob, Company, Limits, LocalSandbox, OutcomeKind
 from codea1_env.sandbox.local import _Slot
 from codea1_env.sandbox.protocol import Outcome
@@ -337,3 +339,46 @@ def test_a_nan_has_one_place_in_a_set_whatever_was_before(sandbox: LocalSandbox,
     assert places("", [other, *calls])[1:] == found
     assert places("import statistics\nx = [[]] * 99\n", calls[::-1])[::-1] == found
     assert places("", calls, seed=1) != found
+
+
+@pytest.mark.parametrize(
+    ("source", "argument"),
+    [
+        ("def solve(xs):\n    return [n == n for n in set(xs)].index(False)\n", b'[{"f":"inf"},0,1,2,3,5,8,13]'),
+        ("def solve(xs):\n    xs.add(max(xs) - max(xs))\n    return [n == n for n in xs].index(False)\n",
+         b'{"s":[{"f":"inf"},0,1,2,3,5,8,13]}'),
+    ],
+)  # fmt: skip
+def test_a_nan_that_is_made_has_the_place_that_it_has_alone(
+    sandbox: LocalSandbox, source: str, argument: bytes
+) -> None:
+    source = source.replace("set(xs)", "{n - n if n > 99 else n for n in xs}")
+    calls = tuple(b"[[%s],[]]" % argument.replace(b"13", b"%d" % n) for n in range(13, 19))
+    problem = Problem("p", "q", "solve")
+    together = sandbox.run([calls_job(problem, source, calls)])[0]
+    alone = [sandbox.run([calls_job(problem, source, (call,))])[0].outcomes[0].value for call in calls]
+    assert calls_job(problem, source, calls).company is Company.SHARED
+    assert [outcome.value for outcome in together.outcomes] == alone
+
+
+def test_as_many_nans_as_are_given_are_different_ones(sandbox: LocalSandbox) -> None:
+    call = b"[[[%s]],[]]" % b",".join([b'{"f":"nan"}'] * 1500)
+    (result,) = sandbox.run([CallsJob("def solve(xs):\n    return len(set(xs))\n", "solve", (call,))])
+    assert result.outcomes[0].value == b"1500"
+
+
+def test_a_program_that_runs_alone_keeps_its_collector(sandbox: LocalSandbox) -> None:
+    source = """
+import gc, weakref
+class Node: pass
+def made():
+    node = Node()
+    node.me = node
+    return weakref.ref(node)
+left = made()
+def solve(x):
+    gc.collect()
+    return left() is None
+"""
+    (result,) = sandbox.run([CallsJob(source, "solve", (b"[[1],[]]",), company=Company.ALONE)])
+    assert result.outcomes[0].value == b"true"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.judging.oracle import is_plain
-from codea1_env.judging.purity.company import company
+from codea1_env.judging.purity.company import company, makes_sets
 from codea1_env.judging.repeats import names_of
 from codea1_env.judging.schedule import limits_of
 from codea1_env.problems.checkers import CHECK, checker_source
@@ -78,7 +78,14 @@ def _job(problem: Problem, calls: Sequence[bytes]) -> CallsJob:
     budget_s = min(2 * room * limits.time_limit_s, MAX_BUDGET_S)
     limits = Limits(limits.time_limit_s, budget_s, limits.memory_mb, strikes=room)
     return CallsJob(
-        source, CHECK, tuple(calls), limits, packages=problem.packages, company=company(source), is_checker=True
+        source,
+        CHECK,
+        tuple(calls),
+        limits,
+        packages=problem.packages,
+        company=company(source),
+        floats_apart=makes_sets(source),
+        is_checker=True,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.equality import is_opaque, same_value
-from codea1_env.judging.purity.company import company
+from codea1_env.judging.purity.company import company, makes_sets
 from codea1_env.judging.relations.tree_values import require_sound
 from codea1_env.judging.schedule import as_run, limits_of
 from codea1_env.problems.kinds import called_name
@@ -153,8 +153,9 @@ def _reference_job(reference: _Reference, calls: tuple[bytes, ...], most_hangs: 
     room = len(calls) + 10
     budget_s = min(2 * room * reference.limits.time_limit_s, MAX_BUDGET_S)
     limits = replace(reference.limits, strikes=most_hangs or room, budget_s=budget_s)
-    may_share = company(reference.source)
-    return CallsJob(reference.source, reference.entry_point, calls, limits, hash_seed, reference.packages, may_share)
+    source, packages = reference.source, reference.packages
+    may_share, apart = company(source), makes_sets(source)
+    return CallsJob(source, reference.entry_point, calls, limits, hash_seed, packages, may_share, apart)
 
 
 def _reference(problem: Problem) -> _Reference:

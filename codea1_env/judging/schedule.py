@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codea1_env.judging.purity.company import company
+from codea1_env.judging.purity.company import company, makes_sets
 from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
@@ -51,6 +51,7 @@ def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...], room: int
         limits_of(problem, room),
         packages=problem.packages,
         company=company(source),
+        floats_apart=makes_sets(source),
     )
 
 

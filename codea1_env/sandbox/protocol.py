@@ -79,6 +79,9 @@ class CallsJob:
     company: Company = Company.ALONE
     """What the calls may share; not more than `codea1_env.judging.purity` says of the source, or they depend on each
     other."""
+    floats_apart: bool = False
+    """Whether a call with floats has a process of its own, whatever company the others have: the hash of a NaN is its
+    address, and programs that make sets would answer by it. So have calls with floats and sets, in any case."""
     is_checker: bool = False
     """It compares what candidates returned with right values: no candidate is forked from the same zygote."""
 

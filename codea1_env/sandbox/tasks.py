@@ -25,9 +25,9 @@ from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, Record, ZygoteKi
 
 MAX_SOURCE_BYTES = 4 << 20
 """Bytes of the longest program that is tried at all."""
-_RARE_IMPORT = re.compile(rf"^[ \t]*(?:from|import)[ \t].*\b(?:{'|'.join(RARE_MODULES)})\b", re.MULTILINE)
-_FLOATS = re.compile(rb'[0-9]\.[0-9]|[0-9]e[+-]?[0-9]|"[fc]"')
-_MAY_MAKE_SETS = re.compile(r"set|\{|keys|items")
+_RARE_IMPORT = re.compile(rf"\bfrom[ \t]+(?:{'|'.join(RARE_MODULES)})\b|\bimport\b.*\b(?:{'|'.join(RARE_MODULES)})\b")
+_FLOATS = re.compile(rb'[0-9]\.[0-9]|[0-9]e[+-]?[0-9]|\{"[fc]":')
+_SETS = re.compile(rb'\{"[sz]":')
 _STARTING_NS = 5_000_000
 """What a process uses before its program loads and after its last record, at most: 1 to 3 ms were measured."""
 _TOO_LARGE = b'{"o":"too large"}'
@@ -106,12 +106,11 @@ def wants_a_process_each(job: Job) -> bool:
 
 
 def _wants_its_own(task: Task, item: int) -> bool:
-    """Whether no other item is to be in the process of this one, although the program keeps nothing: of floats it may
-    make a NaN, whose hash, and so its place in a set, is an address that what was before has a part in."""
-    job = task.job
-    if not isinstance(job, CallsJob) or _MAY_MAKE_SETS.search(job.source) is None:
+    """Whether no other item is to be in its process, although the program keeps nothing (`floats_apart`)."""
+    job, call = task.job, task.items[item]
+    if not isinstance(job, CallsJob) or _FLOATS.search(call) is None:
         return False
-    return _FLOATS.search(task.items[item]) is not None
+    return job.floats_apart or _SETS.search(call) is not None
 
 
 def most_records(task: Task) -> int:
@@ -126,7 +125,8 @@ def _head(job: Job) -> dict[str, object]:
     match job:
         case CallsJob():
             reload = job.company is Company.RELOADED
-            return fields | {"kind": "calls", "source": job.source, "entry_point": job.entry_point, "reload": reload}
+            company = {"reload": reload, "alone": job.company is Company.ALONE}
+            return fields | {"kind": "calls", "source": job.source, "entry_point": job.entry_point} | company
         case ExpressionsJob():
             return fields | {"kind": "expressions"}
         case StdioJob():

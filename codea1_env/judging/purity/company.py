@@ -42,27 +42,32 @@ def company(source: str) -> Company:
     return _decided(source)[0]
 
 
+def makes_sets(source: str) -> bool:
+    """Whether the program may make sets, or add to some. False for one that runs each call alone."""
+    return _decided(source)[2]
+
+
 def alone_because(source: str) -> str:
     """Why the program runs each call alone, in a few words; "" where it need not."""
     return _decided(source)[1]
 
 
 @functools.lru_cache(maxsize=4096)
-def _decided(source: str) -> tuple[Company, str]:
+def _decided(source: str) -> tuple[Company, str, bool]:
     if len(source) > _MAX_CHARACTERS:
-        return Company.ALONE, "too long to be read"
+        return Company.ALONE, "too long to be read", False
     try:
         module = parse(source)
     except Unparsable:
-        return Company.ALONE, "does not parse"
+        return Company.ALONE, "does not parse", False
     try:
         nodes = list(ast.walk(module))
-        _Reader(module, nodes).read()
+        has_sets = _Reader(module, nodes).read()
     except Alone as reason:
-        return Company.ALONE, str(reason)
+        return Company.ALONE, str(reason), False
     except RecursionError:
-        return Company.ALONE, "too deep to be read"
-    return (Company.RELOADED if holds_state(module, nodes) else Company.SHARED), ""
+        return Company.ALONE, "too deep to be read", False
+    return (Company.RELOADED if holds_state(module, nodes) else Company.SHARED), "", has_sets
 
 
 class _Reader:
@@ -74,11 +79,13 @@ class _Reader:
         self._scope = Scope(nodes)
         self._expressions = Expressions(self._scope)
 
-    def read(self) -> None:
+    def read(self) -> bool:
+        """Whether the program may make sets."""
         self._statements(self._module.body)
-        makes_sets = self._expressions.keeps_views or any(map(self._makes_set, self._nodes))
-        if makes_sets and any(map(self._makes_float, self._nodes)):
+        has_sets = self._expressions.keeps_views or any(map(self._makes_set, self._nodes))
+        if has_sets and any(map(self._makes_float, self._nodes)):
             raise Alone("may have a set with a NaN, whose hash is its address")
+        return has_sets
 
     def _makes_set(self, node: ast.AST) -> bool:
         """Or adds to one."""

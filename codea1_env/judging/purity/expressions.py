@@ -189,15 +189,21 @@ class Expressions:
         self._made(node, member, name, role)
         is_known = member != ("", "") or (name in BUILTINS and not self._scope.is_own(name))
         is_method = member == ("", "") and isinstance(called, ast.Attribute)
-        if is_method or (is_known and name in ("str", "bytes", "bytearray")):
-            self._codec(node, 0 if is_method else 1)
+        if isinstance(called, ast.Attribute) and is_method:
+            self._codec(node, 1 if self._is_type(called.value) else 0)
+        elif is_known and name in ("str", "bytes", "bytearray"):
+            self._codec(node, 1)
+        elif is_known and name in CALLBACKS and node.args:
+            self._codec_of_callback(node, name)
         stars = (place for place, argument in enumerate(node.args) if isinstance(argument, ast.Starred))
         starred = next(stars, len(node.args))
         for place, argument in enumerate(node.args):
             if is_known and name in ("str", "repr", "print") and _is_one_of(argument, self._scope.caught):
                 continue
-            if is_known and (name, place) in (("isinstance", 1), ("defaultdict", 0)):
+            if is_known and (name, place) == ("isinstance", 1):
                 self._compared(argument)
+                continue
+            if is_known and (name, place) == ("defaultdict", 0) and self._is_type(argument):
                 continue
             self.read(argument, self._role_of(node, name if is_known else "", place, starred))
         for keyword in node.keywords:
@@ -212,10 +218,24 @@ class Expressions:
         of memory is remembered."""
         if isinstance(node.func, ast.Attribute) and node.func.attr not in ("encode", "decode"):
             return
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            raise Alone("names a codec that may have to be imported")
         named = [keyword.value for keyword in node.keywords if keyword.arg in ("encoding", None)]
         for given in [*node.args[place : place + 1], *named]:
             if not (isinstance(given, ast.Constant) and given.value in CODECS):
                 raise Alone("names a codec that may have to be imported")
+
+    def _codec_of_callback(self, node: ast.Call, name: str) -> None:
+        """A type of texts that is handed over gets one argument, and no codec beside it."""
+        match node.args[0]:
+            case ast.Name(id="str" | "bytes" | "bytearray") | ast.Attribute(attr="encode" | "decode"):
+                is_plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
+                if name not in ("map", "filter") or len(node.args) != 2 or not is_plain:
+                    raise Alone("may hand over a codec that has to be imported")
+
+    def _is_type(self, node: ast.expr) -> bool:
+        """Whether it is a builtin type by its name."""
+        return isinstance(node, ast.Name) and node.id in TYPES and not self._scope.is_own(node.id)
 
     def _made(self, node: ast.Call, member: tuple[str, str], name: str, role: Role) -> None:
         """What the call returns: what shows an address, or has one for its hash, goes no further."""
@@ -272,8 +292,7 @@ class Expressions:
             case ast.Attribute(value=value, attr=method):
                 if method not in METHODS:
                     raise Alone(f"calls a method {method}")
-                is_type = isinstance(value, ast.Name) and value.id in TYPES and not self._scope.is_own(value.id)
-                self.read(value, Role.CALLED if is_type else Role.TESTED)
+                self.read(value, Role.CALLED if self._is_type(value) else Role.TESTED)
             case _:
                 raise Alone("calls what is no name")
 

@@ -87,12 +87,11 @@ def _attempt(
     is_first: bool = True,
     leave: Callable[[], object] = _nothing,
 ) -> None:
-    """Write what `function()` comes to, after `leave()` and the collector: what it left behind is let go of in its own
-    time. Where memory or stack was exhausted after other items, it begins anew in the next process: they may have left
-    less of it."""
+    """Write what `function()` comes to, after `leave()`, in which what it left behind is let go of in its own time.
+    Where memory or stack was exhausted after other items, it begins anew in the next process: they may have left less
+    of it."""
     kind, payload, is_exhausted = _come_to(function, max_bytes)
     leave()
-    _collect_garbage()
     if is_exhausted and not is_first:
         results.write(FULL)
     results.write(kind, payload)
@@ -110,7 +109,7 @@ def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes
 
 def _keep() -> None:
     """What a program has loaded is no garbage: no call is to pay for looking at it."""
-    _collect_garbage()
+    _collect()
     _freeze()
 
 
@@ -155,8 +154,9 @@ def _calls(job: dict[str, Any], results: Results) -> None:
     if not callable(function):
         results.write(LOAD_ERROR, b"NoEntryPoint")
         return
-    decode, max_bytes, reload = values.decode, job["value_bytes"], job["reload"]
-    _keep()
+    decode, max_bytes, reload, alone = values.decode, job["value_bytes"], job["reload"], job["alone"]
+    if not alone:
+        _keep()
     results.write(LOADED)
     positional: list[Any]
     named: list[list[Any]]
@@ -164,6 +164,12 @@ def _calls(job: dict[str, Any], results: Results) -> None:
     def call() -> object:
         values.begin()
         return function(*[decode(node) for node in positional], **{name: decode(node) for name, node in named})
+
+    def leave() -> None:
+        if reload:
+            namespace.clear()
+        if not alone:
+            _collect_garbage()
 
     levels = sys.getrecursionlimit()
     for number, (positional, named) in enumerate(job["items"]):  # noqa: B007
@@ -179,7 +185,7 @@ def _calls(job: dict[str, Any], results: Results) -> None:
             _keep()
             results.write(LOADED)
         _forget_patterns()
-        _attempt(results, call, max_bytes, is_first=not number, leave=namespace.clear if reload else _nothing)
+        _attempt(results, call, max_bytes, is_first=not number, leave=leave)
         if not number:
             sys.setrecursionlimit(levels - _SPARED_STACK)
     sys.setrecursionlimit(levels)

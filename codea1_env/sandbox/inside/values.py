@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_DEPTH = 100
-NANS = tuple(float("nan") for _ in range(64))
-"""What `decode` hands out: the hash of a NaN is its address, and that of a new one would hang on what was before. These
-are where they are before any program."""
+NANS: tuple[float, ...] = ()
+"""What `decode` hands out first: the hash of a NaN is its address, and that of a new one hangs on what was before. The
+zygote makes them before anything else."""
 
 _nans = iter(NANS)
 
@@ -134,9 +134,12 @@ def decode(node: Any) -> Any:
     if tag == "i":
         return int(body, 16)
     if tag == "f":
-        return next(_nans, NANS[-1]) if body == "nan" else float(body)
+        return next(_nans, None) or float(body) if body == "nan" else float(body)
     if tag == "b":
         return bytes.fromhex(body)
     if tag == "c":
-        return complex(decode(body[0]), decode(body[1]))
+        real, imaginary = decode(body[0]), decode(body[1])
+        if real != real or imaginary != imaginary:
+            raise ValueError("a complex number must have no NaN in it: its own address would be its hash")
+        return complex(real, imaginary)
     raise ValueError(f"a tag must be one of t d s z i f b c, got {tag!r}")

@@ -11,11 +11,20 @@ the control socket are closed, and /dev/null is opened anew.
 Does not judge and does not keep time: the parent decides when a candidate is killed.
 """
 
-import json
-import os
-import signal
-import struct
 import sys
+
+_SHIFT = 5 if sys.flags.hash_randomization else 0
+# A reference runs here and in a zygote without a hash seed: where its answer hangs on addresses, as on a NaN's place in
+# a set, the two differ. Something of every size that is allocated side by side.
+_shifted = [
+    made for place in range(_SHIFT) for made in (float(place), *(bytes(1 + size) for size in range(0, 464, 16)))
+]
+_NANS = tuple(float("nan") for _ in range(1000))  # before any import, which allocates more where it has to compile
+
+import json  # noqa: E402
+import os  # noqa: E402
+import signal  # noqa: E402
+import struct  # noqa: E402
 
 # What candidates import most, once, before isolation; rarer modules are for zygotes of their own (`preload`): every
 # mapped page makes every fork dearer. Their at-fork handlers (random, threading, logging) would run in every child and
@@ -40,20 +49,15 @@ import typing  # noqa: E402
 
 os.register_at_fork = _register
 
-_SHIFT = 5 if sys.flags.hash_randomization else 0
-# A reference runs here and in a zygote without a hash seed: where its answer hangs on addresses, as on the place of NaN
-# in a set, the two differ. Something of every size that is allocated side by side.
-_shifted = [
-    made for place in range(_SHIFT) for made in (float(place), *(bytes(1 + size) for size in range(0, 464, 16)))
-]
-
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import candidate  # noqa: E402
 import forking  # noqa: E402
 import isolation  # noqa: E402
 import packages  # noqa: E402
+import values  # noqa: E402
 
 sys.path.pop(0)
+values.NANS = _NANS
 
 START = struct.Struct("<III")  # bytes of the job, which follows, MiB of memory, CPU seconds
 _WARM_UP = """
@@ -210,7 +214,14 @@ def warm_up(number: "isolation.OwnNumber", seccomp: "isolation.SeccompFilter | N
     specialised, interned or cached beforehand is only read.
     """
     arguments = [[["a"], []], [[[1, {"t": [2.5, None]}]], [["b", {"d": [["k", True]]}]]], [[], []]] * 4
-    job = {"kind": "calls", "source": _WARM_UP, "entry_point": "f", "reload": False, "value_bytes": 1 << 20}
+    job = {
+        "kind": "calls",
+        "source": _WARM_UP,
+        "entry_point": "f",
+        "reload": False,
+        "alone": False,
+        "value_bytes": 1 << 20,
+    }
     job["items"] = arguments
     payload = json.dumps(job).encode()
     memory, cpu = (resource.getrlimit(limit) for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU))

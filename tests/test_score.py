@@ -104,6 +104,7 @@ def test_a_line_needs_a_reference_only_where_the_oracle_does(tmp_path: Path) -> 
     code, (result,) = score(tmp_path, [without], "--oracle", "majority")
     assert code == 0
     assert result["suites"][0][0]["tests"][0]["status"] == "kept"
+    (tmp_path / "out.jsonl").unlink()
     code, (result,) = score(tmp_path, [without])
     assert "must have a reference_solution to validate tests, got none" in result["error"]
 

@@ -175,7 +175,8 @@ class Zygote:
         # The interpreter itself, not a virtual environment's link to it: no site-packages inside. Not -I, which would
         # ignore PYTHONHASHSEED too: the environment below is all there is, so there is nothing else to ignore.
         arguments = [str(theirs.fileno()), str(self._input), str(self._output), json.dumps(options)]
-        with _addresses_as_ever():
+        # Not under a reference's second hash seed: what hangs on addresses is to differ there.
+        with contextlib.nullcontext() if kind.hash_seed else _addresses_as_ever():
             self._process = subprocess.Popen(
                 [os.path.realpath(sys.executable), "-P", "-s", "-S", "-X", "no_debug_ranges", str(_ZYGOTE), *arguments],
                 pass_fds=[theirs.fileno(), self._input, self._output],

@@ -175,6 +175,7 @@ CODERS = {
     "golden-equal": ("golden tests, the preset on one core, about the compute of Code-A1", "68, 95"),
     "frozen-preset-seed1-28": ("frozen tester, the preset on one core", "28"),
     "derived-preset-seed1-28": ("golden tests derived from the reference, the preset on one core", "28"),
+    "self-play-preset-seed1-26": ("self-play, the preset on one core, about the compute of Code-A1", "26"),
     "shared-28": ("Code-A1 with shared tests, on one core", "28"),
     "mean-28": ("Code-A1 with shared tests, mean of 14 checkpoints", "28"),
     "mixed-28": ("Code-A1 on mixed questions, on one core", "28"),
@@ -253,6 +254,7 @@ def test_the_page_has_how_the_second_seeds_programs_and_book_went() -> None:
         ("preset-28", "golden-equal"),
         ("preset-seed1-28", "frozen-preset-seed1-28"),
         ("preset-seed1-28", "derived-preset-seed1-28"),
+        ("preset-seed1-28", "self-play-preset-seed1-26"),
         ("shared-28", "golden-preset-seed0-28"),
         ("preset-seed1-28", "golden-preset-seed1-28"),
         ("preset-mean-seed1-28", "golden-mean-seed1-28"),
@@ -308,7 +310,8 @@ README_CELLS = {
         "code-a1-15", "golden-15", "golden-50", "frozen-seed0-15", "self-play-seed0-10",
     ),
     "one CPU core, the preset, 28 rounds of 4 questions": (
-        "preset-28", "golden-preset-28", "golden-equal", "frozen-preset-seed1-28", None,
+        "preset-28", "golden-preset-28", "golden-equal", "frozen-preset-seed1-28",
+        "self-play-preset-seed1-26",
     ),
     "the same with tests that a question's programs share": ("shared-28", None, None, None, None),
     "these on 109 questions of MBPP and LeetCode, 8 a round, 4 programs each, half the rate": (

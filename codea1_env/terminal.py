@@ -1,4 +1,4 @@
-"""What the commands show people: colours, text of strangers, and progress, on terminals only.
+"""What the commands show people: errors of arguments, text of strangers, and, on terminals only, colours and progress.
 
 Everything is decided from the stream and the environment that it is given. Off a terminal there are no colours and no
 progress. Does not wrap what was coloured.
@@ -6,11 +6,13 @@ progress. Does not wrap what was coloured.
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TextIO, TypeVar
+from typing import Any, NoReturn, TextIO, TypeVar
 
 from codea1_env.closing import Closing
 
@@ -137,3 +139,31 @@ def _time(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+_MESSAGES = (
+    (r"argument (.+?): expected (?:one|at least one) arguments?$", r"\1 must come with a value, got none"),
+    (r"argument (.+?): invalid choice: (.+?) \(choose from (.+)\)$", r"\1 must be one of \3, got \2"),
+    (r"argument (.+?): invalid int value: (.+)$", r"\1 must be a whole number, got \2"),
+    (r"argument (.+?): invalid float value: (.+)$", r"\1 must be a number, got \2"),
+    (r"the following arguments are required: (.+)$", r"\1 must be given, got none"),
+    (r"unrecognized arguments: (.+)$", r"an argument must be one of those in --help, got \1"),
+    (r"argument (.+?): ignored explicit argument (.+)$", r"\1 must come without a value, got \2"),
+    (r"argument (.+?): not allowed with argument (.+)$", r"\1 must come without \2, got both"),
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, whose errors are one line that says must, got, and where help is."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """A command says itself what it does not know: the parser above it has other arguments."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown and " " in self.prog:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
+
+    def error(self, message: str) -> NoReturn:
+        for pattern, told in _MESSAGES:
+            message = re.sub(f"^{pattern}", told, message, flags=re.DOTALL)
+        self.exit(2, f"{self.prog.split()[0]}: {message}; see {self.prog} --help\n")

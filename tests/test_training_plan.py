@@ -376,7 +376,7 @@ def test_the_plan_of_a_run_on_disk_is_that_of_its_configuration(
         ("--ray-address auto", "--ray-address must come with --engine ray, got --engine local"),
         ("--output {file}", "--output must be a new or empty directory, got "),
         ("--preset 7b --problems {directory}", "problems.file must be a problem file, got "),
-        ("--pre smoke", "unrecognized arguments: --pre smoke; see "),
+        ("--pre smoke", "an argument must be one of those in --help, got --pre smoke; see "),
     ],
 )
 def test_a_plan_refuses_what_its_run_refuses_in_one_line(

@@ -314,7 +314,7 @@ BAD_ARGUMENTS = {
     "--resume nowhere --seed 1": "--resume must come without --seed",
     "--preset 7b": "problems.file must be a problem file, got kodcode.jsonl, which is not there; `codea1 data import`",
     "--output agents": "--output must be a new or empty directory, got agents",
-    "--unknown": "unrecognized arguments: --unknown",
+    "--unknown": "an argument must be one of those in --help, got --unknown",
 }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from codea1_env.starting import interrupts_as_usual
 
 if TYPE_CHECKING:
-    from codea1_env.cli.common import Parser
+    from codea1_env.terminal import Parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +68,8 @@ def _parser() -> Parser:
     """Of all commands, which it imports."""
     from codea1_env import __version__
     from codea1_env.cli import data, evaluate, play, pools, replay, report, sandbox, score, tournament, view
-    from codea1_env.cli.common import Parser, add_command, add_debug
+    from codea1_env.cli.common import add_command, add_debug
+    from codea1_env.terminal import Parser
 
     parser = Parser(
         prog="codea1",

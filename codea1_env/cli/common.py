@@ -1,4 +1,4 @@
-"""What all commands share: the parser and its messages, and the checks of paths and numbers that they take.
+"""What all commands share: their arguments, and the checks of paths and numbers that they take.
 
 Exit codes are those of docs/command-line.md. Does not run anything.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import textwrap
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import TypeAlias
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox import BACKENDS
+from codea1_env.terminal import Parser
 from codea1_env.whole_files import claimed
 
 DONE, FAILED, MISUSED, FAULT, INTERRUPTED, CLOSED = 0, 1, 2, 70, 130, 141
@@ -23,34 +23,6 @@ DONE, FAILED, MISUSED, FAULT, INTERRUPTED, CLOSED = 0, 1, 2, 70, 130, 141
 WIDTH = 100
 MOST_WORKERS = 1024
 """Far more than any machine has cores: a number with a digit too many must not start that many processes."""
-
-_MESSAGES = (
-    (r"argument (.+?): expected (?:one|at least one) arguments?$", r"\1 must come with a value, got none"),
-    (r"argument (.+?): invalid choice: (.+?) \(choose from (.+)\)$", r"\1 must be one of \3, got \2"),
-    (r"argument (.+?): invalid int value: (.+)$", r"\1 must be a whole number, got \2"),
-    (r"argument (.+?): invalid float value: (.+)$", r"\1 must be a number, got \2"),
-    (r"the following arguments are required: (.+)$", r"\1 must be given, got none"),
-    (r"unrecognized arguments: (.+)$", r"an argument must be one of those in --help, got \1"),
-    (r"argument (.+?): ignored explicit argument (.+)$", r"\1 must come without a value, got \2"),
-    (r"argument (.+?): not allowed with argument (.+)$", r"\1 must come without \2, got both"),
-)
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse's, whose errors are one line that says must, got, and where help is."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """A command says itself what it does not know: the parser above it has other arguments."""
-        options, unknown = super().parse_known_args(args, namespace)
-        if unknown and " " in self.prog:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return options, unknown
-
-    def error(self, message: str) -> NoReturn:
-        for pattern, told in _MESSAGES:
-            message = re.sub(f"^{pattern}", told, message, flags=re.DOTALL)
-        self.exit(MISUSED, f"codea1: {message}; see {self.prog} --help\n")
-
 
 Commands: TypeAlias = (
     "argparse._SubParsersAction[Parser]"  # the type of what `add_subparsers` returns has no other name

@@ -17,7 +17,6 @@ from codea1_env.cli.common import (
     DONE,
     FAILED,
     Commands,
-    Parser,
     add_actions,
     add_command,
     add_sandbox,
@@ -39,7 +38,7 @@ from codea1_env.problems.sources.draft import Row
 from codea1_env.problems.sources.functions import FIELDS, NAMED_FIELDS, generic_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import open_sandbox
-from codea1_env.terminal import Progress
+from codea1_env.terminal import Parser, Progress
 from codea1_env.whole_files import whole_file
 
 ROWS = "rows"
@@ -209,9 +208,9 @@ def _source(options: argparse.Namespace) -> Source:
     if options.path is None:
         raise ConfigurationError(f"{ROWS} must come with a local PATH, got none")
     fields: dict[str, str] = {}
+    known = (*FIELDS, *NAMED_FIELDS)
     for pair in (options.fields or "").split(","):
         key, equals, field = pair.partition("=")
-        known = (*FIELDS, *NAMED_FIELDS)
         if pair and not (equals and key in known and field):
             raise ConfigurationError(
                 f"--fields must be KEY=FIELD pairs with KEY among {', '.join(known)}, got {pair!r}"

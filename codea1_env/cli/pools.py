@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 
 from codea1_env.cli.common import (
-    Parser,
     add_actions,
     add_command,
     add_sandbox,
@@ -25,7 +24,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.jsonl import iter_problems
 from codea1_env.sandbox import open_sandbox
-from codea1_env.terminal import Progress
+from codea1_env.terminal import Parser, Progress
 
 _EPILOG = """\
 examples:

@@ -13,13 +13,13 @@ from codea1_env.audit.grader import command_grader
 from codea1_env.audit.page import as_html, as_markdown
 from codea1_env.audit.page import as_text as audit_as_text
 from codea1_env.audit.run import audit
-from codea1_env.cli.common import Parser, add_actions, add_command, claim, require_place, say
+from codea1_env.cli.common import add_actions, add_command, claim, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox import BACKENDS
 from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, build_image
 from codea1_env.sandbox.doctor import as_json, as_text, examine
 from codea1_env.sandbox.protocol import PACKAGES
-from codea1_env.terminal import Progress, columns_of
+from codea1_env.terminal import Parser, Progress, columns_of
 from codea1_env.whole_files import write_whole
 
 DOCTOR_DESCRIPTION = (

@@ -96,7 +96,7 @@ def parse_arguments(
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait do not spin
         return dataclasses.replace(arguments, recipe=recipe)
     except (ConfigurationError, FormatError) as error:
-        parser.exit(2, f"{parser.prog}: error: {error}\n")
+        parser.exit(2, f"{parser.prog}: {error}\n")
 
 
 def exit_status(main: Callable[[], int]) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from codea1_env.terminal import Parser
 from codea1_env.training.config.presets import preset_names
 from codea1_env.training.config.sections import TRACKERS
 
@@ -94,16 +95,9 @@ TESTER: Mapping[str, Any] = {
 """Of `--tester`, which recipes take that have a tester that does not learn."""
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse's, whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
-
-
-def parser_of(description: str, *, takes_tester: bool = False) -> argparse.ArgumentParser:
+def parser_of(description: str, *, takes_tester: bool = False) -> Parser:
     """A recipe's parser. An argument that the recipe does not have is None."""
-    parser = _Parser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = Parser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     for name, told in ARGUMENTS.items():
         parser.add_argument(name, **told)
     parser.set_defaults(tester=None)

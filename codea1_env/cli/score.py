@@ -119,7 +119,7 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
     if not lines:
         partial.unlink()
         raise ConfigurationError(f"the input must have a line to score, got none in {options.input}")
-    if failed == lines and options.output.exists():
+    if failed == lines and not verdicts and options.output.exists():
         partial.unlink()
         say(f"{lines} lines, none of which could be scored; {options.output} is as it was")
         return 1

@@ -106,10 +106,10 @@ class Episode:
         """A copy of the Mistake Book as it stands."""
         return self._book.copy()
 
-    def require_script(self, seat: str) -> None:
-        """Raise ConfigurationError where a scripted opponent of that seat has nothing to write about a problem."""
+    def require_golden_tests(self) -> None:
+        """Raise ConfigurationError for a problem about which a scripted tester has nothing to write."""
         for problem in self._problems.values():
-            if seat == CODER and not problem.golden_tests:
+            if not problem.golden_tests:
                 raise ConfigurationError(
                     "every problem must have golden_tests for a scripted tester, which writes what they say; got none "
                     f"for {problem.problem_id!r}: give another opponent"

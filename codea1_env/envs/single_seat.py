@@ -118,7 +118,8 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
 
     def _player(self, opponent: Player | str) -> Player:
         if isinstance(opponent, str) and opponent in self.opponents:
-            self._episode.require_script(self.seat)
+            if self.seat == CODER:
+                self._episode.require_golden_tests()
             return self.opponents[opponent]()
         if isinstance(opponent, type | str) or not callable(getattr(opponent, "respond", None)):
             names = ", ".join(self.opponents)

@@ -25,7 +25,7 @@ from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, Record, ZygoteKi
 
 MAX_SOURCE_BYTES = 4 << 20
 """Bytes of the longest program that is tried at all."""
-_RARE_IMPORT = re.compile(rf"\bfrom[ \t]+(?:{'|'.join(RARE_MODULES)})\b|\bimport\b.*\b(?:{'|'.join(RARE_MODULES)})\b")
+_RARE_IMPORT = re.compile(rf"\b(?:from[ \t]+|import\b.*\b)(?:{'|'.join(RARE_MODULES)})\b")
 _FLOATS = re.compile(rb'[0-9]\.[0-9]|[0-9]e[+-]?[0-9]|\{"[fc]":')
 _SETS = re.compile(rb'\{"[sz]":')
 _STARTING_NS = 5_000_000

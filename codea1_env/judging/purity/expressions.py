@@ -43,7 +43,7 @@ class Role(Enum):
     CONSUMED = auto()
     """It is iterated over on the spot."""
     COMPARED = auto()
-    """It is one side of a comparison."""
+    """It is one side of a comparison, or an item of what stands there."""
     TESTED = auto()
     """It is a condition, or the object whose method is called."""
 
@@ -94,11 +94,12 @@ class Expressions:
             case ast.Compare(left=left, ops=ops, comparators=comparators):
                 self.read(left, Role.COMPARED)
                 for op, value in zip(ops, comparators, strict=True):
-                    is_in = isinstance(op, ast.In | ast.NotIn)
-                    if is_in and isinstance(value, ast.Tuple | ast.List):
-                        self._compared(value)
-                    else:
-                        self.read(value, Role.CONSUMED if is_in else Role.COMPARED)
+                    is_listed = isinstance(value, ast.Tuple | ast.List)
+                    is_consumed = isinstance(op, ast.In | ast.NotIn) and not is_listed
+                    self.read(value, Role.CONSUMED if is_consumed else Role.COMPARED)
+            case ast.Tuple(elts=items) | ast.List(elts=items) if role is Role.COMPARED:
+                for item in items:
+                    self.read(item, role)
             case ast.BoolOp(values=values) if role is Role.TESTED:
                 for value in values:
                     self.read(value, role)
@@ -119,11 +120,6 @@ class Expressions:
                         self.read(child)
             case _:
                 raise Alone(f"has an expression {type(node).__name__}")
-
-    def _compared(self, node: ast.expr) -> None:
-        """What a value is compared with: also one of several."""
-        for each in node.elts if isinstance(node, ast.Tuple | ast.List) else (node,):
-            self.read(each, Role.COMPARED)
 
     def _comprehension(self, results: list[ast.expr], generators: list[ast.comprehension]) -> None:
         for generator in generators:
@@ -200,11 +196,6 @@ class Expressions:
         for place, argument in enumerate(node.args):
             if is_known and name in ("str", "repr", "print") and _is_one_of(argument, self._scope.caught):
                 continue
-            if is_known and (name, place) == ("isinstance", 1):
-                self._compared(argument)
-                continue
-            if is_known and (name, place) == ("defaultdict", 0) and self._is_type(argument):
-                continue
             self.read(argument, self._role_of(node, name if is_known else "", place, starred))
         for keyword in node.keywords:
             is_key = keyword.arg == "key" and (
@@ -268,6 +259,10 @@ class Expressions:
             return Role.CONSUMED if node.func.attr in CONSUMING_METHODS else Role.VALUE
         if name == "bool":
             return Role.TESTED
+        if (name, place) == ("isinstance", 1):
+            return Role.COMPARED
+        if (name, place) == ("defaultdict", 0) and self._is_type(node.args[0]):
+            return Role.CALLED
         if place == 0 and name in CALLBACKS:
             return Role.CALLBACK
         if name in CONSUMERS_OF_ALL:

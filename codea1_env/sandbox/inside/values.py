@@ -134,7 +134,7 @@ def decode(node: Any) -> Any:
     if tag == "i":
         return int(body, 16)
     if tag == "f":
-        return next(_nans, None) or float(body) if body == "nan" else float(body)
+        return next(_nans, float(body)) if body == "nan" else float(body)
     if tag == "b":
         return bytes.fromhex(body)
     if tag == "c":

@@ -89,7 +89,7 @@ def test_nothing_is_written_where_nothing_fits(problems: Path, tmp_path: Path, c
         (["--player", "golden"], "a player in the coder's seat must be one of"),
         (["-n", "0"], "samples must be at least 1, got 0"),
         (["--limit", "0"], "--limit must be at least 1, got 0"),
-        (["--prompts", "paper"], "--prompts must come with a player that reads them"),
+        (["--prompts", "paper"], "--prompts must come with a player hf:MODEL or vllm:MODEL"),
     ],
 )
 def test_wrong_arguments_are_refused(

@@ -63,8 +63,8 @@ def add_choose(actions: Commands) -> None:
     choose.add_argument("--batch", metavar="N", type=int, default=8, help="questions at a time, >= 1: what is lost at "
                         "most when the run is killed (default: 8)")  # fmt: skip
     add_sandbox(choose)
-    add_models(choose, Sampling())
-    choose.set_defaults(run=_choose, suite_size=1)  # nobody is asked for suites
+    choose.set_defaults(run=_choose, suite_size=1, stop_at_tests=False)
+    add_models(choose, Sampling(), suites=False)
 
 
 def _choose(options: argparse.Namespace) -> int:

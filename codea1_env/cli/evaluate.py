@@ -163,7 +163,20 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
             "--select-by must come with --seat coder and --n of at least 2, to choose from, got --seat "
             f"{options.seat} --n {options.samples}"
         )
+    if options.seat == "coder" and options.select_by is None:
+        _require_no_suites(options)
     return plan
+
+
+def _require_no_suites(options: argparse.Namespace) -> None:
+    """Raise ConfigurationError for an argument that is about suites."""
+    given = {
+        "--suite-size": options.suite_size != SUITE_SIZE,
+        "--fidelity": options.fidelity != "strict",
+        "--stop-at-tests": options.stop_at_tests,
+    }
+    for flag in (flag for flag, is_given in given.items() if is_given):
+        raise ConfigurationError(f"{flag} must come with --seat tester or --select-by, got a coder alone")
 
 
 def _measured(

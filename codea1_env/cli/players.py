@@ -48,15 +48,25 @@ _SCRIPTED = {"coder": CODERS, "tester": TESTERS}
 _PLACED = {"recorded": "FILE", "hf": "MODEL", "vllm": "MODEL", "openai": "URL#MODEL", "mini": "DIRECTORY"}
 """Players of either seat that come with a place, and what that is."""
 _PROMPTED = ("hf", "vllm", "openai")
+_SAMPLED = (*_PROMPTED, "mini", "recorded")
+"""Players that draw tokens, or repeat what such a player answered."""
 _STOPPED = ("hf", "mini", "recorded")
 """Players that stop where an answer's block ends, or repeat the ones that did."""
+_READERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("temperature", "top_p", "max_tokens"), _SAMPLED),
+    "prompts": _PROMPTED,
+    **dict.fromkeys(("stop_at_fence", "stop_at_tests"), _STOPPED),
+    **dict.fromkeys(("timeout", "retries", "requests_per_minute", "tokens_per_minute", "concurrency"), ("openai",)),
+}
+"""Arguments of `add_models`, and the kinds of players that read them."""
 _LOADED = ("hf", "vllm", "mini")
 """Players that read a model's files here."""
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<where>.+))?", re.DOTALL)
 
 
-def add_models(parser: argparse.ArgumentParser, sampling: Sampling) -> None:
-    """The arguments of language models, with these defaults, and of servers."""
+def add_models(parser: argparse.ArgumentParser, sampling: Sampling, *, suites: bool = True) -> None:
+    """The arguments of language models, with these defaults, and of servers. `suites`: whether anybody is asked for
+    one."""
     models = parser.add_argument_group("language models")
     models.add_argument("--temperature", type=float, default=sampling.temperature, help="in [0, 100], 0 is greedy "
                         f"(default: {sampling.temperature:g})")  # fmt: skip
@@ -69,8 +79,9 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling) -> None:
     models.add_argument("--stop-at-fence", action="store_true", help="hf: players stop where the first fenced block of "
                         "an answer ends (default: only where the prompt begins the answer inside a block)"
                         )  # fmt: skip
-    models.add_argument("--stop-at-tests", action="store_true", help="hf: testers stop with the last test that counts, "
-                        "at the top level of a fenced block (default: they go on)")  # fmt: skip
+    if suites:
+        models.add_argument("--stop-at-tests", action="store_true", help="hf: testers stop with the last test that "
+                            "counts, at the top level of a fenced block (default: they go on)")  # fmt: skip
     traffic = Traffic()
     servers = parser.add_argument_group("servers, each")
     servers.add_argument("--timeout", metavar="S", type=float, default=traffic.timeout_s, help="seconds for a request "
@@ -81,6 +92,7 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling) -> None:
     servers.add_argument("--tokens-per-minute", metavar="N", type=float, default=math.inf, help="(default: no limit)")
     servers.add_argument("--concurrency", metavar="N", type=int, default=traffic.concurrency,
                          help=f"requests under way at a time (default: {traffic.concurrency})")  # fmt: skip
+    parser.set_defaults(unread={name: parser.get_default(name) for name in _READERS})
 
 
 def sampling_of(options: argparse.Namespace) -> Sampling:
@@ -101,12 +113,15 @@ def traffic_of(options: argparse.Namespace) -> Traffic:
 
 
 def prompts_of(options: argparse.Namespace, specs: Sequence[str]) -> Prompts:
-    """What language models among the players are asked. Raises ConfigurationError, also where there is none to ask."""
-    if options.prompts is not None and not any(spec.partition(":")[0] in _PROMPTED for spec in specs):
-        known = ", ".join(f"{kind}:{_PLACED[kind]}" for kind in _PROMPTED)
-        raise ConfigurationError(f"--prompts must come with a player that reads them ({known}), got {', '.join(specs)}")
-    if options.stop_at_fence and not any(spec.partition(":")[0] in _STOPPED for spec in specs):
-        raise ConfigurationError(f"--stop-at-fence must come with a player hf:MODEL, got {', '.join(specs)}")
+    """What language models among the players are asked. Raises ConfigurationError, also for an argument of models or
+    servers that was given where none of the players reads it."""
+    kinds = {spec.partition(":")[0] for spec in specs}
+    for name, readers in _READERS.items():
+        if getattr(options, name) != options.unread[name] and kinds.isdisjoint(readers):
+            known = " or ".join(f"{kind}:{_PLACED[kind]}" for kind in readers)
+            raise ConfigurationError(
+                f"--{name.replace('_', '-')} must come with a player {known}, got {', '.join(specs)}"
+            )
     return find_prompts(options.prompts or DEFAULT)
 
 

@@ -43,6 +43,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Any]:
+    """A local sandbox of a file's own."""
+    from codea1_env.sandbox import LocalSandbox
+
+    with LocalSandbox() as shared:
+        yield shared
+
+
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Any]:
     """A client of a running Docker engine with an image of this very code; skips, saying why, where there is none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -262,12 +261,6 @@ def test_a_malformed_state_is_refused(tmp_path: Path, question: dict, message: s
 
 PROBLEM = Problem("double", "Twice x.", "double", reference_solution="def double(x):\n    return 2 * x\n")
 SQUARE = "def double(x):\n    return x * x\n"
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 def test_the_arena_reports_what_the_book_asks_for(sandbox: LocalSandbox) -> None:

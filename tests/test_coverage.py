@@ -1,7 +1,6 @@
 """Coverage: lines and outcomes of branches counted by hand, and no more than the calls have run."""
 
 import dataclasses
-from collections.abc import Iterator
 
 import pytest
 
@@ -29,12 +28,6 @@ SIGN = Problem(
         "    return a + b\n"  # 7
     ),
 )
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as sandbox:
-        yield sandbox
 
 
 def call(*arguments: str) -> bytes:

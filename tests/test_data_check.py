@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,6 @@ SAME = "def f(x):\n    return x\n"
 ONE = (TestCase("f(1)", "1"),)
 AGREEMENT = ("majority", "dual")
 OPAQUE = "def f(x):\n    return lambda: x\n"
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as sandbox:
-        yield sandbox
 
 
 def problem(reference: str | None = SAME, golden: tuple[TestCase, ...] = ONE, **fields: Any) -> Problem:

@@ -57,12 +57,6 @@ not_plain = pytest.mark.filterwarnings(
 )
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
-
-
 def play(game: discrete.parallel_env, program: int, *tests: int, **reset: Any) -> tuple[Any, ...]:
     """A whole episode; what its last step gave."""
     game.reset(**reset)

@@ -52,12 +52,6 @@ class FailingSandbox(LocalSandbox):
         raise SandboxError("the sandbox must run, got none")
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
-
-
 def line(codes: Sequence[str], suites: Sequence[Sequence[str]], **changes: Any) -> bytes:
     record = {
         "problem_id": "double",

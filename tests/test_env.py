@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,6 @@ SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
 SUITE = "assert double(2) == 4\nassert double(3) == 6\nassert double(5) == 10\n"
 FAILURES = {TestCase("double(3)", "6"): 1, TestCase("double(5)", "10"): 1}
 BY_ID = {problem.problem_id: problem for problem in bundled_problems()}
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 def play(game: parallel_env, code: str, suite: str, **reset: Any) -> dict[str, float]:

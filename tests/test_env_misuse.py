@@ -3,7 +3,7 @@
 import copy
 import pickle
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
@@ -37,12 +37,6 @@ SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
 SUITE = "assert double(2) == 4\nassert double(3) == 6\n"
 PAID = {CODER: 1 / 2, TESTER: (2 / 8 + 1 / 8) / 2}
 TEXT_GAMES = (parallel_env, raw_env, env, CoderEnv, TesterEnv)
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +42,6 @@ RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded-h
 SAMPLED_PROBLEMS, SAMPLED_PROGRAMS = 25, 10
 SOURCES = [program.source for program in (*STATEFUL_PROGRAMS, *PURE_PROGRAMS)]
 SAMPLE = SOURCES[::4]
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with LocalSandbox() as made:
-        yield made
 
 
 def test_the_corpus_is_broad() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +61,6 @@ async def part(x):
 async def total(xs):
     return sum(await asyncio.gather(*[part(x) for x in xs]))
 """
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as sandbox:
-        yield sandbox
 
 
 BRANCHING = Problem(

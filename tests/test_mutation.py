@@ -1,7 +1,6 @@
 """Kill matrices: which mutants some input tells from the reference, by hand and against plain execution."""
 
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -34,12 +33,6 @@ class Counting:
     def run(self, jobs: list[Job]) -> list[JobResult]:
         self.jobs += len(jobs)
         return self._sandbox.run(jobs)
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as sandbox:
-        yield sandbox
 
 
 @pytest.fixture

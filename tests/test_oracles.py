@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import json
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import assume, given, settings
@@ -193,12 +192,6 @@ def test_a_value_has_a_hundred_levels(inner: bytes) -> None:
 
 
 # Through the arena
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 SUITE = "assert double(1) == 2\nassert double(3) == 9\nassert double(5) == 10\nassert double('a', 2) == 3\n"

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,6 @@ from codea1_env.reading.test_case import TestCase
 from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,6 @@ RELEASED = Path(__file__).resolve().parents[2] / "shared" / "data" / "released-r
 # This program's last lines import what is not installed. There, all imports are hoisted above the reference: nothing of
 # its suites is validated. No reward depends on it: a program that does not execute pays nothing.
 LOST_WITH_THEIR_PROGRAM = ("HumanEval/83", 0)
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 def questions() -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pytest
@@ -18,12 +18,6 @@ from codea1_env.sandbox.tasks import Task, absorb
 from codea1_env.sandbox.zygotes import Ending, Progress, Record, Zygote, ZygoteKind
 
 LIMITS = Limits(time_limit_s=0.3, budget_s=6)
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 class Look(NamedTuple):

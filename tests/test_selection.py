@@ -16,19 +16,12 @@ from codea1_env.judging.judge import Judge
 from codea1_env.players.player import CoderRequest, Request, Response, TesterRequest
 from codea1_env.problems import Problem, TestCase
 from codea1_env.problems.jsonl import write_problems
-from codea1_env.sandbox import LocalSandbox
 
 RIGHT = "def f(x):\n    return abs(x)"
 SAME = "def f(x):\n    return x"
 NEGATED = "def f(x):\n    return -x"
 BROKEN = "def f(x) return x"
 ABSOLUTE = Problem("absolute", "Distance from zero.", "f", RIGHT, (TestCase("f(-3)", "3"),), (TestCase("f(2)", "2"),))
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Any:
-    with LocalSandbox() as opened:
-        yield opened
 
 
 def chosen(sandbox: Any, programs: Sequence[str], suites: Sequence[str], size: int = 8) -> Any:

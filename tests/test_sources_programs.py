@@ -11,7 +11,6 @@ import io
 import json
 import pickle
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +87,6 @@ LIVE = {
     "metadata": "{}",
 }
 ROWS = {"apps": APPS, "taco": TACO, "code_contests": CODE_CONTESTS, "livecodebench": LIVE}
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as sandbox:
-        yield sandbox
 
 
 def draft(source: str, row: dict[str, Any], *, as_programs: bool = True) -> Problem:

@@ -1,7 +1,6 @@
 """A Test LLM's suites as the field measures them, on a function small enough to count everything by hand."""
 
 import dataclasses
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,12 +18,6 @@ ABSOLUTE = Problem(
     reference_solution="def f(x):\n    if x < 0:\n        return -x\n    return x",
     golden_tests=(TestCase("f(3)", "3"), TestCase("f(-1)", "1"), TestCase("f(1.0)", "1.0"), TestCase("f(0.5)", "0.5")),
 )
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as sandbox:
-        yield sandbox
 
 
 def measured(sandbox: LocalSandbox, *suites: str, k: int = 3) -> tuple[SuiteResult, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -335,12 +333,6 @@ RIGHT = "def double(x):\n    return x + x\n"
 SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
 THREE = "def double(x):\n    return 6\n"  # right on 3 only
 BROKEN = "def double(x):\n    return x +\n"
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 def play(sandbox: LocalSandbox, config: RewardConfig, book: MistakeBook | None = None) -> MatchScore:

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,6 @@ class Says:
     def respond(self, requests: Sequence[Any], n: int = 1, sampling: Any = None, seed: int = 0) -> list[list[Response]]:
         self.asked += requests
         return [[Response(self.texts[k % len(self.texts)], False, self.name, "1") for k in range(n)] for _ in requests]
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 def played(

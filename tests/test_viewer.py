@@ -7,7 +7,6 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +29,6 @@ SUITE = (
     "assert f(1) == 2\nassert f(3) == 6\nassert f(4) == 9\nassert f(4) == 8\nassert f('a', 'b') == 1\nassert f(2) > 1"
 )
 EVIL = "</template></script><img src=x onerror=alert(1)><!--\x00\x1b[2J\u202e\ud800"
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[LocalSandbox]:
-    with LocalSandbox() as shared:
-        yield shared
 
 
 def play(sandbox: LocalSandbox, recorder: Recorder, matches: list[Match], config: RewardConfig | None = None) -> None:

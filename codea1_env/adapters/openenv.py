@@ -38,7 +38,7 @@ with extra("openenv", "the adapter for OpenEnv needs"):
     from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
     from pydantic import BaseModel, Field
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 SEATS = ("coder", "tester", "both")
 _NAMES = {CODER: "coder", TESTER: "tester", None: ""}
@@ -227,7 +227,7 @@ class GameEnvironment(Environment[Answer, Position, State]):  # type: ignore[mis
         try:
             play()
         except Exception:
-            logger.exception("a session's game on %s failed", self._episode.problem.problem_id)
+            _log.exception("a session's game on %s failed", self._episode.problem.problem_id)
             raise Unjudged("a game must be judged, got a failure on this side; reset and play again") from None
 
     def _require_open(self) -> None:

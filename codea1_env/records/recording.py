@@ -5,7 +5,7 @@
     {"match": {problem, config, codes, suites, replays, rewards, score}}
 
 `replays` are the Mistake Book's tests as they stood when the match was played, so that a match is replayed by itself,
-in any order. `score` says how the rewards came about, test by test (`recorded.detailed_score`, long texts cut); it is
+in any order. `score` says how the rewards came about, test by test (`matches.detailed_score`, long texts cut); it is
 for readers, and may be left out. A recording of another version of codea1 is read as long as the schema is known; where
 the rules of scoring have changed since, the replay says which rewards differ. Does not record observations or who the
 players were.
@@ -78,7 +78,7 @@ class RecordedMatch:
     """Mistake Book tests that every program of the match was tried on."""
     rewards: Rewards
     score: Mapping[str, Any] | None = None
-    """Of `recorded.detailed_score`, unchecked; None where it was left out."""
+    """Of `matches.detailed_score`, unchecked; None where it was left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ _VERDICTS = frozenset((None, "pass", "fail", "error", "timeout", "crash"))
 
 
 def recorded_game(recorded: RecordedMatch, origin: str, score: Mapping[str, Any] | None) -> Json:
-    """A match of a recording. `score`: of `recorded.detailed_score`; None: what its tests came to is not known."""
+    """A match of a recording. `score`: of `matches.detailed_score`; None: what its tests came to is not known."""
     match, entry_point = recorded.match, recorded.match.problem.entry_point
     programs = []
     for place, code in enumerate(match.codes):

@@ -43,7 +43,7 @@ SHARED = (
 IGNORED = -100
 """The label of a token that is not learnt."""
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def supervised_tester(
@@ -63,7 +63,7 @@ def supervised_tester(
     run.output.mkdir(parents=True, exist_ok=True)
     (run.output / SUITES).write_text("".join(map(_line, kept)), encoding="utf-8")
     if not kept:
-        logger.warning("none of the base tester's %d suites has a test that counts: it learns nothing", len(written))
+        _log.warning("none of the base tester's %d suites has a test that counts: it learns nothing", len(written))
         base = load_model(run.base, run.preset)
         return Untrained(base.model, base.tokenizer)
     tokenizer = load_tokenizer(run.base)

@@ -28,7 +28,7 @@ from codea1_env.training.run.callbacks import SeatRun
 GOLDEN = "golden_tests.jsonl"
 """The problems with the tests that a tester wrote, in the seat's directory."""
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def written_golden_tests(run: SeatRun, arena: Arena, tester: Path, problems: Seq
     write_problems(run.output / GOLDEN, replaced)
     without = sum(not problem.golden_tests for problem in replaced)
     if without:
-        logger.warning("%d of %d problems are left without a golden test: they pay nothing", without, len(replaced))
+        _log.warning("%d of %d problems are left without a golden test: they pay nothing", without, len(replaced))
     return replaced
 
 

@@ -26,7 +26,7 @@ from codea1_env.sandbox import Sandbox, open_sandbox
 from codea1_env.training.config.batches import roles_of
 from codea1_env.training.config.presets import Preset, ProblemFiles
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 DRAWN = {"miniature": miniature_problems, "bands": band_problems, "shift": shift_problems}
@@ -179,11 +179,11 @@ def _usable(
     except OSError as error:
         raise ConfigurationError(f"problems.{name} must be a readable problem file, got {path}: {error}") from None
     if lacking:
-        logger.warning("%s: %d of %d problems are left out: without %s", path, lacking, seen, need)
+        _log.warning("%s: %d of %d problems are left out: without %s", path, lacking, seen, need)
     for each in refused[:_SHOWN]:
-        logger.warning("%s: %s cannot be judged: %s", path, each.problem.problem_id, each.why_not)
+        _log.warning("%s: %s cannot be judged: %s", path, each.problem.problem_id, each.why_not)
     if refused:
-        logger.warning("%s: %d of %d problems are left out: they cannot be judged", path, len(refused), seen)
+        _log.warning("%s: %d of %d problems are left out: they cannot be judged", path, len(refused), seen)
     if len(usable) < at_least:
         raise ConfigurationError(
             f"problems.{name} must hold at least {at_least} problems with {need} that can be judged, got "

@@ -28,7 +28,7 @@ from codea1_env.training.round.rounds import schedule
 with extra("train", "training needs"):
     from jinja2 import TemplateError
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Pro
     questions = [problem for problem in problems if len(tokens_of(tokenizer, chat.coder(problem))) <= limit]
     if len(questions) < len(problems):
         left_out = len(problems) - len(questions)
-        logger.warning("%d of %d questions are left out: prompts over %d tokens", left_out, len(problems), limit)
+        _log.warning("%d of %d questions are left out: prompts over %d tokens", left_out, len(problems), limit)
     if len(questions) < preset.round.questions:
         raise ConfigurationError(
             f"the questions whose prompt fits must be at least those of a round ({preset.round.questions}), got "

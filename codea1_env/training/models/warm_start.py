@@ -33,7 +33,7 @@ with extra("train", "training needs"):
     import transformers
     from tqdm import tqdm
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 WARM_UP_STEPS = 50
 SORTED_STEPS = 20
@@ -141,7 +141,7 @@ def _fit(model: Any, batches: Sequence[list[_Encoded]], preset: Preset) -> None:
         optimizer.step()
         if step % 25 == 0:
             bar.set_postfix(loss=f"{loss.item():.3f}")
-    logger.info("warm start: loss %.3f after %d steps", loss.item(), len(batches))
+    _log.info("warm start: loss %.3f after %d steps", loss.item(), len(batches))
     model.eval()
 
 

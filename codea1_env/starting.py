@@ -11,7 +11,8 @@ import _signal  # type: ignore[import-not-found]  # C; typeshed leaves it out
 import os
 import sys
 
-INTERRUPTED = 130
+INTERRUPTED, CLOSED = 130, 141
+"""Exit codes of commands and recipes: Ctrl-C; whoever read the output left."""
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _RECIPES = (os.path.join(_HERE, "agents"), os.path.join(_HERE, "baselines"))
 

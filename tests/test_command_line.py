@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from codea1_env import starting
 from codea1_env.cli import common, main
 from codea1_env.cli.command_line import _parser
 from codea1_env.cli.common import require_place
@@ -66,8 +67,8 @@ def test_every_argument_says_what_it_is_and_takes_a_value_everywhere_or_nowhere(
 
 
 def test_the_page_has_every_exit_code() -> None:
-    names = ("DONE", "FAILED", "MISUSED", "FAULT", "INTERRUPTED", "CLOSED")
-    assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == [str(getattr(common, name)) for name in names]
+    codes = (common.DONE, common.FAILED, common.MISUSED, common.FAULT, starting.INTERRUPTED, starting.CLOSED)
+    assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == list(map(str, codes))
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,9 @@ def test_one_that_cannot_be_made_is_refused_before_anything_is_loaded(own: Any) 
 
 
 def test_an_error_in_it_is_told_as_that_of_ones_own_code(
-    own: Any, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own: Any, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("sys.argv", ["agents/train_grpo.py"])
     preset = dataclasses.replace(PACKED, rounds=1, algorithm=own("Failing"))
 
     def main() -> int:
@@ -119,7 +120,7 @@ def test_an_error_in_it_is_told_as_that_of_ones_own_code(
 
     assert exit_status(main) == 1
     said = capsys.readouterr().err.splitlines()
-    assert said[-1].startswith("error: own_engine:Failing, which is not codea1's, raised AttributeError: ")
+    assert said[-1].startswith("train_grpo.py: own_engine:Failing, which is not codea1's, raised AttributeError: ")
     assert any(line.endswith("requests[0].no_such_thing") for line in said)
 
 

@@ -325,8 +325,9 @@ def test_files_in_the_place_of_checkpoints_are_left_out_and_go_with_the_rounds_t
 
 @pytest.mark.parametrize("place", ["/proc/codea1", "file/run"])
 def test_a_run_that_cannot_be_written_ends_in_one_line(
-    tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("sys.argv", ["agents/train_grpo.py"])
     (tmp_path / "file").touch()
 
     def main() -> int:
@@ -335,13 +336,16 @@ def test_a_run_that_cannot_be_written_ends_in_one_line(
 
     assert exit_status(main) == 1
     said = capsys.readouterr().err
-    assert said.startswith("error: a run's directory must be one that can be written, got ")
+    assert said.startswith("train_grpo.py: a run's directory must be one that can be written, got ")
     assert said.endswith("; name another --output\n")
     assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize("save", ["text", "torch", "safetensors"])
-def test_a_full_disk_ends_a_run_in_one_line(tmp_path: Path, save: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_ends_a_run_in_one_line(
+    tmp_path: Path, save: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["agents/train_grpo.py"])
     what = torch.zeros(1 << 16)
     saves = {
         "text": lambda: write_whole(tmp_path / "text", " " * (1 << 18)),
@@ -360,7 +364,7 @@ def test_a_full_disk_ends_a_run_in_one_line(tmp_path: Path, save: str, capsys: p
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     said = capsys.readouterr().err
-    assert said.startswith("error: a run must have room for its files, got ")
+    assert said.startswith("train_grpo.py: a run must have room for its files, got ")
     assert said.endswith("; make room and --resume it, or name another --output\n")
     assert len(said.splitlines()) == 1
 

@@ -185,7 +185,7 @@ def test_a_killed_actor_ends_the_recipe_with_one_line_and_the_status_1(bases: Pa
     status, _, errors = recipe.end(family)
     assert status == 1
     assert "Traceback" not in errors
-    assert re.match("error: the (coder|tester) is gone: ", errors.splitlines()[-1])
+    assert re.match(r"train_grpo\.py: the (coder|tester) is gone: ", errors.splitlines()[-1])
 
 
 def lines(output: Path) -> list[dict[str, Any]]:

@@ -212,7 +212,7 @@ def test_a_model_that_is_not_whole_ends_a_run_before_it_has_a_directory(
         runpy.run_path(str(ROOT / argv[0]), run_name="__main__")
     assert ended.value.code == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("error: --model must have ")
+    assert said.startswith("train_grpo.py: --model must have ")
     assert str(model) in said
     assert not output.exists()
 
@@ -231,15 +231,19 @@ def test_a_repository_out_of_reach_ends_a_run_in_one_line_and_before_it_has_a_di
         runpy.run_path(str(ROOT / argv[0]), run_name="__main__")
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "error: --model must be a directory or a model within reach on the hub, got 'no/model': "
+        "train_grpo.py: --model must be a directory or a model within reach on the hub, got 'no/model': "
         "No network. Try again. Or not."
     )
     assert not output.exists()
 
 
-def test_what_cannot_be_used_ends_a_recipe_with_status_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_used_ends_a_recipe_with_status_2_and_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["baselines/sft.py"])
+
     def main() -> int:
         raise ConfigurationError("this must be that, got neither")
 
     assert exit_status(main) == 2
-    assert capsys.readouterr().err == "error: this must be that, got neither\n"
+    assert capsys.readouterr().err == "sft.py: this must be that, got neither\n"

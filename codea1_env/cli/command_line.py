@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from codea1_env.starting import interrupts_as_usual
+from codea1_env.starting import CLOSED, INTERRUPTED, interrupts_as_usual
 
 if TYPE_CHECKING:
     from codea1_env.terminal import Parser
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _ended(error: BaseException, message: str, given: Sequence[str]) -> int:
     """Say why, in one line; the exit code."""
     from codea1_env.class_paths import as_own
-    from codea1_env.cli.common import CLOSED, FAILED, FAULT, INTERRUPTED, MISUSED
+    from codea1_env.cli.common import FAILED, FAULT, MISUSED
     from codea1_env.errors import Codea1Error, ConfigurationError, OwnCodeFailed
 
     if isinstance(error, Exception) and isinstance(own := as_own(error), OwnCodeFailed):

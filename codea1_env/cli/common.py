@@ -18,8 +18,8 @@ from codea1_env.sandbox import BACKENDS
 from codea1_env.terminal import Parser
 from codea1_env.whole_files import claimed
 
-DONE, FAILED, MISUSED, FAULT, INTERRUPTED, CLOSED = 0, 1, 2, 70, 130, 141
-"""Done; a part of the work failed; wrong arguments or input; a fault of ours; Ctrl-C; whoever read the output left."""
+DONE, FAILED, MISUSED, FAULT = 0, 1, 2, 70
+"""Done; a part of the work failed; wrong arguments or input; a fault of ours. Others are in `starting.py`."""
 WIDTH = 100
 MOST_WORKERS = 1024
 """Far more than any machine has cores: a number with a digit too many must not start that many processes."""

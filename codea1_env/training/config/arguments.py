@@ -23,7 +23,7 @@ from codea1_env.class_paths import as_own
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, OwnCodeFailed
 from codea1_env.extras import MissingExtra, extra
 from codea1_env.language_models.directories import is_place, require_chat_model, require_gguf_reader, require_model
-from codea1_env.starting import interrupts_as_usual
+from codea1_env.starting import CLOSED, INTERRUPTED, interrupts_as_usual
 from codea1_env.training.config.algorithm import located
 from codea1_env.training.config.batches import CODE_A1
 from codea1_env.training.config.flags import parser_of
@@ -48,8 +48,6 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """What a system says where nothing more can be written."""
 FULL_WORDS = ("No space left on device", "File too large", "PytorchStreamWriter failed", "unexpected pos")
 """The same from safetensors and torch, whose errors have no number."""
-CLOSED = 141
-"""The exit code where whoever read the output left, as of `codea1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,24 +133,25 @@ def _status_of(main: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
         return CLOSED
     except (Codea1Error, MissingExtra) as error:
-        print(f"error: {error}", file=sys.stderr)
+        _tell(str(error))
         return 2 if isinstance(error, ConfigurationError | FormatError) else 1
     except Exception as error:
         if not _is_full(error):
             if not isinstance(own := as_own(error), OwnCodeFailed):
                 raise
-            print(f"{own.args[1]}error: {own}", file=sys.stderr)  # with its traceback: whoever wrote that code needs it
+            print(own.args[1], end="", file=sys.stderr)  # whoever wrote that code needs its traceback
+            _tell(str(own))
             return 1
-        said = " ".join(str(error).split())
-        print(
-            f"error: a run must have room for its files, got {said:.300}; make room and --resume it, or name another "
-            "--output",
-            file=sys.stderr,
-        )
+        said = f"{' '.join(str(error).split()):.300}"
+        _tell(f"a run must have room for its files, got {said}; make room and --resume it, or name another --output")
         return 1
     except KeyboardInterrupt:
-        print("interrupted; what was saved before can be resumed", file=sys.stderr)
-        return 130
+        _tell("interrupted; what was saved before can be resumed")
+        return INTERRUPTED
+
+
+def _tell(message: str) -> None:
+    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr)
 
 
 def _is_full(error: Exception) -> bool:

@@ -26,6 +26,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.language_models.loading import load_tokenizer, load_weights
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
+from codea1_env.starting import INTERRUPTED
 from codea1_env.training.advantages import estimator_of
 from codea1_env.training.config.arguments import Arguments
 from codea1_env.training.config.batches import roles_of
@@ -45,7 +46,6 @@ from codea1_env.training.run.run_dir import BOOK, CURVES, Run
 if TYPE_CHECKING:
     from codea1_env.training.engine.ray_cluster import RayEngine
 
-INTERRUPTED = 130
 _log = logging.getLogger(__name__)
 
 

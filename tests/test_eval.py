@@ -21,7 +21,7 @@ from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_hea
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.players import Player, RecordedPlayer
 from codea1_env.players.player import CoderRequest, Sampling
-from codea1_env.problems import Problem, TestCase
+from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.sandbox import LocalSandbox
 
@@ -462,9 +462,33 @@ def test_a_recorded_tester_is_found_whatever_white_space_a_program_has_around_it
     assert run(*against, "-o", tmp_path / "broken") == 0
 
 
+def test_a_journal_that_is_scored_again_says_how_its_answers_were_sampled(tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("transformers", reason="the extra `train` is not installed")
+    import tiny_chat_model
+
+    problems = tmp_path / "problems.jsonl"
+    write_problems(problems, bundled_problems()[:2])
+    directory = tiny_chat_model.save(tmp_path / "model")
+    asked = ["--temperature", "0.5", "--top-p", "1", "--max-tokens", "9", "--prompts", "example", "--seed", "3"]
+    given = ["--problems", str(problems), "--n", "2"]
+    assert main(["eval", "--player", f"hf:{directory}", *given, *asked, "-o", str(tmp_path / "first")]) == 0
+    player = f"recorded:{tmp_path / 'first' / 'journal.jsonl'}"
+    assert main(["eval", "--player", player, *given, "-o", str(tmp_path / "again")]) == 0
+    first, again = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("first", "again"))
+    assert again["sampling"] == first["sampling"] == {"temperature": 0.5, "top_p": 1.0, "max_tokens": 9}
+    assert (again["prompts"], again["recorded"]["seed"], again["seed"]) == ("example", 3, 0)
+    assert "n = 2, temperature 0.5, top-p 1, at most 9 tokens, seed 0, prompts example" in capsys.readouterr().out
+    selecting = ["--select-by", "golden", "-o", str(tmp_path / "chosen")]
+    assert main(["eval", "--player", player, *given, *selecting]) == 0
+    table = capsys.readouterr().out
+    assert "recorded at temperature 0.5, top-p 1, at most 9 tokens, suites at temperature 0.7" in table
+    assert main(["eval", "--player", player, *given, "--temperature", "0"]) == 2
+    assert "--temperature must come with a player hf:MODEL" in capsys.readouterr().err
+
+
 def test_two_sets_with_the_same_questions_keep_what_was_cut_off_in_each(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
-    lines = [{"kind": "plan", "seat": "coder", "player": "P"}]
+    lines = [{"kind": "plan", "seat": "coder", "player": "P", "sampling": {}, "seed": 0}]
     lines += [{"kind": "answers", "set": name, "problem_id": "a", "texts": ["x"], "truncated": 1} for name in "st"]
     journal.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     assert _recorded(journal).cut_off == {"a": 2}
@@ -477,7 +501,7 @@ def test_two_sets_with_the_same_questions_keep_what_was_cut_off_in_each(tmp_path
         (["--problems", "other=file"], "--problems must be a problem file, bundled, miniature or one of"),
         (["--problems", "bundled", "--problems", "bundled"], "different names, got 'bundled' twice"),
         (["--n", "0"], "--n must be at least 1, got 0"),
-        (["--stop-at-fence"], "--stop-at-fence must come with a player hf:MODEL or mini:DIRECTORY or recorded:FILE"),
+        (["--stop-at-fence"], "--stop-at-fence must come with a player hf:MODEL or mini:DIRECTORY"),
         (["--temperature", "0.5"], "--temperature must come with a player hf:MODEL or vllm:MODEL or openai:URL#MODEL"),
         (["--max-tokens", "9"], "--max-tokens must come with a player hf:MODEL"),
         (["--retries", "9"], "--retries must come with a player openai:URL#MODEL, got oracle"),

@@ -62,6 +62,13 @@ def test_ties_end_with_the_first_program_that_loads(sandbox: Any) -> None:
     assert chosen(sandbox, [BROKEN, "("], ["assert f(1) == 1"]).chosen == 0
 
 
+def test_programs_that_raise_on_every_call_are_no_majority(sandbox: Any) -> None:
+    crashes = ["def f(x):\n    raise ValueError", "def f(x):\n    return nothing"]
+    choice = chosen(sandbox, [*crashes, RIGHT], ["assert f(3) == 3", "assert f(-2) == 2"])
+    assert (choice.votes, choice.chosen, choice.majority) == ((0, 0, 2), 2, 2)
+    assert chosen(sandbox, [BROKEN, *crashes], ["assert f(3) == 3"]).majority == 1, "there is no other that loads"
+
+
 def test_a_majority_is_of_what_programs_return_whatever_the_tests_state(sandbox: Any) -> None:
     choice = chosen(sandbox, [NEGATED, RIGHT, SAME, RIGHT], ["assert f(-2) == 99\nassert f(2) == 99"])
     assert choice.votes == (0, 0, 0, 0)

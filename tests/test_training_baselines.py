@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
 import yaml
+from safetensors.torch import load_file, save_file
 from training_runs import TINY, run_here, same_weights
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -74,6 +77,26 @@ def test_against_a_frozen_tester_the_coder_learns_the_tester_does_not_and_a_resu
     assert records(parts, "round") == records(whole, "round")
     suites = {(record["valid_tests"], record["killing_tests"]) for record in records(whole, "round")}
     assert len(suites) > 1, "every round has suites of its own"
+
+
+def test_a_frozen_tester_that_was_replaced_does_not_go_on(run_recipe, base: Path, tmp_path: Path) -> None:
+    tester = tmp_path / "tester"
+    shutil.copytree(base, tester)
+    run_recipe("frozen_tester", "run", "--rounds", "1", "--tester", str(tester))
+    weights = load_file(tester / "model.safetensors")
+    save_file({name: weight + 1 for name, weight in weights.items()}, tester / "model.safetensors", {"format": "pt"})
+    run_recipe("frozen_tester", "run", "--rounds", "2", resume=True, status=2)
+    shutil.copy(base / "model.safetensors", tester)
+    run_recipe("frozen_tester", "run", "--rounds", "2", resume=True)
+
+
+@pytest.mark.parametrize("name", ["golden_tests", "frozen_tester", "static_tests"])
+@pytest.mark.parametrize("option", [{"schedule": "alternating"}, {"opponents": "uniform"}, {"tester_book": 2}])
+def test_options_about_two_sides_that_learn_are_refused_where_one_does(
+    name: str, option: dict[str, Any], run_recipe
+) -> None:
+    preset = dataclasses.replace(TINY, options=dataclasses.replace(TINY.options, **option))
+    assert not run_recipe(name, "run", preset=preset, status=2).exists()
 
 
 def test_a_frozen_tester_writes_suites_against_the_selected_programs_alone(run_recipe) -> None:

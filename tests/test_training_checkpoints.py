@@ -25,7 +25,7 @@ from codea1_env.problems import bundled_problems
 from codea1_env.training.config.arguments import Arguments, exit_status, parse_arguments
 from codea1_env.training.config.model_sections import LoraPreset
 from codea1_env.training.config.options import Options
-from codea1_env.training.config.presets import SMOKE
+from codea1_env.training.config.presets import SMOKE, Preset
 from codea1_env.training.run import lock
 from codea1_env.training.run.checkpoints import (
     UnusableCheckpoint,
@@ -177,8 +177,10 @@ def test_unfinished_checkpoints_do_not_count_as_kept_and_go_with_their_time(tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-4", "checkpoint-6", "checkpoint-8"]
 
 
-def a_run(directory: Path, *, resume: bool = False, seats: tuple[str, ...] = SEATS) -> Run:
-    return Run(Arguments(TWO_UPDATES, directory, 7, resume), seats)
+def a_run(
+    directory: Path, *, resume: bool = False, seats: tuple[str, ...] = SEATS, preset: Preset = TWO_UPDATES
+) -> Run:
+    return Run(Arguments(preset, directory, 7, resume), seats)
 
 
 def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None:
@@ -203,6 +205,34 @@ def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None
     described = (tmp_path / "RUN.md").read_text()
     for path in tmp_path.iterdir():
         assert path.name in described or path.name == "RUN.md"
+
+
+def test_a_run_that_is_resumed_with_edited_code_of_ones_own_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    rewards, books = "codea1_env.rewards.tester_rewards", "codea1_env.mistake_book.policies"
+    (tmp_path / "mine_reward.py").write_text(f"from {rewards} import CodeA1\nclass Mine(CodeA1): pass\n")
+    (tmp_path / "mine_policy.py").write_text(f"from {books} import Counting\nclass Mine(Counting): pass\n")
+    preset = dataclasses.replace(
+        TWO_UPDATES,
+        reward=dataclasses.replace(TWO_UPDATES.reward, tester_reward="mine_reward:Mine"),
+        book=dataclasses.replace(TWO_UPDATES.book, policy="mine_policy:Mine"),
+    )
+    with a_run(tmp_path / "run", preset=preset):
+        pass
+    for seat in SEATS:
+        save(tmp_path / "run" / seat, 1)
+    with a_run(tmp_path / "run", preset=preset, resume=True):
+        pass
+    assert "resumed under other conditions" not in caplog.text
+    with (tmp_path / "mine_reward.py").open("a") as file:
+        file.write("# edited\n")
+    with a_run(tmp_path / "run", preset=preset, resume=True):
+        pass
+    assert "resumed under other conditions (the code of mine_reward:Mine " in caplog.text
+    record = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert set(record["starts"][-1]["own_code"]) == {"mine_reward:Mine", "mine_policy:Mine"}
 
 
 def test_a_run_that_is_resumed_on_another_processor_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -114,6 +114,19 @@ def test_a_resumed_run_learns_at_the_rate_that_its_configuration_has_now(
         assert [line["learning_rate"] for line in records(tmp_path, "seat", seat)] == [1e-2, 1e-3]
 
 
+@pytest.mark.parametrize("trainer", ["packed", "trl"])
+def test_a_run_with_more_rounds_goes_on_where_its_schedule_would_be(trainer: Any, base: Path, tmp_path: Path) -> None:
+    """A rate that has fallen to 0 at the end of a run would make the next step one that learns nothing."""
+    preset = PACKED if trainer == "packed" else dataclasses.replace(TINY, trainer="trl")
+    grpo = preset.grpo.changed({"learning_rate": 1e-2, "lr_scheduler_type": "linear", "warmup_steps": 0})
+    for rounds in (1, 3):
+        changed_rounds = dataclasses.replace(preset, rounds=rounds, grpo=grpo)
+        play_duel(tmp_path, base, rounds=rounds, preset=changed_rounds, resume=rounds > 1)
+    for seat in SEATS:
+        rates = [line["learning_rate"] for line in records(tmp_path, "seat", seat)]
+        assert rates == pytest.approx([1e-2, 2 / 3 * 1e-2, 1 / 3 * 1e-2])
+
+
 def test_rates_that_were_not_edited_are_left_alone() -> None:
     weight = torch.nn.Parameter(torch.zeros(1))
     arguments = SimpleNamespace(learning_rate=0.1, weight_decay=0.2, adam_beta1=0.9, adam_beta2=0.99, adam_epsilon=1e-8)
@@ -215,6 +228,7 @@ def test_the_divergence_from_the_base_begins_at_zero_and_holds_the_adapters_back
     held = changed(grpo=PACKED.grpo.changed({"beta": 5.0}))
     play_duel(tmp_path / "held", base, rounds=3, preset=held)
     for seat in SEATS:
+        assert not any("kl" in line for line in records(whole, "seat", seat)), "nobody asked the base"
         divergences = [line["kl"] for line in records(tmp_path / "held", "seat", seat)]
         assert divergences[0] == pytest.approx(0.0, abs=1e-6)
         assert divergences[-1] > 1e-4

@@ -312,6 +312,8 @@ BAD_ARGUMENTS = {
     "--config nowhere.yaml": "config must be a readable YAML file, got nowhere.yaml",
     "--resume nowhere": "--resume must be the directory of a run, got nowhere",
     "--resume nowhere --seed 1": "--resume must come without --seed",
+    "--resume nowhere --dry-run --model m": "--resume must come without --model",
+    "--resume nowhere --dry-run": "--resume must be the directory of a run",
     "--preset 7b": "problems.file must be a problem file, got kodcode.jsonl, which is not there; `codea1 data import`",
     "--output agents": "--output must be a new or empty directory, got agents",
     "--unknown": "an argument must be one of those in --help, got --unknown",

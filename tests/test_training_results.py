@@ -33,6 +33,17 @@ def test_shares_are_of_the_longest_seats_median_round() -> None:
     assert "the environment's share of a round: 10.0% (0.200 s: parsing 0.050, judging 0.120, rewarding 0.030)" in shown
 
 
+def test_training_is_of_all_starts_of_a_run() -> None:
+    """Two rounds were played before the last start, of 2 and 1.8 s for the slower seat; the third is timed."""
+    records = [
+        *(seat("coder", n, generating=0.5, waiting=w, learning=0.3) for n, w in ((1, 1.2), (2, 0.1), (3, 9.0))),
+        *(seat("tester", n, generating=0.8, waiting=0.6, learning=0.4) for n in (1, 2, 3)),
+        {"kind": "evaluation", "seat": "coder", "round": 0},
+    ]
+    assert cost({"training": 10.0}, records, 2).seconds == {"training": pytest.approx(13.8)}
+    assert cost({"training": 10.0}, records).seconds == {"training": 10.0}
+
+
 def test_a_run_without_rounds_has_no_split() -> None:
     spent = cost({"evaluation": 1.0}, [{"kind": "evaluation", "seat": "coder", "round": 0}])
     assert spent.shares() == {}

@@ -120,8 +120,13 @@ def _eval(options: argparse.Namespace) -> int:
     if options.select_by is not None:
         require_player(options.select_by, "tester")
     prompts = prompts_of(options, [options.player, *filter(None, [options.select_by])])
-    options.output.mkdir(parents=True, exist_ok=True)
-    lock = RunLock(options.output, alone=True)
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+        lock = RunLock(options.output, alone=True)
+    except OSError as error:
+        raise OSError(
+            f"--output must be where a directory can be made, got {options.output}: {error.strerror}"
+        ) from error
     try:
         with open_sandbox(options.sandbox, options.workers) as sandbox:
             sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
@@ -339,16 +344,17 @@ def as_table(report: Mapping[str, Any]) -> str:
     sets = report["sets"]
     names = list(dict.fromkeys(name for record in sets.values() for name in record["measures"]))
     titles = [name.replace("@k", f"@{report['suite_size']}") for name in names]
-    sampled = report["sampling"]
+    sampled = _sampled(report["sampling"])
+    if "recorded" in report and "select_by" in report:
+        sampled = f"recorded at {_sampled(report['recorded']['sampling'])}, suites at {sampled}"
     chosen = f", chosen by {report['select_by']}" if "select_by" in report else ""
     asked = f", prompts {report['prompts']}" if report["prompts"] != DEFAULT else ""
     asked += f", suites read {report['fidelity']}" if "fidelity" in report else ""
     if "against" in report:
         asked += f", against wrong programs, {report.get('access', 'white-box')}"
     lines = [
-        f"{report['player']} as {report['seat']}{chosen}: n = {report['samples']}, "
-        f"temperature {sampled['temperature']:g}, top-p {sampled['top_p']:g}, "
-        f"at most {sampled['max_tokens']} tokens, seed {report['seed']}{asked}",
+        f"{report['player']} as {report['seat']}{chosen}: n = {report['samples']}, {sampled}, "
+        f"seed {report['seed']}{asked}",
         "",
         f"| set | problems | left out | {' | '.join(titles)} | cut off |",
         "|---|" + "---|" * (len(titles) + 3),
@@ -362,6 +368,12 @@ def as_table(report: Mapping[str, Any]) -> str:
         means = ["-" if None in row else f"{100 * sum(each['mean'] for each in row) / len(row):.2f}" for row in rows]
         lines.append(f"| mean | | | {' | '.join(means)} | |")
     return "\n".join(lines)
+
+
+def _sampled(sampling: Mapping[str, Any]) -> str:
+    return (
+        f"temperature {sampling['temperature']:g}, top-p {sampling['top_p']:g}, at most {sampling['max_tokens']} tokens"
+    )
 
 
 def _cell(interval: Mapping[str, float] | None) -> str:

@@ -29,7 +29,7 @@ from codea1_env.players import (
 )
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.player import Request, TesterRequest
-from codea1_env.players.prompts import DEFAULT, design_names, find_prompts
+from codea1_env.players.prompts import DEFAULT, design_names, find_prompts, text_digest
 from codea1_env.players.scripted import CODERS, TESTERS
 from codea1_env.players.templates import Messages, Prompts
 from codea1_env.records.matches import read_match
@@ -48,10 +48,10 @@ _SCRIPTED = {"coder": CODERS, "tester": TESTERS}
 _PLACED = {"recorded": "FILE", "hf": "MODEL", "vllm": "MODEL", "openai": "URL#MODEL", "mini": "DIRECTORY"}
 """Players of either seat that come with a place, and what that is."""
 _PROMPTED = ("hf", "vllm", "openai")
-_SAMPLED = (*_PROMPTED, "mini", "recorded")
-"""Players that draw tokens, or repeat what such a player answered."""
-_STOPPED = ("hf", "mini", "recorded")
-"""Players that stop where an answer's block ends, or repeat the ones that did."""
+_SAMPLED = (*_PROMPTED, "mini")
+"""Players that draw tokens."""
+_STOPPED = ("hf", "mini")
+"""Players that stop where an answer's block ends."""
 _READERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("temperature", "top_p", "max_tokens"), _SAMPLED),
     "prompts": _PROMPTED,
@@ -212,7 +212,10 @@ def _recorded(path: Path) -> RecordedPlayer:
         cut_off: Counter[str] = Counter()  # sets may share questions, whose answers are put together
         for answers in _answers(content):
             cut_off[answers["problem_id"]] += int(answers.get("truncated", 0))
-        return RecordedPlayer(read_programs(path), cut_off=cut_off, name=f"recorded {plan['player']}", version=version)
+        asked = {"sampling": plan["sampling"], "seed": plan["seed"], "prompts": _design(plan.get("prompts"))}
+        return RecordedPlayer(
+            read_programs(path), cut_off=cut_off, asked=asked, name=f"recorded {plan['player']}", version=version
+        )
     records = []
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
@@ -238,6 +241,12 @@ def _coders_plan(content: bytes) -> dict[str, Any] | None:
     if plan.get("seat") != "coder":
         raise ConfigurationError(f"a journal must be a coder's to be repeated, got the one of a {plan.get('seat')}")
     return plan
+
+
+def _design(digest: str | None) -> str:
+    """The name of the design that a journal names by its digest; the digest itself of one that somebody wrote."""
+    known = {text_digest(find_prompts(name)): name for name in design_names()}
+    return DEFAULT if digest is None else known.get(digest, digest)
 
 
 def _answers(content: bytes) -> Iterator[dict[str, Any]]:

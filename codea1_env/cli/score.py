@@ -86,6 +86,13 @@ def _score(options: argparse.Namespace) -> int:
         oracle=options.oracle,
     )
     _ = config.reward  # one that cannot be loaded is an error of the command's, not of each line
+    usual = RewardConfig()
+    weighs = options.tester_reward not in TESTER_REWARDS or options.tester_reward == usual.tester_reward
+    if options.alpha != usual.alpha and not weighs:
+        raise ConfigurationError(
+            f"--alpha must come with --tester-reward code-a1 or one of your own, got {options.tester_reward}, which "
+            "has no such weight"
+        )
     plan = ScoringPlan(
         config,
         options.sandbox,

@@ -149,7 +149,9 @@ class Pool:
         record = json_object(line, "a pool", FormatError)
         _require(record.get("schema") == SCHEMA, "schema", f"be {SCHEMA}", record.get("schema"))
         missing = [name for name in _FIELDS if name not in record]
-        _require(not missing, "a pool", "have the fields " + ", ".join(_FIELDS), f"one without {', '.join(missing)}")
+        if missing:
+            must = f"have the fields {', '.join(_FIELDS)}"
+            raise FormatError(f"a pool must {must}, got one without {', '.join(missing)}")
         tests = record["tests"]
         is_tests = isinstance(tests, list) and all(isinstance(test, list) and len(test) == 3 for test in tests)
         _require(is_tests, "tests", "be a list of [text, status, call]", tests)

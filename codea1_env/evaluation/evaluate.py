@@ -42,6 +42,7 @@ from codea1_env.players.player import (
     responses_of,
 )
 from codea1_env.players.prompts import DEFAULT, Prompts, find_prompts, text_digest
+from codea1_env.players.recorded import RecordedPlayer
 from codea1_env.players.templates import Access
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.protocol import Sandbox
@@ -145,10 +146,14 @@ def evaluate(
             chunk = [problem for problem in taken if not _left_out(measure, problem, name, journal)]
             _score(chunk, name, measure, player, select_by, plan, journal)
             advance(len(taken))
-    said = {"prompts": (prompts or find_prompts(DEFAULT)).name}
+    said: dict[str, Any] = {"prompts": (prompts or find_prompts(DEFAULT)).name}
     said |= {"select_by": select_by.name} if select_by is not None else {}
     if against is not None:
         said["against"] = programs_digest(against)
+    if isinstance(player, RecordedPlayer) and player.asked:
+        said["recorded"] = dict(player.asked)
+        if select_by is None:  # nobody is asked now
+            said |= {name: player.asked[name] for name in ("sampling", "prompts")}
     report = _report(player, sets, plan, journal, is_breaking=against is not None, is_selecting=select_by is not None)
     return {**report, **said}
 

@@ -4,7 +4,8 @@ The tester writes a suite against every different program of a question. The fir
 the pool, with the values that they state: nothing is corrected, and no reference is asked. Each program runs on the
 whole pool; its votes are the tests that it passes, each as often as it was written. Chosen is the program with the
 most votes among those that load. Majority is the choice without the stated values: the program whose returned values,
-on the calls of the pool, most others return, too. Where programs are equal, the first one is taken.
+on the calls of the pool, most others return, too; those that return nothing on any of them are no majority. Where
+programs are equal, the first one is taken.
 
 Does not promise that a choice is right: a pool without a test chooses the first program that loads.
 """
@@ -109,12 +110,13 @@ def _pools(
 
 
 def _choice(votes: Sequence[int], returned: Sequence[tuple[bytes | None, ...] | None], tests: int) -> Choice:
-    same = Counter(values for values in returned if values is not None)
-    shared = [0 if values is None else same[values] for values in returned]  # 0: it does not load
+    loads = [values is not None for values in returned]
+    # Who returns nothing on any call votes for nobody.
+    same = Counter(values or () for values in returned if values and any(values))
     places = range(len(votes))
     return Choice(
-        chosen=max(places, key=lambda place: (shared[place] > 0, votes[place], -place)),
-        majority=max(places, key=lambda place: (shared[place], -place)),
+        chosen=max(places, key=lambda place: (loads[place], votes[place], -place)),
+        majority=max(places, key=lambda place: (loads[place], same[returned[place] or ()], -place)),
         votes=tuple(votes),
         tests=tests,
     )

@@ -29,6 +29,8 @@ class RecordedPlayer:
     cut_off: Mapping[str, int] = field(default_factory=dict)
     """How many coder responses to a problem ended at the length limit, by problem id. Which ones is not known: the
     first ones are said to be, and of fewer responses the same share."""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """How the responses were sampled, where that is on record: `sampling`, `seed` and the name of `prompts`."""
 
     _stripped: Mapping[tuple[str, str], Sequence[str]] = field(init=False, repr=False, compare=False)
 

@@ -48,7 +48,8 @@ def read_match(line: bytes) -> Match:
     schema = record.get("schema", SCHEMA)
     _require(schema == SCHEMA, "schema", f"be {SCHEMA}", schema)
     missing = [name for name in _FIELDS if name not in record]
-    _require(not missing, "the line", "have the fields " + ", ".join(_FIELDS), f"one without {', '.join(missing)}")
+    if missing:
+        raise FormatError(f"the line must have the fields {', '.join(_FIELDS)}, got one without {', '.join(missing)}")
     codes, suites = record["codes"], record["suites"]
     problem = Problem.from_dict({name: record[name] for name in _PROBLEM_FIELDS if name in record})
     _require(_is_texts(codes), "codes", "be a list of strings", codes)

@@ -101,7 +101,8 @@ def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:
     except FormatError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, Codea1Error) as error:
-        raise FormatError(f"a score must be as `codea1 score` writes it, got one with {error!r}") from None
+        got = f"without {error}" if isinstance(error, KeyError) else f"with {error!r}"
+        raise FormatError(f"a score must be as `codea1 score` writes it, got one {got}") from None
 
 
 def _require_suite(suite: Mapping[str, Any], codes: int) -> None:

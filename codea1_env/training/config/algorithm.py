@@ -93,9 +93,10 @@ def located(algorithm: Algorithm, *folders: Path) -> Algorithm:
     return section
 
 
-def digests(algorithm: Algorithm) -> dict[str, dict[str, str]]:
-    """The file of each own name and the SHA-256 of its text."""
-    files = {name: file_of(name, "algorithm", algorithm.path) for name in algorithm.own}
+def digests(algorithm: Algorithm, *others: str) -> dict[str, dict[str, str]]:
+    """The file of each own name, of the section and of `others`, and the SHA-256 of its text."""
+    names = [*algorithm.own, *filter(is_class_path, others)]
+    files = {name: file_of(name, "code of one's own", algorithm.path) for name in names}
     return {
         name: {"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
         for name, file in files.items()

@@ -25,8 +25,9 @@ from codea1_env.extras import MissingExtra, extra
 from codea1_env.language_models.directories import is_place, require_chat_model, require_gguf_reader, require_model
 from codea1_env.starting import CLOSED, INTERRUPTED, interrupts_as_usual
 from codea1_env.training.config.algorithm import located
-from codea1_env.training.config.batches import CODE_A1
+from codea1_env.training.config.batches import CODE_A1, roles_of
 from codea1_env.training.config.flags import parser_of
+from codea1_env.training.config.options import Options
 from codea1_env.training.config.placement import SEATS
 from codea1_env.training.config.plan import plan_of
 from codea1_env.training.config.presets import (
@@ -161,6 +162,7 @@ def _is_full(error: Exception) -> bool:
 
 def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     preset = _with_rounds(load_preset(given.preset, given.config), given)
+    _check_options(preset.options, recipe)
     preset = _with_files(preset, given)
     preset = _with_folders(preset, given)
     require_files(preset)
@@ -177,12 +179,13 @@ def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
 def _planned(given: argparse.Namespace, recipe: str) -> Preset:
     """What would run, wherever it would: a plan may be of another machine, and of files that are not there yet."""
     if given.resume:
-        file = given.resume / CONFIG_FILE
+        file = _resumed_file(given)
         _check_recipe(file, read_record(file), recipe)
         preset = _with_rounds(read_configuration(file)[0], given)
         located(preset.algorithm)
     else:
         preset = _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
+        _check_options(preset.options, recipe)
         preset = _with_folders(preset, given)  # a module of one's own that is not there is no plan
         if given.tester is not None and given.tester.exists():
             _model_of(given.tester, preset)
@@ -195,6 +198,18 @@ def _planned(given: argparse.Namespace, recipe: str) -> Preset:
     return preset
 
 
+def _check_options(options: Options, recipe: str) -> None:
+    """Raise ConfigurationError for options about two sides that learn, in a recipe where one does: it would rest in the
+    turns of the other."""
+    if len(roles_of(recipe).learns) == len(SEATS) or "player" in roles_of(recipe).learns:
+        return
+    for name, usual in (("schedule", "simultaneous"), ("opponents", "latest"), ("tester_book", 0)):
+        if (got := getattr(options, name)) != usual:
+            raise ConfigurationError(
+                f"options.{name} must be {usual} in a recipe in which not both roles learn ({recipe}), got {got}"
+            )
+
+
 def _seed(given: argparse.Namespace) -> int:
     return _whole("--seed", given.seed or "0", 0, 2**31 - 1)
 
@@ -205,14 +220,7 @@ def _check_output(output: Path) -> None:
 
 
 def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
-    for name in ("preset", "config", "output", "seed", "tester", "model", "problems"):
-        if getattr(given, name) is not None:
-            raise ConfigurationError(f"--resume must come without --{name} (the run's own counts), got both")
-    file = given.resume / CONFIG_FILE
-    if not file.is_file():
-        raise ConfigurationError(
-            f"--resume must be the directory of a run, got {given.resume} (no {CONFIG_FILE} in it)"
-        )
+    file = _resumed_file(given)
     preset, seed = read_configuration(file)
     record = read_record(file)
     _check_recipe(file, record, recipe)
@@ -224,6 +232,19 @@ def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
     tester = record.get("tester")
     model = None if tester is None else _model_of(Path(str(tester)), preset)
     return Arguments(preset, given.resume, seed, True, engine, given.ray_address, model)
+
+
+def _resumed_file(given: argparse.Namespace) -> Path:
+    """The configuration of the run that goes on."""
+    for name in ("preset", "config", "output", "seed", "tester", "model", "problems"):
+        if getattr(given, name) is not None:
+            raise ConfigurationError(f"--resume must come without --{name} (the run's own counts), got both")
+    file: Path = given.resume / CONFIG_FILE
+    if not file.is_file():
+        raise ConfigurationError(
+            f"--resume must be the directory of a run, got {given.resume} (no {CONFIG_FILE} in it)"
+        )
+    return file
 
 
 def read_configuration(file: Path) -> tuple[Preset, int]:
@@ -244,6 +265,7 @@ def read_record(file: Path) -> dict[str, Any]:
         "starts": ("a list of mappings", isinstance(starts, list) and all(map(_is_start, starts))),
         "data": ("a mapping", isinstance(record.get("data", {}), dict)),
         "base": ("a text", isinstance(record.get("base", ""), str)),
+        "tester_weights": ("a text", isinstance(record.get("tester_weights", ""), str)),
     }
     for name, (must, is_so) in forms.items():
         if not is_so:
@@ -252,7 +274,10 @@ def read_record(file: Path) -> dict[str, Any]:
 
 
 def _is_start(start: object) -> bool:
-    return isinstance(start, dict) and all(isinstance(start.get(name, {}), dict) for name in ("versions", "processor"))
+    names = ("versions", "processor", "own_code")
+    if not isinstance(start, dict) or not all(isinstance(start.get(name, {}), dict) for name in names):
+        return False
+    return all(isinstance(own, dict) for own in start.get("own_code", {}).values())
 
 
 def _check_recipe(file: Path, record: Mapping[str, Any], recipe: str) -> None:

@@ -139,7 +139,7 @@ def recipe(
         if any(measures.values()):
             with timed(seconds, "evaluation_after"):
                 after = engine.measure(finals["coder"], finals.get("tester"), preset.rounds)
-        rows, spent = compare(before, after), cost(seconds, run.records())
+        rows, spent = compare(before, after), cost(seconds, run.records(), run.rounds_done)
         run.write_summary(as_record(rows, spent))
         plot_curves(run.records(), run.directory / CURVES)
     opened.outcome.extend([as_table(rows), str(spent), f"everything is in {run.directory}"])

@@ -248,7 +248,6 @@ class PackedTrainer:
             "frac_reward_zero_std": float(silent.float().mean()),
             "completions/mean_length": sum(lengths) / len(lengths),
             "completions/clipped_ratio": sum(row.is_cut_off for row in rows) / len(rows),
-            "kl": 0.0,
         }
 
     def _update(self, groups: Sequence[Group], step: StepShape, control: Any, *, is_first: bool) -> None:
@@ -272,10 +271,10 @@ class PackedTrainer:
         norm = torch.nn.utils.clip_grad_norm_(parameters, self.args.max_grad_norm)
         require_finite(norm, self._seat)
         self._tell("on_pre_optimizer_step", control)
+        self._logs["learning_rate"] = self._schedule.get_last_lr()[0]  # of this step, and not of the next one
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         self._schedule.step()
-        self._logs["learning_rate"] = self._schedule.get_last_lr()[0]
         if groups or "loss" not in self._logs:  # a step that was learnt from is not hidden by one that was not
             self._logs |= {"loss": loss, "grad_norm": float(norm)}
 

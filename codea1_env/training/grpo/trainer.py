@@ -214,7 +214,10 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
             / (self.accelerator.num_processes * self.args.steps_per_generation),
             arguments=self.args,
         )
-        for name, values in (("entropy", entropies.detach()), ("kl", batch.kl.detach())):
+        measured = {"entropy": entropies.detach()}
+        if batch.ref_logps is not None:  # without the base's there is no divergence to tell of
+            measured["kl"] = batch.kl.detach()
+        for name, values in measured.items():
             self._metrics["train"][name].append(float((values * mask).sum() / mask.sum().clamp(min=1.0)))
         return value_of(self._loss, batch) / self.current_gradient_accumulation_steps
 

@@ -33,9 +33,9 @@ What the files of this run are:
 
 config.yaml      everything that decides the run: recipe, seed, preset with every value;
                  `data`: hashes of the problems;
-                 `base`: hash of the weights that it began with;
+                 `base`: hash of the weights that it began with, `tester_weights`: of a tester that does not learn;
                  `starts`: one entry for each time it was started or resumed, with versions, code and processor;
-                 code of your own that `preset.algorithm` names is there by its hash, and is not copied
+                 code of your own that `preset` names is there by its hash, and is not copied
 metrics.jsonl    one record a line: `kind` round (the arena's scores), seat (the trainer's), evaluation (held out)
 book.jsonl       the Mistake Book at the end: per question the tests that programs failed, with how often
 hidden_tests.json
@@ -81,10 +81,14 @@ def processor(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What differs between two starts of a run, of the things on which the last bits of its arithmetic depend."""
+    """What differs between two starts of a run, of the things on which the last bits of its arithmetic depend, code of
+    one's own included."""
     parts: dict[str, list[Any]] = {"PyTorch": [start.get("versions", {}).get("torch") for start in (before, now)]}
     for name in ("instructions", "torch", "threads", "gpu", "told"):
         parts[f"processor: {name}"] = [start.get("processor", {}).get(name) for start in (before, now)]
+    then, today = (start.get("own_code", {}) for start in (before, now))
+    for name in (name for name in today if name in then):
+        parts[f"the code of {name}"] = [str(own.get("sha256"))[:12] for own in (then[name], today[name])]
     return [f"{name} {old or 'none'}, now {new or 'none'}" for name, (old, new) in parts.items() if old != new]
 
 

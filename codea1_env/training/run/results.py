@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import resource
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -92,11 +92,11 @@ class Cost:
     """What a run took."""
 
     seconds: Mapping[str, float]
-    """By part of the run."""
+    """By part of the run: training of all its starts, the others of the last one."""
     seconds_a_round: Mapping[str, float]
     """Median over rounds, by seat (empty: the arena) and part, e.g. `coder waiting`."""
     peak_memory_mb: float
-    """MiB, of this process; the sandbox's are apart."""
+    """MiB, of this process, which the last start is; the sandbox's are apart."""
 
     def shares(self) -> dict[str, float]:
         """Of a round: the environment's share (parse, sandbox, rewards), and each seat's in which it waited.
@@ -134,15 +134,29 @@ class Cost:
         return "\n".join([*lines, f"peak memory: {self.peak_memory_mb:.0f} MiB"])
 
 
-def cost(seconds: Mapping[str, float], records: Sequence[Mapping[str, Any]]) -> Cost:
-    """From what the recipe timed and what the rounds logged."""
+def cost(seconds: Mapping[str, float], records: Sequence[Mapping[str, Any]], rounds_before: int = 0) -> Cost:
+    """From what the recipe timed and what the rounds logged. `rounds_before`: those of earlier starts of the run, whose
+    training was timed there and is on record by round only."""
+    seconds = dict(seconds)
+    if "training" in seconds:
+        seconds["training"] += _seconds_of(record for record in records if record["round"] <= rounds_before)
     split: dict[str, list[float]] = {}
     for record in records:
         for part in PARTS:
             if record.get(f"seconds_{part}") is not None:
                 split.setdefault(f"{record['seat']} {part}".strip(), []).append(record[f"seconds_{part}"])
     medians = {name: statistics.median(values) for name, values in split.items()}
-    return Cost(dict(seconds), medians, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return Cost(seconds, medians, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def _seconds_of(records: Iterable[Mapping[str, Any]]) -> float:
+    """Of rounds: each took as long as its slowest seat, which waits for the other."""
+    rounds: dict[int, float] = {}
+    for record in records:
+        if record["kind"] == "seat":
+            parts = [record.get(f"seconds_{part}") or 0.0 for part in ("generating", "waiting", "learning")]
+            rounds[record["round"]] = max(sum(parts), rounds.get(record["round"], 0.0))
+    return sum(rounds.values())
 
 
 def as_record(rows: Sequence[Row], spent: Cost) -> dict[str, Any]:

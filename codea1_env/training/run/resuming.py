@@ -40,17 +40,21 @@ def require_fitting(preset: Preset, checkpoints: Mapping[str, Path], rounds: int
 
 
 def as_configured(optimizer: Any, schedule: Any, arguments: Any) -> None:
-    """Give what a checkpoint brought the learning rate, weight decay, betas and epsilon of the configuration; where
-    nothing was edited, nothing changes. `arguments`: a GRPOConfig."""
+    """Give what a checkpoint brought the learning rate, weight decay, betas and epsilon of the configuration, and the
+    place on its schedule; where nothing was edited, nothing changes. `arguments`: a GRPOConfig."""
     rate = arguments.learning_rate
+    inner = getattr(schedule, "scheduler", schedule)  # accelerate wraps it
+    # A schedule that falls to 0 has got there at the end of a run: one with more rounds goes on where it would be.
+    shares = [share(inner.last_epoch) for share in getattr(inner, "lr_lambdas", ())]
     for place, group in enumerate(optimizer.param_groups):
         was = group.get("initial_lr", rate)
-        if was != rate:
+        if shares:
+            group.update(initial_lr=rate, lr=rate * shares[place])
+        elif was != rate:
             group.update(initial_lr=rate, lr=group["lr"] * (rate / was) if was else rate)
         if place == 0:  # the others are norms and biases, which do not decay
             group["weight_decay"] = arguments.weight_decay
         group.update(betas=(arguments.adam_beta1, arguments.adam_beta2), eps=arguments.adam_epsilon)
-    inner = getattr(schedule, "scheduler", schedule)  # accelerate wraps it
     if hasattr(inner, "base_lrs"):
         inner.base_lrs = [rate] * len(inner.base_lrs)
         inner._last_lr = [group["lr"] for group in optimizer.param_groups]  # what is logged before the next step

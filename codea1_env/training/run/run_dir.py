@@ -194,7 +194,8 @@ class Run:
     def _begin(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Write who starts or resumes the run, and with what."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        start = this_start(self.engine, self.rounds_done, now, digests(self.preset.algorithm))
+        own = digests(self.preset.algorithm, self.preset.reward.tester_reward, self.preset.book.policy)
+        start = this_start(self.engine, self.rounds_done, now, own)
         starts = list(before.get("starts", ()))
         if self.rounds_done and starts and (others := changed(starts[-1], start)):
             _log.warning(
@@ -204,13 +205,24 @@ class Run:
         told = {"recipe": self._recipe, "seed": self.seed, "engine": self.engine}
         self._configuration = told | {"preset": self.preset.to_dict()}
         if self._tester:
-            self._configuration["tester"] = str(self._tester)
+            self._configuration |= {"tester": str(self._tester), "tester_weights": self._tester_weights(before)}
         self._configuration |= {name: before[name] for name in ("data", "base") if name in before}
         self._configuration["starts"] = [*starts, start]
         self._write_configuration()
         write_whole(self.directory / "RUN.md", FILES)
         (self.directory / FAILURE).unlink(missing_ok=True)  # of the start before
         return self._configuration
+
+    def _tester_weights(self, before: Mapping[str, Any]) -> str:
+        """Hash of a tester that does not learn. Raises ConfigurationError where a resumed run had another one."""
+        assert self._tester is not None
+        digest, known = weights_hash(self._tester), before.get("tester_weights")
+        if known and self.rounds_done and known != digest:
+            raise ConfigurationError(
+                f"the tester of a resumed run must be the one it had, {known[:16]}, got {digest[:16]} in "
+                f"{self._tester}; bring its weights back, or begin a new run with another --output"
+            )
+        return digest
 
     def _write_configuration(self) -> None:
         text = yaml.safe_dump(self._configuration, sort_keys=False, width=120)

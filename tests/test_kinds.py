@@ -228,6 +228,49 @@ def test_a_programs_output_is_compared_by_lines(sandbox: LocalSandbox) -> None:
     assert verdicts == [Verdict.PASS] * 2 + [Verdict.FAIL] * 2 + [Verdict.ERROR] * 2 + [Verdict.FAIL]
 
 
+SUM = "n = int(input())\nprint(sum(map(int, input().split())))\n"
+READS_OTHERWISE = {
+    "rewrapped": "import io, sys\nsys.stdin = io.TextIOWrapper(sys.stdin.buffer, encoding='utf-8')\n"
+    f"sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')\n{SUM}",
+    "a codec's reader": f"import codecs, sys\nsys.stdin = codecs.getreader('utf-8')(sys.stdin.buffer)\n{SUM}",
+    "redirected": "import io, sys\nsys.stdout = io.StringIO()\nprint('lost')\nsys.stdout = sys.__stdout__\n" + SUM,
+    "file 0": "n, *xs = map(int, open(0).read().split())\nprint(sum(xs))\n",
+    "bytes of file 0": "n, *xs = map(int, open(0, 'rb').read().split())\nprint(sum(xs))\n",
+    "by its name": "with open('/dev/stdin') as file:\n    n, *xs = map(int, file.read().split())\nprint(sum(xs))\n",
+    "written at exit": "import atexit, io, sys\nsys.stdout = kept = io.StringIO()\n"
+    f"atexit.register(lambda: sys.__stdout__.write(kept.getvalue()))\n{SUM}",
+    "a wrapper that ends": "import io, sys\ndef main():\n    out = io.TextIOWrapper(sys.stdout.buffer)\n"
+    "    n, *xs = map(int, sys.stdin.read().split())\n    out.write(str(sum(xs)))\nmain()\n",
+    "closed": f"import sys\n{SUM}sys.stdout.close()\n",
+}
+
+
+@pytest.mark.parametrize("name", READS_OTHERWISE)
+def test_a_program_may_read_and_write_its_streams_in_every_usual_way(name: str, sandbox: LocalSandbox) -> None:
+    one = problem("program", "run", SUM, ("run('3\\n1 2 3\\n')", "'6'"), ("run('1\\n8\\n')", "'8'"))
+    (grade,) = Arena(sandbox).grade(one, [READS_OTHERWISE[name]], one.golden_tests)
+    assert grade.verdicts == (Verdict.PASS,) * 2
+
+
+def test_what_is_printed_to_a_closed_stream_is_an_error_as_at_a_terminal(sandbox: LocalSandbox) -> None:
+    one = problem("program", "run", SUM, ("run('1\\n8\\n')", "'8'"))
+    (grade,) = Arena(sandbox).grade(one, ["import sys\nsys.stdout.close()\nprint(8)\n"], one.golden_tests)
+    assert grade.verdicts == (Verdict.ERROR,)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "class ListNode:\n    def __init__(self, x):\n        self.val = x\n        self.next = None\n",
+        "class ListNode:\n    def __init__(self, val, next=None):\n        self.val, self.next = val, next\n",
+        "class ListNode:\n    def __init__(self, next=None, val=0):\n        self.val, self.next = val, next\n",
+    ],
+)
+def test_a_program_may_bring_a_class_of_nodes_of_its_own(node: str, sandbox: LocalSandbox) -> None:
+    (grade,) = Arena(sandbox).grade(EVERY[1], [f"{node}\n{REVERSED}"], EVERY[1].golden_tests)
+    assert grade.verdicts == (Verdict.PASS,)
+
+
 def test_a_program_keeps_nothing_from_one_input_to_the_next(sandbox: LocalSandbox) -> None:
     remembers = "import sys, math\nmath.seen = getattr(math, 'seen', 0) + 1\nprint(math.seen)\n"
     tests = [TestCase(f"sums('{n}')", "'1'") for n in range(4)]

@@ -205,6 +205,11 @@ ALONE = {
     "memory_seen_by_a_named_codec": "def f(x):\n    return str(x, encoding='gbk')\n",
     "memory_seen_by_a_codec_of_a_type": "def f(x):\n    return str.encode('ascii', 'cp500')\n",
     "memory_seen_by_a_codec_with_a_star": "def f(x):\n    return str(*(b'a', 'cp500'))\n",
+    "memory_seen_by_a_codec_under_a_shadow": "def g(str):\n    return str\ndef f(x):\n    return str(b'a', 'cp500')\n",
+    "memory_seen_by_a_handler_of_errors": "def f(x):\n    return 'a'.encode('ascii', 'namereplace')\n",
+    "memory_seen_by_a_named_handler_of_errors": "def f(x):\n    return str(x, 'ascii', errors=x[0])\n",
+    "nan_of_a_shadowed_constant": "from math import inf\ndef g(inf):\n    return inf\n"
+    "def f(x):\n    return {inf - inf, 1}\n",
     "memory_seen_by_a_codec_of_map": "def f(x):\n    return list(map(str, [b'a'], ['cp500']))\n",
     "function_that_makes_defaults": "from collections import defaultdict\nfrom re import findall\n"
     "def f(x):\n    return str(defaultdict(findall))\n",

@@ -50,6 +50,9 @@ def reasons(response: str) -> list[str]:
         "~~~py title='x'\n{}~~~",
         "````python\n{}````",
         "```python\n{}`````  \n",
+        "<think>f is easy</think>\n<answer>```python\n{}```</answer>",
+        "<answer>\n```python\n{}```</answer>",
+        "```python\n{}```<|im_end|>",
         "Sure!\n\n  ```python\n{}  ```\nThat is `f`.",
         "prose\r\n```python\r\n{}```\r\n",
         "```python\n{}",
@@ -144,6 +147,7 @@ def test_a_whole_program_is_kept_whole() -> None:
         "{}",
         "Some tests:\n```python\n{}",
         "```\n{}```\n```\n```",
+        "<tests> ```python\n{}``` </tests>",
         "  ```\n{}```",
         "~~~\r\n{}~~~",
         "\f\n{}",
@@ -254,6 +258,17 @@ def test_a_name_may_hide_a_builtin_and_keeps_what_it_was_before() -> None:
         "a.append(1)",
         "a[0] = 1",
         "a[:] = []",
+        "a[0][0] = 1",
+        "a[0] += [1]",
+        "a[0].append(1)",
+        "a.get(1, []).append(1)",
+        "del a[0][0]",
+        "heappush(a, 1)",
+        "random.shuffle(a)",
+        "g([a])",
+        "g(k=a[0])",
+        "b = a.pop()",
+        "b = heappop(a)",
         "a += 1",
         "del a",
         "a, b = 1, 2",
@@ -273,8 +288,51 @@ def test_a_name_that_a_statement_changes_is_forgotten(statement: str) -> None:
         assert reasons(response) == ["", "forbidden_name"]
 
 
-def test_a_statement_that_only_reads_a_name_leaves_it() -> None:
-    assert reasons("a = [1]\nprint(f(a))\ndef g(a):\n    a = 1\nassert f(a) == 1") == [""]
+def test_a_name_that_an_assert_changes_is_forgotten() -> None:
+    assert reasons("a = [1]\nassert a.pop() == 1\nassert f(a) == 1")[1] == "forbidden_name"
+
+
+@pytest.mark.parametrize(
+    ("made", "changed"),
+    [
+        ("b = a", "b.append(1)"),
+        ("b = a", "b += [1]"),
+        ("b = [a, 1]", "a.append(1)"),
+        ("b = a[0]", "b.append(1)"),
+        ("b = {1: a}", "b[1].append(1)"),
+        ("b = a\nc = b", "a.clear()"),
+    ],
+)
+def test_names_of_one_object_are_forgotten_together(made: str, changed: str) -> None:
+    last = made[-5] if "\n" in made else "b"
+    asked = f"assert f(a) == 1\nassert f({last}) == 1"
+    assert reasons(f"a = [[]]\n{made}\n{asked}") == ["", ""]
+    assert reasons(f"a = [[]]\n{made}\n{changed}\n{asked}") == ["forbidden_name"] * 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "print(f(a))\ndef g(a):\n    a = 1",
+        "f(a)",
+        "b = f(a)",
+        "b = sorted(a)\nb.append(1)",
+        "b = list(a)\nb[0] = 1",
+        "b = copy.deepcopy(a)",
+        "b = a.count(1)",
+        "b = a\nb = [2]\nb.append(3)",
+        "c = []\nc.extend(a)",
+        "print(json.dumps(a))",
+        "'-'.join(a)",
+    ],
+)
+def test_a_statement_that_only_reads_a_name_leaves_it(statement: str) -> None:
+    assert reasons(f"a = [1]\n{statement}\nassert f(a) == 1") == [""]
+
+
+def test_what_a_method_of_the_entry_point_is_given_stays_as_it_is() -> None:
+    suite = "a = [1]\ns = Solution()\nr = s.f(a)\nassert r == 1\nassert Solution().f(a) == 1"
+    assert [str(test.reason or "") for test in read_suite(suite, "Solution().f").tests] == ["", ""]
 
 
 def test_the_entry_point_cannot_be_assigned() -> None:

@@ -188,8 +188,38 @@ def test_what_may_not_run_is_not_read_and_counted_by_name(code: str, reason: Ign
     assert (suite.tests, [name for name, _ in suite.unread]) == ((), [reason])
 
 
-def test_what_comes_after_a_return_is_not_read() -> None:
-    assert said("def test_a():\n    return\n    assert f(1) == 2\n") == []
+@pytest.mark.parametrize(
+    ("code", "claims"),
+    [
+        ("def test_a():\n    return\n    assert f(1) == 2\n", []),
+        ("def test_a():\n    if x:\n        return\n    assert f(1) == 2\n", []),
+        ("def test_a():\n    try:\n        g()\n    except OSError:\n        return\n    assert f(1) == 2\n", []),
+        ("def test_a():\n    while x:\n        break\n    assert f(1) == 2\n", ["f(1) == 2"]),
+        ("def test_a():\n    def g():\n        return 1\n    assert f(1) == 2\n", ["f(1) == 2"]),
+        ("def test_a():\n    if x:\n        raise ValueError\n    assert f(1) == 2\n", ["f(1) == 2"]),
+        (
+            "def test_a():\n    pytest.skip('why')\n    assert f(1) == 2\ndef test_b():\n    assert f(3) == 4\n",
+            ["f(3) == 4"],
+        ),
+        ("for a in [1, 2]:\n    if a == 1:\n        continue\n    assert f(a) == 2\nassert f(3) == 4\n", ["f(3) == 4"]),
+        ("for a in [1, 2]:\n    assert f(a) == 2\n    if a:\n        continue\n", ["f(1) == 2", "f(2) == 2"]),
+        ("for a in [1, 2]:\n    assert f(a) == 2\n    break\nassert f(3) == 4\n", ["f(1) == 2", "f(3) == 4"]),
+        (
+            "for a in [1, 2]:\n    assert f(a) == 2\n    if a:\n        break\nassert f(3) == 4\n",
+            ["f(1) == 2", "f(3) == 4"],
+        ),
+        ("def test_a():\n    for a in [1, 2]:\n        return\n    assert f(1) == 2\n", []),
+        ("for a in [1, 2]:\n    with self.subTest(a):\n        break\n    assert f(a) == 2\n", []),
+    ],
+)
+def test_what_may_not_run_because_of_what_stands_before_it_is_not_read(code: str, claims: list[str]) -> None:
+    assert said(code) == claims
+
+
+def test_a_helper_that_changes_its_argument_leaves_nothing_known_of_it() -> None:
+    helper = "def grow(a):\n    a.append(9)\ndef ask(a):\n    assert f(a) == 1\n"
+    assert said(f"{helper}x = [1]\nask(x)\nask(x)\nassert f(x) == 1\n") == ["f([1]) == 1"] * 3
+    assert said(f"{helper}x = [1]\ngrow(x)\nassert f(x) == 1\n") == ["<forbidden_name>"]
 
 
 @pytest.mark.parametrize(

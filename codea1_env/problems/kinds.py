@@ -125,25 +125,48 @@ def _codea1_loop(asyncio):
     loop._selector = loop
     return loop
 """
-_PROGRAM = """import io
+_PROGRAM = """import atexit
+import io
 import sys
 import types
 
 _codea1_code = compile({source!r}, "<program>", "exec", dont_inherit=True)
 
 
+class _codea1_Written(io.BytesIO):
+    def close(self):
+        if not self.closed:
+            self.kept = self.getvalue()
+        super().close()
+
+
 def {entry}(text):
-    written = io.BytesIO()
-    sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogateescape")), encoding="utf-8")
-    sys.stdout = io.TextIOWrapper(written, encoding="utf-8", errors="surrogateescape", write_through=True)
+    written = _codea1_Written()
+    source = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogateescape")), encoding="utf-8")
+    target = io.TextIOWrapper(written, encoding="utf-8", errors="surrogateescape", write_through=True)
+    sys.stdin = sys.__stdin__ = source
+    sys.stdout = sys.__stdout__ = target
+    streams = {{0: source, "/dev/stdin": source, 1: target, "/dev/stdout": target}}
+
+    def opened(file, mode="r", *rest, **named):
+        stream = streams.get(file) if type(file) in (int, str) else None
+        if stream is None:
+            return open(file, mode, *rest, **named)
+        return stream.buffer if "b" in mode else stream
+
+    atexit._clear()
     sys.modules["__main__"] = module = types.ModuleType("__main__")
-    module.exit = module.quit = sys.exit
+    module.exit, module.quit, module.open = sys.exit, sys.exit, opened
     try:
         exec(_codea1_code, module.__dict__)
     except SystemExit as stop:
         if stop.code not in (None, 0):
             raise
-    return written.getvalue().decode("utf-8", "surrogateescape")
+    atexit._run_exitfuncs()
+    if not sys.stdout.closed:
+        sys.stdout.flush()
+    text = written.kept if written.closed else written.getvalue()
+    return text.decode("utf-8", "surrogateescape")
 """
 _ANSWERS = """
 if callable(globals().get({called!r})):
@@ -163,7 +186,10 @@ if callable(globals().get({called!r})):
 """
 _NODES = """
 def _codea1_node(kind, value):
-    node = kind()
+    try:
+        node = kind()
+    except TypeError:  # a class of the program's own that must be given a value
+        node = kind(value)
     node.val = value
     return node
 

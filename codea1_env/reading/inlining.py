@@ -13,13 +13,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.reading.grammar import MAX_DEPTH, MAX_SOURCE
-from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 
 MAX_INLINED = 1 << 19
 """Size of all that is inlined in one suite; an expression's size is near its length in characters."""
 MAX_READ = 1 << 20
 """Nodes of one suite that are gone through for its names, those of a loop once for each row: more than a suite
 of common Python has that repeats nothing."""
+
+CHANGING = frozenset(
+    "add append appendleft clear difference_update discard extend extendleft insert intersection_update pop popitem "
+    "popleft remove reverse rotate setdefault sort symmetric_difference_update update".split()
+)
+"""Methods that change their list, dict, set or deque."""
+_UNCHANGING = BUILTINS | frozenset("format hash id isinstance iter print repr type".split())
+"""Functions that change nothing that they are given."""
+_UNCHANGING_MODULES = frozenset(
+    "cmath collections copy datetime decimal fractions functools itertools json math operator re statistics".split()
+)
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 # Rejected whatever they hold, and with scopes of their own.
@@ -36,15 +47,20 @@ class _Remembered:
     levels: int
     reason: Reason | None = None
     """Why it cannot be used, where that is known already."""
+    objects: frozenset[int] = frozenset()
+    """That it may be or hold: what changes one of them in place changes it."""
 
 
 class Names:
-    """What the names of one suite stand for at the current statement."""
+    """What the names of one suite stand for at the current statement. `entry_point`: a `canonical_name`; what it is
+    given stays as it is, since every call gets arguments of its own."""
 
-    __slots__ = ("_left", "_left_to_read", "_remembered", "_was_used")
+    __slots__ = ("_entry_point", "_left", "_left_to_read", "_objects", "_remembered", "_was_used")
 
-    def __init__(self) -> None:
+    def __init__(self, entry_point: str) -> None:
+        self._entry_point = entry_point.rpartition(".")[2]
         self._remembered: dict[str, _Remembered] = {}
+        self._objects = 0
         self._was_used = False
         self._left = MAX_INLINED
         self._left_to_read = MAX_READ
@@ -52,15 +68,24 @@ class Names:
     def __bool__(self) -> bool:
         return bool(self._remembered)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._remembered
+
     def remember(self, names: Iterable[str], expression: ast.expr) -> None:
-        """From now on each of `names` stands for `expression`, and for why it cannot be used if that is known here."""
+        """From now on each of `names` stands for `expression`, and for why it cannot be used if that is known here.
+        What the expression seems to change in place is forgotten."""
         self._was_used = True
         copy = _Copy(self._remembered, MAX_INLINED)
+        self._objects += 1
+        held = [self._remembered[name].objects for name in self._held(expression) if name in self._remembered]
+        objects = frozenset({self._objects}).union(*held)
+        self._left_to_read -= len(objects)
         try:
             node = self._copied(copy, expression)
-            remembered = _Remembered(node, copy.size, copy.levels)
+            remembered = _Remembered(node, copy.size, copy.levels, None, objects)
         except Rejected as error:
-            remembered = _Remembered(expression, 0, 0, error.reason)
+            remembered = _Remembered(expression, 0, 0, error.reason, objects)
+        self.note_changes(expression)
         for name in names:
             self._remembered[name] = remembered
 
@@ -78,21 +103,85 @@ class Names:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             self._remembered.pop(statement.name, None)
             return
-        for node in ast.walk(statement) if self._remembered else ():
+        for node in self._read(statement):
+            if isinstance(node, ast.alias):
+                self._remembered.pop((node.asname or node.name).split(".")[0], None)
+            elif isinstance(node, ast.Attribute):  # x.append(1), x[0].append(1)
+                self.change(node.value)
+            elif isinstance(node, ast.AugAssign):
+                self.change(node.target)
+            elif isinstance(node, ast.Call):
+                self._hand_over(node)
+            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):  # x[0] = 1
+                self.change(node.value)
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                self._remembered.pop(node.id, None)
+
+    def note_changes(self, expression: ast.expr) -> None:
+        """Forget every name whose value an expression seems to change in place: `x.pop()`, `heappop(x)`."""
+        for node in self._read(expression):
+            if isinstance(node, ast.Call):
+                if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
+                    self.change(node.func.value)
+                self._hand_over(node)
+
+    def change(self, expression: ast.expr) -> None:
+        """Forget the names whose values may be, or share something with, the object that an expression gives."""
+        for name in self._held(expression):
+            if name in self._remembered:
+                objects = self._remembered[name].objects
+                self._left_to_read -= len(self._remembered)
+                self._remembered = {
+                    each: known for each, known in self._remembered.items() if objects.isdisjoint(known.objects)
+                }
+
+    def _hand_over(self, call: ast.Call) -> None:
+        """A function that is not known may change what it is given."""
+        called = call.func
+        if isinstance(called, ast.Attribute):
+            bases = list(self._held(called.value)) or [""]
+            is_known = called.attr == self._entry_point or isinstance(called.value, ast.Constant)
+            is_known = is_known or bases[0] in _UNCHANGING_MODULES or bases[0] in self._remembered
+        else:
+            name = called.id if isinstance(called, ast.Name) else ""
+            is_known = name in _UNCHANGING or self._is_entry_point(name)
+        if not is_known:
+            for given in [*call.args, *[keyword.value for keyword in call.keywords]]:
+                self.change(given)
+
+    def _is_entry_point(self, name: str) -> bool:
+        known = self._remembered.get(name)
+        stands_for = known.node.id if known is not None and isinstance(known.node, ast.Name) else name
+        return self._entry_point in (name, stands_for)
+
+    def _held(self, expression: ast.expr) -> Iterator[str]:
+        """Names whose objects, and no copies of them, an expression may give or hold."""
+        left: list[ast.AST | None] = [expression]
+        while left and self._remembered:
+            node = left.pop()
+            self._left_to_read -= 1
+            match node:
+                case ast.Name(id=name):
+                    yield name
+                case ast.Subscript(value=value) | ast.Attribute(value=value) | ast.Starred(value=value):
+                    left.append(value)
+                case ast.NamedExpr(value=value) | ast.Call(func=ast.Attribute(value=value)):  # d.get(1)
+                    left.append(value)
+                case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+                    left += parts
+                case ast.BoolOp(values=parts):
+                    left += parts
+                case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
+                    left += [one, other]
+
+    def _read(self, tree: ast.AST) -> Iterator[ast.AST]:
+        """All nodes, as long as there are names to forget and work is left; then all names are forgotten."""
+        for node in ast.walk(tree) if self._remembered else ():
             self._left_to_read -= 1
             if self._left_to_read < 0:
                 self._remembered = {}
                 return
-            if isinstance(node, ast.alias):
-                self._remembered.pop((node.asname or node.name).split(".")[0], None)
-            elif isinstance(node, ast.Attribute):  # x.append(1)
-                self._pop(node.value)
-            elif not isinstance(getattr(node, "ctx", None), ast.Load):
-                self._pop(node.value if isinstance(node, ast.Subscript) else node)  # x[0] = 1; x += 1
-
-    def _pop(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Name):
-            self._remembered.pop(node.id, None)
+            yield node
 
     def inlined(self, expression: ast.expr) -> ast.expr:
         """The expression with all names inlined. Raises Rejected where that makes it too large or too deep."""

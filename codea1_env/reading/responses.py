@@ -37,13 +37,14 @@ __all__ = [
 ]
 
 # CommonMark: three or more, indented by up to three; a line of backticks with another backtick in it opens nothing.
-_FENCE_LINE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+# Beyond it, tags of an answer may stand on the fences' lines: `<answer>` before the first, `</answer>` behind the last.
+_FENCE_LINE = re.compile(r"^( {0,3}|<[^\n<>`]*>[ \t]*)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _ASSERT = re.compile(r"\s*assert\b")
 _ASSERT_LINE = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 # Cheap guesses at what a piece of text is, before anything is parsed.
 _SEEMS_ASSIGNMENT = re.compile(r"[^\W\d]\w*[ \t]*(?::[^=\n]*)?=")
 _SEEMS_DEFINITION = re.compile(rf"(?:import|from|def|async|class|@)\b|{_SEEMS_ASSIGNMENT.pattern}")
-_SEEMS_CHANGE = re.compile(r"(?:del|for|with|def|class|async)\b|[^\W\d]\w*[ \t]*[^\w\s(]")
+_SEEMS_CHANGE = re.compile(r"(?:del|for|with|def|class|async)\b|[^\W\d]\w*(?:\(|[ \t]*[^\w\s(])")
 _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign)
 
 
@@ -159,7 +160,7 @@ def fenced_ranges(text: str) -> list[tuple[int, int, re.Match[str]]]:
         if opening is None:
             if fence[0] == "~" or "`" not in rest:
                 opening = match
-        elif fence[0] == opening[2][0] and len(fence) >= len(opening[2]) and not rest.strip():
+        elif _closes(match, opening):
             ranges.append((opening.end() + 1, match.start(), opening))
             opening = None
     if opening is not None:
@@ -167,10 +168,17 @@ def fenced_ranges(text: str) -> list[tuple[int, int, re.Match[str]]]:
     return ranges
 
 
+def _closes(line: re.Match[str], opening: re.Match[str]) -> bool:
+    fence, rest = line[2], line[3].strip()
+    is_as_long = fence[0] == opening[2][0] and len(fence) >= len(opening[2])
+    return is_as_long and not line[1].strip() and (not rest or rest.startswith("<"))
+
+
 def _block(content: str, opening: re.Match[str]) -> str:
     """The content without its common indentation, as far as its opening fence has it too."""
-    depths = [len(line) - len(line.lstrip(" ")) for line in content.split("\n") if line.strip()] if opening[1] else []
-    shared = min([len(opening[1]), *depths])
+    indent = "" if opening[1].strip() else opening[1]
+    depths = [len(line) - len(line.lstrip(" ")) for line in content.split("\n") if line.strip()] if indent else []
+    shared = min([len(indent), *depths])
     return re.sub(rf"^ {{1,{shared}}}", "", content, flags=re.MULTILINE) if shared else content
 
 
@@ -200,7 +208,7 @@ class _SuiteReader:
 
     def __init__(self, entry_point: str) -> None:
         self._entry_point = entry_point
-        self._names = Names()
+        self._names = Names(entry_point)
         self.tests: list[WrittenTest] = []
         self.unread: list[Ignored] = []
 
@@ -256,6 +264,8 @@ class _SuiteReader:
             condition = self._names.inlined(statement.test)
         except Rejected as error:
             return rejected(source, error.reason)
+        finally:
+            self._names.note_changes(statement.test)
         return read_assert(condition, source, self._entry_point)
 
     def _other(self, statement: ast.stmt) -> None:

@@ -101,7 +101,7 @@ class _Reader:
         match node:
             case ast.Constant(value=float() | complex()) | ast.Div() | ast.Pow():
                 return True
-            case ast.Name(id=name) if name in ("float", "complex", "pow"):
+            case ast.Name(id=name) if name in ("float", "complex", "pow") or name in self._scope.shadowed:
                 return True
             case ast.Name() | ast.Attribute():
                 module, name = self._scope.member(node)

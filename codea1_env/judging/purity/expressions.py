@@ -187,7 +187,7 @@ class Expressions:
         is_method = member == ("", "") and isinstance(called, ast.Attribute)
         if isinstance(called, ast.Attribute) and is_method:
             self._codec(node, 1 if self._is_type(called.value) else 0)
-        elif is_known and name in ("str", "bytes", "bytearray"):
+        elif name in ("str", "bytes", "bytearray"):
             self._codec(node, 1)
         elif is_known and name in CALLBACKS and node.args:
             self._codec_of_callback(node, name)
@@ -215,6 +215,10 @@ class Expressions:
         for given in [*node.args[place : place + 1], *named]:
             if not (isinstance(given, ast.Constant) and given.value in CODECS):
                 raise Alone("names a codec that may have to be imported")
+        named = [keyword.value for keyword in node.keywords if keyword.arg == "errors"]
+        for given in [*node.args[place + 1 : place + 2], *named]:
+            if not (isinstance(given, ast.Constant) and given.value in ("strict", "ignore", "replace")):
+                raise Alone("names a handler of errors that may have to be imported")
 
     def _codec_of_callback(self, node: ast.Call, name: str) -> None:
         """A type of texts that is handed over gets one argument, and no codec beside it."""

@@ -42,6 +42,7 @@ class Scope:
         self.caught: set[str] = set()
         """Names of exceptions that were caught. Their hashes are addresses, so all that is done to them is to read
         their text and to raise them again."""
+        self.shadowed: set[str] = set()
         self._starred: set[str] = set()
         """Names that a star import brings and that are not on the list."""
         self._collect()
@@ -95,6 +96,7 @@ class Scope:
             if name in self.modules or self.members[name][0] not in ("math", "cmath"):
                 raise Alone(f"gives the imported name {name} to something else")
             del self.members[name]
+            self.shadowed.add(name)
         for name in self.modules.keys() & self.members.keys():
             raise Alone(f"the name {name} is imported twice")
         if self.caught & (self.bound | self.functions):

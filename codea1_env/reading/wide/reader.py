@@ -44,6 +44,10 @@ CANDIDATE = "candidate"
 """What a check calls the program."""
 # A cheap guess at what may matter: parsing prose costs time and only counts it.
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
+_LEAVES = ("", "continue", "break", "return")
+"""How a statement may end the ones behind it: not at all, in this row of a loop, in all rows, or in the function."""
+_SKIPPING = frozenset(("skip", "skipTest", "exit", "quit", "_exit"))
+"""Calls behind which nothing runs."""
 _SHADOWED = ast.Name("__shadowed__", ast.Load())
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
 
@@ -64,13 +68,16 @@ class WideReader:
     entry_point: str
     tests: list[WrittenTest] = field(default_factory=list, init=False)
     unread: list[Ignored] = field(default_factory=list, init=False)
-    _names: Names = field(default_factory=Names, init=False)
+    _names: Names = field(init=False)
     _functions: dict[str, _Function] = field(default_factory=dict, init=False)
     """What a call of each name is a call of."""
     _helpers: list[_Function] = field(default_factory=list, init=False)
     """Functions that are no tests: they are read where the suite calls them."""
     _left: int = field(default=MAX_STATEMENTS, init=False)
     _level: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._names = Names(self.entry_point)
 
     def read(self, code: str) -> None:
         """Take everything that can be read of the code."""
@@ -113,25 +120,38 @@ class WideReader:
             else:
                 self.unread.append(Ignored.ASSERT_IN_TEXT if "assert" in text else Ignored.TEXT)
 
-    def _body(self, body: Sequence[ast.stmt], source: SourceText) -> None:
-        """The statements of a module, a function or a block, in their order."""
+    def _body(self, body: Sequence[ast.stmt], source: SourceText) -> str:
+        """The statements of a module, a function or a block, in their order, as long as it is known that they run. One
+        of _LEAVES: what else may not."""
         if self._level >= _MAX_LEVELS:
             self.unread.append(Ignored.BLOCK)
-            return
+            return ""
         self._level += 1
+        left = ""
         for statement in body:
             self._left -= 1
             if self._left < 0 or len(self.tests) > MAX_TESTS:
                 break
-            if isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue):
+            if left := self._statement(statement, source):
                 break
-            self._statement(statement, source)
         self._level -= 1
+        return left
 
-    def _statement(self, statement: ast.stmt, source: SourceText) -> None:
+    def _statement(self, statement: ast.stmt, source: SourceText) -> str:
+        """One of _LEAVES."""
+        if isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue):
+            return _leaves(statement)
+        if isinstance(statement, ast.For):
+            return self._loop(statement, source)
+        if isinstance(statement, ast.With):
+            return self._with(statement, source)
+        if isinstance(statement, ast.If) and is_main(statement):
+            return self._body(statement.body, source)
         if isinstance(statement, ast.Assert):
             self._condition(statement.test, source.of(statement))
         elif isinstance(statement, ast.Expr):
+            if isinstance(statement.value, ast.Call) and name_of(statement.value.func) in _SKIPPING:
+                return "return"
             self._expression(statement, source)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
             self._assign(statement)
@@ -139,17 +159,13 @@ class WideReader:
             self._definition(statement, source)
         elif isinstance(statement, ast.ClassDef):
             self._class(statement, source)
-        elif isinstance(statement, ast.For):
-            self._loop(statement, source)
-        elif isinstance(statement, ast.With):
-            self._with(statement, source)
-        elif isinstance(statement, ast.If) and is_main(statement):
-            self._body(statement.body, source)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
             self._import(statement)
         elif not isinstance(statement, ast.Pass | ast.Global | ast.Nonlocal):
             self._names.forget(statement)
             self._skip(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT, statement)
+            return _leaves(statement)
+        return ""
 
     def _condition(self, condition: ast.expr, source: str, is_one: bool = False) -> None:
         """The tests of one assert: one, or one for each part of an `and` unless it `is_one`."""
@@ -161,6 +177,8 @@ class WideReader:
         except Rejected as error:
             self.tests.append(rejected(source, error.reason))
             return
+        finally:
+            self._names.note_changes(condition)
         is_several = isinstance(known, ast.BoolOp) and isinstance(known.op, ast.And) and not is_one
         for part in known.values if is_several else [known]:  # type: ignore[attr-defined]  # a BoolOp
             self.tests.append(read_condition(part, source, self.entry_point))
@@ -248,19 +266,22 @@ class WideReader:
         if node.name in _KNOWN:
             self._names.remember([node.name], _SHADOWED)
 
-    def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> None:
-        """Read a function's body with its parameters bound; not where it needs others, or is being read."""
+    def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> list[str]:
+        """Read a function's body with its parameters bound; not where it needs others, or is being read. Parameters of
+        which nothing is known at its end."""
         needed = parameters[: len(parameters) - len(known.node.args.defaults)]
         defaults = dict(zip(reversed(parameters), reversed(known.node.args.defaults), strict=False))
         if known.is_open or not set(needed) <= set(given) or self.entry_point in given:
             self._skip(Ignored.FUNCTION, known.node)
-            return
+            return list(parameters)
         known.is_read = known.is_open = True
         with self._names.scope():
             for name in parameters:
                 self._names.remember([name], given.get(name) or defaults[name])
             self._body(known.node.body, known.source)
+            lost = [name for name in parameters if name not in self._names]
         known.is_open = False
+        return lost
 
     def _called(self, known: _Function, call: ast.Call) -> None:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
@@ -273,7 +294,10 @@ class WideReader:
             except Rejected:
                 self._skip(Ignored.STATEMENT, call)
                 return
-            self._function(known, parameters, dict(zip(parameters, given, strict=False)))
+            lost = self._function(known, parameters, dict(zip(parameters, given, strict=False)))
+            for name, argument in zip(parameters, call.args, strict=False):
+                if name in lost:
+                    self._names.change(argument)
 
     def _class(self, node: ast.ClassDef, source: SourceText) -> None:
         """The test methods of a class; what its `setUp` keeps is not known."""
@@ -291,7 +315,7 @@ class WideReader:
                 self._definition(method, source)
         self._functions = outside
 
-    def _loop(self, statement: ast.For, source: SourceText) -> None:
+    def _loop(self, statement: ast.For, source: SourceText) -> str:
         try:
             known = table(self._inlined(statement.iter))
         except Rejected:
@@ -299,30 +323,34 @@ class WideReader:
         if known is None or statement.orelse:
             self._names.forget(statement)
             self._skip(Ignored.BLOCK, statement)
-            return
+            return _leaves(statement)
+        left = ""
         for row in known.rows:
             if self._left < 0 or len(self.tests) > MAX_TESTS:
                 break
             if not self._bound(statement.target, row):
                 self._skip(Ignored.BLOCK, statement)
                 break
-            self._body(statement.body, source)
+            left = self._body(statement.body, source)
+            if left in ("break", "return"):
+                break
         else:
             if known.is_cut:
                 self._skip(Ignored.ROWS, statement)
         self._names.forget(statement)
+        return "return" if left == "return" else ""
 
-    def _with(self, statement: ast.With, source: SourceText) -> None:
+    def _with(self, statement: ast.With, source: SourceText) -> str:
         opened = [item.context_expr for item in statement.items]
         names = {name_of(each.func) for each in opened if isinstance(each, ast.Call)}
         if names == {"subTest"} and len(opened) == 1:
-            self._body(statement.body, source)
-            return
+            return self._body(statement.body, source)
         if names & RAISING:
             self._exception(opened[0] if len(opened) == 1 else None, statement.body, source.of(statement))
         else:
             self._skip(Ignored.BLOCK, statement)
         self._names.forget(statement)
+        return "" if names & RAISING else _leaves(statement)
 
     def _exception(self, expects: ast.expr | None, body: Sequence[ast.stmt] | None, source: str) -> None:
         try:
@@ -343,6 +371,28 @@ class WideReader:
                 self._names.remember([name], ast.Name(self.entry_point, ast.Load()))
             elif name in _KNOWN - {"approx", "isclose"}:
                 self._names.remember([name], _SHADOWED)
+
+
+def _leaves(statement: ast.stmt) -> str:
+    """Which of _LEAVES a statement that is not read may take. An error that it may raise is no way of passing."""
+    if isinstance(statement, ast.Return | ast.Raise):
+        return "return"
+    found = {""}
+    left: list[tuple[ast.AST, bool]] = [(statement, False)]
+    while left:
+        node, is_in_loop = left.pop()
+        if isinstance(node, ast.Return):
+            found.add("return")
+        elif isinstance(node, ast.Break | ast.Continue) and not is_in_loop:
+            found.add("break" if isinstance(node, ast.Break) else "continue")
+        elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case) and not _is_definition(node):
+            is_loop = is_in_loop or isinstance(node, ast.For | ast.AsyncFor | ast.While)
+            left += [(child, is_loop) for child in ast.iter_child_nodes(node)]
+    return max(found, key=_LEAVES.index)
+
+
+def _is_definition(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
 
 
 def is_main(statement: ast.If) -> bool:

@@ -103,10 +103,10 @@ class _Reader(WideReader):
         if self._left < 0:
             self._found.left_out.append(LeftOut("", f"more than {_MOST_STATEMENTS} statements"))
 
-    def _statement(self, statement: ast.stmt, source: SourceText) -> None:
+    def _statement(self, statement: ast.stmt, source: SourceText) -> str:
         if isinstance(statement, ast.If) and is_main(statement):
-            return  # starts the tests
-        super()._statement(statement, source)
+            return ""  # starts the tests
+        return super()._statement(statement, source)
 
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
         super()._assign(statement)
@@ -138,12 +138,11 @@ class _Reader(WideReader):
         self._found.tests.append(TestCase(written.call, written.stated))
         return True
 
-    def _loop(self, statement: ast.For, source: SourceText) -> None:
+    def _loop(self, statement: ast.For, source: SourceText) -> str:
         """One of EvalPlus's loops, one that only looks like it, or any other."""
         loop = read_loop(statement, CANDIDATE) or read_loop(statement, self.entry_point)
         if loop is None:
-            super()._loop(statement, source)
-            return
+            return super()._loop(statement, source)
         inputs, results = self._lists.get(loop.inputs), self._lists.get(loop.results)
         known = self._functions.get(loop.helper)
         helper = known.node if known else None
@@ -165,6 +164,7 @@ class _Reader(WideReader):
                 granted = loop.tolerance or (default if has_only_floats(value) else 0.0)
                 if self._take(self._equality(arguments, value), arguments):
                     self._found.tolerance = max(self._found.tolerance, granted)
+        return ""
 
     def _read_unvalued(self, arguments: ast.expr) -> None:
         written = self._equality(arguments, ast.Constant(None))

@@ -148,17 +148,18 @@ def _isinstance(tree: Any, names: Any) -> bool:
 
 
 def _isclose(value: Any, expected: Any, relative: Any, absolute: Any) -> bool:
-    """`math.isclose`, element by element where both are lists, tuples or dicts with the same keys."""
+    """`math.isclose`, element by element where both are lists or tuples, or dicts with the same keys."""
     if number_in(value) is not None and number_in(expected) is not None:
         left, right = real_number(value), real_number(expected)
         return left == right or math.isclose(left, right, rel_tol=real_number(relative), abs_tol=real_number(absolute))
-    if _type_name(value) != _type_name(expected):
+    kinds = {_type_name(value), _type_name(expected)}
+    if len(kinds) > 1 and kinds != {"list", "tuple"}:  # `pytest.approx` takes either for the other
         return False
-    if _type_name(value) == "dict":
+    if kinds == {"dict"}:
         pairs = [sorted(tagged(side)[1], key=lambda pair: member_text(pair[0])) for side in (value, expected)]
         value, expected = ([part for key, item in side for part in ((key,), item)] for side in pairs)
         value, expected = ([list(part) if type(part) is tuple else part for part in side] for side in (value, expected))
-    elif _type_name(value) not in ("list", "tuple"):
+    elif not kinds <= {"list", "tuple"}:
         return same_tree(expected, value, 0.0)
     items, others = items_of(value), items_of(expected)
     return len(items) == len(others) and all(
@@ -171,6 +172,18 @@ def _text_method(name: str) -> Callable[..., Any]:
         if type(tree) is not str or any(type(argument) is not str for argument in arguments):
             raise Undefined("no text")
         return getattr(tree, name)(*arguments)
+
+    return called
+
+
+def _affix(name: str) -> Callable[[Any, Any], Any]:
+    """A method that takes a text or a tuple of texts."""
+
+    def called(tree: Any, affix: Any) -> Any:
+        texts = affix["t"] if isinstance(affix, dict) and "t" in affix else [affix]
+        if any(type(text) is not str for text in (tree, *texts)):
+            raise Undefined("no text")
+        return getattr(tree, name)(tuple(texts))
 
     return called
 
@@ -235,8 +248,8 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "strip": _text_method("strip"),
     "split": _text_method("split"),
     "isdigit": _text_method("isdigit"),
-    "startswith": _text_method("startswith"),
-    "endswith": _text_method("endswith"),
+    "startswith": _affix("startswith"),
+    "endswith": _affix("endswith"),
     "count": _count,
     "keys": _of_dict(slice(0, 1)),
     "values": _of_dict(slice(1, 2)),

@@ -128,14 +128,21 @@ class WideReader:
             return ""
         self._level += 1
         left = ""
-        for statement in body:
+        for place, statement in enumerate(body):
             self._left -= 1
             if self._left < 0 or len(self.tests) > MAX_TESTS:
                 break
             if left := self._statement(statement, source):
+                if hasattr(statement, "body"):  # what follows may run, and is not read for that reason
+                    self._skip_asserts(body[place + 1 :])
                 break
         self._level -= 1
         return left
+
+    def _skip_asserts(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            if any(isinstance(node, ast.Assert) for node in ast.walk(statement)):
+                self._skip(Ignored.BLOCK, statement)
 
     def _statement(self, statement: ast.stmt, source: SourceText) -> str:
         """One of _LEAVES."""

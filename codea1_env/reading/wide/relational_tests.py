@@ -42,6 +42,8 @@ _BINARY: Mapping[type[ast.operator], str] = {
 APPROX = {"rel": "1e-06", "abs": "1e-12"}
 """pytest's defaults, and math's."""
 ISCLOSE = {"rel_tol": "1e-09", "abs_tol": "0.0"}
+_ITERATING = frozenset("sorted list tuple set frozenset sum min max any all".split())
+"""Functions that go through whatever they are given."""
 _OUTSIDE: Mapping[type[ast.AST], Reason] = {
     ast.Attribute: Reason.ATTRIBUTE,
     ast.Lambda: Reason.LAMBDA,
@@ -92,7 +94,7 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
     text = grammar.shallow_source(condition, 2 * max_depth)
     reader = _Terms(entry_point, max_depth)
     relation = reader.of(condition, max_depth)
-    if reader.call is None:
+    if reader.call is None or not all(map(_takes_its_parts, relation.walk())):
         raise Rejected(Reason.WRAPPED_CALL)
     if not relation.is_truth:
         relation, text = Relation("bool", (relation,)), f"bool({text})"
@@ -181,7 +183,7 @@ class _Terms:
             if type(value) is not ast.Constant or type(value.value) is not bool:
                 raise Rejected(Reason.FORBIDDEN_CALL)
             inner = Relation("sorted", (self.of(node.args[0], room),))
-            return Relation("reversed", (inner,)) if value.value else inner
+            return Relation("list", (Relation("reversed", (inner,)),)) if value.value else inner
         digits = name == "round" and len(node.args) == 2
         if name not in FUNCTIONS or node.keywords or (len(node.args) != 1 and not digits):
             raise Rejected(Reason.FORBIDDEN_CALL if isinstance(function, ast.Name) else Reason.WRAPPED_CALL)
@@ -205,7 +207,10 @@ class _Terms:
                 return near if name == "eq" else Relation("not", (near,))
         if name in ("is", "isnot") and type(getattr(right, "value", 0)) not in (bool, type(None)):
             raise Rejected(Reason.OPERATOR)  # identity is no property of data
-        return Relation(name, (self.of(left, room), self.of(right, room)))
+        sides = [self.of(left, room), self.of(right, room)]
+        if name not in ("in", "notin"):
+            sides = [Relation("set", (side,)) if side.operator in ("keys", "items") else side for side in sides]
+        return Relation(name, tuple(sides))
 
     def _approximately(self, value: ast.expr, approx: ast.Call, room: int) -> Relation:
         """`value == pytest.approx(expected, rel, abs)`: numbers, or containers of them, element by element."""
@@ -233,6 +238,17 @@ class _Terms:
                 raise Rejected(Reason.FORBIDDEN_NAME)
             names.append(name)
         return self._text(repr(names))
+
+
+def _takes_its_parts(term: Relation) -> bool:
+    """Whether Python takes the views of dicts and the iterators among a term's parts as we do, as lists. Elsewhere they
+    have no items to be asked for and equal nothing, or each other as sets do."""
+    for place, part in enumerate(term.parts):
+        is_view, is_iterator = part.operator in ("keys", "values", "items"), part.operator == "reversed"
+        is_asked = term.operator in ("in", "notin") and place == 1
+        if (is_view or is_iterator) and not (term.operator in _ITERATING or is_asked):
+            return is_view and term.operator in ("len", "bool", "not")
+    return True
 
 
 def called_name(function: ast.expr) -> str:

@@ -216,6 +216,13 @@ def test_what_may_not_run_because_of_what_stands_before_it_is_not_read(code: str
     assert said(code) == claims
 
 
+@pytest.mark.parametrize("claim", ["f(1) == pytest.approx(y)", "f(1) == approx(y)", "math.isclose(f(1), y[0])"])
+def test_what_a_value_is_compared_with_stays_known(claim: str) -> None:
+    first, second = read(f"y = [1.5]\nassert {claim}\nassert {claim}\n").tests
+    assert not first.reason
+    assert second == first
+
+
 def test_a_helper_that_changes_its_argument_leaves_nothing_known_of_it() -> None:
     helper = "def grow(a):\n    a.append(9)\ndef ask(a):\n    assert f(a) == 1\n"
     assert said(f"{helper}x = [1]\nask(x)\nask(x)\nassert f(x) == 1\n") == ["f([1]) == 1"] * 3

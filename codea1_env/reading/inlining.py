@@ -26,10 +26,14 @@ CHANGING = frozenset(
     "popleft remove reverse rotate setdefault sort symmetric_difference_update update".split()
 )
 """Methods that change their list, dict, set or deque."""
-_UNCHANGING = BUILTINS | frozenset("format hash id isinstance iter print repr type".split())
-"""Functions that change nothing that they are given."""
+_UNCHANGING = BUILTINS | frozenset(
+    "Counter Decimal Fraction OrderedDict approx deepcopy deque format hash id isclose isinstance iter print repr "
+    "type".split()
+)
+"""Functions and types that change nothing that they are given."""
 _UNCHANGING_MODULES = frozenset(
-    "cmath collections copy datetime decimal fractions functools itertools json math operator re statistics".split()
+    "cmath collections copy datetime decimal fractions functools itertools json math np numpy operator pytest re "
+    "statistics".split()
 )
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)

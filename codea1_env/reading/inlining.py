@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Any
 
 from codea1_env.reading.grammar import MAX_DEPTH, MAX_SOURCE
@@ -51,8 +52,27 @@ class _Remembered:
     levels: int
     reason: Reason | None = None
     """Why it cannot be used, where that is known already."""
-    objects: frozenset[int] = frozenset()
-    """That it may be or hold: what changes one of them in place changes it."""
+    itself: frozenset[int] = frozenset()
+    """Objects that it may be."""
+    content: frozenset[int] = frozenset()
+    """Those that it may hold: what changes one of either in place changes it."""
+
+    @property
+    def objects(self) -> frozenset[int]:
+        return self.itself | self.content
+
+
+class _Part(Enum):
+    """What becomes of the objects of a part of an expression."""
+
+    SELF = auto()
+    """The expression gives the part itself: `x or y`."""
+    ANY = auto()
+    """It gives the part or something in it: `x[0]`."""
+    HELD = auto()
+    """It holds the part: `[x]`."""
+    CONTENT = auto()
+    """It holds what the part holds: `list(x)`."""
 
 
 class Names:
@@ -73,22 +93,22 @@ class Names:
         return bool(self._remembered)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._remembered
+        """Whether something may stand in the name's place."""
+        return name in self._remembered and self._remembered[name].reason is not Reason.FORBIDDEN_NAME
 
     def remember(self, names: Iterable[str], expression: ast.expr) -> None:
         """From now on each of `names` stands for `expression`, and for why it cannot be used if that is known here.
         What the expression seems to change in place is forgotten."""
         self._was_used = True
         copy = _Copy(self._remembered, MAX_INLINED)
-        self._objects += 1
-        held = [self._remembered[name].objects for name in self._held(expression) if name in self._remembered]
-        objects = frozenset({self._objects}).union(*held)
-        self._left_to_read -= len(objects)
+        itself, content = self._objects_of(expression)
+        self._objects += 2  # a display is an object, and what it holds are others
+        itself, content = itself | {self._objects}, content | {self._objects - 1}
         try:
             node = self._copied(copy, expression)
-            remembered = _Remembered(node, copy.size, copy.levels, None, objects)
+            remembered = _Remembered(node, copy.size, copy.levels, None, itself, content)
         except Rejected as error:
-            remembered = _Remembered(expression, 0, 0, error.reason, objects)
+            remembered = _Remembered(expression, 0, 0, error.reason, itself, content)
         self.note_changes(expression)
         for name in names:
             self._remembered[name] = remembered
@@ -107,19 +127,39 @@ class Names:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             self._remembered.pop(statement.name, None)
             return
+        bound: set[ast.AST] = set()
         for node in self._read(statement):
+            for target, value in _bindings(node):
+                bound |= self._bind(target, value)
             if isinstance(node, ast.alias):
                 self._remembered.pop((node.asname or node.name).split(".")[0], None)
             elif isinstance(node, ast.Attribute):  # x.append(1), x[0].append(1)
                 self.change(node.value)
             elif isinstance(node, ast.AugAssign):
                 self.change(node.target)
+                bound.add(node.target)
             elif isinstance(node, ast.Call):
                 self._hand_over(node)
             elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):  # x[0] = 1
                 self.change(node.value)
-            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node not in bound:
                 self._remembered.pop(node.id, None)
+
+    def _bind(self, target: ast.expr, value: ast.expr) -> set[ast.AST]:
+        """The names in a target, of whose values no more is known than which objects they may be."""
+        names = {node for node in ast.walk(target) if isinstance(node, ast.Name)}
+        objects = self.objects_of(value)
+        for name in names if objects else ():
+            self._remembered[name.id] = _Remembered(name, 0, 0, Reason.FORBIDDEN_NAME, objects, objects)
+        return set(names) if objects else set()
+
+    def share(self, target: ast.expr, objects: frozenset[int]) -> None:
+        """The names in a target may be or hold these objects, too."""
+        for node in ast.walk(target) if objects else ():
+            if isinstance(node, ast.Name) and (known := self._remembered.get(node.id)):
+                self._remembered[node.id] = replace(
+                    known, itself=known.itself | objects, content=known.content | objects
+                )
 
     def note_changes(self, expression: ast.expr) -> None:
         """Forget every name whose value an expression seems to change in place: `x.pop()`, `heappop(x)`."""
@@ -130,53 +170,94 @@ class Names:
                 self._hand_over(node)
 
     def change(self, expression: ast.expr) -> None:
-        """Forget the names whose values may be, or share something with, the object that an expression gives."""
-        for name in self._held(expression):
-            if name in self._remembered:
-                objects = self._remembered[name].objects
-                self._left_to_read -= len(self._remembered)
-                self._remembered = {
-                    each: known for each, known in self._remembered.items() if objects.isdisjoint(known.objects)
-                }
+        """Forget the names whose values may be, or hold, the object that an expression gives."""
+        self._forget_holders(self._objects_of(expression)[0])
+
+    def _forget_holders(self, changed: frozenset[int]) -> None:
+        if changed:
+            self._left_to_read -= len(self._remembered)
+            self._remembered = {
+                name: known if changed.isdisjoint(known.objects) else replace(known, reason=Reason.FORBIDDEN_NAME)
+                for name, known in self._remembered.items()
+            }
 
     def _hand_over(self, call: ast.Call) -> None:
         """A function that is not known may change what it is given."""
-        called = call.func
-        if isinstance(called, ast.Attribute):
-            bases = list(self._held(called.value)) or [""]
-            is_known = called.attr == self._entry_point or isinstance(called.value, ast.Constant)
-            is_known = is_known or bases[0] in _UNCHANGING_MODULES or bases[0] in self._remembered
-        else:
-            name = called.id if isinstance(called, ast.Name) else ""
-            is_known = name in _UNCHANGING or self._is_entry_point(name)
-        if not is_known:
+        if not self._is_unchanging(call.func):
             for given in [*call.args, *[keyword.value for keyword in call.keywords]]:
-                self.change(given)
+                self._forget_holders(self.objects_of(given))
+
+    def _is_unchanging(self, called: ast.expr) -> bool:
+        """Whether a function changes nothing that it is given, as far as that is known. Methods of what is remembered
+        are those of Python's containers."""
+        if isinstance(called, ast.Attribute):
+            if called.attr == self._entry_point or isinstance(called.value, ast.Constant):
+                return True
+            base = called.value
+            while isinstance(base, ast.Attribute | ast.Subscript):
+                base = base.value
+            return isinstance(base, ast.Name) and (base.id in _UNCHANGING_MODULES or base.id in self._remembered)
+        name = called.id if isinstance(called, ast.Name) else ""
+        return name in _UNCHANGING or self._is_entry_point(name)
 
     def _is_entry_point(self, name: str) -> bool:
         known = self._remembered.get(name)
         stands_for = known.node.id if known is not None and isinstance(known.node, ast.Name) else name
         return self._entry_point in (name, stands_for)
 
-    def _held(self, expression: ast.expr) -> Iterator[str]:
-        """Names whose objects, and no copies of them, an expression may give or hold."""
-        left: list[ast.AST | None] = [expression]
+    def objects_of(self, expression: ast.expr) -> frozenset[int]:
+        """Objects of remembered names that an expression may give or hold."""
+        itself, content = self._objects_of(expression)
+        return itself | content
+
+    def _objects_of(self, expression: ast.expr) -> tuple[frozenset[int], frozenset[int]]:
+        """Those that it may give, and those that it may hold."""
+        itself: set[int] = set()
+        content: set[int] = set()
+        left: list[tuple[ast.AST | None, _Part]] = [(expression, _Part.SELF)]
         while left and self._remembered:
-            node = left.pop()
+            node, part = left.pop()
             self._left_to_read -= 1
-            match node:
-                case ast.Name(id=name):
-                    yield name
-                case ast.Subscript(value=value) | ast.Attribute(value=value) | ast.Starred(value=value):
-                    left.append(value)
-                case ast.NamedExpr(value=value) | ast.Call(func=ast.Attribute(value=value)):  # d.get(1)
-                    left.append(value)
-                case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
-                    left += parts
-                case ast.BoolOp(values=parts):
-                    left += parts
-                case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
-                    left += [one, other]
+            if isinstance(node, ast.Name):
+                if known := self._remembered.get(node.id):
+                    content |= known.content if part in (_Part.SELF, _Part.CONTENT) else known.objects
+                    if part in (_Part.SELF, _Part.ANY):
+                        itself |= known.itself if part is _Part.SELF else known.objects
+                    self._left_to_read -= len(known.objects)
+            elif node is not None:
+                left += self._parts(node, part)
+        return frozenset(itself), frozenset(content)
+
+    def _parts(self, node: ast.AST, part: _Part) -> list[tuple[ast.AST | None, _Part]]:
+        """The expressions whose objects, and no copies of them, a node of this part may give or hold."""
+        inside = part if part in (_Part.ANY, _Part.HELD) else _Part.ANY if part is _Part.SELF else _Part.HELD
+        copied = _Part.CONTENT if part is _Part.SELF else part
+        kept = _Part.ANY if part is _Part.ANY else _Part.HELD
+        match node:
+            case ast.IfExp(body=one, orelse=other):
+                return [(one, part), (other, part)]
+            case ast.BoolOp(values=values):
+                return [(value, part) for value in values]
+            case ast.NamedExpr(value=value):
+                return [(value, part)]
+            case ast.List(elts=values) | ast.Tuple(elts=values) | ast.Set(elts=values) | ast.Dict(values=values):
+                return [(value, kept) for value in values]
+            case ast.BinOp(left=one, right=other):
+                return [(one, copied), (other, copied)]
+            case ast.Subscript(value=value, slice=ast.Slice()) | ast.Call(func=ast.Attribute(value=value, attr="copy")):
+                return [(value, copied)]
+            case ast.Call(func=ast.Name(id=name), args=given, keywords=named) if name in BUILTINS:
+                picks = inside if name in ("max", "min") else copied
+                return [*[(value, picks) for value in given], *[(each.value, kept) for each in named]]
+            case ast.Call(func=ast.Name(id=name), args=given) if not self._is_entry_point(name):  # next(x), own(x)
+                return [(value, inside) for value in given]
+            case ast.Subscript(value=value) | ast.Attribute(value=value) | ast.Starred(value=value):
+                return [(value, inside)]
+            case ast.Call(func=ast.Attribute(value=value)):  # d.get(1)
+                return [(value, inside)]
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.comprehension():
+                return [(each, _Part.HELD) for each in ast.iter_child_nodes(node)]
+        return []
 
     def _read(self, tree: ast.AST) -> Iterator[ast.AST]:
         """All nodes, as long as there are names to forget and work is left; then all names are forgotten."""
@@ -203,6 +284,20 @@ class Names:
             return copy.of(expression, 0, frozenset())
         finally:
             self._left_to_read -= copy.size - copy.inlined
+
+
+def _bindings(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """Targets that a node gives the objects of an expression."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            return [(target, value) for target in targets]
+        case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+            return [(target, value)]
+        case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+            return [(target, value)]
+        case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
+            return [(target, value)]
+    return []
 
 
 class _Copy:

@@ -221,10 +221,14 @@ class WideReader:
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         value = statement.value
+        objects: frozenset[int] = frozenset()
         if isinstance(value, ast.Tuple):  # `a, b = b, a`: all of it is evaluated before a name is bound
+            objects = self._names.objects_of(value)
             with suppress(Rejected):
                 value = self._names.inlined(value)
         bound = [value is not None and self._bound(target, value) for target in targets]
+        for target in targets:
+            self._names.share(target, objects)
         if not all(bound):
             self._names.forget(statement)
             self._skip(Ignored.ASSIGNMENT, statement)
@@ -331,13 +335,14 @@ class WideReader:
             self._names.forget(statement)
             self._skip(Ignored.BLOCK, statement)
             return _leaves(statement)
-        left = ""
+        left, objects = "", self._names.objects_of(statement.iter)
         for row in known.rows:
             if self._left < 0 or len(self.tests) > MAX_TESTS:
                 break
             if not self._bound(statement.target, row):
                 self._skip(Ignored.BLOCK, statement)
                 break
+            self._names.share(statement.target, objects)
             left = self._body(statement.body, source)
             if left in ("break", "return"):
                 break

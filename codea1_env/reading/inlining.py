@@ -10,32 +10,17 @@ import ast
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from typing import Any
 
 from codea1_env.reading.grammar import MAX_DEPTH, MAX_SOURCE
-from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
+from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.sharing import CHANGING, UNCHANGING, UNCHANGING_MODULES, Part, bindings, parts
 
 MAX_INLINED = 1 << 19
 """Size of all that is inlined in one suite; an expression's size is near its length in characters."""
 MAX_READ = 1 << 20
 """Nodes of one suite that are gone through for its names, those of a loop once for each row: more than a suite
 of common Python has that repeats nothing."""
-
-CHANGING = frozenset(
-    "add append appendleft clear difference_update discard extend extendleft insert intersection_update pop popitem "
-    "popleft remove reverse rotate setdefault sort symmetric_difference_update update".split()
-)
-"""Methods that change their list, dict, set or deque."""
-_UNCHANGING = BUILTINS | frozenset(
-    "Counter Decimal Fraction OrderedDict approx deepcopy deque format hash id isclose isinstance iter print repr "
-    "type".split()
-)
-"""Functions and types that change nothing that they are given."""
-_UNCHANGING_MODULES = frozenset(
-    "cmath collections copy datetime decimal fractions functools itertools json math np numpy operator pytest re "
-    "statistics".split()
-)
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 # Rejected whatever they hold, and with scopes of their own.
@@ -60,19 +45,6 @@ class _Remembered:
     @property
     def objects(self) -> frozenset[int]:
         return self.itself | self.content
-
-
-class _Part(Enum):
-    """What becomes of the objects of a part of an expression."""
-
-    SELF = auto()
-    """The expression gives the part itself: `x or y`."""
-    ANY = auto()
-    """It gives the part or something in it: `x[0]`."""
-    HELD = auto()
-    """It holds the part: `[x]`."""
-    CONTENT = auto()
-    """It holds what the part holds: `list(x)`."""
 
 
 class Names:
@@ -129,7 +101,7 @@ class Names:
             return
         bound: set[ast.AST] = set()
         for node in self._read(statement):
-            for target, value in _bindings(node):
+            for target, value in bindings(node):
                 bound |= self._bind(target, value)
             if isinstance(node, ast.alias):
                 self._remembered.pop((node.asname or node.name).split(".")[0], None)
@@ -196,9 +168,13 @@ class Names:
             base = called.value
             while isinstance(base, ast.Attribute | ast.Subscript):
                 base = base.value
-            return isinstance(base, ast.Name) and (base.id in _UNCHANGING_MODULES or base.id in self._remembered)
+            return isinstance(base, ast.Name) and (base.id in UNCHANGING_MODULES or base.id in self._remembered)
         name = called.id if isinstance(called, ast.Name) else ""
-        return name in _UNCHANGING or self._is_entry_point(name)
+        return name in UNCHANGING or self._is_entry_point(name)
+
+    def _is_call(self, node: ast.AST) -> bool:
+        """Whether it calls the program under test, which gives what it makes."""
+        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and self._is_entry_point(node.func.id)
 
     def _is_entry_point(self, name: str) -> bool:
         known = self._remembered.get(name)
@@ -214,50 +190,19 @@ class Names:
         """Those that it may give, and those that it may hold."""
         itself: set[int] = set()
         content: set[int] = set()
-        left: list[tuple[ast.AST | None, _Part]] = [(expression, _Part.SELF)]
+        left: list[tuple[ast.AST | None, Part]] = [(expression, Part.SELF)]
         while left and self._remembered:
             node, part = left.pop()
             self._left_to_read -= 1
             if isinstance(node, ast.Name):
                 if known := self._remembered.get(node.id):
-                    content |= known.content if part in (_Part.SELF, _Part.CONTENT) else known.objects
-                    if part in (_Part.SELF, _Part.ANY):
-                        itself |= known.itself if part is _Part.SELF else known.objects
+                    content |= known.content if part in (Part.SELF, Part.CONTENT) else known.objects
+                    if part in (Part.SELF, Part.ANY):
+                        itself |= known.itself if part is Part.SELF else known.objects
                     self._left_to_read -= len(known.objects)
-            elif node is not None:
-                left += self._parts(node, part)
+            elif node is not None and not self._is_call(node):
+                left += parts(node, part)
         return frozenset(itself), frozenset(content)
-
-    def _parts(self, node: ast.AST, part: _Part) -> list[tuple[ast.AST | None, _Part]]:
-        """The expressions whose objects, and no copies of them, a node of this part may give or hold."""
-        inside = part if part in (_Part.ANY, _Part.HELD) else _Part.ANY if part is _Part.SELF else _Part.HELD
-        copied = _Part.CONTENT if part is _Part.SELF else part
-        kept = _Part.ANY if part is _Part.ANY else _Part.HELD
-        match node:
-            case ast.IfExp(body=one, orelse=other):
-                return [(one, part), (other, part)]
-            case ast.BoolOp(values=values):
-                return [(value, part) for value in values]
-            case ast.NamedExpr(value=value):
-                return [(value, part)]
-            case ast.List(elts=values) | ast.Tuple(elts=values) | ast.Set(elts=values) | ast.Dict(values=values):
-                return [(value, kept) for value in values]
-            case ast.BinOp(left=one, right=other):
-                return [(one, copied), (other, copied)]
-            case ast.Subscript(value=value, slice=ast.Slice()) | ast.Call(func=ast.Attribute(value=value, attr="copy")):
-                return [(value, copied)]
-            case ast.Call(func=ast.Name(id=name), args=given, keywords=named) if name in BUILTINS:
-                picks = inside if name in ("max", "min") else copied
-                return [*[(value, picks) for value in given], *[(each.value, kept) for each in named]]
-            case ast.Call(func=ast.Name(id=name), args=given) if not self._is_entry_point(name):  # next(x), own(x)
-                return [(value, inside) for value in given]
-            case ast.Subscript(value=value) | ast.Attribute(value=value) | ast.Starred(value=value):
-                return [(value, inside)]
-            case ast.Call(func=ast.Attribute(value=value)):  # d.get(1)
-                return [(value, inside)]
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.comprehension():
-                return [(each, _Part.HELD) for each in ast.iter_child_nodes(node)]
-        return []
 
     def _read(self, tree: ast.AST) -> Iterator[ast.AST]:
         """All nodes, as long as there are names to forget and work is left; then all names are forgotten."""
@@ -284,20 +229,6 @@ class Names:
             return copy.of(expression, 0, frozenset())
         finally:
             self._left_to_read -= copy.size - copy.inlined
-
-
-def _bindings(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
-    """Targets that a node gives the objects of an expression."""
-    match node:
-        case ast.Assign(targets=targets, value=value):
-            return [(target, value) for target in targets]
-        case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
-            return [(target, value)]
-        case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
-            return [(target, value)]
-        case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
-            return [(target, value)]
-    return []
 
 
 class _Copy:

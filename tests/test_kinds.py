@@ -241,6 +241,11 @@ READS_OTHERWISE = {
     f"atexit.register(lambda: sys.__stdout__.write(kept.getvalue()))\n{SUM}",
     "a wrapper that ends": "import io, sys\ndef main():\n    out = io.TextIOWrapper(sys.stdout.buffer)\n"
     "    n, *xs = map(int, sys.stdin.read().split())\n    out.write(str(sum(xs)))\nmain()\n",
+    "an object of its own": "import sys\nreal = sys.stdout\nclass Out:\n    def write(self, text):\n"
+    "        real.write(text)\n"
+    f"sys.stdout = Out()\n{SUM}",
+    "detached": "import sys\nn, *xs = map(int, sys.stdin.read().split())\n"
+    "sys.stdout.detach().write(str(sum(xs)).encode())\n",
     "closed": f"import sys\n{SUM}sys.stdout.close()\n",
 }
 

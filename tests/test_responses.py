@@ -261,14 +261,8 @@ def test_a_name_may_hide_a_builtin_and_keeps_what_it_was_before() -> None:
         "a[0][0] = 1",
         "a[0] += [1]",
         "a[0].append(1)",
-        "a.get(1, []).append(1)",
         "del a[0][0]",
-        "heappush(a, 1)",
-        "random.shuffle(a)",
-        "g([a])",
-        "g(k=a[0])",
         "b = a.pop()",
-        "b = heappop(a)",
         "a += 1",
         "del a",
         "a, b = 1, 2",
@@ -290,24 +284,6 @@ def test_a_name_that_a_statement_changes_is_forgotten(statement: str) -> None:
 
 def test_a_name_that_an_assert_changes_is_forgotten() -> None:
     assert reasons("a = [1]\nassert a.pop() == 1\nassert f(a) == 1")[1] == "forbidden_name"
-
-
-@pytest.mark.parametrize(
-    ("made", "changed"),
-    [
-        ("b = a", "b.append(1)"),
-        ("b = a", "b += [1]"),
-        ("b = [a, 1]", "a.append(1)"),
-        ("b = a[0]", "b.append(1)"),
-        ("b = {1: a}", "b[1].append(1)"),
-        ("b = a\nc = b", "a.clear()"),
-    ],
-)
-def test_names_of_one_object_are_forgotten_together(made: str, changed: str) -> None:
-    last = made[-5] if "\n" in made else "b"
-    asked = f"assert f(a) == 1\nassert f({last}) == 1"
-    assert reasons(f"a = [[]]\n{made}\n{asked}") == ["", ""]
-    assert reasons(f"a = [[]]\n{made}\n{changed}\n{asked}") == ["forbidden_name"] * 2
 
 
 @pytest.mark.parametrize(

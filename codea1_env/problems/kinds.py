@@ -146,11 +146,11 @@ def {entry}(text):
     target = io.TextIOWrapper(written, encoding="utf-8", errors="surrogateescape", write_through=True)
     sys.stdin = sys.__stdin__ = source
     sys.stdout = sys.__stdout__ = target
-    streams = {{0: source, "/dev/stdin": source, 1: target, "/dev/stdout": target}}
+    streams = {{0: source, "/dev/stdin": source, 1: target}}
 
     def opened(file, mode="r", *rest, **named):
         stream = streams.get(file) if type(file) in (int, str) else None
-        if stream is None:
+        if stream is None or "closefd" in named:
             return open(file, mode, *rest, **named)
         return stream.buffer if "b" in mode else stream
 
@@ -163,8 +163,10 @@ def {entry}(text):
         if stop.code not in (None, 0):
             raise
     atexit._run_exitfuncs()
-    if not sys.stdout.closed:
+    try:
         sys.stdout.flush()
+    except Exception:  # as at the end of a process, where nothing comes of it
+        pass
     text = written.kept if written.closed else written.getvalue()
     return text.decode("utf-8", "surrogateescape")
 """

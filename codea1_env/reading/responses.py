@@ -44,7 +44,7 @@ _ASSERT_LINE = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 # Cheap guesses at what a piece of text is, before anything is parsed.
 _SEEMS_ASSIGNMENT = re.compile(r"[^\W\d]\w*[ \t]*(?::[^=\n]*)?=")
 _SEEMS_DEFINITION = re.compile(rf"(?:import|from|def|async|class|@)\b|{_SEEMS_ASSIGNMENT.pattern}")
-_SEEMS_CHANGE = re.compile(r"(?:del|for|with|def|class|async)\b|[^\W\d]\w*(?:\(|[ \t]*[^\w\s(])")
+_SEEMS_CHANGE = re.compile(r"(?:del|for|with|def|class|async)\b|[^\W\d]\w*[ \t]*[^\w\s(]")
 _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign)
 
 
@@ -171,7 +171,7 @@ def fenced_ranges(text: str) -> list[tuple[int, int, re.Match[str]]]:
 def _closes(line: re.Match[str], opening: re.Match[str]) -> bool:
     fence, rest = line[2], line[3].strip()
     is_as_long = fence[0] == opening[2][0] and len(fence) >= len(opening[2])
-    return is_as_long and not line[1].strip() and (not rest or rest.startswith("<"))
+    return is_as_long and not line[1].strip() and (not rest or rest.startswith(("</", "<|")))
 
 
 def _block(content: str, opening: re.Match[str]) -> str:
@@ -208,7 +208,7 @@ class _SuiteReader:
 
     def __init__(self, entry_point: str) -> None:
         self._entry_point = entry_point
-        self._names = Names(entry_point)
+        self._names = Names()
         self.tests: list[WrittenTest] = []
         self.unread: list[Ignored] = []
 
@@ -279,6 +279,7 @@ class _SuiteReader:
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         if value is not None and len(names) == len(targets):
             self._names.remember([name for name in names if name != self._entry_point], value)
+            self._names.note_changes(value)
             if self._entry_point in names:
                 self.unread.append(Ignored.ASSIGNMENT)
             return

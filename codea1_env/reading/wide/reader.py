@@ -46,7 +46,7 @@ CANDIDATE = "candidate"
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
 _LEAVES = ("", "continue", "break", "return")
 """How a statement may end the ones behind it: not at all, in this row of a loop, in all rows, or in the function."""
-_SKIPPING = frozenset(("skip", "skipTest", "exit", "quit", "_exit"))
+_SKIPPING = frozenset(("pytest.skip", "self.skipTest", "sys.exit", "os._exit", "exit", "quit"))
 """Calls behind which nothing runs."""
 _SHADOWED = ast.Name("__shadowed__", ast.Load())
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
@@ -68,16 +68,13 @@ class WideReader:
     entry_point: str
     tests: list[WrittenTest] = field(default_factory=list, init=False)
     unread: list[Ignored] = field(default_factory=list, init=False)
-    _names: Names = field(init=False)
+    _names: Names = field(default_factory=Names, init=False)
     _functions: dict[str, _Function] = field(default_factory=dict, init=False)
     """What a call of each name is a call of."""
     _helpers: list[_Function] = field(default_factory=list, init=False)
     """Functions that are no tests: they are read where the suite calls them."""
     _left: int = field(default=MAX_STATEMENTS, init=False)
     _level: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        self._names = Names(self.entry_point)
 
     def read(self, code: str) -> None:
         """Take everything that can be read of the code."""
@@ -153,11 +150,12 @@ class WideReader:
         if isinstance(statement, ast.With):
             return self._with(statement, source)
         if isinstance(statement, ast.If) and is_main(statement):
-            return self._body(statement.body, source)
+            self._body(statement.body, source)
+            return ""  # what stands behind it may be another file
         if isinstance(statement, ast.Assert):
             self._condition(statement.test, source.of(statement))
         elif isinstance(statement, ast.Expr):
-            if isinstance(statement.value, ast.Call) and name_of(statement.value.func) in _SKIPPING:
+            if isinstance(statement.value, ast.Call) and _dotted(statement.value.func) in _SKIPPING:
                 return "return"
             self._expression(statement, source)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
@@ -221,14 +219,10 @@ class WideReader:
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         value = statement.value
-        objects: frozenset[int] = frozenset()
         if isinstance(value, ast.Tuple):  # `a, b = b, a`: all of it is evaluated before a name is bound
-            objects = self._names.objects_of(value)
             with suppress(Rejected):
                 value = self._names.inlined(value)
         bound = [value is not None and self._bound(target, value) for target in targets]
-        for target in targets:
-            self._names.share(target, objects)
         if not all(bound):
             self._names.forget(statement)
             self._skip(Ignored.ASSIGNMENT, statement)
@@ -239,6 +233,7 @@ class WideReader:
             if target.id == self.entry_point:
                 return False
             self._names.remember([target.id], value)
+            self._names.note_changes(value)
             return True
         if not isinstance(target, ast.Tuple | ast.List) or not isinstance(value, ast.Tuple | ast.List):
             return False
@@ -277,22 +272,19 @@ class WideReader:
         if node.name in _KNOWN:
             self._names.remember([node.name], _SHADOWED)
 
-    def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> list[str]:
-        """Read a function's body with its parameters bound; not where it needs others, or is being read. Parameters of
-        which nothing is known at its end."""
+    def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> None:
+        """Read a function's body with its parameters bound; not where it needs others, or is being read."""
         needed = parameters[: len(parameters) - len(known.node.args.defaults)]
         defaults = dict(zip(reversed(parameters), reversed(known.node.args.defaults), strict=False))
         if known.is_open or not set(needed) <= set(given) or self.entry_point in given:
             self._skip(Ignored.FUNCTION, known.node)
-            return list(parameters)
+            return
         known.is_read = known.is_open = True
         with self._names.scope():
             for name in parameters:
                 self._names.remember([name], given.get(name) or defaults[name])
             self._body(known.node.body, known.source)
-            lost = [name for name in parameters if name not in self._names]
         known.is_open = False
-        return lost
 
     def _called(self, known: _Function, call: ast.Call) -> None:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
@@ -305,10 +297,7 @@ class WideReader:
             except Rejected:
                 self._skip(Ignored.STATEMENT, call)
                 return
-            lost = self._function(known, parameters, dict(zip(parameters, given, strict=False)))
-            for name, argument in zip(parameters, call.args, strict=False):
-                if name in lost:
-                    self._names.change(argument)
+            self._function(known, parameters, dict(zip(parameters, given, strict=False)))
 
     def _class(self, node: ast.ClassDef, source: SourceText) -> None:
         """The test methods of a class; what its `setUp` keeps is not known."""
@@ -335,14 +324,13 @@ class WideReader:
             self._names.forget(statement)
             self._skip(Ignored.BLOCK, statement)
             return _leaves(statement)
-        left, objects = "", self._names.objects_of(statement.iter)
+        left = ""
         for row in known.rows:
             if self._left < 0 or len(self.tests) > MAX_TESTS:
                 break
             if not self._bound(statement.target, row):
                 self._skip(Ignored.BLOCK, statement)
                 break
-            self._names.share(statement.target, objects)
             left = self._body(statement.body, source)
             if left in ("break", "return"):
                 break
@@ -401,6 +389,12 @@ def _leaves(statement: ast.stmt) -> str:
             is_loop = is_in_loop or isinstance(node, ast.For | ast.AsyncFor | ast.While)
             left += [(child, is_loop) for child in ast.iter_child_nodes(node)]
     return max(found, key=_LEAVES.index)
+
+
+def _dotted(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return f"{function.value.id}.{function.attr}"
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _is_definition(node: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""Arms of a real model beside their base: what is counted and drawn of them, and docs/real-models.md held to it."""
+"""Arms of a real model beside their base: what is counted and drawn of them, and the pages on them held to it."""
 
 from __future__ import annotations
 
@@ -187,8 +187,10 @@ CODERS = {
 
 
 def section_of_the_page() -> str:
+    """What the page says of the arms, with the page that tells them run by run."""
     page = (ROOT / "docs" / "real-models.md").read_text()
-    return page.split("\n## Code-A1 beside its baselines\n")[1].split("\n## ")[0]
+    runs = (ROOT / "docs" / "real-runs.md").read_text()
+    return page.split("\n## Code-A1 beside its baselines\n")[1].split("\n## ")[0] + "\n" + runs
 
 
 def cells(text: str, first: str, second: str) -> str:
@@ -303,6 +305,19 @@ def test_the_page_has_the_vacuous_tests_of_the_worst_round() -> None:
         in " ".join(section_of_the_page().split())
     )
     assert {round(100 * np.mean(each)) for each in shares.values()} == {1, 2}
+
+
+def test_the_goals_stand_beside_the_figures_of_the_record() -> None:
+    goals = (ROOT / "docs" / "real-models.md").read_text().split("\n## What was reached\n")[1].split("\n## ")[0]
+    base, golden, mul = (
+        next(line for line in goals.splitlines() if words in line)
+        for words in ("above the base, clear of zero", "ahead of golden tests at equal compute", "Mul at least")
+    )
+    assert f"{more_than('code-a1-15', 'base')} on the GPU, {more_than('preset-28', 'base')} with the preset" in base
+    assert f"{more_than('code-a1-15', 'golden-50')} on the GPU, {more_than('preset-28', 'golden-equal')} on" in golden
+    for run in ("code-a1-first-15", "preset-seed0-28"):
+        times = real_compare.testers_beside(RECORD["testers"], run, "base")["times"]
+        assert f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}] times" in mul
 
 
 README_CELLS = {

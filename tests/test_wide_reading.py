@@ -211,6 +211,8 @@ def test_what_may_not_run_is_not_read_and_counted_by_name(code: str, reason: Ign
         ("def test_a():\n    for a in [1, 2]:\n        return\n    assert f(1) == 2\n", []),
         ("def test_a():\n    it.skip(1)\n    assert f(1) == 2\n", ["f(1) == 2"]),
         ("if __name__ == '__main__':\n    sys.exit(0)\nassert f(1) == 2\n", ["f(1) == 2"]),
+        ("for a in [1, 2]:\n    while x:\n        break\n    else:\n        break\n    assert f(a) == 2\n", []),
+        ("for a in [1]:\n    while x:\n        break\n    else:\n        pass\n    assert f(a) == 2\n", ["f(1) == 2"]),
         ("for a in [1, 2]:\n    with self.subTest(a):\n        break\n    assert f(a) == 2\n", []),
     ],
 )

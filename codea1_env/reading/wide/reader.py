@@ -386,8 +386,9 @@ def _leaves(statement: ast.stmt) -> str:
         elif isinstance(node, ast.Break | ast.Continue) and not is_in_loop:
             found.add("break" if isinstance(node, ast.Break) else "continue")
         elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case) and not _is_definition(node):
-            is_loop = is_in_loop or isinstance(node, ast.For | ast.AsyncFor | ast.While)
-            left += [(child, is_loop) for child in ast.iter_child_nodes(node)]
+            # The `else` of a loop is no part of it: a `break` there leaves the loop around it.
+            body = node.body if isinstance(node, ast.For | ast.AsyncFor | ast.While) else []
+            left += [(child, is_in_loop or child in body) for child in ast.iter_child_nodes(node)]
     return max(found, key=_LEAVES.index)
 
 

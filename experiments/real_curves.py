@@ -2,8 +2,8 @@
 
     python experiments/real_curves.py RUN... -o docs/real-curves.json --picture docs/images/real-curves.png
 
-A run is named after its directory, and runs whose names differ in the seed alone have one colour. The picture has
-running means over three rounds; the record has every round. Rounds that were played again count once.
+A run is named after its directory, and runs whose names differ in the seed alone look alike. The picture has running
+means over three rounds; the record has every round. Rounds that were played again count once.
 """
 
 from __future__ import annotations
@@ -83,18 +83,22 @@ def picture(record: Mapping[str, Rounds]) -> Any:
         raise SystemExit("error: --picture needs the extra `train`: pip install '.[train]'") from error
     figure = matplotlib.figure.Figure(figsize=(11, 6), layout="constrained")
     arms = list(dict.fromkeys(SEED.sub("", name) for name in record))
-    colours = {arm: f"C{place}" for place, arm in enumerate(arms)}
+    # Ten colours, which come back as broken lines.
+    looks = {
+        arm: {"color": f"C{place % 10}", "linestyle": ("-", "--", ":")[place // 10 % 3]}
+        for place, arm in enumerate(arms)
+    }
     for axis, (measure, title) in zip(figure.subplots(2, 3).flat, SHOWN.items(), strict=True):
         for name, rounds in record.items():
             arm = SEED.sub("", name)
             values = np.array([np.nan if value is None else value for value in rounds.get(measure, ())], float)
-            axis.plot(range(1, len(values) + 1), running_mean(values), color=colours[arm])
+            axis.plot(range(1, len(values) + 1), running_mean(values), **looks[arm])
         axis.set_title(title, fontsize=10)
         axis.set_ylim(bottom=0)
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.grid(alpha=0.3)
-    lines = [matplotlib.lines.Line2D([], [], color=colours[arm], label=arm) for arm in arms]
-    figure.legend(handles=lines, loc="outside upper center", ncols=len(arms))
+    lines = [matplotlib.lines.Line2D([], [], label=arm, **looks[arm]) for arm in arms]
+    figure.legend(handles=lines, loc="outside upper center", ncols=min(len(arms), 6))
     figure.supxlabel("rounds (running means over three; one line a run)", fontsize=10)
     return figure
 

@@ -177,6 +177,7 @@ CODERS = {
     "derived-preset-seed1-28": ("golden tests derived from the reference, the preset on one core", "28"),
     "self-play-preset-seed1-26": ("self-play, the preset on one core, about the compute of Code-A1", "26"),
     "shared-28": ("Code-A1 with shared tests, on one core", "28"),
+    "union-28": ("Code-A1 with all suites on all programs, on one core", "28"),
     "mean-28": ("Code-A1 with shared tests, mean of 14 checkpoints", "28"),
     "mixed-28": ("Code-A1 on mixed questions, on one core", "28"),
     "code-a1-first-10": ("Code-A1, earlier run", "10"),
@@ -222,7 +223,7 @@ def test_the_page_has_what_the_record_of_every_question_comes_to(player: str) ->
         assert f" {', '.join(f'{100 * share:.1f}' for share in solved)} " in row, "pass@16"
 
 
-@pytest.mark.parametrize("arm", ["preset", "golden-preset", "shared", "mean", "mixed"])
+@pytest.mark.parametrize("arm", ["preset", "golden-preset", "shared", "union", "mean", "mixed"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_page_says_in_words_what_each_seed_came_to_on_one_core(arm: str, seed: int) -> None:
     _, share, difference = real_compare.beside(RECORD["coders"], f"{arm}-seed{seed}-28", "base")
@@ -258,6 +259,7 @@ def test_the_page_has_how_the_second_seeds_programs_and_book_went() -> None:
         ("preset-seed1-28", "derived-preset-seed1-28"),
         ("preset-seed1-28", "self-play-preset-seed1-26"),
         ("shared-28", "golden-preset-seed0-28"),
+        ("union-28", "golden-equal"),
         ("preset-seed1-28", "golden-preset-seed1-28"),
         ("preset-mean-seed1-28", "golden-mean-seed1-28"),
         ("preset-28", "golden-preset-28"),
@@ -329,7 +331,8 @@ README_CELLS = {
         "self-play-preset-seed1-26",
     ),
     "the same with tests that a question's programs share": ("shared-28", None, None, None, None),
-    "these on 109 questions of MBPP and LeetCode, 8 a round, 4 programs each, half the rate": (
+    "the same with all suites of a question on all its programs": ("union-28", None, None, None, None),
+    "shared tests on 109 questions of MBPP and LeetCode, 8 a round, 4 programs each, half the rate": (
         "mixed-28", None, None, None, None,
     ),
 }  # fmt: skip
@@ -453,6 +456,7 @@ def test_the_page_has_the_first_and_the_last_rounds_of_the_record(measure: str, 
         ("golden", 50),
         ("derived", 45),
         ("shared", 28),
+        ("union", 28),
         ("mixed", 28),
         ("preset", 28),
         ("golden-preset", 28),
@@ -468,6 +472,7 @@ def test_the_page_has_the_tokens_of_the_record(arm: str, rounds: int) -> None:
         "golden": "golden tests",
         "derived": "golden tests derived from the reference",
         "shared": "Code-A1 with shared tests, on one core",
+        "union": "Code-A1 with all suites on all programs, on one core",
         "mixed": "Code-A1 on mixed questions, on one core",
         "preset": "Code-A1, the preset on one core",
         "golden-preset": "golden tests, the preset on one core",

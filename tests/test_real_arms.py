@@ -288,14 +288,22 @@ def test_the_page_has_what_the_testers_came_to() -> None:
     assert f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}] times" in line
 
 
-def test_the_page_has_what_the_presets_tester_came_to() -> None:
-    found = real_compare.testers_beside(RECORD["testers"], "preset-seed0-28", "base")
+@pytest.mark.parametrize(
+    ("tester", "row"),
+    [
+        ("preset-seed0-28", "Code-A1, the preset on one core, 28 rounds"),
+        ("union-seed1-28", "Code-A1 with all suites on all programs, seed 1"),
+    ],
+)
+def test_the_page_has_what_a_tester_on_one_core_came_to(tester: str, row: str) -> None:
+    found = real_compare.testers_beside(RECORD["testers"], tester, "base")
     page = " ".join(section_of_the_page().split())
     shares = [real_compare.shown(found[name]) for name in ("pass@k", "Mul")]
-    assert f"| Code-A1, the preset on one core, 28 rounds | {' | '.join(shares)} |" in page
+    assert f"| {row} | {' | '.join(shares)} |" in page
     more = [real_compare.shown(found[f"{name} more"], "+") for name in ("pass@k", "Mul")]
     times = found["times"]
-    assert f"is {more[0]} in pass@5 and {more[1]} in Mul from the base, {times.mean:.2f} [{times.low:.2f}, " in page
+    factor = f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}] times"
+    assert f"is {more[0]} in pass@5 and {more[1]} in Mul from the base, {factor}" in page
 
 
 def test_the_page_has_the_vacuous_tests_of_the_worst_round() -> None:
@@ -317,7 +325,7 @@ def test_the_goals_stand_beside_the_figures_of_the_record() -> None:
     )
     assert f"{more_than('code-a1-15', 'base')} on the GPU, {more_than('preset-28', 'base')} with the preset" in base
     assert f"{more_than('code-a1-15', 'golden-50')} on the GPU, {more_than('preset-28', 'golden-equal')} on" in golden
-    for run in ("code-a1-first-15", "preset-seed0-28"):
+    for run in ("code-a1-first-15", "preset-seed0-28", "union-seed1-28"):
         times = real_compare.testers_beside(RECORD["testers"], run, "base")["times"]
         assert f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}] times" in mul
 

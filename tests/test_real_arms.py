@@ -187,7 +187,7 @@ CODERS = {
 """By their names in the record: a row's first two cells on the page."""
 
 
-def section_of_the_page() -> str:
+def what_the_pages_say() -> str:
     """What the page says of the arms, with the page that tells them run by run."""
     page = (ROOT / "docs" / "real-models.md").read_text()
     runs = (ROOT / "docs" / "real-runs.md").read_text()
@@ -207,7 +207,7 @@ def test_the_record_has_no_coder_that_the_page_leaves_out() -> None:
 
 @pytest.mark.parametrize("player", CODERS)
 def test_the_page_has_what_the_record_of_every_question_comes_to(player: str) -> None:
-    row = cells(section_of_the_page(), *CODERS[player])
+    row = cells(what_the_pages_say(), *CODERS[player])
     questions, share, difference = real_compare.beside(RECORD["coders"], player, "base")
     assert questions == {"golden-first-15": 82, "golden-first-70": 122}.get(player, 164)
     assert f"| {real_compare.shown(share)} |" in row
@@ -227,7 +227,7 @@ def test_the_page_has_what_the_record_of_every_question_comes_to(player: str) ->
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_page_says_in_words_what_each_seed_came_to_on_one_core(arm: str, seed: int) -> None:
     _, share, difference = real_compare.beside(RECORD["coders"], f"{arm}-seed{seed}-28", "base")
-    page = " ".join(section_of_the_page().split())
+    page = " ".join(what_the_pages_say().split())
     assert f"{real_compare.shown(share)} %" in page
     assert real_compare.shown(difference, "+") in page
 
@@ -235,7 +235,7 @@ def test_the_page_says_in_words_what_each_seed_came_to_on_one_core(arm: str, see
 def test_the_page_has_how_the_second_seeds_programs_and_book_went() -> None:
     code_a1, golden = CURVES["preset-seed1"], CURVES["golden-preset-seed1"]
     first, last = np.mean(golden["coder_length"][:3]), np.mean(golden["coder_length"][-3:])
-    page = " ".join(section_of_the_page().split())
+    page = " ".join(what_the_pages_say().split())
     assert f"Programs of golden tests shrank from {first:.0f} tokens to {last:.0f} in training" in page
     low, end = code_a1["coder_length"][13], np.mean(code_a1["coder_length"][-3:])
     assert f"were at {low:.0f} tokens in round 14, and {end:.0f} at the end" in page
@@ -268,14 +268,14 @@ def test_the_page_has_how_the_second_seeds_programs_and_book_went() -> None:
 )
 def test_what_the_page_says_of_two_arms_is_what_the_record_says(player: str, other: str) -> None:
     difference = real_compare.shown(real_compare.beside(RECORD["coders"], player, other)[2], "+")
-    assert difference in " ".join(section_of_the_page().split())
+    assert difference in " ".join(what_the_pages_say().split())
     assert difference in " ".join((ROOT / "docs" / "claims.md").read_text().split())
 
 
 def test_the_page_has_what_the_testers_came_to() -> None:
     measures = real_compare.testers_beside(RECORD["testers"], "code-a1-first-15", "base")
     base = real_compare.testers_beside(RECORD["testers"], "base", "base")
-    page, card = section_of_the_page(), (ROOT / "examples" / "adapters" / "README.md").read_text()
+    page, card = what_the_pages_say(), (ROOT / "examples" / "adapters" / "README.md").read_text()
     for row, found in (("base, same prompt", base), ("Code-A1, earlier run, 15 rounds", measures)):
         line = next(line for line in page.splitlines() if line.startswith(f"| {row} |")).replace("**", "")
         for name in ("pass@k", "Mul"):
@@ -298,7 +298,7 @@ def test_the_page_has_what_the_testers_came_to() -> None:
 )
 def test_the_page_has_what_a_tester_on_one_core_came_to(tester: str, row: str) -> None:
     found = real_compare.testers_beside(RECORD["testers"], tester, "base")
-    page = " ".join(section_of_the_page().split())
+    page = " ".join(what_the_pages_say().split())
     shares = [real_compare.shown(found[name]) for name in ("pass@k", "Mul")]
     assert f"| {row} | {' | '.join(shares)} |" in page
     more = [real_compare.shown(found[f"{name} more"], "+") for name in ("pass@k", "Mul")]
@@ -313,7 +313,7 @@ def test_the_page_has_the_vacuous_tests_of_the_worst_round() -> None:
     assert (worst, shares[worst].index(max(shares[worst])) + 1) == ("shared-seed0", 12)
     assert (
         f"{100 * max(shares[worst]):.0f} % in the worst single round, round 12 of shared tests with seed 0"
-        in " ".join(section_of_the_page().split())
+        in " ".join(what_the_pages_say().split())
     )
     assert {round(100 * np.mean(each)) for each in shares.values()} == {1, 2}
 
@@ -325,6 +325,7 @@ def test_the_goals_stand_beside_the_figures_of_the_record() -> None:
         for words in ("above the base, clear of zero", "ahead of golden tests at equal compute", "Mul at least")
     )
     assert f"{more_than('code-a1-15', 'base')} on the GPU, {more_than('preset-28', 'base')} with the preset" in base
+    assert f"{more_than('union-28', 'base')} there with all suites on all programs" in base
     assert f"{more_than('code-a1-15', 'golden-50')} on the GPU, {more_than('preset-28', 'golden-equal')} on" in golden
     for run in ("code-a1-first-15", "preset-seed0-28", "union-seed0-28", "union-seed1-28"):
         times = real_compare.testers_beside(RECORD["testers"], run, "base")["times"]
@@ -454,7 +455,7 @@ COLUMNS = (
 def test_the_page_has_the_first_and_the_last_rounds_of_the_record(measure: str, said: str) -> None:
     ends = [(np.mean(CURVES[run][measure][:3]), np.mean(CURVES[run][measure][-3:])) for run in COLUMNS]
     row = " | ".join(f"{first:.2f}, {last:.2f}" for first, last in ends)
-    assert f"\n| {said} | {row} |\n" in section_of_the_page()
+    assert f"\n| {said} | {row} |\n" in what_the_pages_say()
 
 
 @pytest.mark.parametrize(
@@ -486,7 +487,7 @@ def test_the_page_has_the_tokens_of_the_record(arm: str, rounds: int) -> None:
         "preset": "Code-A1, the preset on one core",
         "golden-preset": "golden tests, the preset on one core",
     }[arm]
-    assert f"| {spent['tokens']}; {spent['learnt']} |" in cells(section_of_the_page(), name, str(rounds))
+    assert f"| {spent['tokens']}; {spent['learnt']} |" in cells(what_the_pages_say(), name, str(rounds))
 
 
 def thousands(run: Any, kind: str, rounds: int) -> list[float]:
@@ -504,7 +505,7 @@ def test_the_page_has_what_golden_tests_cost_at_about_equal_compute() -> None:
         for name, seconds in prices.items()
     )
     silent = sum(not value for value in golden["coder_learnt_tokens"])
-    page = " ".join(section_of_the_page().split())
+    page = " ".join(what_the_pages_say().split())
     assert f"their tokens cost {cost:,.0f} seconds, {cost / 5430:.2f}".replace(" 0.", " .") in page
     assert f"in {silent} of the {len(golden['coder_tokens'])} rounds no group" in page
     ends = [f"{np.mean(golden['coder_reward'][part]):.2f}".lstrip("0") for part in (slice(3), slice(-3, None))]
@@ -514,4 +515,4 @@ def test_the_page_has_what_golden_tests_cost_at_about_equal_compute() -> None:
         ", ".join(f"{sum(value or 0 for value in run[name]) / 1000:.0f}" for run in (earlier, golden))
         for name in prices
     ]
-    assert f"| {spent[0]}; {spent[1]} |" in cells(section_of_the_page(), *CODERS["golden-equal"])
+    assert f"| {spent[0]}; {spent[1]} |" in cells(what_the_pages_say(), *CODERS["golden-equal"])

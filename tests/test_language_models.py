@@ -21,6 +21,7 @@ import tiny_chat_model
 import torch
 from tiny_language_models import SHAPES, random_model
 
+import codea1_env
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.language_models.base import Shape
 from codea1_env.language_models.continuous import ContinuousEngine
@@ -33,10 +34,12 @@ from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
 from codea1_env.players.hugging_face import HuggingFacePlayer
 from codea1_env.reading.responses import read_suite
+from codea1_env.training.config.arguments import parse_arguments
 from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
 from codea1_env.training.config.model_shapes import shape_of
 from codea1_env.training.config.presets import load_preset
-from codea1_env.training.models.shared_base import seat_model, shared_base
+from codea1_env.training.models.shared_base import SeatModel, seat_model, shared_base
+from codea1_env.training.run.provenance import weights_hash
 
 TOKENIZER = tiny_chat_model.tiny_tokenizer()
 SHORT = RolloutSampling(max_tokens=20)
@@ -109,6 +112,16 @@ def test_both_engines_sample_the_same_and_tell_the_models_log_probabilities(
             assert one.log_probs == pytest.approx(same.log_probs, abs=1e-4)
             assert one.log_probs == pytest.approx(read_again(model, request.prompt, one).tolist(), abs=1e-4)
     assert len({one.tokens for one in flat(fast)}) > 5
+
+
+def test_what_a_models_authors_recommend_does_not_count_in_either_engine(tmp_path: Path) -> None:
+    model, packed = tiny()
+    fast = ContinuousEngine(packed, slots=4).sample(REQUESTS, SHORT)
+    model.generation_config.update(min_new_tokens=12, no_repeat_ngram_size=1, repetition_penalty=3.0)
+    slow = over_generate(model, packed, {}, tmp_path).sample(REQUESTS, SHORT)
+    assert [one.tokens for one in flat(slow)] == [one.tokens for one in flat(fast)]
+    for one, same in zip(flat(slow), flat(fast), strict=True):
+        assert one.log_probs == pytest.approx(same.log_probs, abs=1e-4)
 
 
 def over_generate(model: Any, packed: LanguageModel, adapters: dict[str, Adapter], directory: Path) -> Any:
@@ -762,6 +775,21 @@ def test_weights_are_counted_as_the_model_has_them(family: str, tmp_path: Path) 
     assert shape.adapter_parameters(LoraPreset(rank=3)) == trained
 
 
+def test_a_gguf_file_with_too_few_positions_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("gguf", reason="the extra `gguf` is not installed")
+    model = tiny_chat_model.tiny_model()
+    model.config.max_position_embeddings = 128
+    file = whole_gguf(tmp_path / "tiny.gguf", model)
+    problems = str(Path(codea1_env.__file__).parent / "problems" / "bundled.jsonl")
+    with pytest.raises(SystemExit):
+        parse_arguments("", ["--preset", "0.5b", "--model", str(file), "--problems", problems])
+    said = capsys.readouterr().err
+    assert "--model must have qwen2.context_length for the coder's prompt and response, " in said
+    assert f"got 128 in {file}" in said
+
+
 def test_a_configuration_of_no_heads_is_no_plan(tmp_path: Path) -> None:
     random_model("llama").config.save_pretrained(tmp_path)
     record = json.loads((tmp_path / "config.json").read_text())
@@ -778,6 +806,7 @@ def test_a_gguf_file_is_planned_from_its_header_and_read_whole(tmp_path: Path) -
     model = tiny_chat_model.tiny_model()
     model.resize_token_embeddings(280)
     file = whole_gguf(tmp_path / "tiny.gguf", model)
+    before = weights_hash(file)
     shape = shape_of(PretrainedModel(str(file)))
     assert (shape.hidden, shape.layers, shape.heads, shape.key_value_heads) == (32, 2, 2, 1)
     assert (shape.vocabulary, shape.tied) == (280, False)
@@ -785,6 +814,7 @@ def test_a_gguf_file_is_planned_from_its_header_and_read_whole(tmp_path: Path) -
     read = load(file, dtype="float32")
     assert torch.equal(read.base.norm, model.model.norm.weight)
     file.write_bytes(file.read_bytes()[:-1000])
+    assert weights_hash(file) != before
     with pytest.raises(ConfigurationError, match="must have "):
         load(file)
 
@@ -847,6 +877,22 @@ def test_an_adapter_of_another_base_or_of_none_is_not_played(
     with pytest.raises(ConfigurationError, match=must) as error:
         HuggingFacePlayer.load(beside(saved, tmp_path / "adapter", record))
     assert "\n" not in str(error.value)
+
+
+def test_an_adapter_of_a_run_is_played_from_any_directory(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(saved.parent)
+    shared = shared_base(Path(saved.name), load_preset("0.5b"))
+    shared.adapters["coder"] = random_adapter(shared.model, 1)
+    SeatModel(shared, "coder").save_pretrained(tmp_path / "final")
+    monkeypatch.chdir(tmp_path / "final")
+    assert base_of(tmp_path / "final") == str(saved)
+    noted = json.loads((tmp_path / "final" / "adapter_config.json").read_text())
+    assert noted["base_model_name_or_path"] == str(saved), "for PEFT"
+    old = {**noted, "base_model_name_or_path": saved.name}  # as runs wrote it until 2026-11-25
+    (tmp_path / "final" / "adapter_config.json").write_text(json.dumps(old))
+    assert base_of(tmp_path / "final") == str(saved)
 
 
 @pytest.mark.parametrize("seat", ["coder", "tester"])

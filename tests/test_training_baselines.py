@@ -13,22 +13,35 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
-from training_runs import TINY, run_here, same_weights
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from training_runs import TINY, last_checkpoint, run_here, same_weights
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
+from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.jsonl import read_problems
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.baselines.written_tests import WrittenSuite, counting_tests, with_written_tests
+from codea1_env.training.baselines.frozen_tester import FrozenTester
+from codea1_env.training.baselines.sft import supervised_tester
+from codea1_env.training.baselines.written_tests import WrittenSuite, counting_tests, with_written_tests, write_suites
 from codea1_env.training.config.model_sections import LoraPreset
 from codea1_env.training.config.options import Options
+from codea1_env.training.config.placement import Placement, SeatPlacement
 from codea1_env.training.config.presets import Preset
+from codea1_env.training.config.run_sections import MemoryPreset
 from codea1_env.training.models.chat import chat_of, tokens_of
+from codea1_env.training.run.callbacks import SeatRun
+
+PACKED = dataclasses.replace(
+    TINY,
+    trainer="packed",
+    lora=LoraPreset(rank=4, alpha=8.0),
+    grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2}),
+)
 
 
 @pytest.fixture
@@ -77,6 +90,15 @@ def test_against_a_frozen_tester_the_coder_learns_the_tester_does_not_and_a_resu
     assert records(parts, "round") == records(whole, "round")
     suites = {(record["valid_tests"], record["killing_tests"]) for record in records(whole, "round")}
     assert len(suites) > 1, "every round has suites of its own"
+
+
+def test_a_resumed_run_against_a_frozen_tester_is_the_same_with_the_packed_trainer(run_recipe) -> None:
+    whole = run_recipe("frozen_tester", "whole", "--rounds", "2", preset=PACKED)
+    run_recipe("frozen_tester", "parts", "--rounds", "1", preset=PACKED)
+    parts = run_recipe("frozen_tester", "parts", "--rounds", "2", resume=True)
+    assert records(parts, "round") == records(whole, "round")
+    name = "coder/final/adapter_model.safetensors"
+    assert (parts / name).read_bytes() == (whole / name).read_bytes()
 
 
 def test_a_frozen_tester_that_was_replaced_does_not_go_on(run_recipe, base: Path, tmp_path: Path) -> None:
@@ -137,12 +159,7 @@ def test_supervised_learning_with_the_packed_trainer_begins_at_the_bases_loss_an
     run_recipe, base: Path
 ) -> None:
     """The loss of the first round, before anything is learnt, is the mean over tokens by transformers."""
-    preset = dataclasses.replace(
-        TINY,
-        trainer="packed",
-        lora=LoraPreset(rank=4, alpha=8.0),
-        grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2}),
-    )
+    preset = PACKED
     whole = run_recipe("sft", "whole", "--rounds", "3", "--save-rounds", "1", preset=preset)
     suites = [json.loads(line) for line in (whole / "tester" / "suites.jsonl").read_text().splitlines()]
     count = preset.round.questions * preset.round.attacked * preset.round.suites
@@ -156,6 +173,63 @@ def test_supervised_learning_with_the_packed_trainer_begins_at_the_bases_loss_an
         (whole / "tester" / f"checkpoint-{step}" / "complete.json").unlink()
     run_recipe("sft", "whole", resume=True, preset=preset)
     assert final.read_bytes() == expected
+
+
+def test_supervised_learning_has_adapters_passes_and_optimizer_as_the_configuration_says(run_recipe) -> None:
+    preset = dataclasses.replace(
+        TINY,
+        lora=LoraPreset(rank=4, alpha=8.0),
+        memory=MemoryPreset(tester_rows_per_device=1),
+        grpo=TINY.grpo.changed({"adam_beta2": 0.5, "adam_epsilon": 1e-3}),
+    )
+    checkpoint = last_checkpoint(run_recipe("sft", "adapters", "--rounds", "1", preset=preset) / "tester")
+    assert all("lora_" in name for name in load_file(checkpoint / "adapter_model.safetensors"))
+    (group, *_) = torch.load(checkpoint / "optimizer.pt")["param_groups"]
+    assert (group["betas"][1], group["eps"]) == (0.5, 1e-3)
+    arguments = torch.load(checkpoint / "training_args.bin", weights_only=False)
+    rows = preset.round.questions * preset.round.attacked * preset.round.suites // preset.round.updates
+    assert (arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps) == (1, rows)
+
+
+def test_supervised_learning_does_not_take_a_step_that_makes_the_weights_useless(
+    run_recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Any, model: Any, grad_norm: Any = None) -> Any:
+        return torch.tensor(float("nan"))
+
+    monkeypatch.setattr(Trainer, "_get_grad_norm", broken)
+    directory = run_recipe("sft", "nan", "--rounds", "1", status=1)
+    assert not list((directory / "tester").glob("checkpoint-*")), "none was kept"
+
+
+def test_a_tokenizer_without_an_end_is_refused_before_suites_are_written(base: Path, tmp_path: Path) -> None:
+    endless = tmp_path / "endless"
+    shutil.copytree(base, endless)
+    told = json.loads((endless / "tokenizer_config.json").read_text())
+    (endless / "tokenizer_config.json").write_text(json.dumps({**told, "eos_token": None}))
+    run = SeatRun(TINY, endless, tmp_path / "tester", seed=0)
+    with pytest.raises(ConfigurationError, match="its tokenizer must have an eos_token, got none in"):
+        supervised_tester(run, None, None, [], None)
+
+
+def test_models_beside_the_trainers_are_where_the_seats_placement_says(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def load(directory: Path, preset: Preset, device: str = "cpu") -> None:
+        asked.append(device)
+        raise InterruptedError
+
+    for module in ("frozen_tester", "written_tests"):
+        monkeypatch.setattr(f"codea1_env.training.baselines.{module}.load_model", load)
+    on_gpu = dataclasses.replace(TINY, placement=Placement(tester=SeatPlacement(gpus_per_node=1)))
+    for preset, device in ((TINY, "cpu"), (on_gpu, "cuda")):
+        run = SeatRun(preset, base, tmp_path / "tester", seed=0)
+        for sample in (lambda: FrozenTester(run, None, None, base), lambda: write_suites(run, None, base, [])):  # noqa: B023  # called at once
+            with pytest.raises(InterruptedError):
+                sample()
+            assert asked.pop() == device
 
 
 def loss_by_transformers(base: Path, suites: list[dict]) -> float:

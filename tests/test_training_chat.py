@@ -178,6 +178,8 @@ def test_a_program_with_too_long_a_prompt_keeps_its_place_and_is_not_attacked(ba
     assert len(trainer.seen) == 6, "as many rows as without the limit"
     assert all(prompt == [tokenizer.eos_token_id] for prompt in trainer.seen[2:4]), "nothing is cut"
     assert all(suite.prompt and suite.response for row in sampled for suite in row), "no empty rows in a batch"
+    tokenizer.eos_token = None  # as some have it, whose model's configuration says what ends an answer
+    assert len(sample_suites(Echo(tokenizer), attacks, 2, chat, longest=1)) == len(attacks)
     unlimited = sample_suites(trainer, attacks, 2, chat)
     assert [len(row[0].prompt) for row in unlimited] == lengths
     assert all(suite.text is not None for row in unlimited for suite in row)

@@ -399,6 +399,16 @@ def test_a_full_disk_ends_a_run_in_one_line(
     assert len(said.splitlines()) == 1
 
 
+def test_a_second_new_run_in_a_directory_leaves_the_first_ones_results(tmp_path: Path) -> None:
+    """Both were given it while it was empty, and the first has ended since."""
+    with Run(Arguments(SMOKE, tmp_path, 0, False), SEATS) as first:
+        first.log("round", 1, {"score": 0.5})
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    with pytest.raises(ConfigurationError, match=r"must be a new or empty directory, got .*; to go on with it"):
+        Run(Arguments(SMOKE, tmp_path, 0, False), SEATS)
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
 def test_a_run_is_resumed_by_its_own_recipe_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "run"
     Run(parse_arguments("", ["--preset", "smoke", "--output", str(output)], "golden"), ("coder",)).__exit__()

@@ -152,6 +152,9 @@ def test_samples_repeat_and_leave_the_global_stream_alone(tmp_path_factory: pyte
     assert [len(responses) for responses in first] == [2, 2, 2]
     assert first == sampler.coder(questions, 2)
     assert first != Sampler(model, tokenizer, chat, tokens=8, temperature=1.0, seed=6).coder(questions, 2)
+    model.generation_config.update(min_new_tokens=8, no_repeat_ngram_size=1, min_p=0.9, repetition_penalty=3.0)
+    assert first == sampler.coder(questions, 2), "what a model's authors recommend does not count"
+    assert model.generation_config.min_p == 0.9, "as it was found"
     greedy = Sampler(model, tokenizer, chat, tokens=8, temperature=0.0, seed=5).coder(questions, 1)
     assert greedy == Sampler(model, tokenizer, chat, tokens=8, temperature=0.0, seed=9).coder(questions, 1)
 

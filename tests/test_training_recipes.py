@@ -15,8 +15,9 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
-from training_runs import run_here
+from training_runs import TINY, run_here
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.bundled import bundled_problems
@@ -24,6 +25,7 @@ from codea1_env.problems.jsonl import write_problems
 from codea1_env.records.recording import read_recording
 from codea1_env.training.config.arguments import exit_status, read_configuration
 from codea1_env.training.config.presets import SMOKE, PretrainedModel, load_preset
+from codea1_env.training.config.run_sections import ProblemFiles
 from codea1_env.training.models.base import base_model
 
 ROOT = Path(__file__).parent.parent
@@ -247,3 +249,14 @@ def test_what_cannot_be_used_ends_a_recipe_with_status_2_and_one_line(
 
     assert exit_status(main) == 2
     assert capsys.readouterr().err == "sft.py: this must be that, got neither\n"
+
+
+def test_problems_that_cannot_be_read_leave_no_directory_that_refuses_the_mended_command(
+    here: Callable[..., str], tmp_path: Path
+) -> None:
+    bad, config, output = tmp_path / "bad.jsonl", tmp_path / "files.yaml", tmp_path / "run"
+    bad.write_text("{}\n")
+    preset = dataclasses.replace(TINY, problems=ProblemFiles(file=str(bad), held_out_limit=1))
+    config.write_text(yaml.safe_dump(preset.to_dict()))
+    here("agents/train_grpo.py", "--config", str(config), "--output", str(output), status=2)
+    assert not output.exists()

@@ -18,6 +18,8 @@ from codea1_env.language_models.weight_files import require_weights
 
 ADAPTER = "adapter_config.json"
 """Of an adapter of the packed trainer; it names the base."""
+BASE = "base.json"
+"""Beside an adapter: where its base is, or the base's repository, and the base's digest."""
 FAMILIES = ("qwen2", "llama")
 """Architectures, as `model_type` of config.json and `general.architecture` of a .gguf file name them."""
 ROTARY = ("default", "linear", "llama3", "yarn")
@@ -37,6 +39,8 @@ def base_of(source: Path) -> str | None:
     base = _read(source / ADAPTER, "the adapter").get("base_model_name_or_path")
     if not base or not isinstance(base, str):
         raise ConfigurationError(f"{source / ADAPTER} must name its base in base_model_name_or_path, got {base!r}")
+    if not is_place(base) and (source / BASE).is_file():  # runs once wrote a place as seen from where they began
+        return str(_read(source / BASE, "the adapter").get("base", base))
     return base
 
 

@@ -19,14 +19,12 @@ from typing import Any
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.base import Base, has_bfloat16
-from codea1_env.language_models.directories import is_place, require_gguf_reader, require_model
+from codea1_env.language_models.directories import BASE, is_place, require_gguf_reader, require_model
 
 with extra("train", "language models on CPUs need"):
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-BASE = "base.json"
-"""Beside an adapter: where its base is, or the base's repository, and the base's digest."""
 CONTEXT = 32_768
 """Positions at most: more than a CPU has time for."""
 _log = logging.getLogger(__name__)
@@ -103,6 +101,23 @@ def load_weights(source: str | Path, what: str, tokenizer: Any, **told: Any) -> 
             f"{what} must have a vocab_size of at least its tokenizer's, {largest + 1}, got {size} in {source}"
         )
     return model
+
+
+@contextmanager
+def without_defaults(model: Any) -> Iterator[None]:
+    """`generate` without what the authors of a model recommend, such as a penalty or a least length: it would bend what
+    is measured, and log-probabilities would not be those of what was drawn. What ends an answer stays."""
+    config = model.generation_config
+    recommended = vars(config).copy()
+    kept = {name: recommended[name] for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    # In place, since a model with adapters hands the same object on.
+    vars(config).clear()
+    vars(config).update(vars(GenerationConfig(**kept)))
+    try:
+        yield
+    finally:
+        vars(config).clear()
+        vars(config).update(recommended)
 
 
 def _is_no_table(record: logging.LogRecord) -> bool:

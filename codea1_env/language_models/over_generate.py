@@ -18,7 +18,7 @@ from typing import Any
 
 from codea1_env.extras import extra
 from codea1_env.language_models.drawing import draw
-from codea1_env.language_models.loading import LanguageModel, load_weights
+from codea1_env.language_models.loading import LanguageModel, load_weights, without_defaults
 from codea1_env.language_models.lora import Adapter
 from codea1_env.language_models.rollouts import (
     Completion,
@@ -86,19 +86,16 @@ class GenerateEngine(RolloutEngine):
         ids = torch.tensor([[0] * gap + [*row.prompt] for gap, (row, _) in zip(gaps, rows, strict=True)], device=device)
         mask = torch.tensor([[0] * gap + [1] * (longest - gap) for gap in gaps], device=device)
         growing = _Growing(rows, sampling, self._ends, self._tokenizer)
-        self._model.generate(
-            input_ids=ids,
-            attention_mask=mask,
-            max_new_tokens=sampling.max_tokens,
-            do_sample=False,  # the processor has drawn already
-            temperature=None,
-            top_p=None,
-            top_k=None,
-            repetition_penalty=1.0,
-            logits_processor=[growing],
-            stopping_criteria=[_Finished(growing)],
-            pad_token_id=0,
-        )
+        with without_defaults(self._model):
+            self._model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                max_new_tokens=sampling.max_tokens,
+                do_sample=False,  # the processor has drawn already
+                logits_processor=[growing],
+                stopping_criteria=[_Finished(growing)],
+                pad_token_id=0,
+            )
         return growing.completions()
 
 

@@ -18,9 +18,7 @@ from codea1_env.training.round.rounds import in_places, put_to_tester
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.run.callbacks import RoundClock, SeatHooks, SeatRun, finish_checkpoint
 from codea1_env.training.run.checkpoints import rounds_of
-
-STATE = "rounds.json"
-"""Of every checkpoint: how far the seat got."""
+from codea1_env.training.run.resuming import ROUNDS
 
 
 class FrozenTester:
@@ -28,7 +26,7 @@ class FrozenTester:
 
     def __init__(self, run: SeatRun, hooks: SeatHooks, exchange: Exchange, tester: Path) -> None:
         """`tester`: the model that writes the suites, in Hugging Face format."""
-        self._loaded = load_model(tester, run.preset)
+        self._loaded = load_model(tester, run.preset, run.device)
         self.model, self.processing_class = self._loaded.model, self._loaded.tokenizer
         self._run = run
         self._hooks = hooks
@@ -68,5 +66,5 @@ class FrozenTester:
         step = done * self._run.preset.round.updates
         checkpoint = self._run.output / f"checkpoint-{step}"
         checkpoint.mkdir(parents=True, exist_ok=True)
-        (checkpoint / STATE).write_text(json.dumps({"rounds": done}), encoding="utf-8")
+        (checkpoint / ROUNDS).write_text(json.dumps({"rounds": done}), encoding="utf-8")
         finish_checkpoint(self._run, self._hooks, step)

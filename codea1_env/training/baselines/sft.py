@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.arena.arena import Arena
+from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.players.templates import begun, fenced
@@ -24,22 +25,21 @@ from codea1_env.training.baselines.written_tests import WrittenSuite, write_suit
 from codea1_env.training.config.batches import seat_rows
 from codea1_env.training.grpo.packed import Group, PackedTrainer
 from codea1_env.training.grpo.packed_loss import Own, PackedRow, StepShape
-from codea1_env.training.grpo.seats import arena_reward, grpo_arguments, suite_label, trainer_parts
+from codea1_env.training.grpo.seats import arena_reward, grpo_arguments, suite_label, told_arguments, trainer_parts
+from codea1_env.training.grpo.trainer import ConfiguredCallback, FiniteCallback, NormKept
 from codea1_env.training.models.chat import Chat, chat_of, tokens_of
+from codea1_env.training.models.lora import adapter_config
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.run.callbacks import RoundClock, SeatCallback, SeatHooks, SeatRun
 
 with extra("train", "training needs"):
     from datasets import Dataset
+    from transformers import TrainingArguments
     from transformers.trainer_callback import PrinterCallback
     from trl import SFTConfig, SFTTrainer
 
 SUITES = "suites.jsonl"
 """What the tester learns from, in the seat's directory; one suite a line, the empty ones left out."""
-SHARED = (
-    "learning_rate", "lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps", "weight_decay", "max_grad_norm",
-)  # fmt: skip
-"""What the section `grpo` says of any optimizer."""
 IGNORED = -100
 """The label of a token that is not learnt."""
 
@@ -58,6 +58,12 @@ def supervised_tester(
     A round is as many suites as the tester of the duel learns from. Where the base writes no test that counts there is
     nothing to learn, and the tester stays as it was, with a warning.
     """
+    tokenizer = load_tokenizer(run.base)
+    if tokenizer.eos_token_id is None:
+        raise ConfigurationError(
+            f"a tester that learns from suites must learn where they end: its tokenizer must have an eos_token, got "
+            f"none in {run.base}"
+        )
     written = write_suites(run, arena, run.base, asked)
     kept = [suite for suite in written if suite.tests]
     run.output.mkdir(parents=True, exist_ok=True)
@@ -66,7 +72,6 @@ def supervised_tester(
         _log.warning("none of the base tester's %d suites has a test that counts: it learns nothing", len(written))
         base = load_model(run.base, run.preset)
         return Untrained(base.model, base.tokenizer)
-    tokenizer = load_tokenizer(run.base)
     rows = [_tokens(suite, tokenizer, chat_of(run.preset)) for suite in kept]
 
     def log(round_index: int, values: Mapping[str, float]) -> None:
@@ -76,15 +81,20 @@ def supervised_tester(
     callback = SeatCallback(run, dataclasses.replace(hooks, log=log), RoundClock())
     if run.preset.trainer == "packed":
         return PackedSupervised(run, rows, callback)
-    trainer = SFTTrainer(
+    trainer = FiniteSFTTrainer(
         model=str(run.base),
         args=_arguments(run),
         train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer,
-        callbacks=[callback],
+        callbacks=[ConfiguredCallback(), FiniteCallback("tester", lambda: trainer.norm), callback],
+        peft_config=adapter_config(run.preset.lora),
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
+
+
+class FiniteSFTTrainer(NormKept, SFTTrainer):  # type: ignore[misc]  # the base class has no types
+    """TRL's trainer, which ends before a step that would make the weights useless."""
 
 
 class PackedSupervised(PackedTrainer):
@@ -155,25 +165,10 @@ def _line(suite: WrittenSuite) -> str:
 
 def _arguments(run: SeatRun) -> Any:
     """TRL's configuration: what the tester of the duel has, as far as supervised learning has it too."""
-    preset, shape = run.preset, run.preset.round
+    shared = {field.name for field in dataclasses.fields(TrainingArguments)} | {"model_init_kwargs"}
+    told = told_arguments(run, "tester", seat_rows(run.preset, "tester"))
     return SFTConfig(
-        output_dir=str(run.output),
-        seed=run.seed,
-        max_steps=preset.rounds * shape.updates,
-        per_device_train_batch_size=shape.questions * shape.attacked * shape.suites // shape.updates,
-        gradient_accumulation_steps=1,
+        **{name: value for name, value in told.items() if name in shared},
         train_sampling_strategy="sequential",  # the schedule of questions is in random order already
         max_length=None,
-        **{name: value for name, value in preset.grpo.of("tester").items() if name in SHARED},
-        model_init_kwargs={"dtype": "float32", "attn_implementation": "sdpa"},
-        use_cpu=True,
-        bf16=False,
-        gradient_checkpointing=False,
-        dataloader_pin_memory=False,
-        logging_steps=shape.updates,
-        save_strategy="steps",
-        save_steps=preset.save_rounds * shape.updates,
-        save_total_limit=None,
-        report_to=[],
-        disable_tqdm=True,
     )

@@ -50,7 +50,7 @@ def write_suites(run: SeatRun, arena: Arena, tester: Path, problems: Sequence[Pr
     SandboxError where something could not be validated.
     """
     preset, shape = run.preset, run.preset.round
-    coder, attacker = load_model(run.base, preset), load_model(tester, preset)
+    coder, attacker = load_model(run.base, preset, run.device), load_model(tester, preset, run.device)
     written: list[WrittenSuite] = []
     for chunk, start in enumerate(range(0, len(problems), shape.questions)):
         asked, seed = problems[start : start + shape.questions], run.stream(chunk)

@@ -23,6 +23,7 @@ from codea1_env.class_paths import as_own
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, OwnCodeFailed
 from codea1_env.extras import MissingExtra, extra
 from codea1_env.language_models.directories import is_place, require_chat_model, require_gguf_reader, require_model
+from codea1_env.language_models.gguf_header import read_gguf_header
 from codea1_env.starting import CLOSED, INTERRUPTED, interrupts_as_usual
 from codea1_env.training.config.algorithm import located
 from codea1_env.training.config.batches import CODE_A1, roles_of
@@ -331,17 +332,22 @@ def _check_model(preset: Preset, *, is_plan: bool) -> None:
         raise ConfigurationError(f"--model must be a directory with trainer: trl, got {name}")
     else:
         require_chat_model(Path(name), "--model", is_plan=is_plan)
-    if Path(name).is_dir():
-        _check_positions(preset, Path(name) / "config.json")
+    _check_positions(preset, Path(name))
 
 
-def _check_positions(preset: Preset, config: Path) -> None:
+def _check_positions(preset: Preset, model: Path) -> None:
     """Whether the longest prompts with their responses have a place in the model."""
-    positions = json.loads(config.read_text(encoding="utf-8")).get("max_position_embeddings")
+    if model.is_dir():
+        config, entry = model / "config.json", "max_position_embeddings"
+        positions = json.loads(config.read_text(encoding="utf-8")).get(entry)
+    else:
+        header, config = read_gguf_header(model, "--model"), model
+        entry = f"{header.family}.context_length"
+        positions = header.values.get(entry)
     for seat, prompt in (("coder", preset.round.coder_prompt_tokens), ("tester", preset.round.tester_prompt_tokens)):
         if isinstance(positions, int) and prompt + preset.grpo.tokens(seat) > positions:
             raise ConfigurationError(
-                f"--model must have max_position_embeddings for the {seat}'s prompt and response, {prompt} + "
+                f"--model must have {entry} for the {seat}'s prompt and response, {prompt} + "
                 f"{preset.grpo.tokens(seat)} tokens, got {positions} in {config}"
             )
 

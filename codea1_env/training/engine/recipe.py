@@ -115,15 +115,16 @@ def recipe(
     # Code of one's own must load before the warm start.
     estimator_of(preset.algorithm), own_loss(preset.algorithm), engine_of(preset.algorithm)
     require_schedules(preset)
+    # What cannot be used is refused before there is a directory of the run: the mended command finds none.
     pretrained = _pretrained(arguments)
-    run = Run(arguments, seats=trains)
     problems = load_problem_sets(preset, arguments.seed, golden_tests=golden_tests)
-    run.set_problems(problems.train, problems.held_out)
     with timed(seconds, "warm_start"):
         base = pretrained or base_model(preset, default_cache(dict(os.environ)))
-        run.set_base(base)
         able = fitting(preset, problems.train, base)
         asked = questions_asked(preset, able, arguments.seed)
+    run = Run(arguments, seats=trains)
+    run.set_problems(problems.train, problems.held_out)
+    run.set_base(base)
     notes = [book_note(preset, len(able)) if roles_of(arguments.recipe).has_book else ""]
     if isinstance(preset.problems, ProblemFiles):  # those of a family are drawn apart
         notes.append(shared_note(problems))
@@ -146,8 +147,8 @@ def recipe(
 
 
 def _pretrained(arguments: Arguments) -> Path | None:
-    """Where a pretrained model is, looked at before there is a directory of the run: one that cannot be used leaves
-    none. TRL would fill in what its files lack with random numbers. None: the base is still to be made."""
+    """Where a pretrained model is, once it is known that it can be used: TRL would fill in what its files lack with
+    random numbers. None: the base is still to be made."""
     preset = arguments.preset
     if not isinstance(preset.model, PretrainedModel):
         return None

@@ -142,8 +142,7 @@ class PastOpponents:
         rounds = self.drawn(seat, round_index)
         directory = snapshot(self._seats[seat], rounds) if rounds else self._run.base
         seed = (2 * self._run.seed + (seat == "tester")) * ROUNDS + round_index
-        device = "cuda" if self._run.preset.placement.of(self._run.output.name).gpus_per_node else "cpu"
-        loaded = load_model(directory, self._run.preset, device)
+        loaded = load_model(directory, self._run.preset, self._run.device)
         try:
             yield loaded.as_trained(self._run.preset, seat, seed)
         finally:

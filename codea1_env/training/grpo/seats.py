@@ -173,14 +173,15 @@ def sample_texts(
     for messages in conversations:
         prompt = tokens_of(tokenizer, messages)
         prompts += [prompt if not longest or len(prompt) <= longest else []] * samples
+    instead = [tokenizer.eos_token_id or 0]  # not every tokenizer names an end: any token will do
     begins = [begin for begin in map(begun, conversations) for _ in range(samples)]
     responses: list[SampledResponse] = trainer.sample(
-        [prompt or [tokenizer.eos_token_id] for prompt in prompts], samples, [begin.answer for begin in begins], tests
+        [prompt or instead for prompt in prompts], samples, [begin.answer for begin in begins], tests
     )
     texts = tokenizer.batch_decode([response.tokens for response in responses], skip_special_tokens=True)
     rows = [
         SampledSuite(
-            prompt or [tokenizer.eos_token_id],
+            prompt or instead,
             response.tokens,
             begin.whole(text) if prompt else None,
             response.logprobs,
@@ -252,7 +253,15 @@ def train(trainer: Any, run: SeatRun) -> None:
 
 
 def grpo_arguments(run: SeatRun, seat: str, rows: SeatRows) -> Any:
-    """TRL's configuration: the section `grpo`, and what the run decides. Raises ConfigurationError.
+    """TRL's configuration of what `told_arguments` returns. Raises ConfigurationError."""
+    try:
+        return GRPOConfig(**told_arguments(run, seat, rows))
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"grpo must be what TRL takes for the {seat}, got: {error}") from error
+
+
+def told_arguments(run: SeatRun, seat: str, rows: SeatRows) -> dict[str, Any]:
+    """The section `grpo`, and what the run decides. Raises ConfigurationError where both say something.
 
     `seat`: coder, tester or player.
     """
@@ -288,10 +297,7 @@ def grpo_arguments(run: SeatRun, seat: str, rows: SeatRows) -> Any:
     both = sorted(given.keys() & told.keys())
     if both:
         raise ConfigurationError(f"grpo: {both[0]} must be left to the run, which sets it, got {given[both[0]]!r}")
-    try:
-        return GRPOConfig(**given, **told)
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"grpo must be what TRL takes for the {seat}, got: {error}") from error
+    return given | told
 
 
 def require_schedules(preset: Preset) -> None:

@@ -86,7 +86,18 @@ def open_trainer(
     return opened
 
 
-class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no types
+class NormKept:
+    """Beside a trainer of transformers: what `FiniteCallback` asks for."""
+
+    norm: Any = 0.0
+    """Of the latest gradient, on all ranks."""
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        self.norm = super()._get_grad_norm(model, grad_norm=grad_norm)  # type: ignore[misc]  # of the trainer beside it
+        return self.norm
+
+
+class SeatTrainer(NormKept, GRPOTrainer):  # type: ignore[misc]  # the base class has no types
     """TRL's trainer but for the advantages, the mask of rows that are left out of the loss, and a loss of one's own."""
 
     def __init__(
@@ -97,8 +108,6 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         self.estimator = estimator
         self.teaches = True
         """Whether any row of the latest round is in the loss."""
-        self.norm: Any = 0.0
-        """Of the latest gradient, on all ranks."""
         self._loss: Loss | None = own_loss(algorithm)
         self._label_of = label_of
         self._gathered_rewards = torch.zeros(0)
@@ -185,10 +194,6 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
         mask[silent.to(mask.device)] = 0
         batch["tool_mask"] = mask
         batch["num_items_in_batch"] = self.accelerator.gather((mask * batch["completion_mask"]).sum()).sum()
-
-    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
-        self.norm = super()._get_grad_norm(model, grad_norm=grad_norm)
-        return self.norm
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
         if self._loss is None:

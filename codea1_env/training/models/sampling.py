@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
-from codea1_env.language_models.loading import load_tokenizer, load_weights
+from codea1_env.language_models.loading import load_tokenizer, load_weights, without_defaults
 from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
 from codea1_env.players.chat import prompt_text
 from codea1_env.players.player import CoderRequest, TesterRequest
@@ -70,7 +70,8 @@ class Sampler:
         responses: list[list[str]] = []
         try:
             device = self._model.device
-            with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.no_grad():
+            streams = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+            with streams, torch.no_grad(), without_defaults(self._model):
                 torch.manual_seed(self._seed)
                 for start in range(0, len(conversations), at_once):
                     responses += self._generate(conversations[start : start + at_once], samples)
@@ -89,7 +90,6 @@ class Sampler:
             attention_mask=encoded["attention_mask"].to(self._model.device),
             max_new_tokens=self._tokens,
             num_return_sequences=samples if self._temperature else 1,
-            repetition_penalty=1.0,  # or an instruct model's own would bend what is measured
             **(sampling if self._temperature else {"do_sample": False}),
         )
         answers = self._tokenizer.batch_decode(tokens[:, encoded["input_ids"].shape[1] :], skip_special_tokens=True)

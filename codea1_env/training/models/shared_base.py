@@ -18,8 +18,8 @@ from codea1_env.class_paths import load_class
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.continuous import ContinuousEngine
-from codea1_env.language_models.directories import is_place
-from codea1_env.language_models.loading import BASE, LanguageModel, base_and_digest, load, require_digest
+from codea1_env.language_models.directories import BASE, is_place
+from codea1_env.language_models.loading import LanguageModel, base_and_digest, load, require_digest
 from codea1_env.language_models.lora import CONFIG, Adapter
 from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, RolloutEngine, RolloutRequest, RolloutSampling, checked
@@ -73,9 +73,10 @@ class SeatModel:
         """The adapter, if there is one, and which base it lies beside."""
         base, directory = self.shared.model, Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
+        place = str(Path(base.source).resolve())  # whoever loads it may stand in another directory
         if self.adapter:
-            self.shared.adapters[self.adapter].save(directory, base.source)
-        record = {"base": str(Path(base.source).resolve()), "digest": base.digest}
+            self.shared.adapters[self.adapter].save(directory, place)
+        record = {"base": place, "digest": base.digest}
         (directory / BASE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

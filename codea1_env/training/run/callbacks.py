@@ -57,6 +57,11 @@ class SeatRun:
     outputs: Mapping[str, Path] = field(default_factory=dict)
     """Of all seats of the run, this one's included: no checkpoint goes that another seat still needs."""
 
+    @property
+    def device(self) -> str:
+        """Where the seat's models are sampled from outside of its trainer."""
+        return "cuda" if self.preset.placement.of(self.output.name).gpus_per_node else "cpu"
+
     def stream(self, place: int) -> int:
         """A seed for each `place`, a round or part of the run: no two runs share one, none has a million rounds."""
         return self.seed * 1_000_000 + place

@@ -74,10 +74,10 @@ class Journal:
             reasons = {name.removeprefix(start): part for name, part in values.items() if name.startswith(start)}
             commonest = sorted(reasons.items(), key=lambda item: -item[1])[:5]
             named = [f"{reason} ({part:.0%})" for reason, part in commonest]
+            shows = f"; `codea1 view {self._run.directory}` shows them" if self._run.preset.keep_duels else ""
             self.say(
                 f"round {rounds_done}: {share:.0%} of the tester's suites hold no test that can be read and earn "
-                f"nothing; what they hold is {', '.join(named)} (docs/command-line.md says what a test is; "
-                f"`codea1 view {self._run.directory}` shows them)"
+                f"nothing; what they hold is {', '.join(named)} (docs/command-line.md says what a test is{shows})"
             )
 
     def write_measured(self, measured: Measured, rounds_done: int) -> None:

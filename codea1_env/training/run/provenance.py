@@ -107,9 +107,10 @@ def _cpu_entry(name: str) -> str:
 
 
 def weights_hash(model: Path) -> str:
-    """SHA-256 over the weights in a directory, file by file in order of their names."""
+    """SHA-256 over the weights in a directory, file by file in order of their names, or over a .gguf file."""
     digest = hashlib.sha256()
-    for weights in sorted(model.glob("*.safetensors")) or sorted(model.glob("*.bin")):
+    files = [model] if model.is_file() else sorted(model.glob("*.safetensors")) or sorted(model.glob("*.bin"))
+    for weights in files:
         with weights.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

@@ -26,7 +26,7 @@ from codea1_env.training.run.callbacks import SeatRun
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
-from codea1_env.training.run.lock import RunLock
+from codea1_env.training.run.lock import LOCK, RunLock
 from codea1_env.training.run.provenance import FILES, changed, problems_hash, this_start, weights_hash
 from codea1_env.training.run.resuming import require_fitting
 from codea1_env.training.run.trackers import Trackers
@@ -68,6 +68,8 @@ class Run:
                 "another --output"
             ) from error
         try:
+            if not arguments.resume:
+                self._require_new()
             self._checkpoints = latest_common(self._outputs()) if arguments.resume else {}
             self.rounds_done = rounds_of(self._checkpoints[self.seats[0]]) if self._checkpoints else 0
             before, records = self._before(), self.records()  # what cannot be read is refused while all is as it was
@@ -171,6 +173,14 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self._trackers.close()
         self._lock.release()
+
+    def _require_new(self) -> None:
+        """Another run may have begun, and ended, since the arguments were looked at."""
+        if others := sorted(path.name for path in self.directory.iterdir() if path.name != LOCK):
+            raise ConfigurationError(
+                f"--output must be a new or empty directory, got {self.directory} with {others[0]}; to go on with it: "
+                "--resume"
+            )
 
     def _require_nothing_lost(self, began: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> None:
         """Without a checkpoint a resumed run begins anew, which is right only where none was ever complete."""

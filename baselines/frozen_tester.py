@@ -21,11 +21,11 @@ def main() -> int:
     from codea1_env.training.round.rounds import attacks_of
 
     with recipe(arguments, trains=("coder", "tester"), measures={"coder": "coder"}) as run:
-        asked, meeting, tester = run.asked, run.meeting(), run.tester
+        asked, meeting, tester, fidelity = run.asked, run.meeting(), run.tester, run.preset.reward.fidelity
 
         # The coder's round: TRL samples N programs a question, calls this, and updates on the rewards.
         def pay(round_index, problems, responses):
-            programs = attacks_of(problems, responses)
+            programs = attacks_of(problems, responses, fidelity)
             return meeting.submit_codes(round_index, programs)  # waits until they are attacked and scored
 
         # The tester attacks every round, and is never updated.

@@ -1,6 +1,7 @@
 """The TRL adapter: the arena's rewards in TRL's form, and real trainers that take them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,8 @@ import pytest
 
 from codea1_env.adapters.trl_rewards import CoderReward, TesterReward
 from codea1_env.arena.arena import Arena
-from codea1_env.errors import ConfigurationError, SandboxError
-from codea1_env.players import GoldenTester
+from codea1_env.errors import ConfigurationError, PlayerError, SandboxError
+from codea1_env.players import GoldenTester, Response
 from codea1_env.problems import Problem, TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
@@ -77,6 +78,42 @@ def test_a_failing_sandbox_is_no_reward(arena: Arena, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(arena._sandbox, "run", fail)
     assert CoderReward(arena, [DOUBLE], GoldenTester())([""], [RIGHT], problem_id=["double"]) == [None]
+
+
+class Short:
+    """A player that does not answer as often as it is asked."""
+
+    name, version = "short", "1"
+
+    def respond(self, requests: Any, *_: Any, **__: Any) -> Any:
+        return [[Response("assert double(2) == 4")] for _ in requests]
+
+
+def test_a_player_that_answers_too_little_is_no_opponent(arena: Arena) -> None:
+    with pytest.raises(PlayerError, match="'short' answers must be 2 Response objects with a text for each request"):
+        CoderReward(arena, [DOUBLE], Short(), suites=2)([""], [RIGHT], problem_id=["double"])
+
+
+@pytest.mark.parametrize("make", [lambda *given: CoderReward(*given, GoldenTester()), TesterReward])
+def test_two_problems_of_one_id_are_refused(arena: Arena, make: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"must have distinct problem ids, .* more than once: \['double'\]"):
+        make(arena, [DOUBLE, replace(DOUBLE, question="Another one.")])
+
+
+def test_a_tester_attacks_the_program_that_is_scored() -> None:
+    """The released code reads the first block."""
+    seen = []
+
+    class Watching(GoldenTester):
+        def respond(self, requests: Any, *given: Any, **named: Any) -> Any:
+            seen.extend(request.program for request in requests)
+            return super().respond(requests, *given, **named)
+
+    answer = f"One:\n```python\n{RIGHT}\n```\nAnother:\n```python\n{SQUARE}\n```"
+    for fidelity, read in (("paper", RIGHT), ("strict", SQUARE)):
+        with Arena(LocalSandbox(), RewardConfig(fidelity=fidelity)) as arena:
+            CoderReward(arena, [DOUBLE], Watching())([""], [answer], problem_id=["double"])
+        assert seen.pop().strip() == read
 
 
 def test_missing_columns_and_unknown_problems_are_refused(arena: Arena) -> None:

@@ -695,6 +695,23 @@ def test_paper_fidelity_looks_at_what_came_back_and_replays_it_so(sandbox: Local
     assert [replay.verdict for replay in again.suites[0][0].duel.replays] == [P, P, P]
 
 
+def test_booked_tests_that_cannot_be_read_leave_their_place_to_those_behind_them(sandbox: LocalSandbox) -> None:
+    unreadable = {TestCase(f"(len(double({k})) == 1)", "True"): 9 for k in range(8)}  # of a run that reads widely
+    arena = arena_of(sandbox, unreadable | {case(k): 5 - k for k in range(1, 5)}, RewardConfig(replay_limit=3))
+    (score,) = arena.play([Match(DOUBLE, (RIGHT,), (("",),))])
+    assert [replay.case for replay in score.codes[0].replays] == [case(1), case(2), case(3)]
+
+
+def test_a_batch_whose_listener_fails_may_be_played_again(sandbox: LocalSandbox) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    book = MistakeBook()
+    with pytest.raises(OSError, match="the disk is full"):
+        Arena(sandbox, book=book, on_score=full).play([Match(DOUBLE, (SQUARE,), (("assert double(3) == 6",),))])
+    assert book == MistakeBook()
+
+
 # What the caller got wrong
 
 

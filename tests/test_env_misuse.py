@@ -3,7 +3,9 @@
 import copy
 import pickle
 import re
+import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -24,6 +26,7 @@ from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.players import GoldenTester, OracleCoder, Request, Response, Sampling
 from codea1_env.problems import Problem, TestCase
 from codea1_env.registration import CODER_ID, DISCRETE_TESTER_ID
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
 DOUBLE = Problem(
@@ -278,7 +281,33 @@ def test_a_deep_copy_shares_the_callers_sandbox_and_does_not_close_it(sandbox: L
     assert game.step({TESTER: SUITE})[1] == PAID
 
 
+def test_a_deep_copy_shares_the_opponent() -> None:
+    class Locked(GoldenTester):
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+    view = CoderEnv([DOUBLE], opponent=Locked())
+    view.reset(seed=1)
+    twin = copy.deepcopy(view)
+    twin.reset(seed=2)
+    assert twin.step(SQUARE)[1] == view.step(SQUARE)[1]
+    twin.close()
+    view.close()
+
+
 class TestVectors:
+    def test_infos_of_problems_with_and_without_a_reference_stand_side_by_side(self) -> None:
+        """Only the first has an oracle's error."""
+        alone = Problem("a", "", "double", golden_tests=DOUBLE.golden_tests)
+        rewards = RewardConfig(oracle="golden")
+        games = [partial(CoderEnv, [problem], opponent="golden", rewards=rewards) for problem in (DOUBLE, alone)]
+        vector = SyncVectorEnv(games, autoreset_mode=AutoresetMode.SAME_STEP)
+        vector.reset(seed=0)
+        for _ in range(2):
+            infos = vector.step((SQUARE, SQUARE))[4]
+            assert infos["final_info"]["_score"].tolist() == [True, True]
+        vector.close()
+
     def test_vectors_that_would_garble_texts_are_refused(self) -> None:
         with pytest.raises(ValueError, match="shared_memory=False"):
             AsyncVectorEnv([lambda: TesterEnv([DOUBLE])] * 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.errors import BookFormatError
+from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.reading.grammar import read_case
 from codea1_env.reading.test_case import TestCase
@@ -294,3 +295,15 @@ def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path: Path) -> N
     path.write_bytes(HEADER.encode() + b"\n\xff\xfe\xff\n")
     with pytest.raises(BookFormatError, match="line 2 must be JSON"):
         MistakeBook.load(path)
+
+
+def test_a_plain_copy_changes_on_its_own_too() -> None:
+    book = MistakeBook()
+    book.record("p", (), [TestCase("f(1)", "1")])
+    copy.copy(book).record("p", (), [TestCase("f(2)", "2")])
+    assert len(book) == 1
+
+
+def test_a_question_is_named_by_a_text() -> None:
+    with pytest.raises(ConfigurationError, match="problem_id must be a string, got 5"):
+        MistakeBook().record(5, (), [TestCase("f(1)", "1")])  # type: ignore[arg-type]

@@ -255,6 +255,13 @@ class Below(Invents):
     def visited(self, shelf, visit): shelf.frequencies.update(dict.fromkeys(visit.failures, -1))
 class Texts(Invents):
     def visited(self, shelf, visit): shelf.frequencies.update({str(case): 1 for case in visit.failures})
+class Twice(Invents):
+    def replayed(self, shelf, limit, problem_id): return (*shelf.frequencies, *shelf.frequencies)
+    def visited(self, shelf, visit):
+        assert len(list(visit.failures)) == len(list(visit.failures)) == 1
+        super().visited(shelf, visit)
+class Nothing(Invents):
+    def replayed(self, shelf, limit, problem_id): shelf.frequencies.clear()
 """
 
 
@@ -268,6 +275,12 @@ def test_what_is_no_policy_is_refused(outside: Path) -> None:
     invents.record("p", [], [A])
     with pytest.raises(ConfigurationError, match="must be at most 8 of the question's tests"):
         invents.replay("p", 8)
+    for name in ("Twice", "Nothing"):
+        book = MistakeBook(BookConfig(policy=f"own_policies:{name}"))
+        book.record("p", iter(()), iter([A]))
+        with pytest.raises(ConfigurationError, match="must be at most 8 of the question's tests, each once, got "):
+            book.replay("p", 8)
+        assert len(book) == 1, "what is replayed does not change it"
     for name, must in (("Below", "finite numbers above 0"), ("Texts", "codea1_env.TestCase objects of two texts")):
         book = MistakeBook(BookConfig(policy=f"own_policies:{name}"))
         with pytest.raises(ConfigurationError, match=f"policy 'own_policies:{name}' keeps must be {must}"):

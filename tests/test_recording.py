@@ -158,3 +158,13 @@ def test_a_missing_recording_is_a_wrong_argument(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "codea1_env.cli", "replay", str(tmp_path / "nothing")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, f"codea1: the recording must be a file, got {tmp_path / 'nothing'}\n")
+
+
+def test_a_match_under_an_arenas_tolerance_is_worth_the_same_again(tmp_path: Path, sandbox: LocalSandbox) -> None:
+    problem = Problem("third", "", "f", "def f(x):\n    return x / 3")
+    match = Match(problem, ("def f(x):\n    return round(x / 3, 5)",), (("assert f(1) == 0.33333",),))
+    with Recorder(tmp_path / "games.jsonl") as recorder:
+        (score,) = Arena(sandbox, tolerance=1e-3, on_score=recorder.write).play([match])
+    assert score.codes[0].reward == 1.0
+    (again,) = replay(read_recording((tmp_path / "games.jsonl").read_bytes().splitlines()), sandbox)
+    assert again.is_same

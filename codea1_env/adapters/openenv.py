@@ -30,6 +30,7 @@ from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, TESTER, Episode
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.players import CoderRequest, MutantCoder, Player, RandomTester, TesterRequest
+from codea1_env.players.player import responses_of
 from codea1_env.problems import Problem, bundled_problems
 from codea1_env.rewards.code_a1 import RewardConfig
 
@@ -208,7 +209,7 @@ class GameEnvironment(Environment[Answer, Position, State]):  # type: ignore[mis
         if seat == "coder":
             player = self._table.tester or RandomTester()
             request = TesterRequest(episode.problem, episode.program)
-            episode.move(player.respond([request], 1, seed=self._seed())[0][0].text)
+            episode.move(responses_of(player, [request], seed=self._seed())[0][0].text)
         self._score = episode.score
         if seat == "tester" and episode.turn is not None:
             self._let_server_code()
@@ -217,7 +218,7 @@ class GameEnvironment(Environment[Answer, Position, State]):  # type: ignore[mis
         episode = self._episode
         request = CoderRequest(episode.problem, episode.program, episode.feedback)
         player = self._table.coder or MutantCoder()
-        episode.move(player.respond([request], 1, seed=self._seed())[0][0].text)
+        episode.move(responses_of(player, [request], seed=self._seed())[0][0].text)
 
     def _seed(self) -> int:
         return int(self._generator.integers(1 << 31))

@@ -22,11 +22,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from codea1_env.adapters.trl_rewards import by_id
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.envs.episode import failed_tests
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
+from codea1_env.players.player import responses_of
 from codea1_env.players.prompts import fenced
 from codea1_env.problems.kind_words import test_form, wanted
 from codea1_env.problems.problem import Problem
@@ -80,8 +82,8 @@ class CoderSeat:
         return self._table.reward()
 
     def _play(self, problem: Problem, program: str) -> MatchScore:
-        source = read_program(program, problem.entry_point).source
-        suite = self._tester.respond([TesterRequest(problem, source)], 1, seed=self._seed)[0][0].text
+        request = TesterRequest(problem, self._table.read(problem, program))
+        suite = responses_of(self._tester, [request], seed=self._seed)[0][0].text
         return self._table.play(problem, program, suite)
 
 
@@ -107,7 +109,7 @@ class TesterSeat:
         if not isinstance(program, str):
             raise ConfigurationError(f"the data set must have a column program of strings, got {program!r}")
         self._program = program
-        source = read_program(program, problem.entry_point).source
+        source = self._table.read(problem, program)
         return (
             f"A programmer was given this task:\n\n{problem.question.strip()}\n\nThis is the program that came back:"
             f"\n\n{fenced(source)}\n\nWrite tests that expose its bug, and hand them in by calling submit_tests. "
@@ -139,7 +141,7 @@ class _Table:
         if type(attempts) is not int or attempts < 1:
             raise ConfigurationError(f"attempts must be a whole number of at least 1, got {attempts!r}")
         self._arena = arena
-        self._problems = {problem.problem_id: problem for problem in problems}
+        self._problems = by_id(problems)
         self._attempts = attempts
         self._problem: Problem | None = None
         self._left = 0
@@ -154,6 +156,10 @@ class _Table:
         self._problem = self._problems[problem_id]
         self._left, self._reward, self._error = self._attempts, 0.0, None
         return self._problem
+
+    def read(self, problem: Problem, response: str) -> str:
+        """The program, as the arena reads it."""
+        return read_program(response, problem.entry_point, fidelity=self._arena.config.fidelity).source
 
     def play(self, problem: Problem, code: str, suite: str) -> MatchScore:
         (score,) = self._arena.play([Match(problem, (code,), ((suite,),))])

@@ -15,8 +15,10 @@ from typing import Any
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.checks import require_least
+from codea1_env.envs.arguments import checked_items
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
+from codea1_env.players.player import responses_of
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.responses import read_program
 
@@ -39,7 +41,7 @@ class CoderReward:
         """`suites`: how many the tester writes against each program. `seed`: of the tester's first call."""
         require_least("suites", suites)
         self._arena = arena
-        self._problems = {problem.problem_id: problem for problem in problems}
+        self._problems = by_id(problems)
         self._tester = tester
         self._suites = suites
         self._seed = seed
@@ -55,11 +57,12 @@ class CoderReward:
         """One reward for each completion, in order. Raises ConfigurationError for an unknown or missing problem."""
         problems = [_known(self._problems, each) for each in _column("problem_id", problem_id, completions)]
         texts = [_text(completion) for completion in completions]
-        requests = [
-            TesterRequest(problem, read_program(text, problem.entry_point).source)
+        read = [
+            read_program(text, problem.entry_point, fidelity=self._arena.config.fidelity)
             for problem, text in zip(problems, texts, strict=True)
         ]
-        written = self._tester.respond(requests, self._suites, seed=self._seed)
+        requests = [TesterRequest(problem, program.source) for problem, program in zip(problems, read, strict=True)]
+        written = responses_of(self._tester, requests, self._suites, seed=self._seed)
         self._seed += 1
         suites = [tuple(response.text for response in row) for row in written]
         codes = [score.codes[place] for score, place in _play(self._arena, problems, texts, suites)]
@@ -83,7 +86,7 @@ class TesterReward:
 
     def __init__(self, arena: Arena, problems: Sequence[Problem]) -> None:
         self._arena = arena
-        self._problems = {problem.problem_id: problem for problem in problems}
+        self._problems = by_id(problems)
 
     def __call__(
         self,
@@ -117,6 +120,11 @@ class TesterReward:
             log_metric("validity", sum(term.validity for term in terms) / max(len(terms), 1))
             log_metric("kills", sum(term.f_new for term in terms) / max(len(terms), 1))
         return [suite.reward for suite in scored]
+
+
+def by_id(problems: Sequence[Problem]) -> dict[str, Problem]:
+    """Raises ConfigurationError where two have one id: the answers to one would be paid by the other."""
+    return {problem.problem_id: problem for problem in checked_items("problem", problems, Problem)}
 
 
 def _play(

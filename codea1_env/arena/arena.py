@@ -122,11 +122,18 @@ class Arena(Closing):
         except SandboxError as error:
             _log.error("the sandbox failed, %d matches have no score: %s", len(matches), error)
             scores, update_book = [_unscored(match, config, str(error)) for match in matches], False
+        if self._on_score is not None:  # before the book changes: where it raises, the batch may be played again
+            self._on_score([self._as_judged(match) for match in matches], scores, config)
         if update_book:
             self.remember(scores)
-        if self._on_score is not None:
-            self._on_score(matches, scores, config)
         return scores
+
+    def _as_judged(self, match: Match) -> Match:
+        """With the tolerance that counted: a problem is recorded, and an arena is not."""
+        tolerance = self._judge.tolerance(match.problem)
+        if tolerance == match.problem.tolerance:
+            return match
+        return dataclasses.replace(match, problem=dataclasses.replace(match.problem, tolerance=tolerance))
 
     def remember(self, scores: Sequence[MatchScore]) -> None:
         """Update the book with matches that were played with `update_book=False`, in order."""
@@ -215,16 +222,29 @@ class Arena(Closing):
 
     def _replays(self, problems: Sequence[Problem]) -> list[list[Replay]]:
         """The Mistake Book tests of every question, as data."""
-        cases = [self.book.replay(problem.problem_id, self.config.replay_limit) for problem in problems]
-        wanted = [(problem, case) for problem, row in zip(problems, cases, strict=True) for case in row]
-        known = self._read_cases(wanted, self.config.fidelity)
-        replays = []
-        for problem, row in zip(problems, cases, strict=True):
-            booked = [(case, known[problem.entry_point, case]) for case in row]
-            for case, expectation in booked:
-                if expectation is None:
+        limit = self.config.replay_limit
+        asked = [limit] * len(problems)
+        while True:
+            cases = [self.book.replay(each.problem_id, most) for each, most in zip(problems, asked, strict=True)]
+            wanted = [(problem, case) for problem, row in zip(problems, cases, strict=True) for case in row]
+            known = self._read_cases(wanted, self.config.fidelity)
+            booked = [
+                [(case, known[problem.entry_point, case]) for case in row]
+                for problem, row in zip(problems, cases, strict=True)
+            ]
+            replays = [[Replay(case, read) for case, read in row if read is not None][:limit] for row in booked]
+            # What cannot be read never passes, so it would keep its place for ever, and those behind it out.
+            short = [
+                place for place, row in enumerate(booked) if len(replays[place]) < limit and len(row) == asked[place]
+            ]
+            if not short:
+                break
+            for place in short:
+                asked[place] *= 2
+        for problem, row in zip(problems, booked, strict=True):
+            for case, read in row:
+                if read is None:
                     _log.warning("a booked test of %s cannot be read and is not replayed: %s", problem.problem_id, case)
-            replays.append([Replay(case, expectation) for case, expectation in booked if expectation is not None])
         return replays
 
     def _read_cases(
@@ -245,7 +265,10 @@ class Arena(Closing):
         return {key: None if expected is _UNREADABLE else expected for key, expected in known.items()}
 
     def grade(self, problem: Problem, responses: Sequence[str], tests: Sequence[TestCase]) -> list[Grade]:
-        """Run `tests`, whose expected values are trusted, on every response's program."""
+        """Run `tests`, whose expected values are trusted, on every response's program.
+
+        Programs are read strictly, whatever the rewards' fidelity: what is measured compares runs of all of them.
+        """
         return self.grade_many([(problem, responses, tests)])[0]
 
     def grade_many(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:

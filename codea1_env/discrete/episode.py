@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from codea1_env.checks import require_choice
+from codea1_env.checks import require, require_bool, require_choice
 from codea1_env.discrete.policies import Policy, Situation
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.pool_files import bundled_pools
@@ -57,6 +57,7 @@ class DiscreteEpisode:
         pools = bundled_pools() if pools is None else checked_items("pool", pools, Pool)
         if not isinstance(rewards, RewardConfig):
             raise ConfigurationError(f"rewards must be a codea1_env.RewardConfig, got {rewards!r}")
+        require_bool("simultaneous", simultaneous)
         require_choice("masks", masks, ("infos", "observations"))
         check_render_mode(render_mode, RENDER_MODES)
         self._scorers = [PoolScorer(pool, rewards) for pool in pools]
@@ -178,6 +179,7 @@ class DiscreteEpisode:
         seen = None if self._simultaneous else self._program
         picks = policy(Situation(self.pool, self._config, seat, seen), generator)
         most = 1 if seat == CODER else self._config.suite_size - len(self._picks)
+        require(hasattr(picks, "__len__"), "what a policy picks", "be a list of actions", picks)
         if len(picks) > most:
             raise ConfigurationError(f"a policy must make at most {most} picks for {seat}, got {len(picks)}")
         for pick in (*picks, *[self.actions - 1] * (most - len(picks))):

@@ -158,7 +158,8 @@ class Episode:
         response = response[: self.max_text_length]
         if self.phase is Phase.CODE:
             self._code = response
-            self.program = read_program(response, self.problem.entry_point).source[: self.max_text_length]
+            read = read_program(response, self.problem.entry_point, fidelity=self._rewards.fidelity)
+            self.program = read.source[: self.max_text_length]
             self.phase = Phase.TEST
             self.score = None
         elif self.phase is Phase.TEST:
@@ -232,6 +233,8 @@ class Episode:
         info: dict[str, Any] = {"problem_id": self.problem.problem_id, "difficulty": self.problem.difficulty}
         if self.score is not None:
             info["score"] = plain_score(self.score)
+            if self.score.oracle_error is None:  # some problems of a vector may have one: it cannot hold both kinds
+                del info["score"]["oracle_error"]
         return info
 
     def render(self) -> str | Picture | None:

@@ -18,8 +18,9 @@ episodes).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import gymnasium
 
@@ -107,6 +108,15 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
         if self.seat == TESTER and not is_over:
             self._let_opponent_code()
         return self._episode.observation(self.seat), reward, is_over, False, info
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A view of its own where this one stands. The opponent stays the caller's: shared, as sandbox and recorder
+        are."""
+        memo[id(self._opponent)] = self._opponent
+        other = object.__new__(type(self))
+        memo[id(self)] = other
+        other.__dict__ |= copy.deepcopy(self.__dict__, memo)
+        return other
 
     def _let_opponent_code(self) -> None:
         episode = self._episode

@@ -53,15 +53,15 @@ class MistakeBook:
         shelf = self._shelves.get(problem_id)
         if shelf is None or limit <= 0:
             return ()
-        chosen = self._config.rule.replayed(shelf, limit, problem_id)
-        is_kept = len(chosen) <= limit and all(case in shelf.frequencies for case in chosen)
+        chosen = self._config.rule.replayed(_copied(shelf), limit, problem_id)
+        is_kept = isinstance(chosen, tuple | list) and len(set(chosen)) == len(chosen) <= limit
         require(
-            is_kept,
+            is_kept and all(case in shelf.frequencies for case in chosen),
             f"what the book's policy {self._config.policy!r} replays",
-            f"be at most {limit} of the question's tests",
+            f"be at most {limit} of the question's tests, each once",
             chosen,
         )
-        return chosen
+        return tuple(chosen)
 
     def record(
         self,
@@ -76,11 +76,12 @@ class MistakeBook:
         leaves the book; then every failure of a new test increments it.
 
         Multiplicity counts. The pass of a test that is not, or no longer, in the book is ignored. `failed_replays` and
-        `rated` are for rules that ask for them (`BookConfig`). Raises ConfigurationError where a policy of one's own
-        keeps what no file could hold; the book is then as it was.
+        `rated` are for rules that ask for them (`BookConfig`). Raises ConfigurationError for a `problem_id` that is no
+        string and where a policy of one's own keeps what no file could hold; the book is then as it was.
         """
+        require(isinstance(problem_id, str), "problem_id", "be a string", problem_id)
         shelf = _copied(self._shelves.get(problem_id, Shelf()))
-        self._config.rule.visited(shelf, Visit(passes, failures, failed_replays, rated))
+        self._config.rule.visited(shelf, Visit(tuple(passes), tuple(failures), tuple(failed_replays), tuple(rated)))
         for case in [case for case in shelf.qualities if case not in shelf.frequencies]:
             del shelf.qualities[case]
         name = f"what the book's policy {self._config.policy!r} keeps"
@@ -127,6 +128,8 @@ class MistakeBook:
         book = MistakeBook(self._config)
         book._shelves = {problem_id: _copied(shelf) for problem_id, shelf in self._shelves.items()}
         return book
+
+    __copy__ = copy
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the book: JSON lines, a header, then a line per question; whole or not at all. Raises OSError."""

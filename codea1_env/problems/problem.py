@@ -147,6 +147,7 @@ class Problem:
     def from_dict(cls, record: Mapping[str, Any]) -> Problem:
         """Build from plain JSON data: test cases are `[call, expected]` pairs. Raises ProblemFormatError."""
         known = {field.name: field for field in dataclasses.fields(cls)}
+        _require(isinstance(record, Mapping), "a problem", f"be an object with {sorted(known)}", record)
         unknown = sorted(set(record) - set(known))
         _require(not unknown, "the fields", f"be among {sorted(known)}", unknown)
         required = [name for name, field in known.items() if field.default is dataclasses.MISSING]

@@ -57,7 +57,7 @@ def write_suites(run: SeatRun, arena: Arena, tester: Path, problems: Sequence[Pr
         sampler = coder.as_trained(preset, "coder", seed)
         programs = sampler.coder([CoderRequest(problem) for problem in asked], shape.attacked)
         repeated = [problem for problem in asked for _ in range(shape.attacked)]
-        attacks = attacks_of(repeated, [response for group in programs for response in group])
+        attacks = attacks_of(repeated, [response for group in programs for response in group], preset.reward.fidelity)
         sampler = attacker.as_trained(preset, "tester", seed)
         requests = [TesterRequest(attack.problem, attack.program) for attack in attacks]
         suites = sampler.suites(requests, shape.suites, shape.tester_prompt_tokens)

@@ -78,7 +78,8 @@ class PastOpponents:
             with self._sampler("coder", round_index) as sampler:
                 answers = sampler.coder([CoderRequest(problem) for problem in problems], count)
             asked = [problem for problem in problems for _ in range(count)]
-            attacks += attacks_of(asked, [text for texts in answers for text in texts])
+            fidelity = self._run.preset.reward.fidelity
+            attacks += attacks_of(asked, [text for texts in answers for text in texts], fidelity)
         for problem in problems:
             for target in self._book.targets(problem.problem_id, self._options.tester_book):
                 attacks.append(Attack(problem, target.response, target.program))

@@ -77,6 +77,7 @@ class _SelfPlay:
         attacks = attacks_of(
             [problem for problem in problems for _ in range(shape.programs)],
             [program.text or "" for group in programs for program in group],
+            self._run.preset.reward.fidelity,
         )
         old = self.past.attacks(round_index, problems)
         places = put_to_tester(attacks, shape.programs, shape.attacked, self._rules)

@@ -20,6 +20,7 @@ from codea1_env.arena.hollow import hollow_metrics
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.training.config.run_sections import RoundPreset
@@ -110,10 +111,12 @@ def schedule(problems: int, rounds: int, questions: int, seed: int) -> list[int]
     return asked
 
 
-def attacks_of(problems: Sequence[Problem], responses: Sequence[str]) -> tuple[Attack, ...]:
-    """One attack per row of the coder's batch, in its order."""
+def attacks_of(
+    problems: Sequence[Problem], responses: Sequence[str], fidelity: Fidelity = "strict"
+) -> tuple[Attack, ...]:
+    """One attack per row of the coder's batch, in its order. `fidelity`: of the rewards, which read programs alike."""
     return tuple(
-        Attack(problem, response, read_program(response, problem.entry_point).source)
+        Attack(problem, response, read_program(response, problem.entry_point, fidelity=fidelity).source)
         for problem, response in zip(problems, responses, strict=True)
     )
 

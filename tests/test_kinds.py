@@ -100,9 +100,24 @@ EVERY = [
     problem("coroutine", "same", "async def same(x):\n    return x\n", ("same(4)", "4")),
     problem("program", "sums", SUMS, ("sums('2\\n1 2\\n3 4')", "'3\\n7\\n'")),
 ]
+HIDDEN = [  # Python's names stand for other things in the program
+    problem(
+        "generator",
+        "naturals",
+        "list = zip = None\n" + NATURALS,
+        ("naturals(2)", repr(list(range(2, 2 + MOST_LISTED)))),
+    ),
+    problem(
+        "method",
+        "Solution().turn",
+        "zip = list = type = isinstance = None\n" + REVERSED,
+        ("Solution().turn([1, 2, 3])", "[3, 2, 1]"),
+        imports=IMPORTS,
+    ),
+]
 
 
-@pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.kind} {one.golden_tests[0].call[:30]}")
+@pytest.mark.parametrize("one", EVERY + HIDDEN, ids=lambda one: f"{one.kind} {one.golden_tests[0].call[:30]}")
 def test_a_reference_of_every_kind_passes_its_tests_and_serves_both_seats(one: Problem, sandbox: LocalSandbox) -> None:
     (found,) = check_problems([one], sandbox)
     assert found.serves("reference")
@@ -376,7 +391,7 @@ def test_a_problem_of_every_kind_is_played_in_both_seats_at_the_terminal(
 ROOT = "def root(x):\n    if x < 0:\n        raise ValueError(f'{x} is negative')\n    return x ** 0.5\n"
 ROOTS = Problem(
     "root", "Q", "root", ROOT, (TestCase("root(-1)", "{'raises': 'ValueError', 'message': '-1 is negative'}"),),
-    raises=("ValueError(message)", "Own"),
+    raises=("ValueError(message)", "Own", "SystemExit"),
 )  # fmt: skip
 
 
@@ -386,6 +401,8 @@ ROOTS = Problem(
         (ROOT, Verdict.PASS),
         (ROOT.replace(" is negative", ""), Verdict.FAIL),
         (ROOT.replace("ValueError", "KeyError"), Verdict.ERROR),
+        ("str = len\n" + ROOT, Verdict.PASS),
+        (ROOT.replace("raise ValueError(f'{x} is negative')", "raise SystemExit(1)"), Verdict.FAIL),
         ("class Own(Exception):\n    pass\n" + ROOT.replace("ValueError", "Own"), Verdict.FAIL),
         ("class ValueError(Exception):\n    pass\n" + ROOT, Verdict.ERROR),
         ("class ValueError(ValueError):\n    pass\n" + ROOT, Verdict.PASS),

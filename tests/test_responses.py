@@ -85,10 +85,15 @@ def test_every_way_to_define_the_entry_point_counts(definition: str) -> None:
     assert program(f"```\n{definition}```\n```\nprint(1)\n```") == definition
 
 
-@pytest.mark.parametrize("other", ["def f2(): ...\n", "  def f(): ...\n", "f == 1\n", "f(1)\n", "x.f = 1\n"])
+@pytest.mark.parametrize("other", ["def f2(): ...\n", "f == 1\n", "f(1)\n", "x.f = 1\n"])
 def test_what_only_looks_like_a_definition_does_not_count(other: str) -> None:
     assert program(f"```\n{DEFINITION}```\n```\n{other}```") == DEFINITION
     assert program(f"```\n{other}```\n```\nlast\n```") == "last\n"
+
+
+def test_a_block_that_is_indented_as_a_whole_counts_where_no_other_defines_the_entry_point() -> None:
+    assert program(f"```\n{DEFINITION}```\n```\n  def f(): ...\n```") == DEFINITION
+    assert program("```\n  def f(): ...\n```\n```\nlast\n```") == "def f(): ...\n"
 
 
 def test_without_a_definition_the_last_block_that_is_not_empty_is_the_program() -> None:
@@ -653,3 +658,25 @@ def test_recorded_programs_read_to_what_defines_the_entry_point() -> None:
             assert found == code
             assert read_program(f"Sure:\n```python\n{code}\n```\nDone.", name).source == code + "\n"
     assert whole > 500
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "```python\n```python\n{}```",
+        "```python\n    def f(x):\n        return x\n```",
+        "<think>Perhaps\n```python\ndef f(x): pass\n</think>\n```python\n{}```",
+    ],
+)
+def test_what_a_model_puts_around_a_program_is_no_part_of_it(response: str) -> None:
+    assert program(response.replace("{}", DEFINITION)) == DEFINITION
+
+
+def test_of_an_answer_without_fences_blocks_that_fill_a_table_are_kept() -> None:
+    code = "T = {}\nfor k in range(9):\n    T[k] = k\ndef f(x):\n    return T[x]\n"
+    assert program(f"Here is a program that works.\n\n{code}\nI hope it helps you.\n").rstrip() == code.rstrip()
+
+
+def test_tests_that_a_model_thought_of_are_none() -> None:
+    thought = "<think>Perhaps\n```python\nassert f(0) == 0\n```\n</think>\n```python\nassert f(1) == 1\n```"
+    assert calls(read_suite(thought, "f")) == ["f(1)"]

@@ -387,3 +387,96 @@ def test_any_text_is_read_and_nothing_is_accepted_that_cannot_be_stored(code: st
             assert test.call is not None
             assert test.claim is not None
             assert read_case(TestCase(test.call, test.claim), "f", "wide").relation == test.relation
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        "while x < 5:\n    x += 1",
+        "print(x := 5)",
+        "if ready:\n    x = 5",
+        "[x := i for i in (4, 5)]",
+        "try:\n    x = 5\nexcept ValueError:\n    pass",
+        "x = [4, 5",
+        "match [5]:\n    case [x]:\n        pass",
+        "try:\n    g()\nexcept ValueError as x:\n    pass",
+        "if ready:\n    def x(): pass",
+    ],
+)
+@pytest.mark.parametrize("end", ["", "assert f(1", "That is all.\n"])
+def test_a_name_that_code_changes_is_forgotten_whether_the_suite_parses_or_not(
+    fidelity: Fidelity, change: str, end: str
+) -> None:
+    suite = read_suite(f"x = 1\n{change}\nassert f(x) == 6\n{end}", "f", fidelity=fidelity)
+    assert not any(test.claim for test in suite.tests if not test.reason), "nothing that is called f(1)"
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_prose_beside_code_leaves_the_names_that_it_does_not_speak_of(fidelity: Fidelity) -> None:
+    suite = read_suite("Some tests:\nx = [1]\nThe first one.\nassert f(x) == 1\nassert f(2", "f", fidelity=fidelity)
+    assert [test.call for test in suite.tests] == ["f([1])", None]
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_an_object_of_the_entry_points_class_stays_whatever_its_methods_are_named(fidelity: Fidelity) -> None:
+    code = "s = Solution()\nassert s.reverse(123) == 321\nprint(s.reverse(1))\nassert s.reverse(120) == 21\n"
+    suite = read_suite(code, "Solution().reverse", fidelity=fidelity)
+    assert [test.call for test in suite.tests] == ["Solution().reverse(123)", "Solution().reverse(120)"]
+    changed = "x = list()\nx.reverse()\nassert f(x) == 1\n"
+    assert [test.reason for test in read_suite(changed, "f", fidelity=fidelity).tests] == ["forbidden_name"]
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_a_function_of_the_suites_own_hides_pythons(fidelity: Fidelity) -> None:
+    code = "def sorted(xs):\n    return xs\nassert f(sorted([2, 1])) == 1\n"
+    assert [bool(test.reason) for test in read_suite(code, "f", fidelity=fidelity).tests] == [True]
+
+
+@pytest.mark.parametrize(
+    ("code", "claims"),
+    [
+        # What a name stands for is known before another one is bound.
+        ("def check(x, y):\n    assert f(x) == y\nx = 4\nx += 2\ncheck(5, x)\n", ["<forbidden_name>"]),
+        ("x = 0\nx += 7\nx, y = 1, x\nassert f(y) == 7\n", ["<forbidden_name>"]),
+        ("a, b = 1, 2\na, b = [b, a]\nassert f(a) == b\n", ["f(2) == 1"]),
+        ("x = 3\ndef check(x, y=x):\n    assert f(x) == y\ncheck(9)\n", ["f(9) == 3"]),
+        ("c = 1\nc += 1\nfor c, d in [(1, c), (2, c)]:\n    assert f(c) == d\n", ["<forbidden_name>"] * 2),
+        # Of a function that calls it, a function sees nothing; of one around it, everything.
+        (
+            "n = 3\ndef check(x):\n    assert f(x, n) == 1\ndef test_a():\n    n = 10\n    check(2)\n",
+            ["f(2, 3) == 1"],
+        ),
+        (
+            "n = 3\ndef test_a():\n    n = 10\n    def check(x):\n        assert f(x, n) == 1\n    check(2)\n",
+            ["f(2, 10) == 1"],
+        ),
+        ("def check(a, b, /):\n    assert f(a) == b\na = 1\ncheck(2, 3)\n", ["f(2) == 3"]),
+        # Displays, tables and blocks mean what Python means by them.
+        ("x = [*[10, 20], 5]\nassert f(x[1]) == 21\n", ["<starred>"]),
+        ('assert f("""a\n   \nb""") == 1\n', [r"f('a\n   \nb') == 1"]),
+        ('    assert f("""a\n   \n    b""") == 1\n', [r"f('a\n   \nb') == 1"]),
+        (
+            "@pytest.mark.parametrize(['x'], [([1, 2],)])\ndef test_a(x):\n    assert f(x) == 1\n",
+            ["f([1, 2]) == 1"],
+        ),
+        (
+            "@pytest.mark.parametrize('x', [([1, 2],)])\ndef test_a(x):\n    assert f(x) == 1\n",
+            ["f(([1, 2],)) == 1"],
+        ),
+        ("@pytest.mark.parametrize('x', [1], indirect=True)\ndef test_a(x):\n    assert f(x) == 1\n", []),
+        ("if __name__ != '__main__':\n    assert f(1) == 2\n", []),
+        ("from numpy import isclose\nassert isclose(f(1), 2)\n", ["<forbidden_call>"]),
+        ("from math import isclose\nassert isclose(f(1), 2.0)\n", ["isclose(f(1), 2.0) == True"]),
+        # Of code that breaks off, a block is read where it is a function's.
+        ("n = 1\nfor n in [5, 6]:\n    assert f(n) == n * 2\n    assert f(n", []),
+        ("if False:\n    assert f(1) == 99\n    assert f(x", []),
+        ("x = 1\ndef test_a(x):\n    assert f(x) == 2\n    assert f(x", ["<forbidden_name>", "<syntax>"]),
+        (
+            "def test_a():\n    x = 7\n    assert f(\ndef test_b():\n    assert f(x) == 1\n",
+            ["<syntax>", "<forbidden_name>"],
+        ),
+    ],
+)
+def test_a_test_is_read_as_python_means_it_or_not_at_all(code: str, claims: list[str]) -> None:
+    assert said(code) == claims

@@ -62,10 +62,13 @@ NODES = {
 }
 """The customary classes, for a problem's `imports`."""
 
+# What follows a solution stands in its module, where it may have given Python's own names to other things.
 _CLASS = """
-if callable(globals().get({owner!r})):
+import builtins as _codea1_builtins
+if _codea1_builtins.callable(_codea1_builtins.globals().get({owner!r})):
     def {entry}(names, arguments):
         import copy
+        from builtins import ValueError, all, any, getattr, isinstance, len, list, tuple, zip
         if not names or names[0] != {owner!r} or len(names) != len(arguments):
             raise ValueError("a sequence must begin with the class and have arguments for each name")
         if not all(isinstance(each, (list, tuple)) for each in (names, arguments, *arguments)):
@@ -79,20 +82,25 @@ if callable(globals().get({owner!r})):
         return values
 """
 _METHOD = """
-if callable(getattr(globals().get({owner!r}), {name!r}, None)):
+import builtins as _codea1_builtins
+if _codea1_builtins.hasattr(_codea1_builtins.globals().get({owner!r}), {name!r}):
     def {entry}(*arguments, **named):
         return {owner}().{name}(*arguments, **named)
 """
 _GENERATOR = """
-if callable(globals().get({name!r})):
+import builtins as _codea1_builtins
+if _codea1_builtins.callable(_codea1_builtins.globals().get({name!r})):
     def {entry}(*arguments, **named):
         import itertools
+        from builtins import list
         return list(itertools.islice({name}(*arguments, **named), {most}))
 """
 _COROUTINE = """
-if callable(globals().get({name!r})):
+import builtins as _codea1_builtins
+if _codea1_builtins.callable(_codea1_builtins.globals().get({name!r})):
     def {entry}(*arguments, **named):
         import sys
+        from builtins import StopIteration
         running = {name}(*arguments, **named)
         if "asyncio" in sys.modules:
             return _codea1_loop(sys.modules["asyncio"]).run_until_complete(running)
@@ -171,23 +179,25 @@ def {entry}(text):
     return text.decode("utf-8", "surrogateescape")
 """
 _ANSWERS = """
-if callable(globals().get({called!r})):
+import builtins as _codea1_builtins
+if _codea1_builtins.callable(_codea1_builtins.globals().get({called!r})):
     def {raising}(*arguments, **named):
         import builtins
         try:
             value = {called}(*arguments, **named)
-        except Exception as error:
+        except (builtins.Exception, builtins.SystemExit) as error:
             for kind in builtins.type(error).__mro__:
                 name = kind.__name__
                 if name in {names!r} and kind is builtins.getattr(builtins, name, kind):
-                    return {{"raises": name, "message": str(error)}} if {names!r}[name] else {{"raises": name}}
+                    return {{"raises": name, "message": builtins.str(error)}} if {names!r}[name] else {{"raises": name}}
             raise
         if builtins.isinstance(value, builtins.dict) and "raises" in value:
-            raise TypeError("what stands for an exception must be raised")
+            raise builtins.TypeError("what stands for an exception must be raised")
         return value
 """
 _NODES = """
 def _codea1_node(kind, value):
+    from builtins import TypeError
     try:
         node = kind()
     except TypeError:  # a class of the program's own that must be given a value
@@ -196,6 +206,7 @@ def _codea1_node(kind, value):
     return node
 
 def _codea1_made(value, shape):
+    from builtins import TypeError, ValueError, enumerate, isinstance, list, type, zip
     if shape is not None and value is not None and type(value) is not list:
         raise TypeError("nodes must be given as a list")
     if isinstance(shape, list):
@@ -218,6 +229,7 @@ def _codea1_made(value, shape):
     return nodes[0]
 
 def _codea1_plain(value, shape):
+    from builtins import ValueError, any, isinstance, len, list
     if isinstance(shape, list):
         return [_codea1_plain(item, shape[0]) for item in value]
     if shape is None:
@@ -240,8 +252,10 @@ def _codea1_plain(value, shape):
         found.pop()
     return found
 
-if callable(getattr(globals().get({owner!r}), {name!r}, None)):
+import builtins as _codea1_builtins
+if _codea1_builtins.hasattr(_codea1_builtins.globals().get({owner!r}), {name!r}):
     def {entry}(*arguments, **named):
+        from builtins import list, zip
         shapes, result = {shapes!r}, {result!r}
         arguments = [_codea1_made(value, shape) for value, shape in zip(arguments, list(shapes.values()) + [None] * 99)]
         named = {{name: _codea1_made(value, shapes.get(name)) for name, value in named.items()}}

@@ -7,6 +7,7 @@ no suite, larger than a fixed size, whatever the names double.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ CHANGING = frozenset(
     "popleft remove reverse rotate setdefault sort symmetric_difference_update update".split()
 )
 """Methods that change their list, dict, set or deque."""
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_SHADOWED = ast.Name("__shadowed__", ast.Load())
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 # Rejected whatever they hold, and with scopes of their own.
@@ -47,28 +51,44 @@ class _Remembered:
 class Names:
     """What the names of one suite stand for at the current statement."""
 
-    __slots__ = ("_left", "_left_to_read", "_remembered", "_was_used")
+    __slots__ = ("_global", "_left", "_left_to_read", "_owner", "_remembered", "_was_used")
 
-    def __init__(self) -> None:
+    def __init__(self, entry_point: str) -> None:
+        """`entry_point`: a `canonical_name`."""
+        owner, dot, _ = entry_point.partition("().")
+        self._owner = owner if dot else ""
         self._remembered: dict[str, _Remembered] = {}
+        self._global: dict[str, _Remembered] | None = None
+        """What a function sees beside its parameters, while one is read."""
         self._was_used = False
         self._left = MAX_INLINED
         self._left_to_read = MAX_READ
 
-    def __bool__(self) -> bool:
-        return bool(self._remembered)
+    @property
+    def are_a_functions(self) -> bool:
+        """A function is being read."""
+        return self._global is not None
 
-    def remember(self, names: Iterable[str], expression: ast.expr) -> None:
-        """From now on each of `names` stands for `expression`, and for why it cannot be used if that is known here."""
+    def bind(self, pairs: Iterable[tuple[str, ast.expr]], *, is_inlined: bool = False) -> None:
+        """From now on each name stands for its expression, and for why it cannot be used if that is known here. All
+        are evaluated before the first is bound, as in `a, b = b, a`.
+
+        `is_inlined`: names that are left in the expressions stand for nothing known, whatever is bound under them now.
+        """
         self._was_used = True
-        copy = _Copy(self._remembered, MAX_INLINED)
+        known = {} if is_inlined else self._remembered
+        self._remembered.update([(name, self._kept(expression, known)) for name, expression in pairs])
+
+    def shadow(self, name: str) -> None:
+        """What the suite itself defines under a name of Python's is not known."""
+        self.bind([(name, _SHADOWED)], is_inlined=True)
+
+    def _kept(self, expression: ast.expr, known: dict[str, _Remembered]) -> _Remembered:
+        copy = _Copy(known, MAX_INLINED)
         try:
-            node = self._copied(copy, expression)
-            remembered = _Remembered(node, copy.size, copy.levels)
+            return _Remembered(self._copied(copy, expression), copy.size, copy.levels)
         except Rejected as error:
-            remembered = _Remembered(expression, 0, 0, error.reason)
-        for name in names:
-            self._remembered[name] = remembered
+            return _Remembered(expression, 0, 0, error.reason)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -79,12 +99,27 @@ class Names:
         finally:
             self._remembered = outside
 
+    @contextmanager
+    def function(self, *, is_nested: bool) -> Iterator[None]:
+        """Likewise. A function sees what is known in the module, and of functions around it one that `is_nested` in
+        them: not what is known where it is called."""
+        outside = self._global
+        self._global = self._remembered if outside is None else outside
+        with self.scope():
+            if not is_nested:
+                self._remembered = dict(self._global)
+            try:
+                yield
+            finally:
+                self._global = outside
+
     def forget(self, statement: ast.stmt) -> None:
         """Forget every name that a statement seems to give another value: binds, deletes, or changes in place. What
         another name of the same object or a function changes is not seen."""
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             self._remembered.pop(statement.name, None)
             return
+        # A name is bound here as a text by `except ... as x`, `case [x]` and a definition inside.
         for node in ast.walk(statement) if self._remembered else ():
             self._left_to_read -= 1
             if self._left_to_read < 0:
@@ -93,17 +128,39 @@ class Names:
             if isinstance(node, ast.alias):
                 self._remembered.pop((node.asname or node.name).split(".")[0], None)
             elif isinstance(node, ast.Attribute):  # x.append(1), x[0].append(1)
-                self._pop(node.value)
+                if not self._is_new_object(node):
+                    self._pop(node.value)
+            elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
+                self._remembered.pop(name, None)
             elif not isinstance(getattr(node, "ctx", None), ast.Load):
                 self._pop(node)  # x[0] = 1, x[0][0] = 1; x += 1
 
     def note_changes(self, expression: ast.expr) -> None:
-        """Forget every name whose value a method changes in place while an expression is evaluated: `x.pop()`."""
+        """Forget every name that gets another value while an expression is evaluated: by a method that changes it in
+        place (`x.pop()`), or by `x := 1`."""
         for node in ast.walk(expression) if self._remembered else ():
             self._left_to_read -= 1
             called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Attribute) and called.attr in CHANGING:
+            if isinstance(node, ast.NamedExpr):
+                self._pop(node.target)
+            elif isinstance(called, ast.Attribute) and called.attr in CHANGING and not self._is_new_object(called):
                 self._pop(called.value)
+
+    def occurs_in(self, text: str) -> bool:
+        """Whether a text has any remembered name in it."""
+        return bool(self._remembered) and any(word in self._remembered for word in _WORD.findall(text))
+
+    def forget_in(self, text: str) -> None:
+        """Forget every name that occurs in what cannot be read: it may have another value behind it."""
+        for word in _WORD.findall(text) if self._remembered else ():
+            self._remembered.pop(word, None)
+
+    def _is_new_object(self, node: ast.Attribute) -> bool:
+        """Whether a name stands for `Solution()`, where the entry point is a method of it: every call has an object of
+        its own, and a method that is named `reverse` changes no list."""
+        known = self._remembered.get(node.value.id) if self._owner and isinstance(node.value, ast.Name) else None
+        made = known.node.func if known is not None and isinstance(known.node, ast.Call) else None
+        return isinstance(node.ctx, ast.Load) and isinstance(made, ast.Name) and made.id == self._owner
 
     def _pop(self, node: ast.AST) -> None:
         """Forget the name of which this is a part."""

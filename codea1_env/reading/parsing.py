@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 import re
 import threading
 import warnings
@@ -138,6 +139,14 @@ def end_line(statement: ast.stmt) -> int:
     """The number of the statement's last line."""
     assert statement.end_lineno is not None
     return statement.end_lineno
+
+
+def unindented(text: str) -> str:
+    """Without the indentation that all lines have in common. Blank lines stay as they are, since they may stand in a
+    string."""
+    starts = [line[: len(line) - len(line.lstrip(" \t"))] for line in text.split("\n") if line.strip()]
+    shared = os.path.commonprefix(starts)  # noqa: RUF071  # texts and no paths
+    return re.sub(rf"^{shared}", "", text, flags=re.MULTILINE) if shared else text
 
 
 def fragments(text: str, is_wanted: Callable[[str], bool]) -> Iterator[Fragment]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,12 +15,21 @@ from codea1_env.checks import require_choice
 from codea1_env.reading import grammar
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import Names
-from codea1_env.reading.parsing import MAX_CHARACTERS, SourceText, Unparsable, end_line, fragments, normalised, parse
-from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.parsing import (
+    MAX_CHARACTERS,
+    SourceText,
+    Unparsable,
+    end_line,
+    fragments,
+    normalised,
+    parse,
+    unindented,
+)
+from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
 from codea1_env.reading.suites import Ignored, Suite, suite_of
 from codea1_env.reading.test_case import TestCase
-from codea1_env.reading.wide.reader import WideReader
+from codea1_env.reading.wide.reader import WideReader, is_main
 from codea1_env.reading.wide.relational_tests import read_relational_case
 
 __all__ = [
@@ -39,13 +47,25 @@ __all__ = [
 # CommonMark: three or more, indented by up to three; a line of backticks with another backtick in it opens nothing.
 # Beyond it, tags of an answer may stand on the fences' lines: `<answer>` before the first, `</answer>` behind the last.
 _FENCE_LINE = re.compile(r"^( {0,3}|<[^\n<>`]*>[ \t]*)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_THOUGHT = re.compile(r"</think>[ \t]*(?:\n|$)")
 _ASSERT = re.compile(r"\s*assert\b")
 _ASSERT_LINE = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
+_CHANGES = re.compile(r":=|\.[^\W\d]")
+"""What an assert changes names by, if it does."""
 # Cheap guesses at what a piece of text is, before anything is parsed.
 _SEEMS_ASSIGNMENT = re.compile(r"[^\W\d]\w*[ \t]*(?::[^=\n]*)?=")
-_SEEMS_DEFINITION = re.compile(rf"(?:import|from|def|async|class|@)\b|{_SEEMS_ASSIGNMENT.pattern}")
-_SEEMS_CHANGE = re.compile(r"(?:del|for|with|def|class|async)\b|[^\W\d]\w*[ \t]*[^\w\s(]")
-_DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign)
+_SEEMS_DEFINITION = re.compile(
+    rf"(?:import|from|def|async|class|@|for|while|if|try|with)\b|{_SEEMS_ASSIGNMENT.pattern}"
+)
+_DEFINITIONS = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Assign,
+    *(ast.For, ast.While, ast.If, ast.Try, ast.With),  # they may fill a table
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +80,19 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
     """The program in a coder's response. In paper fidelity as `released_reading.released_program` says, in strict:
 
     Of several fenced blocks it is the last one that defines the entry point, else the last one that is not empty.
-    Without fences it is the whole response if that parses; else its imports, definitions and assignments if one of them
-    defines the entry point; else the response as it is.
+    Without fences it is the whole response if that parses; else its imports, definitions, assignments and blocks if one
+    of them defines the entry point; else the response as it is. What precedes a line that ends with `</think>` is left
+    out.
     """
     if fidelity == "paper":
         return Program(released_program(response))
-    text = normalised(response)
+    text = _answer(response)
     blocks = _fenced_blocks(text)
     defines = _definition_of(entry_point.partition("()")[0])  # the class, where it is `Solution().f`
     if blocks:
         candidates = [block for block in blocks if block.strip()]
         fitting = [block for block in candidates if defines.search(block)]
+        fitting = fitting or [block for block in map(unindented, candidates) if defines.search(block)]
         return Program((fitting or candidates or [""])[-1])
     try:
         parse(text)
@@ -90,11 +112,11 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     require_choice("fidelity", fidelity, ("strict", "wide", "paper"))
     if fidelity == "paper":
         return released_suite(response, entry_point)
-    text = normalised(response)
+    text = _answer(response)
     ranges = fenced_ranges(text)
     blocks = _fenced_blocks(text)
     if fidelity == "wide":
-        blocks = [textwrap.dedent(block) for block in blocks]
+        blocks = [unindented(block) for block in blocks]
     code = "\n".join(blocks) if blocks else text
     reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
     if len(code) > MAX_CHARACTERS:
@@ -140,6 +162,13 @@ def nonprintable_share(response: str, fidelity: Fidelity = "strict") -> float:
     return sum(not character.isprintable() for character in text) / len(response)
 
 
+def _answer(response: str) -> str:
+    """The response, normalised, without what a model thought aloud before it."""
+    text = normalised(response)
+    thoughts = list(_THOUGHT.finditer(text))
+    return text[thoughts[-1].end() :] if thoughts else text
+
+
 def _fenced_blocks(text: str) -> list[str]:
     """What stands between Markdown fences; the last block may be unclosed."""
     return [_block(text[start:end], opening) for start, end, opening in fenced_ranges(text)]
@@ -163,6 +192,8 @@ def fenced_ranges(text: str) -> list[tuple[int, int, re.Match[str]]]:
         elif _closes(match, opening):
             ranges.append((opening.end() + 1, match.start(), opening))
             opening = None
+        elif rest.strip() and not text[opening.end() : match.start()].strip():
+            opening = match  # a model may open once more what its prompt has opened
     if opening is not None:
         ranges.append((opening.end() + 1, len(text), opening))
     return ranges
@@ -191,16 +222,16 @@ def _definition_of(entry_point: str) -> re.Pattern[str]:
 
 
 def _definitions(text: str) -> Iterator[str]:
-    """The top-level imports, definitions and assignments of a text with prose in it."""
+    """The top-level imports, definitions, assignments and blocks of a text with prose in it."""
     for fragment in fragments(text, lambda piece: _SEEMS_DEFINITION.match(piece) is not None):
         if fragment.module is not None and all(_is_definition(statement) for statement in fragment.module.body):
             yield fragment.text
 
 
 def _is_definition(statement: ast.stmt) -> bool:
-    # `Note: this` is an annotation to the parser.
-    is_annotated = isinstance(statement, ast.AnnAssign) and statement.value is not None
-    return is_annotated or isinstance(statement, _DEFINITIONS)
+    if isinstance(statement, ast.AnnAssign):
+        return statement.value is not None  # `Note: this` is an annotation to the parser
+    return isinstance(statement, _DEFINITIONS) and not (isinstance(statement, ast.If) and is_main(statement))
 
 
 class _SuiteReader:
@@ -208,7 +239,7 @@ class _SuiteReader:
 
     def __init__(self, entry_point: str) -> None:
         self._entry_point = entry_point
-        self._names = Names()
+        self._names = Names(entry_point)
         self.tests: list[WrittenTest] = []
         self.unread: list[Ignored] = []
 
@@ -242,7 +273,10 @@ class _SuiteReader:
         for fragment in fragments(code, self._is_wanted):
             if fragment.module is not None:
                 self._take(fragment.module, fragment.text)
-            elif fragment.failure and _ASSERT.match(fragment.text):
+                continue
+            if not _ASSERT.match(fragment.text) or _CHANGES.search(fragment.text):
+                self._names.forget_in(fragment.text)
+            if fragment.failure and _ASSERT.match(fragment.text):
                 is_long = len(fragment.text) > MAX_SOURCE
                 reason = Reason.TOO_LONG if is_long else Reason(fragment.failure)
                 self.tests.append(rejected(fragment.text.strip(), reason))
@@ -253,7 +287,7 @@ class _SuiteReader:
         """Whether a piece can matter: parsing prose costs time and only counts it."""
         if "assert" in piece or _SEEMS_ASSIGNMENT.match(piece) or piece.startswith(("import ", "from ")):
             return True
-        return bool(self._names) and (":=" in piece or _SEEMS_CHANGE.match(piece) is not None)
+        return self._names.occurs_in(piece)
 
     def _test(self, statement: ast.Assert, source: str, shares_line: bool) -> WrittenTest:
         if shares_line:
@@ -278,12 +312,14 @@ class _SuiteReader:
             targets, value = [statement.target], statement.value
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         if value is not None and len(names) == len(targets):
-            self._names.remember([name for name in names if name != self._entry_point], value)
+            self._names.bind((name, value) for name in names if name != self._entry_point)
             self._names.note_changes(value)
             if self._entry_point in names:
                 self.unread.append(Ignored.ASSIGNMENT)
             return
         self._names.forget(statement)
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement.name in BUILTINS:
+            self._names.shadow(statement.name)
         if not isinstance(statement, ast.Import | ast.ImportFrom):
             self.unread.append(_kind(statement))
 

@@ -96,6 +96,8 @@ class Simplified(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         value, index = node.value, whole(node.slice)
+        if any(isinstance(item, ast.Starred) for item in getattr(value, "elts", ())):
+            return node
         if isinstance(value, ast.List | ast.Tuple) and index is not None and -len(value.elts) <= index:
             return value.elts[index] if index < len(value.elts) else node
         if isinstance(value, ast.Dict) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is str:

@@ -39,6 +39,8 @@ def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.ex
 def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows | None:
     if not isinstance(decorator, ast.Call) or name_of(decorator.func) != "parametrize" or len(decorator.args) < 2:
         return None
+    if any(keyword.arg not in ("ids", "scope") for keyword in decorator.keywords):  # `indirect` asks a fixture
+        return None
     try:
         listed, values = (inlined(argument) for argument in decorator.args[:2])
     except Rejected:
@@ -48,18 +50,21 @@ def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows 
     known = table(values)
     if known is None or not names:
         return None
-    rows = [_row(names, value) for value in known.rows]
+    is_alone = len(names) == 1 and isinstance(
+        listed, ast.Constant
+    )  # `["x"]` takes rows of one, `"x"` what it stands for
+    rows = [_row(names, value, is_alone) for value in known.rows]
     readable = [row for row in rows if row is not None]
     return Rows(tuple(readable), known.is_cut) if len(readable) == len(rows) else None
 
 
-def _row(names: Sequence[str], value: ast.expr) -> Row | None:
+def _row(names: Sequence[str], value: ast.expr, is_alone: bool) -> Row | None:
     """What the names of one row stand for. None for a row that is marked, to be skipped perhaps."""
     if isinstance(value, ast.Call) and name_of(value.func) == "param":
         if any(keyword.arg != "id" for keyword in value.keywords):
             return None
         items: Sequence[ast.expr] = value.args
-    elif len(names) == 1:
+    elif is_alone:
         items = [value]
     else:
         items = value.elts if isinstance(value, ast.Tuple | ast.List) else []

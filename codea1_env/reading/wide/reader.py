@@ -17,14 +17,12 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, rejected
 from codea1_env.reading.inlining import Names
-from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse
+from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse, unindented
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.relation import FUNCTIONS
 from codea1_env.reading.suites import Ignored
@@ -48,7 +46,8 @@ _LEAVES = ("", "continue", "break", "return")
 """How a statement may end the ones behind it: not at all, in this row of a loop, in all rows, or in the function."""
 _SKIPPING = frozenset(("pytest.skip", "self.skipTest", "sys.exit", "os._exit", "exit", "quit"))
 """Calls behind which nothing runs."""
-_SHADOWED = ast.Name("__shadowed__", ast.Load())
+_HOMES = {"isclose": "math", "approx": "pytest"}
+"""The module that a name must be imported from to mean what it does here."""
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
 
 
@@ -56,6 +55,8 @@ _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
 class _Function:
     node: ast.FunctionDef
     source: SourceText
+    is_nested: bool = False
+    """It was defined while another function was read."""
     is_read: bool = False
     is_open: bool = False
     """It is being read: a call of itself in it is not followed."""
@@ -68,7 +69,7 @@ class WideReader:
     entry_point: str
     tests: list[WrittenTest] = field(default_factory=list, init=False)
     unread: list[Ignored] = field(default_factory=list, init=False)
-    _names: Names = field(default_factory=Names, init=False)
+    _names: Names = field(init=False)
     _functions: dict[str, _Function] = field(default_factory=dict, init=False)
     """What a call of each name is a call of."""
     _helpers: list[_Function] = field(default_factory=list, init=False)
@@ -76,9 +77,12 @@ class WideReader:
     _left: int = field(default=MAX_STATEMENTS, init=False)
     _level: int = field(default=0, init=False)
 
+    def __post_init__(self) -> None:
+        self._names = Names(self.entry_point)
+
     def read(self, code: str) -> None:
         """Take everything that can be read of the code."""
-        code = textwrap.dedent(code)
+        code = unindented(code)
         try:
             module = parse(code)
         except Unparsable:
@@ -103,15 +107,24 @@ class WideReader:
 
     def _recover(self, code: str, level: int) -> None:
         """Take what parses of code that does not: of a function that breaks off, the lines that it has."""
-        for fragment in fragments(code, lambda piece: "assert" in piece or _SEEMS_CODE.match(piece) is not None):
+
+        def is_wanted(piece: str) -> bool:
+            return "assert" in piece or _SEEMS_CODE.match(piece) is not None or self._names.occurs_in(piece)
+
+        for fragment in fragments(code, is_wanted):
             if fragment.module is not None:
                 self._module(fragment.module, fragment.text)
                 continue
             text = fragment.text.strip()
             lines = fragment.text.lstrip("\n").split("\n", 1)
-            if level < 2 and len(lines) == 2 and re.match(r"(?:def|class|for|with|if|async)\b", text):
-                self._recover(textwrap.dedent(lines[1]), level + 1)
-            elif re.match(r"assert\b", text) or re.match(r"self\.assert", text):
+            if level < 2 and len(lines) == 2 and re.match(r"(?:def|class|async)\b", text):
+                with self._names.function(is_nested=False):
+                    self._names.forget_in(lines[0])  # its parameters
+                    self._recover(unindented(lines[1]), level + 1)
+                continue
+            if not text.startswith(("assert", "self.assert")):
+                self._names.forget_in(text)
+            if re.match(r"assert\b", text) or re.match(r"self\.assert", text):
                 is_long = len(text) > MAX_SOURCE
                 self.tests.append(rejected(text, Reason.TOO_LONG if is_long else Reason(fragment.failure)))
             else:
@@ -219,36 +232,34 @@ class WideReader:
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         value = statement.value
-        if isinstance(value, ast.Tuple):  # `a, b = b, a`: all of it is evaluated before a name is bound
-            with suppress(Rejected):
-                value = self._names.inlined(value)
-        bound = [value is not None and self._bound(target, value) for target in targets]
-        if not all(bound):
+        pairs = [None if value is None else self._pairs(target, value) for target in targets]
+        if None in pairs:
             self._names.forget(statement)
             self._skip(Ignored.ASSIGNMENT, statement)
-
-    def _bound(self, target: ast.expr, value: ast.expr) -> bool:
-        """Remember what a target stands for; False where that is not known."""
-        if isinstance(target, ast.Name):
-            if target.id == self.entry_point:
-                return False
-            self._names.remember([target.id], value)
+        self._names.bind(pair for each in pairs for pair in each or ())
+        if value is not None:
             self._names.note_changes(value)
-            return True
+
+    def _pairs(self, target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]] | None:
+        """The names of a target with what each stands for; None where that is not known of all."""
+        if isinstance(target, ast.Name):
+            return None if target.id == self.entry_point else [(target.id, value)]
         if not isinstance(target, ast.Tuple | ast.List) or not isinstance(value, ast.Tuple | ast.List):
-            return False
+            return None
         if not target.elts or len(target.elts) != len(value.elts):
-            return False
-        bound = [self._bound(*pair) for pair in zip(target.elts, value.elts, strict=True)]
-        return all(bound)
+            return None
+        if any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts)):
+            return None
+        found = [self._pairs(*pair) for pair in zip(target.elts, value.elts, strict=True)]
+        return None if None in found else [pair for each in found for pair in each or ()]
 
     def _definition(self, node: ast.FunctionDef, source: SourceText) -> None:
         """A test function is read where it stands; any other where it is called."""
         self._forget(node)
         known = self._functions.get(node.name)
         if known is None or known.node is not node:
-            known = self._functions[node.name] = _Function(node, source)
-        parameters = [argument.arg for argument in node.args.args]
+            known = self._functions[node.name] = _Function(node, source, self._names.are_a_functions)
+        parameters = _parameters(node)
         is_check = parameters == [CANDIDATE]
         if not node.name.startswith("test") and not is_check:
             self._helpers.append(known)
@@ -270,7 +281,7 @@ class WideReader:
         """Its name stands for something else now; what the suite calls `len` is not Python's."""
         self._names.forget(node)
         if node.name in _KNOWN:
-            self._names.remember([node.name], _SHADOWED)
+            self._names.shadow(node.name)
 
     def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> None:
         """Read a function's body with its parameters bound; not where it needs others, or is being read."""
@@ -280,15 +291,15 @@ class WideReader:
             self._skip(Ignored.FUNCTION, known.node)
             return
         known.is_read = known.is_open = True
-        with self._names.scope():
-            for name in parameters:
-                self._names.remember([name], given.get(name) or defaults[name])
+        with self._names.function(is_nested=known.is_nested):
+            self._names.bind((name, defaults[name]) for name in parameters if name not in given)
+            self._names.bind(((name, given[name]) for name in parameters if name in given), is_inlined=True)
             self._body(known.node.body, known.source)
         known.is_open = False
 
     def _called(self, known: _Function, call: ast.Call) -> None:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
-        parameters = [argument.arg for argument in known.node.args.args]
+        parameters = _parameters(known.node)
         if known.node.decorator_list or call.keywords or known.node.args.kwonlyargs or known.node.args.vararg:
             self._skip(Ignored.STATEMENT, call)
         elif not (known.is_read and (not parameters or parameters == [CANDIDATE])):
@@ -328,9 +339,10 @@ class WideReader:
         for row in known.rows:
             if self._left < 0 or len(self.tests) > MAX_TESTS:
                 break
-            if not self._bound(statement.target, row):
+            if (pairs := self._pairs(statement.target, row)) is None:
                 self._skip(Ignored.BLOCK, statement)
                 break
+            self._names.bind(pairs, is_inlined=True)
             left = self._body(statement.body, source)
             if left in ("break", "return"):
                 break
@@ -368,9 +380,9 @@ class WideReader:
         for alias in statement.names:
             name = alias.asname or alias.name
             if alias.name == self.entry_point and name != self.entry_point:
-                self._names.remember([name], ast.Name(self.entry_point, ast.Load()))
-            elif name in _KNOWN - {"approx", "isclose"}:
-                self._names.remember([name], _SHADOWED)
+                self._names.bind([(name, ast.Name(self.entry_point, ast.Load()))])
+            elif name in _KNOWN and getattr(statement, "module", None) != _HOMES.get(name, ""):
+                self._names.shadow(name)
 
 
 def _leaves(statement: ast.stmt) -> str:
@@ -392,6 +404,10 @@ def _leaves(statement: ast.stmt) -> str:
     return max(found, key=_LEAVES.index)
 
 
+def _parameters(node: ast.FunctionDef) -> list[str]:
+    return [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+
+
 def _dotted(function: ast.expr) -> str:
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
         return f"{function.value.id}.{function.attr}"
@@ -404,5 +420,7 @@ def _is_definition(node: ast.AST) -> bool:
 
 def is_main(statement: ast.If) -> bool:
     """Whether it is `if __name__ == "__main__":`."""
-    names = {node.id for node in ast.walk(statement.test) if isinstance(node, ast.Name)}
-    return "__name__" in names and not statement.orelse
+    test = statement.test
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq) or statement.orelse:
+        return False
+    return "__name__" in {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}

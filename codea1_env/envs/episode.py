@@ -233,8 +233,6 @@ class Episode:
         info: dict[str, Any] = {"problem_id": self.problem.problem_id, "difficulty": self.problem.difficulty}
         if self.score is not None:
             info["score"] = plain_score(self.score)
-            if self.score.oracle_error is None:  # some problems of a vector may have one: it cannot hold both kinds
-                del info["score"]["oracle_error"]
         return info
 
     def render(self) -> str | Picture | None:
@@ -277,9 +275,14 @@ def failed_tests(score: MatchScore) -> str:
 
 
 def plain_score(score: MatchScore) -> dict[str, Any]:
-    """A score as plain data: dictionaries, lists, strings, numbers, None. Fit for JSON."""
+    """A score as plain data: dictionaries, lists, strings, numbers, None. Fit for JSON.
+
+    Without `oracle_error` where there is none: infos of a vector cannot hold it of some problems and None of others.
+    """
     plain = _plain(score)
     assert isinstance(plain, dict)
+    if score.oracle_error is None:
+        del plain["oracle_error"]
     return plain
 
 

@@ -178,6 +178,7 @@ CODERS = {
     "self-play-preset-seed1-26": ("self-play, the preset on one core, about the compute of Code-A1", "26"),
     "shared-28": ("Code-A1 with shared tests, on one core", "28"),
     "union-28": ("Code-A1 with all suites on all programs, on one core", "28"),
+    "gentle-seed1-28": ("Code-A1 with a slower coder, on one core", "28"),
     "mean-28": ("Code-A1 with shared tests, mean of 14 checkpoints", "28"),
     "mixed-28": ("Code-A1 on mixed questions, on one core", "28"),
     "code-a1-first-10": ("Code-A1, earlier run", "10"),

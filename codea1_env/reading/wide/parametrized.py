@@ -50,9 +50,8 @@ def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows 
     known = table(values)
     if known is None or not names:
         return None
-    is_alone = len(names) == 1 and isinstance(
-        listed, ast.Constant
-    )  # `["x"]` takes rows of one, `"x"` what it stands for
+    # `["x"]` takes rows of one value, `"x"` the value itself.
+    is_alone = len(names) == 1 and isinstance(listed, ast.Constant)
     rows = [_row(names, value, is_alone) for value in known.rows]
     readable = [row for row in rows if row is not None]
     return Rows(tuple(readable), known.is_cut) if len(readable) == len(rows) else None

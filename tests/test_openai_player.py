@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pickle
 import random
 import signal
 import socket
@@ -331,6 +332,14 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 def test_traffic_out_of_range_is_refused(field: str, value: float) -> None:
     with pytest.raises(ConfigurationError, match=f"{field} must be .*, got {value}"):
         Traffic(**{field: value})
+
+
+def test_a_player_goes_to_another_process_and_asks_from_there() -> None:
+    with serving(lambda request, _: echo(request)) as server:
+        player = OpenAIPlayer(server.url, "m", api_key="key", traffic=dataclasses.replace(PATIENT, retries=0))
+        there = pickle.loads(pickle.dumps(player))
+        assert there.respond(REQUESTS, seed=3) == player.respond(REQUESTS, seed=3)
+    assert {headers["Authorization"] for headers in server.headers} == {"Bearer key"}
 
 
 def test_wrong_counts_are_refused_and_no_requests_have_no_answers() -> None:

@@ -13,6 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from codea1_env.errors import ConfigurationError
 
@@ -29,7 +31,7 @@ class Passage:
 
 
 class Pace:
-    """Lets requests through."""
+    """Lets requests through. A copy that goes to another process counts what passes there, from none."""
 
     def __init__(
         self,
@@ -47,6 +49,9 @@ class Pace:
         self._passed: deque[Passage] = deque()
         self._held_until_s = -math.inf
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Pace, clock=self._clock), (self._requests, self._tokens)
 
     def enter(self, tokens: int, sleep: Callable[[float], None] = time.sleep) -> Passage:
         """Wait until a request of so many tokens may begin. `sleep` may raise, to give up waiting.

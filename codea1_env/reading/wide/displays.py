@@ -31,8 +31,7 @@ def table(node: ast.expr) -> Table | None:
             return None
         return Table(tuple(node.elts[:MAX_ROWS]), len(node.elts) > MAX_ROWS)
     if isinstance(node, ast.Dict):
-        keys = [key for key in node.keys if key is not None]
-        return Table(tuple(keys[:MAX_ROWS]), len(keys) > MAX_ROWS) if len(keys) == len(node.keys) else None
+        return _of_dict(node, "keys")
     if not isinstance(node, ast.Call) or node.keywords:
         return None
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Dict) and not node.args:
@@ -41,12 +40,16 @@ def table(node: ast.expr) -> Table | None:
 
 
 def _of_dict(node: ast.Dict, method: str) -> Table | None:
-    pairs = [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key is not None]
-    if method not in ("items", "keys", "values") or len(pairs) < len(node.keys):
+    if method not in ("items", "keys", "values") or None in node.keys:
         return None
+    pairs: dict[object, tuple[ast.expr, ast.expr]] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        assert key is not None
+        same = key.value if isinstance(key, ast.Constant) else ast.dump(key)
+        pairs[same] = (pairs[same][0] if same in pairs else key, value)  # the first key, and the last value
     shown: list[ast.expr] = [
         key if method == "keys" else value if method == "values" else ast.Tuple([key, value], ast.Load())
-        for key, value in pairs[:MAX_ROWS]
+        for key, value in islice(pairs.values(), MAX_ROWS)
     ]
     return Table(tuple(shown), len(pairs) > MAX_ROWS)
 
@@ -59,6 +62,8 @@ def _of_call(name: str, arguments: Sequence[ast.expr]) -> Table | None:
             return None
         numbers = list(islice(range(*known), MAX_ROWS + 1))
         return Table(tuple(_number(number) for number in numbers[:MAX_ROWS]), len(numbers) > MAX_ROWS)
+    if name in ("zip", "enumerate") and any(isinstance(argument, ast.Set) for argument in arguments):
+        return None  # what stands first in a set is not what is written first
     tables = [each for argument in arguments if (each := table(argument)) is not None]
     if not tables or len(tables) < len(arguments):
         return None

@@ -25,9 +25,13 @@ EVERY_S = 0.2
 WIDTH = 24
 
 
-def printable(text: str) -> str:
-    """The text without characters that could move the cursor, recolour the terminal or turn the writing around."""
-    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+def printable(text: str, *, is_line: bool = False) -> str:
+    """The text without characters that could move the cursor, recolour the terminal or turn the writing around.
+
+    `is_line`: it stays one line.
+    """
+    kept = "" if is_line else "\n\t"
+    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
 def columns_of(stream: TextIO) -> int | None:

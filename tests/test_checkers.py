@@ -13,6 +13,7 @@ from attacks.backends import BACKENDS, opened
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import ProblemFormatError
+from codea1_env.judging.comparisons import compares
 from codea1_env.judging.judge import Judge
 from codea1_env.judging.usability import check_problems
 from codea1_env.problems import Problem, TestCase
@@ -81,6 +82,10 @@ def test_a_program_is_right_whose_values_the_checker_accepts_whatever_the_refere
             ["[1.001, {'a': 2.0}]", "(1.0, {'a': 2.0})", "[1.0]"],
         ),
         ("close", "'a'", ["'a'"], ["'b'"]),
+        ("close", "1 + 2j", ["1.0000001 + 2j"], ["1.1 + 2j"]),
+        ("close", "[float('nan'), float('inf')]", ["[float('nan'), float('inf')]"], ["[float('nan'), 1e300]"]),
+        ("unordered", "[[1], float('nan')]", ["[float('nan'), [1.0]]"], ["[float('nan'), float('nan')]"]),
+        ("unordered", "[{'a': 1}, {'b': [2]}]", ["[{'b': [2.0]}, {'a': True}]"], ["[{'b': [2]}, {'a': 2}]"]),
         ("any-of", "[[1, 2], [2, 1]]", ["[1, 2]", "[2, 1]"], ["[[1, 2], [2, 1]]", "(1, 2)", "[3]"]),
     ],
 )
@@ -91,6 +96,62 @@ def test_checkers_by_name(
     suite = "\n".join(f"assert f({n}) == {value}" for n, value in enumerate([*accepted, *refused]))
     expected = [Status.KEPT] * len(accepted) + [Status.WRONG_EXPECTED] * len(refused)
     assert statuses(played(one, "def f(x):\n    return 0\n", suite, sandbox)) == expected
+
+
+def test_a_large_value_is_compared_in_any_order_at_once(sandbox: Sandbox) -> None:
+    reference = "def f(n):\n    return [[i, n - i] for i in range(n)]\n"
+    one = problem("unordered", reference, time_limit_s=2.0)
+    code = reference + "g = f\ndef f(n):\n    return g(n)[::-1]\n"
+    assert verdicts(played(one, code, "assert f(20000) == 1", sandbox)) == [Verdict.PASS]
+    wrong = code.replace("[::-1]", "[:-1] + [[0, 0]]")
+    assert verdicts(played(one, wrong, "assert f(20000) == 1", sandbox)) == [Verdict.FAIL]
+
+
+@pytest.mark.parametrize("checker", ["unordered", "any-of", "close"])
+def test_a_comparison_allows_for_the_problems_tolerance(checker: str, sandbox: Sandbox) -> None:
+    one = problem(checker, "def f(x):\n    return [x, [x, 2.5]]\n", tolerance=1e-3)
+    near, far = ({"any-of": "x + {}", "unordered": "[[x + {}, 2.5], x + {}]"}.get(checker, "[x, [x + {}, 2.5]]"),) * 2
+    for body, verdict in ((near.replace("{}", "1e-4"), Verdict.PASS), (far.replace("{}", "1e-2"), Verdict.FAIL)):
+        score = played(one, f"def f(x):\n    return {body}\n", "assert f(0.5) == 9", sandbox)
+        assert verdicts(score) == [verdict]
+
+
+def test_members_that_differ_by_the_tolerance_are_paired_at_a_bounded_cost() -> None:
+    few, many = (
+        [json.dumps([n + moved for n in range(count)]).encode() for moved in (0, 1e-7)] for count in (99, 9999)
+    )
+    assert compares("unordered", *few, 1e-6)
+    assert not compares("unordered", *few, 1e-9)
+    assert not compares("unordered", *many, 1e-6)
+
+
+def test_where_any_of_several_is_right_an_exception_of_the_reference_is_the_only_answer(sandbox: Sandbox) -> None:
+    reference = "def f(x):\n    if x < 0:\n        raise ValueError\n    return [x, -x]\n"
+    one = problem("any-of", reference, raises=("ValueError",))
+    suite = "assert f(-1) == {'raises': 'ValueError'}\nassert f(-2) == 'raises'\nassert f(3) == -3"
+    score = played(one, "def f(x):\n    if x < 0:\n        raise ValueError\n    return x\n", suite, sandbox)
+    assert statuses(score) == [Status.KEPT, Status.WRONG_EXPECTED, Status.KEPT]
+    assert verdicts(score) == [Verdict.PASS] * 3
+    forged = played(one, "def f(x):\n    return 'raises' if x < 0 else x\n", suite, sandbox)
+    assert verdicts(forged) == [Verdict.FAIL, Verdict.FAIL, Verdict.PASS]
+
+
+def test_programs_are_compared_by_lines_and_numbers_in_them_within_the_tolerance(sandbox: Sandbox) -> None:
+    fields: dict[str, Any] = {"kind": "program", "reference_solution": "n = int(input())\nprint('at', n / 3, n)\n"}
+    one = Problem("p", "Q", "run", tolerance=1e-6, **fields)
+    for printed, verdict in (
+        ("'at', round(n / 3, 8), n", Verdict.PASS),
+        ("'at', n // 3, n", Verdict.FAIL),
+        ("'by', n / 3, n", Verdict.FAIL),
+        ("'at', n / 3, n + 1e-9", Verdict.PASS),
+        ("'at', n / 3", Verdict.FAIL),
+    ):
+        score = played(one, f"n = int(input())\nprint({printed})\n", "assert run('1000') == ''", sandbox)
+        assert verdicts(score) == [verdict], printed
+    big = dataclasses.replace(one, reference_solution="print(10 ** 9)\n")
+    assert verdicts(played(big, "print(10 ** 9 + 1)\n", "assert run('') == ''", sandbox)) == [Verdict.FAIL]
+    with pytest.raises(ProblemFormatError, match=r"checker must be empty or a program .* by lines"):
+        dataclasses.replace(one, checker="close")
 
 
 @pytest.mark.parametrize(

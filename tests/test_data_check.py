@@ -118,6 +118,12 @@ def test_the_command_says_so_of_each_and_ends_with_1_where_nothing_is_usable(
     assert "1 of 2 problems are usable: 1 in the coder's seat, 1 in the tester's; 1 with the reference" in told.err
     assert main(["data", "check", str(tmp_path / "bad.jsonl")]) == 1
     assert main(["data", "check", str(tmp_path / "none.jsonl")]) == 2
+    (tmp_path / "empty.jsonl").touch()
+    assert main(["data", "check", str(tmp_path / "empty.jsonl")]) == 2
+    write_problems(tmp_path / "odd.jsonl", [problem(problem_id="one\n\x1b[31mtwo")])
+    capsys.readouterr()
+    assert main(["data", "check", str(tmp_path / "odd.jsonl")]) == 0
+    assert capsys.readouterr().out.startswith("one\\n\\x1b[31mtwo: ")
 
 
 def test_a_tournament_refuses_problems_that_it_cannot_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from codea1_env.judging.schedule import calls_job
 from codea1_env.judging.usability import check_problems
 from codea1_env.players.prompts import DEFAULT, find_prompts
 from codea1_env.problems import Problem, TestCase, problems_of_every_kind
-from codea1_env.problems.checkers import BUNDLED
+from codea1_env.problems.checkers import COMPARISONS
 from codea1_env.problems.kinds import KINDS, MOST_LISTED, NODES, node_shapes
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.records.recording import Recorder
@@ -261,6 +261,12 @@ READS_OTHERWISE = {
     f"sys.stdout = Out()\n{SUM}",
     "detached": "import sys\nn, *xs = map(int, sys.stdin.read().split())\n"
     "sys.stdout.detach().write(str(sum(xs)).encode())\n",
+    "io's file 0": "import io\nn, *xs = map(int, io.open(0).read().split())\nprint(sum(xs))\n",
+    "by its path": "from pathlib import Path\nn, *xs = map(int, Path('/dev/stdin').read_text().split())\n"
+    "print(sum(xs))\n",
+    "to a file by its name": "import builtins\ndef print(x):\n"
+    f"    builtins.print(x, file=open('/dev/stdout', 'w'))\n{SUM}",
+    "beside its file": f"import os\nhere = os.path.dirname(os.path.abspath(__file__))\n{SUM}",
     "closed": f"import sys\n{SUM}sys.stdout.close()\n",
 }
 
@@ -288,6 +294,13 @@ def test_what_is_printed_to_a_closed_stream_is_an_error_as_at_a_terminal(sandbox
 )
 def test_a_program_may_bring_a_class_of_nodes_of_its_own(node: str, sandbox: LocalSandbox) -> None:
     (grade,) = Arena(sandbox).grade(EVERY[1], [f"{node}\n{REVERSED}"], EVERY[1].golden_tests)
+    assert grade.verdicts == (Verdict.PASS,)
+
+
+def test_a_coroutine_may_import_asyncio_when_it_runs(sandbox: LocalSandbox) -> None:
+    late = "async def total(xs):\n    import asyncio\n    await asyncio.sleep(1000)\n    return sum(xs)\n"
+    one = problem("coroutine", "total", GATHER, ("total([1, 2])", "3"))
+    (grade,) = Arena(sandbox).grade(one, [late], one.golden_tests)
     assert grade.verdicts == (Verdict.PASS,)
 
 
@@ -369,9 +382,9 @@ def test_a_bundled_problem_of_every_kind_is_right_and_its_mutants_are_wrong(
 def test_there_is_a_bundled_problem_of_every_kind_and_with_every_checker() -> None:
     every = problems_of_every_kind()
     assert {one.kind for one in every} == set(KINDS)
-    assert {one.checker for one in every if one.checker in BUNDLED} == set(BUNDLED)
+    assert {one.checker for one in every if one.checker in COMPARISONS} == set(COMPARISONS)
     assert {name for one in every for name in NODES if f"class {name}" in one.imports} == set(NODES)
-    assert any(one.checker and one.checker not in BUNDLED for one in every)
+    assert any(one.checker and one.checker not in COMPARISONS for one in every)
     assert any(one.raises for one in every)
 
 
@@ -408,6 +421,11 @@ ROOTS = Problem(
         ("class ValueError(ValueError):\n    pass\n" + ROOT, Verdict.PASS),
         ("class Negative(ValueError):\n    pass\n" + ROOT.replace("raise ValueError", "raise Negative"), Verdict.PASS),
         (ROOT.replace("raise ValueError(", "return dict(raises='ValueError', message="), Verdict.ERROR),
+        (
+            "class D(dict):\n    def __contains__(self, key):\n        return False\n"
+            + ROOT.replace("raise ValueError(", "return D(raises='ValueError', message="),
+            Verdict.ERROR,
+        ),
         ("def root(x):\n    return abs(x) ** 0.5\n", Verdict.FAIL),
     ],
 )

@@ -23,8 +23,13 @@ from codea1_env.sandbox import LocalSandbox
 # Lone surrogates, quotes of both kinds, newlines of every kind: all of these have broken a line format somewhere.
 TEXTS = st.text(st.characters(), max_size=30) | st.sampled_from(["'\"", "\ud800", "\u2028", "\r\n", "\x85", "\x00"])
 CASES = st.lists(st.builds(TestCase, TEXTS, TEXTS), max_size=3).map(tuple)
+CHECKER = "def check(a, b, c): ..."
+ON_DATA = [kind for kind in KINDS if kind not in ("method", "program")]
+"""Kinds that may have any checker; a method has an entry point of its own form."""
 PROBLEMS = st.builds(
-    Problem,
+    lambda kind_and_checker, **fields: Problem(
+        **fields, **dict(zip(("kind", "checker"), kind_and_checker, strict=True))
+    ),
     problem_id=TEXTS.filter(bool),
     question=TEXTS,
     entry_point=st.sampled_from(["f", "solve", "größe", "_"]),
@@ -41,8 +46,8 @@ PROBLEMS = st.builds(
     memory_mb=st.integers(64, 1 << 20),
     tolerance=st.sampled_from([0.0, 0, 1e-6]),
     packages=st.sampled_from([(), ("numpy",)]),
-    kind=st.sampled_from([kind for kind in KINDS if kind != "method"]),
-    checker=st.sampled_from(["", "unordered", "def check(a, b, c): ..."]),
+    kind_and_checker=st.tuples(st.sampled_from([*ON_DATA, "program"]), st.sampled_from(["", CHECKER]))
+    | st.tuples(st.sampled_from(ON_DATA), st.just("unordered")),
 )
 FIELDS = [field.name for field in dataclasses.fields(Problem) if field.name != "language"]  # there is only one language
 GOOD: dict[str, Any] = {"problem_id": "p", "question": "q", "entry_point": "f"}
@@ -66,6 +71,12 @@ def test_a_problem_survives_json_exactly(problem: Problem) -> None:
     assert "\n" not in line
     assert Problem.from_json(line) == problem
     assert Problem.from_json(line).content_hash == problem.content_hash
+
+
+def test_equal_problems_have_equal_hashes() -> None:
+    one, other = Problem("p", "q", "f", time_limit_s=2), Problem("p", "q", "f", time_limit_s=2.0)
+    assert one == other
+    assert one.content_hash == other.content_hash
 
 
 @pytest.mark.parametrize("field", FIELDS)

@@ -158,6 +158,8 @@ def test_a_missing_recording_is_a_wrong_argument(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "codea1_env.cli", "replay", str(tmp_path / "nothing")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, f"codea1: the recording must be a file, got {tmp_path / 'nothing'}\n")
+    (tmp_path / "empty.jsonl").touch()
+    assert main(["replay", str(tmp_path / "empty.jsonl")]) == 2
 
 
 def test_a_match_under_an_arenas_tolerance_is_worth_the_same_again(tmp_path: Path, sandbox: LocalSandbox) -> None:

@@ -42,6 +42,24 @@ def reasons(response: str) -> list[str]:
 # --- programs
 
 
+SCRIPT = "print(int(input()) * 2)\n"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "```python\n{}```\nExample input:\n```\n5\n```\nExample output:\n```\n10\n```",
+        "```python\n{}```\nRun it:\n```bash\npython sol.py < in.txt\n```",
+        "```python\n{}```\n```text\nprint(10)\n```",
+        "```\n5\n```\n```Python3\n{}```\n```\nx = 3\n```",
+        "```\n{}```\n```\n'10'\n```\n```\n10 20\n```\n",
+        "```py\nprint(1)\n```\nBetter:\n```py\n{}```\nShows:\n```python-repl\n>>> 10\n```",
+    ],
+)
+def test_of_blocks_that_define_no_entry_point_a_script_is_read_and_no_output(response: str) -> None:
+    assert program(response.format(SCRIPT)) == SCRIPT
+
+
 @pytest.mark.parametrize(
     "response",
     [
@@ -88,7 +106,7 @@ def test_every_way_to_define_the_entry_point_counts(definition: str) -> None:
 @pytest.mark.parametrize("other", ["def f2(): ...\n", "f == 1\n", "f(1)\n", "x.f = 1\n"])
 def test_what_only_looks_like_a_definition_does_not_count(other: str) -> None:
     assert program(f"```\n{DEFINITION}```\n```\n{other}```") == DEFINITION
-    assert program(f"```\n{other}```\n```\nlast\n```") == "last\n"
+    assert program(f"```\n{other}```\n```\nlast()\n```") == "last()\n"
 
 
 def test_a_block_that_is_indented_as_a_whole_counts_where_no_other_defines_the_entry_point() -> None:
@@ -586,6 +604,7 @@ def check_accepted(test: Any, entry_point: str, fidelity: Any = "strict") -> Non
         ("\x1b[0m", 0.25),
         ("\ud800", 1.0),
         ("\u200b\na\n", 0.25),
+        ("\ufeff# 測試\u3000一\xa0\N{MAN}\u200d\N{WOMAN} \u200fא", 0.0),
     ],
 )
 def test_the_share_of_characters_that_are_not_printable(text: str, share: float) -> None:

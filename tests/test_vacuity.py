@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,13 +19,13 @@ from codea1_env.rewards.duel import Status
 from codea1_env.sandbox.inside import values
 
 
-def status(claim: str, right: bytes, *mutants: object, entry_point: str = "f") -> Status:
+def status(claim: str, right: bytes, *mutants: object, entry_point: str = "f", tolerance: float = 0.0) -> Status:
     test = read_condition(ast.parse(claim, mode="eval").body, claim, entry_point)
     assert test.relation is not None, test.reason
     assert test.arguments is not None
     assert test.value is not None
     stated = Expectation(test.arguments, test.value, relation=test.relation)
-    return related(stated, right, [values.encode(mutant) for mutant in mutants], 0.0, set()).status
+    return related(stated, right, [values.encode(mutant) for mutant in mutants], tolerance, set()).status
 
 
 def bundled() -> Iterator[tuple[str, str, Any]]:
@@ -67,6 +68,30 @@ def test_no_claim_made_of_the_other_values_counts(kind: type) -> None:
                 assert found in (Status.VACUOUS, Status.WRONG_RELATION), (claim, right)
                 tried += found is Status.VACUOUS
     assert tried >= 4
+
+
+@pytest.mark.parametrize(
+    ("right", "claim", "tolerance", "counts"),
+    [
+        (math.inf, "f(1) > 0", 0.0, False),
+        (math.inf, "f(1) != 0", 0.0, False),
+        (math.inf, "f(1) >= 0", 0.0, False),
+        (math.inf, "f(1) > 1000000000", 0.0, True),
+        (-math.inf, "f(1) < 0", 0.0, False),
+        (math.nan, "f(1) != 0", 0.0, False),
+        (math.nan, "f(1) != f(1)", 0.0, False),
+        ([math.inf], "f(1)[0] != 0", 0.0, False),
+        (100.0, "f(1) > 0", 0.2, False),
+        (100.0, "f(1) != 0", 0.6, False),
+        (2.0, "f(1) > 0", 0.5, False),
+        (100.0, "20 < f(1) < 500", 0.6, True),
+    ],
+)
+def test_numbers_without_neighbours_of_their_own_have_others(
+    right: object, claim: str, tolerance: float, counts: bool
+) -> None:
+    found = status(claim, values.encode(right), tolerance=tolerance)
+    assert (found is Status.KEPT) == counts, found
 
 
 def test_no_number_counts_for_its_sign_or_for_all_others_in_sight() -> None:

@@ -38,7 +38,7 @@ from codea1_env.problems.sources.draft import Row
 from codea1_env.problems.sources.functions import FIELDS, NAMED_FIELDS, generic_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import open_sandbox
-from codea1_env.terminal import Parser, Progress
+from codea1_env.terminal import Parser, Progress, printable
 from codea1_env.whole_files import whole_file
 
 ROWS = "rows"
@@ -138,12 +138,14 @@ def _check(options: argparse.Namespace) -> int:
     progress = Progress(sys.stderr, "problems", None)
     with open_sandbox(options.sandbox, options.workers) as sandbox, progress:
         for checked in check_problems(iter_problems(options.file), sandbox):
-            print(checked)
+            print(printable(str(checked), is_line=True))
             counts.update(chain(["problems"], ["usable"] * checked.is_usable))
             counts.update(f"{seat}" for seat in ("coder", "tester") if getattr(checked, seat))
             counts.update(f"by {oracle}" for oracle in ("reference", "golden") if checked.serves(oracle))
             counts.update(["without mutants"] * (bool(checked.tester) and not checked.problem.mutants))
             progress.advance()
+    if not counts:
+        raise ConfigurationError(f"FILE.jsonl must hold at least one problem, got none in {options.file}")
     say(
         f"{counts['usable']} of {counts['problems']} problems are usable: {counts['coder']} in the coder's seat, "
         f"{counts['tester']} in the tester's; {counts['by reference']} with the reference as the oracle, "
@@ -284,12 +286,13 @@ class _Counts:
         self._failed += len(imported.failed)
         self._left_out += len(imported.left_out)
         if imported.problem is None:
-            self.progress.say(f"{imported.problem_id}: unusable: {imported.why_not}")
+            self.progress.say(printable(f"{imported.problem_id}: unusable: {imported.why_not}", is_line=True))
         else:
             self.usable += 1
             self._tests += len(imported.problem.golden_tests) + len(imported.problem.hidden_tests)
             if imported.failed:
-                self.progress.say(f"{imported.problem_id}: the reference fails {len(imported.failed)} of its tests")
+                told = f"{imported.problem_id}: the reference fails {len(imported.failed)} of its tests"
+                self.progress.say(printable(told, is_line=True))
         self.progress.note = self.summary()
         self.progress.advance()
 

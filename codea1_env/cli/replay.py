@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from codea1_env.cli.common import add_sandbox, require_file, say
+from codea1_env.errors import ConfigurationError
 from codea1_env.records.recording import Replayed, read_recording, replay
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
@@ -43,6 +44,8 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 
 def _replay(options: argparse.Namespace) -> int:
     require_file("the recording", options.input)
+    if not options.input.stat().st_size:
+        raise ConfigurationError(f"the recording must hold matches, got the empty file {options.input}")
     if options.tester_reward is not None:
         _ = RewardConfig(tester_reward=options.tester_reward).reward
     compared = unscored = different = 0

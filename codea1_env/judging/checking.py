@@ -17,7 +17,7 @@ from codea1_env.judging.oracle import is_plain
 from codea1_env.judging.purity.company import company, makes_sets
 from codea1_env.judging.repeats import names_of
 from codea1_env.judging.schedule import limits_of
-from codea1_env.problems.checkers import CHECK, checker_source
+from codea1_env.problems.checkers import CHECK
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.signatures import placed
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits, OutcomeKind, Sandbox
@@ -30,7 +30,7 @@ class Check:
     """One value that a checker is asked about."""
 
     problem: Problem
-    """With a checker."""
+    """With a checker that is a program."""
     arguments: bytes
     value: bytes
     """What a candidate returned or a test states. Untrusted."""
@@ -72,19 +72,18 @@ class Checkers:
 
 def _job(problem: Problem, calls: Sequence[bytes]) -> CallsJob:
     """Every value has its whole time limit, whatever the others take."""
-    source = checker_source(problem.checker)
     room = len(calls) + 10
     limits = limits_of(problem)
     budget_s = min(2 * room * limits.time_limit_s, MAX_BUDGET_S)
     limits = Limits(limits.time_limit_s, budget_s, limits.memory_mb, strikes=room)
     return CallsJob(
-        source,
+        problem.checker,
         CHECK,
         tuple(calls),
         limits,
         packages=problem.packages,
-        company=company(source),
-        floats_apart=makes_sets(source),
+        company=company(problem.checker),
+        floats_apart=makes_sets(problem.checker),
         is_checker=True,
     )
 

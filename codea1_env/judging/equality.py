@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -19,6 +20,10 @@ ROUNDING = 1e-12
 NON_FINITE = ("nan", "inf", "-inf")
 """What stands under the tag of a float."""
 _TRUTHS = (b"true", b"false")
+_PRINTED = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""A number as programs print it."""
+_LONGEST = 400
+"""Characters of one: no float has more before its point."""
 _OPAQUE = b'{"o":'  # cannot occur inside a JSON string: its quotes would be escaped
 _loads = json.JSONDecoder().decode  # `json.loads` would first guess how the bytes are encoded
 
@@ -46,8 +51,9 @@ def same_value(expected: bytes, got: bytes, tolerance: float = 0.0) -> bool:
         return False
 
 
-def same_output(expected: bytes, got: bytes) -> bool:
-    """Whether two texts, as encoded, have the same lines; white space at their ends does not count."""
+def same_output(expected: bytes, got: bytes, tolerance: float = 0.0) -> bool:
+    """Whether two texts, as encoded, have the same lines; white space at their ends does not count. With a tolerance,
+    lines are also the same whose words are, numbers with a point or an exponent within it."""
     try:
         texts = [_loads(encoded.decode()) for encoded in (expected, got)]
     except (ValueError, RecursionError):
@@ -55,7 +61,23 @@ def same_output(expected: bytes, got: bytes) -> bool:
     if not all(type(text) is str for text in texts):
         return False
     one, other = map(text_lines, texts)
-    return one == other
+    if one == other or not tolerance or len(one) != len(other):
+        return one == other
+    return all(_same_words(*pair, tolerance) for pair in zip(one, other, strict=True))
+
+
+def _same_words(expected: str, got: str, tolerance: float) -> bool:
+    left, right = expected.split(), got.split()
+    return len(left) == len(right) and all(
+        word == other or _same_printed(word, other, tolerance) for word, other in zip(left, right, strict=True)
+    )
+
+
+def _same_printed(expected: str, got: str, tolerance: float) -> bool:
+    is_whole = not (expected + got).strip("+-0123456789")  # exact
+    if is_whole or max(len(expected), len(got)) > _LONGEST or not all(map(_PRINTED.fullmatch, (expected, got))):
+        return False
+    return math.isclose(float(expected), float(got), rel_tol=tolerance, abs_tol=tolerance)
 
 
 def text_lines(text: str) -> list[str]:
@@ -171,7 +193,7 @@ def _by_key(body: Any) -> list[tuple[str, Any]]:
 
 
 def member_text(node: Any) -> str:
-    """A text that two members of sets, or keys of dicts, share exactly when they are equal."""
+    """A text that two values, such as members of sets or keys of dicts, share exactly when they are equal."""
     number = number_in(node)
     if number is not None:
         if isinstance(number, complex):
@@ -185,4 +207,8 @@ def member_text(node: Any) -> str:
             return f"z({','.join(_texts(body))})"
         if tag == "t":
             return f"t({','.join(map(member_text, body))})"
+        if tag == "d":
+            return f"d({','.join(f'{key}:{member_text(item)}' for key, item in _by_key(body))})"
+    if isinstance(node, list):
+        return f"l({','.join(map(member_text, node))})"
     return _dumps(node)

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field, replace
 
 from codea1_env.bounded_cache import bytes_of
 from codea1_env.judging.checking import Check, Checkers
+from codea1_env.judging.comparisons import compares
 from codea1_env.judging.equality import is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution
 from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
 from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.returned import NOT_PLAIN, returned_text
 from codea1_env.judging.schedule import Turn, turn
+from codea1_env.problems.checkers import COMPARISONS
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED, WrittenTest
 from codea1_env.reading.literals import tree_source
@@ -180,16 +182,18 @@ class Judge:
         return [_outcomes(result, 1)[0] for result in results]
 
     def accepted(self, checks: Sequence[Check]) -> list[bool]:
-        """Whether problems' checkers take values for right, in one sandbox run; remembered."""
+        """Whether problems' checkers, which are programs, take values for right, in one sandbox run; remembered."""
         return self._checkers.accepted(checks)
 
     def is_right(self, problem: Problem, arguments: bytes, value: bytes, right: bytes, tolerance: float) -> bool:
-        """Whether the untrusted `value` is as right as `right`, which is trusted: by the problem's checker, by lines,
-        or by equality within `tolerance`."""
+        """Whether the untrusted `value` is as right as `right`, which is trusted: by the problem's checker, which alone
+        decides, or within `tolerance` by the comparison that it names, by lines, or by equality."""
+        if problem.checker in COMPARISONS:
+            return compares(problem.checker, right, value, tolerance)
         if problem.checker:
             return self.accepted([Check(problem, arguments, value, right)])[0]
         if problem.kind == "program":
-            return same_output(right, value)
+            return same_output(right, value, tolerance)
         return same_value(right, value, tolerance)
 
     def judged(self, tried: Sequence[Tried]) -> list[TrialResult]:
@@ -203,7 +207,7 @@ class Judge:
             [
                 Check(one.trial.problem, expected.arguments, outcome.value, expected.value)
                 for one, row in zip(tried, seen, strict=True)
-                if one.trial.problem.checker
+                if one.trial.problem.has_checker
                 for expected, outcome in zip(one.trial.expectations, row, strict=True)
                 if outcome.kind is OutcomeKind.VALUE
             ]

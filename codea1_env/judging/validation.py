@@ -190,7 +190,7 @@ def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[Referenc
 
 def _show_checker(judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue]) -> None:
     """All that a suite states at once, where a checker decides what is right; it is asked again one by one."""
-    if read.problem.checker:
+    if read.problem.has_checker:
         pairs = [pair for pair in zip(read.usable, values, strict=True) if not pair[1].failure]
         judge.accepted([Check(read.problem, item.arguments, item.value, value.value) for item, value in pairs])
 
@@ -200,7 +200,7 @@ def _nearest(
 ) -> int | None:
     """The first of `tolerances`, what a stated value may be off by and be right, that lets it pass."""
     if problem.checker:
-        tolerances = tolerances[:1]
+        tolerances = tolerances[:2]  # what rounding alone sets apart would be one more right value: of `any-of`, a list
     for place, tolerance in enumerate(tolerances):
         if judge.is_right(problem, stated.arguments, stated.value, reference.value, tolerance):
             return place

@@ -135,6 +135,7 @@ def _codea1_loop(asyncio):
 """
 _PROGRAM = """import atexit
 import io
+import os
 import sys
 import types
 
@@ -154,17 +155,19 @@ def {entry}(text):
     target = io.TextIOWrapper(written, encoding="utf-8", errors="surrogateescape", write_through=True)
     sys.stdin = sys.__stdin__ = source
     sys.stdout = sys.__stdout__ = target
-    streams = {{0: source, "/dev/stdin": source, 1: target}}
+    streams = {{0: source, "/dev/stdin": source, 1: target, "/dev/stdout": target}}
 
     def opened(file, mode="r", *rest, **named):
-        stream = streams.get(file) if type(file) in (int, str) else None
+        name = os.fspath(file) if isinstance(file, os.PathLike) else file
+        stream = streams.get(name) if type(name) in (int, str) else None
         if stream is None or "closefd" in named:
             return open(file, mode, *rest, **named)
         return stream.buffer if "b" in mode else stream
 
     atexit._clear()
     sys.modules["__main__"] = module = types.ModuleType("__main__")
-    module.exit, module.quit, module.open = sys.exit, sys.exit, opened
+    module.exit, module.quit, module.open, module.__file__ = sys.exit, sys.exit, opened, "program.py"
+    io.open = opened
     try:
         exec(_codea1_code, module.__dict__)
     except SystemExit as stop:
@@ -191,7 +194,7 @@ if _codea1_builtins.callable(_codea1_builtins.globals().get({called!r})):
                 if name in {names!r} and kind is builtins.getattr(builtins, name, kind):
                     return {{"raises": name, "message": builtins.str(error)}} if {names!r}[name] else {{"raises": name}}
             raise
-        if builtins.isinstance(value, builtins.dict) and "raises" in value:
+        if builtins.isinstance(value, builtins.dict) and builtins.dict.__contains__(value, "raises"):
             raise builtins.TypeError("what stands for an exception must be raised")
         return value
 """
@@ -286,6 +289,8 @@ def _of_kind(problem: Problem, source: str) -> str:
         return source
     if problem.kind == "program":
         return _PROGRAM.format(entry=_ENTRY, source=source)
+    if problem.kind == "coroutine" and "asyncio" in source:
+        source += "\nimport asyncio as _codea1_asyncio"  # the solution may import it no sooner than it runs
     return source + "\n" + _epilogue(problem.kind, problem.entry_point, _signatures(problem))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from codea1_env.checks import is_number, json_object, require
 from codea1_env.errors import ProblemFormatError
-from codea1_env.problems.checkers import BUNDLED, is_checker
+from codea1_env.problems.checkers import COMPARISONS, is_checker
 from codea1_env.problems.kinds import KINDS, METHOD, RAISES, Kind
 from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox.protocol import MEMORY_MB, PACKAGES, TIME_LIMIT_S
@@ -60,15 +60,15 @@ class Problem:
     memory_mb: int = MEMORY_MB
     """MiB of address space of a solution's process, >= 64, beyond what its packages take."""
     tolerance: float = 0.0
-    """Relative and absolute tolerance, in [0, 1), within which a float that a solution returns, and one that a tester
-    states, is right; 0 is exact."""
+    """Relative and absolute tolerance, in [0, 1), within which a float that a solution returns or prints, and one that
+    a tester states, is right; 0 is exact. A checker that is a program decides without it."""
     packages: tuple[str, ...] = ()
     """Third-party packages that a solution may import, from `sandbox.protocol.PACKAGES`. The sandbox must have them."""
     kind: Kind = "function"
     """What a solution is and how it is called (`problems/kinds.py`)."""
     checker: str = ""
-    """The checker that decides whether a value is right: a bundled checker's name or a program
-    (`problems/checkers.py`). If it is empty, a value is right if it equals the reference's."""
+    """What decides whether a value is right: a program, or the name of a comparison (`problems/checkers.py`). If it is
+    empty, a value is right if it equals the reference's. For programs, which are compared by lines, not a name."""
     raises: tuple[str, ...] = ()
     """Names of the exceptions that are answers: a call that raises ValueError has the value {'raises': 'ValueError'},
     and with 'ValueError(message)' also its 'message'. Every other exception is a failure. Not for programs."""
@@ -111,8 +111,10 @@ class Problem:
         _require(is_known, "packages", f"be a tuple of different names among {', '.join(PACKAGES)}", self.packages)
 
         is_checked = isinstance(self.checker, str) and (not self.checker or is_checker(self.checker))
-        named = f"be {', '.join(BUNDLED)} or a program with check(arguments, returned, reference)"
+        named = f"be {', '.join(COMPARISONS)} or a program with check(arguments, returned, reference)"
         _require(is_checked, "checker", named, self.checker)
+        by_lines = "be empty or a program where the kind is program: output is compared by lines, within the tolerance"
+        _require(self.kind != "program" or self.checker not in COMPARISONS, "checker", by_lines, self.checker)
         is_names = isinstance(self.raises, tuple) and all(isinstance(name, str) for name in self.raises)
         read_names = [RAISES.fullmatch(name) for name in self.raises] if is_names else [None]
         is_names = None not in read_names and len({each["name"] for each in read_names if each}) == len(read_names)
@@ -121,13 +123,20 @@ class Problem:
         _require(is_names, "raises", must, self.raises)
 
     @property
+    def has_checker(self) -> bool:
+        """A program decides whether a value is right."""
+        return bool(self.checker) and self.checker not in COMPARISONS
+
+    @property
     def content_hash(self) -> str:
-        """Hex SHA-256 of every field: equal problems, and only they, have equal hashes."""
+        """Hex SHA-256 of every field: equal problems, and only they, have equal hashes, as far as their texts are whole
+        characters (a pair of surrogates counts as the character that it stands for)."""
         return hashlib.sha256(self.to_json().encode("utf-8", "surrogatepass")).hexdigest()
 
     def to_json(self) -> str:
         """One line of JSON; `from_json` gives back an equal problem."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        record["time_limit_s"] = float(self.time_limit_s)
         for name in ("golden_tests", "hidden_tests"):
             record[name] = [[case.call, case.expected] for case in record[name]]
         for name in ("tolerance", "packages", "kind", "checker", "raises"):

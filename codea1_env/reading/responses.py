@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -47,11 +48,14 @@ __all__ = [
 # CommonMark: three or more, indented by up to three; a line of backticks with another backtick in it opens nothing.
 # Beyond it, tags of an answer may stand on the fences' lines: `<answer>` before the first, `</answer>` behind the last.
 _FENCE_LINE = re.compile(r"^( {0,3}|<[^\n<>`]*>[ \t]*)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_PYTHON = re.compile(r"[ \t]*(?:python|py)3?(?![\w-])", re.IGNORECASE)
 _THOUGHT = re.compile(r"</think>[ \t]*(?:\n|$)")
 _ASSERT = re.compile(r"\s*assert\b")
 _ASSERT_LINE = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 _CHANGES = re.compile(r":=|\.[^\W\d]")
 """What an assert changes names by, if it does."""
+_OF_SCRIPTS = frozenset("\u061c\u200c\u200d\u200e\u200f\ufeff")
+"""What joins, parts and directs letters, and a byte order mark: not printable to Python, and written by people."""
 # Cheap guesses at what a piece of text is, before anything is parsed.
 _SEEMS_ASSIGNMENT = re.compile(r"[^\W\d]\w*[ \t]*(?::[^=\n]*)?=")
 _SEEMS_DEFINITION = re.compile(
@@ -79,10 +83,11 @@ class Program:
 def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Program:
     """The program in a coder's response. In paper fidelity as `released_reading.released_program` says, in strict:
 
-    Of several fenced blocks it is the last one that defines the entry point, else the last one that is not empty.
-    Without fences it is the whole response if that parses; else its imports, definitions, assignments and blocks if one
-    of them defines the entry point; else the response as it is. What precedes a line that ends with `</think>` is left
-    out.
+    Of several fenced blocks it is the last one that defines the entry point. Where none does, as where the solution is
+    a whole script, it is the last one that is marked as Python, else the last one that is code and no mere value, such
+    as an output that is shown, else the last one that is not empty. Without fences it is the whole response if that
+    parses; else its imports, definitions, assignments and blocks if one of them defines the entry point; else the
+    response as it is. What precedes a line that ends with `</think>` is left out.
     """
     if fidelity == "paper":
         return Program(released_program(response))
@@ -93,7 +98,10 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
         candidates = [block for block in blocks if block.strip()]
         fitting = [block for block in candidates if defines.search(block)]
         fitting = fitting or [block for block in map(unindented, candidates) if defines.search(block)]
-        return Program((fitting or candidates or [""])[-1])
+        if fitting or len(candidates) < 2:
+            return Program((fitting or candidates or [""])[-1])
+        marked = [block for block in _fenced_blocks(text, _PYTHON) if block.strip()]
+        return Program((marked or list(filter(_is_script, candidates)) or candidates)[-1])
     try:
         parse(text)
     except Unparsable:
@@ -152,14 +160,15 @@ def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -
 
 
 def nonprintable_share(response: str, fidelity: Fidelity = "strict") -> float:
-    """The share of characters that are not printable, in [0, 1]; line breaks and tabs are, and "" has none. In paper
-    fidelity, what is not ASCII is not printable."""
+    """The share of characters that are not printable, in [0, 1]; line breaks, tabs, spaces of every width and what
+    joins and directs letters are, and "" has none. In paper fidelity, what is not ASCII is not printable."""
     if fidelity == "paper":
         return released_nonprintable_share(response)
     text = response.replace("\n", "").replace("\r", "").replace("\t", "")
     if not response or text.isprintable():
         return 0.0
-    return sum(not character.isprintable() for character in text) / len(response)
+    unprintable = [character for character in text if not character.isprintable() and character not in _OF_SCRIPTS]
+    return sum(unicodedata.category(character) != "Zs" for character in unprintable) / len(response)
 
 
 def _answer(response: str) -> str:
@@ -169,9 +178,19 @@ def _answer(response: str) -> str:
     return text[thoughts[-1].end() :] if thoughts else text
 
 
-def _fenced_blocks(text: str) -> list[str]:
-    """What stands between Markdown fences; the last block may be unclosed."""
-    return [_block(text[start:end], opening) for start, end, opening in fenced_ranges(text)]
+def _fenced_blocks(text: str, mark: re.Pattern[str] | None = None) -> list[str]:
+    """What stands between Markdown fences, of those that are opened with the `mark`; the last block may be unclosed."""
+    ranges = fenced_ranges(text)
+    return [_block(text[start:end], line) for start, end, line in ranges if mark is None or mark.match(line[3])]
+
+
+def _is_script(block: str) -> bool:
+    """Whether a block is code that does something: it parses, and is more than values and names."""
+    try:
+        statements = parse(block).body
+    except Unparsable:
+        return False
+    return any(not isinstance(each, ast.Expr) or isinstance(each.value, ast.Call) for each in statements)
 
 
 def _asserts_outside(text: str, ranges: list[tuple[int, int, re.Match[str]]]) -> int:

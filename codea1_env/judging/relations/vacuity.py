@@ -3,7 +3,9 @@
     others(value)    values of the same type near it:
       bool           the other one
       int            v-1 v+1 v-2 v+2 v-3 v+3 v-4 v+4 v-6 v+6 v-10 v+10 2v 0; of the other sign the first alone
-      float          0.9v 1.1v v/2 2v -v v-1 v+1 v-10 v+10, and near 0 also v-0.01 v+0.01; likewise
+      float          0.9v 1.1v v/2 2v -v v-1 v+1 v-10 v+10, and near 0 also v-0.01 v+0.01; likewise; with a tolerance
+                     above 0.05 also v/3 3v v/9 9v v/27 27v 81v 243v
+      inf, nan       0 1 2 10 1e6 1e300 and -1, or all of the other sign
       complex        v+1 v-1 v+1j 2v 0
       str, bytes     empty, less the last or first, last one twice, one more, first or last replaced (twice), reversed
       list, tuple    the same
@@ -26,6 +28,7 @@ sets the value apart from its neighbours is enough.
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
@@ -86,9 +89,10 @@ def _first(values: Iterable[bytes]) -> list[bytes]:
 def all_others(right: Tree, spare: Sequence[Tree], mutants: Sequence[bytes], tolerance: float) -> list[Tree]:
     """Values that are not the right one, no two of them equal: `others`, then what mutants return."""
     returned = [json.loads(each) for each in mutants]
-    near = others(right, spare)
+    near = others(right, spare, tolerance)
     if right is None and returned:
-        near = others(returned[0], spare)  # else `f(x) != 3` would refuse all where mutants return nothing but 3
+        # Else `f(x) != 3` would refuse all where mutants return nothing but 3.
+        near = others(returned[0], spare, tolerance)
     values: list[Tree] = []
     for other in (*near, *returned):
         if not any(same_tree(known, other, tolerance) for known in (right, *values)):
@@ -115,15 +119,16 @@ def spare_parts(arguments: bytes) -> list[Tree]:
     return parts
 
 
-def others(tree: Any, spare: Sequence[Tree] = ()) -> list[Tree]:
-    """Other values of the same type as a sound tree; some may be equal to it or to each other."""
+def others(tree: Any, spare: Sequence[Tree] = (), tolerance: float = 0.0) -> list[Tree]:
+    """Other values of the same type as a sound tree; some may be equal to it or to each other. With a large `tolerance`
+    there are more of a number, since near ones are equal to it."""
     if tree is None:
         return []
     if type(tree) is bool:
         return [not tree]
     number = number_in(tree)
     if number is not None:
-        return _numbers(number)
+        return _numbers(number, tolerance)
     if type(tree) is str:
         letters = [part for part in spare if type(part) is str and len(part) == 1]
         return ["".join(part) for part in _sequences(list(tree), letters, "ak1-e ")]
@@ -140,18 +145,26 @@ def others(tree: Any, spare: Sequence[Tree] = ()) -> list[Tree]:
     return [{"d": part} for part in _dicts(body, spare)]
 
 
-def _numbers(number: int | float | complex) -> list[Tree]:
+def _numbers(number: int | float | complex, tolerance: float) -> list[Tree]:
     if isinstance(number, complex):
         values: list[Any] = [number + 1, number - 1, number + 1j, 2 * number, 0j]
         return [number_tree(value) for value in values]
     if isinstance(number, int):
         return _mostly_of_sign(number, [*(number + sign * step for step in _STEPS for sign in (-1, 1)), 2 * number, 0])
+    if not math.isfinite(number):
+        sign = -1.0 if number < 0 else 1.0
+        return [number_tree(sign * value) for value in _FINITE]
     factors = [0.9 * number, 1.1 * number, number / 2, 2 * number, -number]
     near = [number - 0.01, number + 0.01] if abs(number) < 1 else []
+    near += [number * 3.0**power for power in (-3, -2, -1, 1, 2, 3, 4, 5)] if tolerance > _LARGE else []
     return _mostly_of_sign(number, [*factors, *near, number - 1, number + 1, number - 10, number + 10, 0.0])
 
 
 _STEPS = (1, 2, 3, 4, 6, 10)
+_FINITE = (0.0, 1.0, 2.0, 10.0, 1e6, 1e300, -1.0)
+"""What stands for the numbers around an infinite one: steps from it lead nowhere."""
+_LARGE = 0.05
+"""A tolerance within which some of a float's usual neighbours are equal to it."""
 
 
 def _mostly_of_sign(number: int | float, values: Sequence[int | float]) -> list[Tree]:
@@ -169,6 +182,8 @@ def _near(tree: Any) -> Tree:
         return not tree
     number = number_in(tree)
     if number is not None:
+        if not isinstance(number, complex) and not math.isfinite(number):
+            number = 0
         return number_tree(number - 1 if not isinstance(number, complex) and number < 0 else number + 1)
     if type(tree) is str:
         return tree[:-1] + _next_letter(tree[-1:])

@@ -85,7 +85,10 @@ def text(row: Row, *names: str) -> str:
     for name in names:
         if isinstance(row.get(name), str):
             return str(row[name])
-    raise RowError(f"a row must have the text {' or '.join(names)}, got the fields {', '.join(sorted(row))}")
+    named = " or ".join(names)
+    if other := next((name for name in names if row.get(name) is not None), None):
+        raise RowError(f"a row must have the text {named}, got {str(row[other])[:100]} in {other}")
+    raise RowError(f"a row must have the text {named}, got the fields {', '.join(sorted(row))}")
 
 
 def tree_of(source: str, what: str) -> ast.Module:

@@ -51,8 +51,13 @@ def entry_point_of(module: ast.Module, asserts: list[str]) -> str:
     functions = list(functions_of(module))
     called = called_names(asserts)
     if not any(name in called for name in functions):
-        raise RowError(f"the asserts must call a function of the solution, got {', '.join(functions) or 'no function'}")
+        of = f"the solution, which has {', '.join(functions)}" if functions else "the solution, which has none"
+        raise RowError(f"the tests must have asserts that call a function of {of}, got {_told(called)}")
     return max(reversed(functions), key=called.count)
+
+
+def _told(called: list[str]) -> str:
+    return f"calls of {', '.join(dict.fromkeys(called))}"[:200] if called else "no assert with a call"
 
 
 def problem_id_of(row: Row) -> str:

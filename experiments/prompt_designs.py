@@ -20,6 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from codea1_env.errors import Codea1Error
 from codea1_env.extras import for_script
 
 with for_script("train"):
@@ -48,7 +49,9 @@ def main() -> None:
     if not set(seats) <= {"tester", "coder"}:
         raise SystemExit(f"error: --seats must be tester, coder or both, got {options.seats}")
     wanted = [
-        (seat, design, text_digest(find_prompts(design))) for seat in seats for design in options.designs.split(",")
+        (seat, design, text_digest(find_prompts(design)))
+        for seat in seats
+        for design in dict.fromkeys(options.designs.split(","))
     ]
     done = sampled(options, problems, wanted, path)
     asked = {problem.problem_id for problem in problems}
@@ -190,4 +193,7 @@ def of_programs(arena: Arena, rows: Sequence[tuple[Problem, dict[str, Any]]]) ->
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (Codea1Error, OSError) as error:
+        raise SystemExit(f"error: {error}") from None

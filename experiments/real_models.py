@@ -112,6 +112,7 @@ def trainings(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     if configuration.exists() and configuration.read_text() != told:
         raise SystemExit(f"error: {configuration} must be what the options give, got other settings of the runs beside "
                          "it; choose another -o")  # fmt: skip
+    require_same_files(options)
     configuration.write_text(told)
     for cell in cells:
         directory, rounds = options.output / cell.run, cell.rounds or options.rounds
@@ -123,6 +124,19 @@ def trainings(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         argv += ["--config", str(configuration), "--model", str(options.model), "--problems", str(problems)]
         argv += ["--seed", str(cell.seed), "--output", str(directory), "--report-to", "none"]
         yield cell.name, argv + (["--rounds", str(rounds)] if rounds else [])
+
+
+def require_same_files(options: argparse.Namespace) -> None:
+    """A run that stands there goes on with what it began with: arms beside it must be asked the same."""
+    told = {name: getattr(options, name) for name in ("model", "problems", "derived")}
+    asked = {name: str(value) for name, value in told.items() if value is not None}
+    known = options.output / "asked.yaml"
+    before = yaml.safe_load(known.read_text()) if known.exists() else {}
+    for name in sorted(asked.keys() & before.keys()):
+        if asked[name] != before[name]:
+            raise SystemExit(f"error: --{name} must be {before[name]}, as of the runs in {options.output}, got "
+                             f"{asked[name]}; choose another -o")  # fmt: skip
+    known.write_text(yaml.safe_dump(before | asked))
 
 
 def configured(options: argparse.Namespace) -> dict[str, object]:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codea1_env.arena.arena import Arena
@@ -241,6 +241,8 @@ def test_nothing_of_a_script_is_executed(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=200))
+@example("\r")
+@example("\r1\r2")
 def test_any_text_is_read_without_an_error(text: str) -> None:
     for script in (text, f"def check(candidate):\n    assert candidate({text}) == 1", f"{HELPER}\n{text}"):
         found = extract(script, "f")

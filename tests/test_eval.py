@@ -284,6 +284,12 @@ def test_a_journal_of_another_plan_or_with_damage_is_refused(tmp_path: Path, pro
     path.write_bytes(b"no JSON\n")
     with pytest.raises(FormatError, match="line 1, must be what codea1 eval wrote"):
         EvaluationJournal(path, {})
+    plan, *rest = (out / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    for broken in (b'{"kind":"answers","set":"","problem_id":"p"}', b"[" * 200_000,
+                   b'{"kind":"answers","set":"","problem_id":"p","texts":["a"],"truncated":2}'):  # fmt: skip
+        path.write_bytes(plan + broken + b"\n" + b"".join(rest))
+        with pytest.raises(FormatError, match="line 2, must be what codea1 eval wrote"):
+            EvaluationJournal(path, {})
 
 
 def test_kill_9_and_the_same_command_again(tmp_path: Path, problems: Path) -> None:

@@ -13,7 +13,9 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import tiny_chat_model
+import tokenizers
 import torch
+import transformers
 from tiny_language_models import random_model
 
 from codea1_env.errors import ConfigurationError, PlayerError
@@ -21,8 +23,9 @@ from codea1_env.language_models.loading import ready
 from codea1_env.language_models.lora import Adapter
 from codea1_env.language_models.rollouts import Completion
 from codea1_env.players import CoderRequest, Player, Request, Sampling, TesterRequest
-from codea1_env.players.chat import chat_messages
+from codea1_env.players.chat import chat_messages, said_text
 from codea1_env.players.hugging_face import HuggingFacePlayer
+from codea1_env.players.templates import Begun
 from codea1_env.problems import bundled_problems
 
 PROBLEMS = bundled_problems()[:3]
@@ -358,6 +361,19 @@ def test_an_adapter_of_another_scale_has_another_version(tmp_path: Path) -> None
         Adapter(ready(model, TOKENIZER, source="tiny").base.shape, rank=2, alpha=alpha).save(adapter, str(base))
         versions.append(HuggingFacePlayer.load(adapter, device="cpu").version)
     assert versions[0] != versions[1]
+
+
+def test_an_answer_that_was_begun_keeps_the_space_that_its_tokens_begin_with() -> None:
+    """Decoders of SentencePiece strip one from what begins a text."""
+    pieces = {"<unk>": 0, "▁a": 1, "▁▁▁▁": 2, "x": 3, "▁": 4, "a": 5}
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE(pieces, [("▁", "a")], unk_token="<unk>"))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    decoders = tokenizers.decoders
+    inner.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>")
+    assert tokenizer.decode([2, 3]) == "   x"
+    assert said_text(tokenizer, [2, 3], Begun([], "def f():\n")) == "    x"
+    assert said_text(tokenizer, [2, 3], Begun([], "")) == "   x"
 
 
 class SaysBlocks:

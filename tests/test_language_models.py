@@ -27,12 +27,15 @@ from codea1_env.language_models.base import Shape
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import base_of
 from codea1_env.language_models.drawing import draw
+from codea1_env.language_models.gguf_header import read_gguf_header
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import LanguageModel, base_and_digest, load, ready
 from codea1_env.language_models.lora import WEIGHTS, Adapter
 from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
+from codea1_env.players import CoderRequest, Sampling
 from codea1_env.players.hugging_face import HuggingFacePlayer
+from codea1_env.problems import bundled_problems
 from codea1_env.reading.responses import read_suite
 from codea1_env.training.config.arguments import parse_arguments
 from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
@@ -195,6 +198,8 @@ def test_adapters_are_those_of_peft_and_may_share_a_batch(tmp_path: Path) -> Non
         ({"use_rslora": True}, "must be plain LoRA with one scale and no bias, got use_rslora"),
         ({"alpha_pattern": {"q_proj": 64}}, "got alpha_pattern"),
         ({"bias": "all"}, "got bias"),
+        ({"init_lora_weights": "pissa"}, "got init_lora_weights 'pissa'"),
+        ({"alora_invocation_tokens": [7, 8]}, "got alora_invocation_tokens"),
         ({"r": "eight"}, "must hold adapter_config.json, with r and lora_alpha"),
         ({"r": 0}, "must have an r of at least 1, got 0"),
         ({"r": None}, "must hold adapter_config.json, with r and lora_alpha"),
@@ -647,12 +652,20 @@ def test_what_cannot_be_taken_is_refused_in_one_line(saved: Path, tmp_path: Path
     refused(tmp_path / "text.gguf", "must be a directory or a .gguf file, got .* which does not begin like one")
     refused(gguf(tmp_path / "a.gguf", "mamba", template=True), "must be of the families qwen2 or llama, got 'mamba'")
     refused(gguf(tmp_path / "b.gguf", "qwen2", template=False), "must have a chat template")
+    for family, scaling, tensor, got in (
+        ("qwen2", "yarn", "", "rotary positions without scaling in a .gguf file, got scaling of the kind 'yarn'"),
+        ("llama", "", "rope_freqs.weight", "without scaling in a .gguf file, got scaling by rope_freqs.weight"),
+        ("llama", "none", "blk.0.attn_q.bias", "must be without biases in a .gguf file of the Llama family"),
+    ):
+        refused(gguf(tmp_path / "c.gguf", family, template=True, scaling=scaling, tensor=tensor), got)
+        read_gguf_header.cache_clear()  # of a file that another one replaces at once
     (tmp_path / "cut.gguf").write_bytes((tmp_path / "a.gguf").read_bytes()[:-1])
     refused(tmp_path / "cut.gguf", "must have a whole header, got .*cut.gguf: ")
     (saved / "chat_template.jinja").rename(tmp_path / "aside")
     refused(saved, "must have a chat template")
     (tmp_path / "aside").rename(saved / "chat_template.jinja")
     refused(changed(saved, "config.json", use_sliding_window=True), "must have no use_sliding_window, got True")
+    refused(changed(saved, "config.json", use_sliding_window=False, is_causal=False), "must be causal, got is_causal")
     refused(changed(saved, "config.json", model_type="gpt2"), "must be of the families qwen2 or llama, got 'gpt2'")
     (saved / "config.json").write_text("{")
     refused(saved, "must have a readable config.json")
@@ -709,15 +722,17 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(saved: Path) -> 
         load(saved)
 
 
-def gguf(file: Path, family: str, *, template: bool) -> Path:
-    """The beginning of such a file."""
+def gguf(file: Path, family: str, *, template: bool, scaling: str = "", tensor: str = "") -> Path:
+    """The beginning of such a file: with rotary positions scaled so, and with a tensor."""
 
     def text(words: str) -> bytes:
         return struct.pack("<Q", len(words)) + words.encode()
 
     keys = [("general.architecture", family)] + ([("tokenizer.chat_template", "{{ x }}")] if template else [])
+    keys += [(f"{family}.rope.scaling.type", scaling)] if scaling else []
     body = b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in keys)
-    file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + body)
+    body += text(tensor) + struct.pack("<IQIQ", 1, 4, 0, 0) if tensor else b""
+    file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, bool(tensor), len(keys)) + body)
     return file
 
 
@@ -813,6 +828,9 @@ def test_a_gguf_file_is_planned_from_its_header_and_read_whole(tmp_path: Path) -
     assert shape.parameters == sum(weights.numel() for weights in model.parameters())
     read = load(file, dtype="float32")
     assert torch.equal(read.base.norm, model.model.norm.weight)
+    assert HuggingFacePlayer.load(file)._engine is not None, "what is read of it is no quantised model"
+    random_adapter(read).save(tmp_path / "adapter", str(file))
+    assert HuggingFacePlayer.load(tmp_path / "adapter")._engine is not None
     file.write_bytes(file.read_bytes()[:-1000])
     assert weights_hash(file) != before
     with pytest.raises(ConfigurationError, match="must have "):
@@ -851,6 +869,24 @@ def test_an_adapter_of_a_repository_goes_with_other_weights_and_warns(
                 f"the base of {directory} has the digest {digest}, and the adapter learnt beside weights of "
                 f"some/repository with the digest {there}: its answers are not those that were measured"
             ] * (there != digest)
+
+
+def test_an_adapter_in_its_bases_own_directory_is_never_left_out(saved: Path, tmp_path: Path) -> None:
+    alone, both = tmp_path / "alone", shutil.copytree(saved, tmp_path / "both")
+    for directory in (alone, both):
+        random_adapter(load(saved)).save(directory, str(saved))
+    request, greedy = CoderRequest(bundled_problems()[0]), Sampling(temperature=0, max_tokens=12)
+    answers = [
+        HuggingFacePlayer.load(directory, dtype="float32", prompt=lambda _: [{"role": "user", "content": "f"}])
+        .respond([request], sampling=greedy)[0][0]
+        .text
+        for directory in (saved, alone, both)
+    ]
+    assert answers[1] == answers[2] != answers[0]
+    with pytest.raises(ConfigurationError, match=r"must be a model or an adapter beside its base, got a model with"):
+        load(both)
+    (both / "model.safetensors").unlink()
+    assert base_of(both) == str(saved), "with a configuration and without weights it is an adapter"
 
 
 def test_adapters_beside_copies_of_the_runs_base_share_it(saved: Path, tmp_path: Path) -> None:

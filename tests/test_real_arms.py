@@ -144,6 +144,12 @@ def test_a_cell_without_a_model_is_refused_and_settings_that_differ_are_too(tmp_
     with pytest.raises(SystemExit, match="must be what the options give, got other settings"):
         call(*train, "--set", "grpo.learning_rate=5e-3")
     assert (tmp_path / "out" / "arms.yaml").read_text() == before
+    call(*train, "--derived", "D")
+    for option, other, got in (("--model", "M2", "M, as"), ("--problems", "P2", "P, as"), ("--derived", "D2", "D, as")):
+        monkeypatch.setattr("sys.argv", ["real_models.py", *train, "-o", str(tmp_path / "out"), "--model", "M",
+                                         "--problems", "P", option, other])  # fmt: skip
+        with pytest.raises(SystemExit, match=f"{option} must be {got} of the runs in .*, got {other}"):
+            real_models.main()
     with pytest.raises(SystemExit, match="golden-seed0-50 must have a model of its coder"):
         call("measure", "--cells", "golden:0:50")
 

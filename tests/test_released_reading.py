@@ -26,6 +26,14 @@ def test_in_blocks_asserts_count_at_any_indentation_and_the_rest_of_the_response
     assert pairs(suite) == [("f(1)", "2"), ("f(3)", "4")]
 
 
+@pytest.mark.parametrize(
+    "code", ["(\r1)\rassert f(1) == 1\r", "x = [1,\r\r2]; assert f('''\r\r''') == x", "\r", "assert f(\r1\r) == 1"]
+)
+def test_lines_may_end_as_python_lets_them(code: str) -> None:
+    suite = read_suite(fenced(code), "f", fidelity="paper")
+    assert all("f(" in test.source for test in suite.tests)
+
+
 def test_in_blocks_what_is_no_call_left_of_a_comparison_is_dropped_and_counted() -> None:
     suite = paper(fenced("assert f(1)", "assert 2 == f(1)", "assert f(1) < 3 < 4", "assert f(", "assert f(2) == 5"))
     assert [(test.call, test.stated) for test in suite.tests] == [("f(1)", "3"), ("f(2)", "5")]

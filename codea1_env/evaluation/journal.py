@@ -51,7 +51,9 @@ class EvaluationJournal:
                 kind = record["kind"]
                 if kind != "plan":
                     self._table(kind)[record["set"], record["problem_id"]] = record
-            except (ValueError, KeyError, TypeError) as error:
+                if kind in ("answers", "suites") and not 0 <= record["truncated"] <= len(record["texts"]):
+                    raise ValueError("more cut off than there are texts")
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise FormatError(f"{path}, line {number}, must be what codea1 eval wrote, got: {error!r}") from None
         first = json.loads(lines[0]) if lines else header
         if not (self.answers or self.suites or self.programs):  # a plan that nothing came of is nobody's

@@ -14,7 +14,7 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.gguf_header import read_gguf_header
-from codea1_env.language_models.weight_files import require_weights
+from codea1_env.language_models.weight_files import has_weights, require_weights
 
 ADAPTER = "adapter_config.json"
 """Of an adapter of the packed trainer; it names the base."""
@@ -32,9 +32,9 @@ def is_place(name: str) -> bool:
 
 
 def base_of(source: Path) -> str | None:
-    """Where the base of an adapter is; None where `source` is no adapter beside a base. Raises ConfigurationError for
-    an adapter that does not say."""
-    if not (source / ADAPTER).is_file() or (source / "config.json").is_file():
+    """Where the base of an adapter is; None where `source` is no adapter beside a base, but has weights of its own.
+    Raises ConfigurationError for an adapter that does not say."""
+    if not (source / ADAPTER).is_file() or has_weights(source):
         return None
     base = _read(source / ADAPTER, "the adapter").get("base_model_name_or_path")
     if not base or not isinstance(base, str):
@@ -75,9 +75,18 @@ def unfit(config: Mapping[str, Any]) -> str:
     family = config.get("model_type")
     if family not in FAMILIES:
         return f"must be of the families {' or '.join(FAMILIES)}, got {family!r}"
-    for name in ("use_sliding_window", "quantization_config", "mlp_bias"):
-        if config.get(name):
-            return f"must have no {name}, got {config[name]!r}"
+    quantised = config.get("quantization_config")
+    if isinstance(quantised, Mapping) and quantised.get("quant_method") == "gguf":  # widened when it was read
+        quantised = None
+    for name, value in (
+        ("use_sliding_window", config.get("use_sliding_window")),
+        ("quantization_config", quantised),
+        ("mlp_bias", config.get("mlp_bias")),
+    ):
+        if value:
+            return f"must have no {name}, got {value!r}"
+    if config.get("is_causal") is False:
+        return "must be causal, got is_causal false"
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = rotary.get("rope_type", rotary.get("type", "default")) if isinstance(rotary, Mapping) else rotary
     if kind not in ROTARY:
@@ -122,3 +131,16 @@ def _require_gguf(source: Path, what: str) -> None:
         )
     if "tokenizer.chat_template" not in header.values:
         raise ConfigurationError(f"{what} must have a chat template (take an instruct model), got none in {source}")
+    # What transformers' reader leaves out without a word, so that other numbers would come of it.
+    scaling = header.values.get(f"{header.family}.rope.scaling.type", "none")
+    if scaling != "none" or "rope_freqs.weight" in header.tensors:
+        got = f"of the kind {scaling!r}" if scaling != "none" else "by rope_freqs.weight"
+        raise ConfigurationError(
+            f"{what} must have rotary positions without scaling in a .gguf file, got scaling {got} in {source}; take "
+            "its directory in Hugging Face format"
+        )
+    if header.family == "llama" and any(name.startswith("blk.") and name.endswith(".bias") for name in header.tensors):
+        raise ConfigurationError(
+            f"{what} must be without biases in a .gguf file of the Llama family, got some in {source}; take its "
+            "directory in Hugging Face format"
+        )

@@ -19,7 +19,7 @@ from typing import Any
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.base import Base, has_bfloat16
-from codea1_env.language_models.directories import BASE, is_place, require_gguf_reader, require_model
+from codea1_env.language_models.directories import ADAPTER, BASE, is_place, require_gguf_reader, require_model
 
 with extra("train", "language models on CPUs need"):
     import torch
@@ -55,6 +55,11 @@ def load(source: Path, *, dtype: str = "bfloat16", device: str = "cpu", what: st
     require_model(source, what)
     tokenizer = load_tokenizer(source, what)
     model = load_weights(source, what, tokenizer, dtype="auto")
+    if is_adapted(model):
+        raise ConfigurationError(
+            f"{what} must be a model or an adapter beside its base, got a model with an adapter of transformers' in it "
+            f"({ADAPTER}) in {source}; merge them, or put the adapter into a directory of its own"
+        )
     return ready(model, tokenizer, source=str(source), dtype=dtype, device=device)
 
 
@@ -101,6 +106,11 @@ def load_weights(source: str | Path, what: str, tokenizer: Any, **told: Any) -> 
             f"{what} must have a vocab_size of at least its tokenizer's, {largest + 1}, got {size} in {source}"
         )
     return model
+
+
+def is_adapted(model: Any) -> bool:
+    """Whether transformers found an adapter beside the weights, and put it into the model."""
+    return bool(getattr(model, "_hf_peft_config_loaded", False))
 
 
 @contextmanager

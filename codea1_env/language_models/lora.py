@@ -25,8 +25,13 @@ with extra("train", "language models on CPUs need"):
     from torch import Tensor
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", ADAPTER
-_NOT_PLAIN = ("use_rslora", "use_dora", "use_qalora", "alpha_pattern", "rank_pattern", "lora_bias", "layer_replication")
+_NOT_PLAIN = (
+    "use_rslora", "use_dora", "use_qalora", "use_bdlora", "alpha_pattern", "rank_pattern", "lora_bias",
+    "layer_replication", "alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config", "velora_config",
+)  # fmt: skip
 """Entries of PEFT's configuration under which an adapter adds something else than alpha / r times B A."""
+_BESIDE_THE_BASE = (None, True, False, "gaussian", "eva", "orthogonal", "mica")
+"""What `init_lora_weights` may be: the others change the base, too, when the adapter is loaded."""
 Pair = tuple[Tensor, Tensor]
 """A, (rank of all, inputs), and B, (outputs, rank of all)."""
 
@@ -102,6 +107,8 @@ class Adapter:
                 f"an adapter must hold {CONFIG}, with r and lora_alpha, and {WEIGHTS}, got {directory}: {error!r}"
             ) from None
         changed = [name for name in _NOT_PLAIN if config.get(name)]
+        if config.get("init_lora_weights") not in _BESIDE_THE_BASE:
+            changed.append(f"init_lora_weights {config['init_lora_weights']!r}")
         if changed or config.get("bias", "none") != "none":
             raise ConfigurationError(
                 f"an adapter must be plain LoRA with one scale and no bias, got {', '.join(changed) or 'bias'} in "

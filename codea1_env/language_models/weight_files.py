@@ -20,6 +20,11 @@ LONGEST_HEADER = 100 << 20
 """Bytes; safetensors reads no longer one."""
 
 
+def has_weights(source: Path) -> bool:
+    """Whether a directory has a configuration and weights of a whole model, as it seems from the files' names."""
+    return (source / "config.json").is_file() and any((source / name).is_file() for name in (WHOLE, INDEX, *OTHERS))
+
+
 def require_weights(source: Path, config: Mapping[str, Any], what: str, *, is_plan: bool = False) -> None:
     """Raise ConfigurationError, in one line, where they are not there or broken. `config`: the model's config.json.
     `what`: how the user gave the model. `is_plan`: they may come later."""

@@ -5,12 +5,12 @@ Does not know models or servers: see `hugging_face.py` and `openai_compatible.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from codea1_env.players.player import Request, TesterRequest
 from codea1_env.players.prompts import DEFAULT, find_prompts
-from codea1_env.players.templates import Messages, Prompts, begun
+from codea1_env.players.templates import Begun, Messages, Prompts, begun
 
 Prompt = Callable[[Request], Messages]
 """What turns a request into messages; a player's constructor takes another one than `chat_messages`. Where the last
@@ -34,3 +34,15 @@ def prompt_text(tokenizer: Any, messages: Messages) -> str:
     asked = begun(messages)
     text: str = tokenizer.apply_chat_template(asked.messages, tokenize=False, add_generation_prompt=True)
     return text + asked.answer
+
+
+def said_text(tokenizer: Any, tokens: Sequence[int], asked: Begun) -> str:
+    """What a model's tokens say behind the beginning of its answer. By themselves they may say less: the decoders of
+    SentencePiece strip a space from what begins a text."""
+    before = tokenizer("a", add_special_tokens=False)["input_ids"] if asked.answer else []
+    known, whole = (
+        tokenizer.decode(part, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        for part in (before, [*before, *tokens])
+    )
+    text: str = whole[len(known) :]
+    return text

@@ -29,8 +29,8 @@ from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import base_of, require_model, unfit
-from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest
-from codea1_env.players.chat import Prompt, chat_messages, prompt_text
+from codea1_env.language_models.rollouts import Ending, RolloutRequest
+from codea1_env.players.chat import Prompt, chat_messages, prompt_text, said_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest, generator_for
 from codea1_env.players.templates import Begun, begun, end_of_block
 
@@ -46,9 +46,8 @@ class _Row:
 
     prompt: list[int]
     noise: torch.Generator
-    begun: str
-    """What the answer begins with: the last part of the prompt."""
-    stops_at_fence: bool
+    begun: Begun
+    """What the answer begins with is the last part of the prompt."""
     ending: Ending
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
@@ -122,6 +121,8 @@ class HuggingFacePlayer:
         tokenizer = loading.load_tokenizer(where, what, **told)
         model = loading.load_weights(where, what, tokenizer, dtype=dtype, **told)
         why_slow = unfit(model.config.to_dict())
+        if loading.is_adapted(model):  # whatever it is of PEFT's, transformers computes it
+            why_slow = why_slow or "must be a base alone, got one with an adapter in it"
         if base and why_slow:
             raise ConfigurationError(f"the base of the adapter {source} {why_slow}")
         player = cls(
@@ -168,8 +169,9 @@ class HuggingFacePlayer:
                 noise = torch.Generator(self._model.device)
                 noise.manual_seed(generator_for(seed, request, k).getrandbits(63))
                 stops = asked.is_in_fence or sampling.stop_at_fence
-                ending = Ending(asked.answer, at_fence=stops, tests=_tests(request, sampling))
-                rows.append(_Row(prompt, noise, asked.answer, stops, ending))
+                rows.append(
+                    _Row(prompt, noise, asked, Ending(asked.answer, at_fence=stops, tests=_tests(request, sampling)))
+                )
         was_training = self._model.training
         self._model.eval()
         try:
@@ -177,7 +179,7 @@ class HuggingFacePlayer:
                 self._sample(rows[start : start + self._rows_at_once], sampling)
         finally:
             self._model.train(was_training)
-        responses = [self._response(row) for row in rows]
+        responses = [self._response(r.begun, r.tokens, r.log_probs, r.is_ended, sampling) for r in rows]
         return [responses[start : start + n] for start in range(0, len(responses), n)]
 
     def _answers(
@@ -196,14 +198,9 @@ class HuggingFacePlayer:
             for request, begin in zip(requests, begins, strict=True)
         ]
         return [
-            [self._answer(begin, answer, sampling) for answer in answers]
+            [self._response(begin, a.tokens, a.log_probs, a.finish != "length", sampling) for a in answers]
             for begin, answers in zip(begins, engine.sample(asked, sampling), strict=True)
         ]
-
-    def _answer(self, begin: Begun, answer: Completion, sampling: Sampling) -> Response:
-        text = begin.answer + self._decoded(answer.tokens)
-        stops = begin.is_in_fence or sampling.stop_at_fence
-        return self._as_response(text, stops, answer.tokens, answer.log_probs, answer.finish != "length")
 
     def _prompt_ids(self, request: Request, sampling: Sampling) -> list[int]:
         problem_id = request.problem.problem_id
@@ -267,21 +264,16 @@ class HuggingFacePlayer:
             return False
         return row.ending.is_reached(self._decoded(row.tokens))
 
-    def _text(self, row: _Row) -> str:
-        return row.begun + self._decoded(row.tokens)
-
     def _decoded(self, tokens: Sequence[int]) -> str:
         said: str = self._tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return said
 
-    def _response(self, row: _Row) -> Response:
-        return self._as_response(self._text(row), row.stops_at_fence, row.tokens, row.log_probs, row.is_ended)
-
-    def _as_response(
-        self, text: str, stops_at_fence: bool, tokens: Sequence[int], log_probs: Sequence[float], is_ended: bool
+    def _response(
+        self, begin: Begun, tokens: Sequence[int], log_probs: Sequence[float], is_ended: bool, sampling: Sampling
     ) -> Response:
+        text = begin.answer + said_text(self._tokenizer, tokens, begin)
         return Response(
-            text[: end_of_block(text)] if stops_at_fence else text,
+            text[: end_of_block(text)] if begin.is_in_fence or sampling.stop_at_fence else text,
             not is_ended,
             self.name,
             self.version,

@@ -123,7 +123,8 @@ class SourceText:
     """The text of statements. Positions in a syntax tree are lines and UTF-8 bytes."""
 
     def __init__(self, code: str) -> None:
-        self._lines = code.encode().split(b"\n")  # what parses has no lone surrogates
+        # What parses has no lone surrogates, and a CR ends a line of it, too.
+        self._lines = code.replace("\r\n", "\n").replace("\r", "\n").encode().split(b"\n")
 
     def of(self, statement: ast.stmt) -> str:
         """The text from the statement's first character to its last."""

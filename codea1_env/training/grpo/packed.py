@@ -24,6 +24,7 @@ from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import require_digest
 from codea1_env.language_models.lora import Adapter
 from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
+from codea1_env.players.chat import said_text
 from codea1_env.players.templates import begun
 from codea1_env.training.advantages import Estimator, groups_of, numbers_of, sample_deviation, without_signal
 from codea1_env.training.config.batches import seat_rows
@@ -185,9 +186,11 @@ class PackedTrainer:
         rows = self._dataset[round_index * questions : (round_index + 1) * questions]
         prompts = [tokens_of(self.processing_class, messages) for messages in rows["prompt"]]
         repeated = [prompt for prompt in prompts for _ in range(group)]
-        beginnings = [begun(messages).answer for messages in rows["prompt"] for _ in range(group)]
-        sampled = self.sample(repeated, group, beginnings)
-        texts = self.processing_class.batch_decode([one.tokens for one in sampled], skip_special_tokens=True)
+        begins = [begun(messages) for messages in rows["prompt"] for _ in range(group)]
+        sampled = self.sample(repeated, group, [begin.answer for begin in begins])
+        texts = [
+            said_text(self.processing_class, *each) for each in zip([a.tokens for a in sampled], begins, strict=True)
+        ]
         columns = {key: [value for value in values for _ in range(group)] for key, values in rows.items()}
         told = {key: values for key, values in columns.items() if key != "prompt"}
         rewards = self._rewards(

@@ -19,6 +19,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.language_models.rollouts import Finish
+from codea1_env.players.chat import said_text
 from codea1_env.players.templates import Messages, begun
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.batches import SeatRows, seat_rows
@@ -178,7 +179,7 @@ def sample_texts(
     responses: list[SampledResponse] = trainer.sample(
         [prompt or instead for prompt in prompts], samples, [begin.answer for begin in begins], tests
     )
-    texts = tokenizer.batch_decode([response.tokens for response in responses], skip_special_tokens=True)
+    texts = [said_text(tokenizer, a.tokens, begin) for a, begin in zip(responses, begins, strict=True)]
     rows = [
         SampledSuite(
             prompt or instead,

@@ -14,7 +14,7 @@ from typing import Any
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer, load_weights, without_defaults
 from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
-from codea1_env.players.chat import prompt_text
+from codea1_env.players.chat import prompt_text, said_text
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.players.templates import Messages, begun
 from codea1_env.training.config.presets import Preset
@@ -92,11 +92,14 @@ class Sampler:
             num_return_sequences=samples if self._temperature else 1,
             **(sampling if self._temperature else {"do_sample": False}),
         )
-        answers = self._tokenizer.batch_decode(tokens[:, encoded["input_ids"].shape[1] :], skip_special_tokens=True)
+        answers = tokens[:, encoded["input_ids"].shape[1] :].tolist()
         if not self._temperature:  # all samples are the same
             answers = [answer for answer in answers for _ in range(samples)]
         return [
-            [asked.whole(answer) for answer in answers[place * samples : (place + 1) * samples]]
+            [
+                asked.whole(said_text(self._tokenizer, answer, asked))
+                for answer in answers[place * samples : (place + 1) * samples]
+            ]
             for place, asked in enumerate(map(begun, conversations))
         ]
 
@@ -125,10 +128,7 @@ class PackedSampler(Sampler):
         ]
         completions = self._model.shared.sample(requests, sampling)
         return [
-            [
-                begin.whole(text)
-                for text in self._tokenizer.batch_decode([one.tokens for one in answers], skip_special_tokens=True)
-            ]
+            [begin.whole(said_text(self._tokenizer, one.tokens, begin)) for one in answers]
             for begin, answers in zip(begins, completions, strict=True)
         ]
 

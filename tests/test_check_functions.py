@@ -83,12 +83,30 @@ def test_an_assert_in_a_check_function_is_a_test_of_the_entry_point(
         ("candidate(1) == pytest.approx(0.5, 1e-2)", 1e-2),
         ("math.isclose(candidate(1), 0.5)", 1e-9),
         ("math.isclose(candidate(1), 0.5, abs_tol=1e-5)", 1e-5),
+        ("abs(candidate(1) - 0.5) < 0.005 and abs(candidate(1) - 0.5) < 1e-3", 5e-3),
     ],
 )
 def test_an_assert_of_closeness_is_an_equality_with_its_tolerance(condition: str, tolerance: float) -> None:
     found = extract(f"def check(candidate):\n    assert {condition}", "f")
     assert pairs(found) == [("f(1)", "0.5")]
     assert found.tolerance == pytest.approx(tolerance)
+
+
+def test_an_absolute_tolerance_is_the_share_of_a_large_value_that_it_is() -> None:
+    """Else a problem's other tests would be met by values that are far off."""
+    found = extract("assert abs(f(100) - 1000.0) < 0.5\nassert f(1) == approx(-20, abs=0.01)", "f")
+    assert pairs(found) == [("f(100)", "1000.0"), ("f(1)", "-20")]
+    assert found.tolerance == pytest.approx(5e-4)
+    assert reasons(extract("assert abs(f(1) - 3.14) < 0.1", "f").left_out) == {"wrapped_call": 1}
+
+
+def test_a_name_that_an_assert_changes_is_not_taken_for_what_it_was() -> None:
+    found = extract("x = [3, 1, 2]\nassert x.pop() == 2\nassert f(x) == 4\nassert f([1]) == 1", "f")
+    assert pairs(found) == [("f([1])", "1")]
+
+
+def test_a_script_that_is_indented_as_a_whole_is_read() -> None:
+    assert pairs(extract("    assert f(1) == 1\n    assert f(2) == 2\n", "f")) == [("f(1)", "1"), ("f(2)", "2")]
 
 
 @pytest.mark.parametrize(

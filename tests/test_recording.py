@@ -112,6 +112,15 @@ def test_a_recorder_goes_on_after_a_kill_in_the_middle_of_a_line(
     assert len(problems) == len(set(problems))
 
 
+def test_a_recording_is_read_while_its_last_line_is_written(games: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut.jsonl").write_bytes(games.read_bytes()[:-100])
+    with (tmp_path / "cut.jsonl").open("rb") as lines:
+        assert len(list(read_recording(lines))) == 17
+    (tmp_path / "hole.jsonl").write_bytes(games.read_bytes().replace(b"\n{", b"\n", 1))
+    with (tmp_path / "hole.jsonl").open("rb") as lines, pytest.raises(FormatError, match="line 2 must be"):
+        list(read_recording(lines))
+
+
 def test_only_a_recording_is_continued(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("my notes\n")

@@ -137,6 +137,20 @@ def test_an_mbppplus_id_is_the_same_in_every_revision(name: object, expected: st
     assert draft("mbppplus", {**MBPP_ROW, "task_id": name}).problem.problem_id == expected
 
 
+@pytest.mark.parametrize(
+    "test",
+    [
+        "from solution import increment as plus\n\ndef test():\n    assert plus(1) == 2\n",
+        "import solution\n\ndef test():\n    assert solution.increment(1) == 2\n",
+        "from solution import *\n\ndef test():\n    assert helper(1) == 2\n    assert increment(1) == 2\n"
+        "    assert increment(2) == 3\n",
+    ],
+)
+def test_kodcodes_function_is_the_one_that_the_tests_import_or_call_most(test: str) -> None:
+    row = {name: value for name, value in KODCODE_ROW.items() if name != "test_info"} | {"test": test}
+    assert draft("kodcode-v1", row).problem.entry_point == "increment"
+
+
 _INFO = KODCODE_ROW["test_info"]
 
 

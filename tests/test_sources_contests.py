@@ -159,6 +159,26 @@ def test_a_program_may_read_bytes_and_lines_and_exit(tmp_path: Path) -> None:
     assert [found.status for found in imported("apps", *rows)] == ["all", "all", "all"]
 
 
+def test_a_method_may_use_the_names_that_its_signature_takes_for_granted() -> None:
+    code = "class Solution:\n    def add(self, xs: List[int], k: Optional[int]) -> int:\n        return sum(xs) + k\n"
+    calls = {"fn_name": "add", "inputs": [[[1, 2], 3], [[], 1]], "outputs": [6, 1]}
+    row = APPS_CALL_ROW | {"solutions": json.dumps([code]), "input_output": json.dumps(calls), "starter_code": code}
+    (found,) = imported("apps", row)
+    assert (found.status, found.problem.starter_code) == ("all", "def add(xs: List[int], k: Optional[int]):")  # type: ignore[union-attr]
+
+
+def test_outputs_are_taken_out_of_their_lists_where_all_of_them_stand_in_one() -> None:
+    code = "def twice(x):\n    return [x] * x\n"
+    calls = {"fn_name": "twice", "inputs": [[1], [2]], "outputs": [[1], [2, 2]]}
+    row = APPS_CALL_ROW | {"solutions": json.dumps([code]), "input_output": json.dumps(calls), "starter_code": ""}
+    assert [found.status for found in imported("apps", row)] == ["all"]
+
+
+def test_a_program_that_ends_itself_is_a_reference_of_a_function_too() -> None:
+    code = f"{SUM}exit()\n"
+    assert [found.status for found in imported("apps", APPS_ROW | {"solutions": json.dumps([code])})] == ["all"]
+
+
 def test_a_method_of_a_solution_class_becomes_a_function() -> None:
     problem = draft("apps", APPS_CALL_ROW).problem
     assert problem.starter_code == "def add(a: int, b: int):"
@@ -278,6 +298,23 @@ def test_any_rows_become_problems_by_naming_their_fields(tmp_path: Path) -> None
     assert main(["data", "import", "mbpp", str(source), "-o", str(output), "--fields", fields]) == 2
 
 
+def test_a_row_may_be_of_any_kind_and_a_pair_means_what_it_does_in_a_problem_file(tmp_path: Path) -> None:
+    rows = [
+        {"question": "Twice.", "reference_solution": "class Solution:\n    def f(self, x):\n        return 2 * x\n",
+         "entry_point": "Solution().f", "kind": "method", "golden_tests": [["Solution().f(2)", "4"]]},
+        {"question": "Pair.", "reference_solution": "def g(x):\n    return x, 2\n", "golden_tests": [["g(1)", "1, 2"]]},
+        {"question": "One.", "reference_solution": "def h(x):\n    return x\n", "golden_tests": [["h(1)", "1, 2"]]},
+    ]  # fmt: skip
+    source, output = tmp_path / "in.json", tmp_path / "out.jsonl"
+    source.write_text(json.dumps(rows))
+    assert main(["data", "import", "rows", str(source), "-o", str(output), "--fields", "kind=kind"]) == 0
+    method, pair = read_problems(output)
+    assert (method.kind, asserts(method)) == ("method", ["assert Solution().f(2) == 4"])
+    assert asserts(pair) == ["assert g(1) == (1, 2)"]
+    report = [json.loads(line) for line in (tmp_path / "out.jsonl.report.jsonl").read_text().splitlines()]
+    assert [row["status"] for row in report] == ["all", "all", "unusable"], "1 is not (1, 2)"
+
+
 def test_what_else_a_problem_may_say_is_read_where_it_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -313,6 +350,22 @@ def test_what_an_evaluation_set_holds_is_found_out(question: str, code: str, sha
     entry_point = "g" if "def g(" in code else "f"
     why = evaluation.of(Problem("train/1", question, entry_point, reference_solution=code))
     assert why == (f"shares {shared} with the evaluation problem eval/1" if shared else "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry_point", "form"),
+    [
+        ("method", "Solution().f", "class Solution:\n    {}"),
+        ("class", "F", "class F:\n    {}"),
+        ("coroutine", "f", "async {}"),
+    ],
+)
+def test_references_of_other_kinds_are_compared_too(kind: Any, entry_point: str, form: str) -> None:
+    code = form.format(LONG_CODE.replace("\n", "\n    "))
+    one, other = (
+        Problem(f"p/{n}", f"Question {n}.", entry_point, reference_solution=code, kind=kind) for n in range(2)
+    )
+    assert Contamination([one]).of(other) == "shares its reference with the evaluation problem p/0"
 
 
 def test_contaminated_rows_are_left_out_and_reported(tmp_path: Path) -> None:

@@ -82,11 +82,19 @@ def test_a_leetcode_row_is_a_method_whose_nodes_are_lists_in_tests() -> None:
     )
 
 
-@pytest.mark.parametrize("said", ["You may return the answer", "You can return the result"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "You may return the answer", "You can return the result", "Return the answer", "return them",
+        "return all root-to-leaf paths", "the combinations may be returned",
+        "Return all values with the highest frequency", "You may return the valid IP addresses",
+    ],
+)  # fmt: skip
 def test_a_leetcode_answer_that_may_be_in_any_order_has_a_checker(said: str) -> None:
     assert draft("leetcode", LEETCODE).problem.checker == ""
     row = {**LEETCODE, "query": LEETCODE["query"].replace("nodes.", f"nodes. {said} in any order.")}
     assert draft("leetcode", row).problem.checker == "unordered"
+    assert draft("leetcode", {**row, "task_id": "find-the-difference-of-two-arrays"}).problem.checker == ""
     row = {**LEETCODE, "query": LEETCODE["query"].replace("nodes.", "nodes. Swap them in any order.")}
     assert draft("leetcode", row).problem.checker == ""
 

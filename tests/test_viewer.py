@@ -186,7 +186,7 @@ def test_games_of_one_file_have_no_number_beside_that_of_their_address(tmp_path:
         (lambda path: path.write_text("{}\n"), 1, "line 1: a score must be as `codea1 score` writes it"),
         (lambda path: path.write_text('{"problem_id": 7, "codes": [], "suites": []}\n'), 1, "problem_id must be"),
         (lambda path: path.write_text('{"codea1_recording": 9}\n'), 1, "schema 1"),
-        (lambda path: path.write_bytes(b'{"codea1_recording": 1}\n{"match": {"proble'), 1, "line 2"),
+        (lambda path: path.write_bytes(b'{"codea1_recording": 1}\n{"match": {"proble'), 2, "at least one duel"),
     ],
 )
 def test_what_is_no_input_is_refused_with_its_place(

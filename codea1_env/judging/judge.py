@@ -100,7 +100,7 @@ class TrialResult:
     verdicts: tuple[Verdict, ...]
     """One per expectation."""
     returned: tuple[str, ...] = field(default=(), compare=False)
-    """One per expectation, for display: what a failing call came to; empty for one that passes."""
+    """One per expectation, for display: what the call came to; empty for one that returns the expected value itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,7 +218,8 @@ class Judge:
         trial, result = one.trial, one.result
         tolerance = self.tolerance(trial.problem)
         verdicts = [self._verdict(trial, *pair, tolerance) for pair in zip(trial.expectations, seen, strict=True)]
-        return TrialResult(result.loaded, _loads(result), tuple(verdicts), tuple(map(_returned, verdicts, seen)))
+        shown = tuple(map(_returned, trial.expectations, verdicts, seen))
+        return TrialResult(result.loaded, _loads(result), tuple(verdicts), shown)
 
     def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
         """Verdicts of every trial, each as though it were the only one. All of them run before one is compared."""
@@ -263,8 +264,9 @@ def _with_look(test: WrittenTest, stated: StatedTest) -> StatedTest:
     return replace(stated, value=value, look=test.look, relation=test.relation)
 
 
-def _returned(verdict: Verdict, outcome: Outcome) -> str:
-    return "" if verdict is Verdict.PASS else returned_text(outcome)
+def _returned(expected: Expectation, verdict: Verdict, outcome: Outcome) -> str:
+    is_expected = expected.relation is not None or outcome.value == expected.value
+    return "" if verdict is Verdict.PASS and is_expected else returned_text(outcome)
 
 
 def _outcomes(result: JobResult, count: int) -> Sequence[Outcome]:

@@ -54,7 +54,8 @@ class MistakeBook:
         if shelf is None or limit <= 0:
             return ()
         chosen = self._config.rule.replayed(_copied(shelf), limit, problem_id)
-        is_kept = isinstance(chosen, tuple | list) and len(set(chosen)) == len(chosen) <= limit
+        is_kept = isinstance(chosen, tuple | list) and all(map(_is_test, chosen))
+        is_kept = is_kept and len(set(chosen)) == len(chosen) <= limit
         require(
             is_kept and all(case in shelf.frequencies for case in chosen),
             f"what the book's policy {self._config.policy!r} replays",
@@ -82,9 +83,11 @@ class MistakeBook:
         require(isinstance(problem_id, str), "problem_id", "be a string", problem_id)
         shelf = _copied(self._shelves.get(problem_id, Shelf()))
         self._config.rule.visited(shelf, Visit(tuple(passes), tuple(failures), tuple(failed_replays), tuple(rated)))
+        name = f"what the book's policy {self._config.policy!r} keeps"
+        for table in (shelf.frequencies, shelf.qualities):
+            require(isinstance(table, dict), name, "be dicts of tests and numbers", table)
         for case in [case for case in shelf.qualities if case not in shelf.frequencies]:
             del shelf.qualities[case]
-        name = f"what the book's policy {self._config.policy!r} keeps"
         tests, numbers = list(shelf.frequencies), [*shelf.frequencies.values(), *shelf.qualities.values()]
         require(all(map(_is_test, tests)), name, "be codea1_env.TestCase objects of two texts", tests)
         require(all(is_number(each) and each > 0 for each in numbers), name, "be finite numbers above 0", numbers)

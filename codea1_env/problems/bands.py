@@ -239,8 +239,8 @@ def band_questions(split: Split, count: int, seed: int, lengths: Sequence[int] =
     """
     if split not in ("train", "held_out"):
         raise ConfigurationError(f"split must be 'train' or 'held_out', got {split!r}")
-    if not 0 <= count <= MOST_QUESTIONS:
-        raise ConfigurationError(f"count must be in [0, {MOST_QUESTIONS}], got {count}")
+    if type(count) is not int or not 0 <= count <= MOST_QUESTIONS:
+        raise ConfigurationError(f"count must be in [0, {MOST_QUESTIONS}], a whole number, got {count!r}")
     rng = random.Random(f"bands {split} {seed}")
     sequences = sorted(set(_sequences()) - _held_out() if split == "train" else _held_out())
     by_length = {length: [each for each in sequences if len(each) == length] for length in (2, 3)}

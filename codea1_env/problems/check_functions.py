@@ -25,7 +25,7 @@ from codea1_env.problems.input_lists import (
 )
 from codea1_env.problems.near_equality import read_near_equality
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert
-from codea1_env.reading.parsing import SourceText, Unparsable, parse
+from codea1_env.reading.parsing import SourceText, Unparsable, parse, unindented
 from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.test_case import TestCase
@@ -68,7 +68,7 @@ class Extracted:
 
 def extract(script: str, entry_point: str) -> Extracted:
     """What `script` asserts about `entry_point`, under its own name or as the `candidate` of a check."""
-    extracted = Extracted()
+    extracted, script = Extracted(), unindented(script)
     try:
         module = parse(script, MAX_SCRIPT)
     except Unparsable as error:
@@ -124,6 +124,8 @@ class _Reader(WideReader):
             except Rejected as error:
                 self._leave(test, error.reason.value)
                 continue
+            finally:
+                self._names.note_changes(test)
             if self._take(written, test) and near:
                 self._found.tolerance = max(self._found.tolerance, near.tolerance)
 

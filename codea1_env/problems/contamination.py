@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator
 from importlib import resources
 
+from codea1_env.problems.kinds import METHOD
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.programs import INSTRUCTION, wrapped_program
 from codea1_env.reading.parsing import Unparsable, parse
@@ -97,21 +98,27 @@ def _tree(problem: Problem) -> str:
     if node is None:
         return ""
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    names = [argument.arg for argument in node.args.args] if isinstance(node, ast.FunctionDef) else []
+    is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    names = [argument.arg for argument in node.args.args] if is_function else []  # type: ignore[union-attr]
     dumped = "\n".join(ast.dump(statement) for statement in body)
     return f"{names} {dumped}" if sum(1 for each in body for _ in ast.walk(each)) >= 2 * RUN else ""
 
 
-def _compared(problem: Problem) -> ast.FunctionDef | ast.Module | None:
-    """What of the reference others must not share: the function, or a whole script. Raises Unparsable."""
+def _compared(problem: Problem) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module | None:
+    """What of the reference others must not share: the function, method or class, or a whole script. Raises
+    Unparsable."""
     module = parse(problem.reference_solution or "")
     program = wrapped_program(module)
     if program is not None:
         return parse(program)
     if problem.kind == "program":
         return module
-    named = (node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == problem.entry_point)
-    return next(named, None)
+    method = METHOD.fullmatch(problem.entry_point)
+    found: ast.Module | ast.stmt | None = module
+    for name in method.groups() if method else (problem.entry_point,):
+        body = getattr(found, "body", [])
+        found = next((node for node in body if getattr(node, "name", None) == name), None)
+    return found if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else None
 
 
 def _digest(kind: str, text: str) -> str:

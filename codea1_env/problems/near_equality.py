@@ -2,8 +2,9 @@
 
     abs(f(1) - 2) < 1e-6     f(1) == pytest.approx(2)     math.isclose(f(1), 2, abs_tol=1e-6)
 
-Does not keep whether a tolerance was relative or absolute: the judge's is both, so that a test may become laxer, never
-stricter.
+The judge's tolerance is relative and absolute at once. One that was absolute becomes the share of the value that it is,
+where the value is a number over 1. Others of a problem may become laxer by it, never stricter: what is more than
+LARGEST is left out.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from dataclasses import dataclass
 from codea1_env.reading.pure_expressions import Rejected
 from codea1_env.reading.wide.relational_tests import APPROX, ISCLOSE, called_name, tolerances
 
-_LARGEST = 1.0
-"""Tolerances from here on are no matter of rounding."""
+LARGEST = 1e-2
+"""Tolerances above it are no matter of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +39,45 @@ def read_near_equality(test: ast.expr) -> NearEquality | None:
             ops=[ast.Lt() | ast.LtE()],
             comparators=[bound],
         ):
-            return _near(left, right, _constant(bound))
+            return _near(left, right, 0.0, _constant(bound))
         case ast.Compare(
             left=left, ops=[ast.Eq()], comparators=[ast.Call(func=function, args=[right, *more]) as near]
         ) if called_name(function) == "approx":
-            return _near(left, right, _granted(near, more, APPROX))
+            return _near(left, right, *_granted(near, more, APPROX))
         case ast.Call(func=function, args=[left, right]) if called_name(function) == "isclose":
-            return _near(left, right, _granted(test, [], ISCLOSE))
+            return _near(left, right, *_granted(test, [], ISCLOSE))
     return None
 
 
-def _near(left: ast.expr, right: ast.expr, tolerance: float | None) -> NearEquality | None:
-    if tolerance is None or not 0 < tolerance < _LARGEST:
+def _near(left: ast.expr, right: ast.expr, relative: float | None, absolute: float | None) -> NearEquality | None:
+    if relative is None or absolute is None:
+        return None
+    size = max(1.0, *(abs(value) for side in (left, right) if (value := _constant(side)) is not None), 1.0)
+    tolerance = max(relative, absolute / size)
+    if not 0 < tolerance <= LARGEST:
         return None
     return NearEquality(ast.Compare(left, [ast.Eq()], [right]), tolerance)
 
 
-def _granted(call: ast.Call, positional: Sequence[ast.expr], defaults: Mapping[str, str]) -> float | None:
-    """The larger of a relative and an absolute tolerance; None where one is not a constant."""
+def _granted(
+    call: ast.Call, positional: Sequence[ast.expr], defaults: Mapping[str, str]
+) -> tuple[float | None, float | None]:
+    """The relative and the absolute tolerance; None for one that is not a constant."""
     try:
-        constants = [_constant(value) for value in tolerances(call.keywords, positional, defaults)]
+        relative, absolute = (_constant(value) for value in tolerances(call.keywords, positional, defaults))
     except Rejected:
-        return None
-    return None if None in constants else max(value for value in constants if value is not None)
+        return None, None
+    return relative, absolute
 
 
 def _constant(node: ast.expr) -> float | None:
     """A number, as `1e-6`, `0.5` or `10 ** -6`."""
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return float(value)
+            return float(value) if abs(value) < 1e300 else None
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            negated = _constant(operand)
+            return None if negated is None else -negated
         case ast.BinOp(
             left=ast.Constant(10), op=ast.Pow(), right=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(int(power)))
         ) if 0 < power < 100:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -45,6 +46,8 @@ _MATCH_FIELDS = frozenset(("problem", "config", "codes", "suites", "replays", "r
 _SCORE = "score"
 _MOST_TEXT = 1 << 12
 """Characters of each text of a score."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +211,16 @@ def _cut(score: dict[str, Any]) -> dict[str, Any]:
 
 def _records(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The records after the header, with the numbers of their lines."""
-    number = 0
+    number, has_ends = 0, False
     for number, line in enumerate(lines, 1):
-        record = json_object(line, f"line {number}", FormatError)
+        try:
+            record = json_object(line, f"line {number}", FormatError)
+        except FormatError:
+            if not has_ends or line.endswith(b"\n"):
+                raise
+            _log.warning("line %d of the recording is incomplete, as while it is written, and is left out", number)
+            return
+        has_ends = line.endswith(b"\n")
         if number > 1:
             yield number, record
         elif record.get(_HEADER) != SCHEMA:

@@ -6,7 +6,6 @@ Does not promise that two numbers are of the same moment: a run may be writing m
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,6 +177,11 @@ def _records(file: Path, notes: list[str]) -> Iterator[Record]:
         notes.append(f"{file.name}: {len(bad)} lines are no records and are left out ({shown})")
 
 
+_TOO_LARGE = 1e300
+_MOST_ROUNDS = 1 << 53
+"""From here on floats skip whole numbers."""
+
+
 def _record(line: str) -> Record | None:
     try:
         fields = json.loads(line)
@@ -186,7 +190,9 @@ def _record(line: str) -> Record | None:
     if not isinstance(fields, dict):
         return None
     kind, seat, rounds_done = fields.get("kind"), fields.get("seat", ""), fields.get("round")
-    if kind not in KINDS or not isinstance(seat, str) or type(rounds_done) is not int or rounds_done < 0:
+    if kind not in KINDS or not isinstance(seat, str) or type(rounds_done) is not int:
+        return None
+    if not 0 <= rounds_done < _MOST_ROUNDS:
         return None
     return Record(kind, seat, rounds_done, _numbers(fields, without=("kind", "seat", "round")))
 
@@ -200,8 +206,9 @@ def _numbers(fields: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str
 
 
 def _is_finite(value: float) -> bool:
+    """Whether it is a number that sums and scales of a page can hold."""
     try:
-        return math.isfinite(float(value))
+        return abs(float(value)) < _TOO_LARGE
     except OverflowError:
         return False
 

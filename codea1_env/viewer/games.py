@@ -114,9 +114,11 @@ def _require_suite(suite: Mapping[str, Any], codes: int) -> None:
             _require_number(value, or_truth=True)
             if value is None and name not in _MAY_LACK:
                 raise FormatError(f"the term {name} must be a number, got null")
-        if suite["reward"] is None or suite["terms"]["suite_size"] < 1:
+        if suite["reward"] is None or type(size := suite["terms"]["suite_size"]) is not int or size < 1:
             got = f"{suite['reward']!r} and {suite['terms']['suite_size']!r}"
-            raise FormatError(f"a suite with terms must have a reward, and a suite_size of at least 1, got {got}")
+            raise FormatError(
+                f"a suite with terms must have a reward, and a suite_size, a whole number of at least 1, got {got}"
+            )
     for test in suite["tests"]:
         for name in _TEST_TEXTS:
             if not isinstance(test.get(name), str | None):
@@ -138,8 +140,13 @@ def _require_suite(suite: Mapping[str, Any], codes: int) -> None:
             raise FormatError(f"the verdict of a replay must be a known one, got {replay['verdict']!r:.200}")
 
 
+_LARGEST = 1 << 53
+"""Of whole numbers that the page can count with."""
+
+
 def _require_number(value: object, *, or_truth: bool = False) -> None:
-    if value is not None and not is_number(value) and not (or_truth and isinstance(value, bool)):
+    is_large = isinstance(value, int) and abs(value) > _LARGEST
+    if value is not None and (is_large or not is_number(value)) and not (or_truth and isinstance(value, bool)):
         raise FormatError(f"a reward or term must be a number or null, got {value!r:.200}")
 
 

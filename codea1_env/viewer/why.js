@@ -7,7 +7,7 @@ function outcomeOf(each) {
   if (each.verdict === "error") return "The program raises, or does not load.";
   if (each.verdict === "timeout") return "The program takes too long, or hung too often before.";
   if (each.verdict === "crash") return "The program's process dies.";
-  if (each.verdict === "pass") return "The program returns what the reference returns.";
+  if (each.verdict === "pass") return each.returned ? "The program returns a value that is right, too." : "The program returns what the reference returns.";
   return "It was not run on the program.";
 }
 

@@ -20,6 +20,7 @@ from typing import Any
 from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, packages_of, text, tree_of
+from codea1_env.problems.sources.leetcode import CUSTOMARY_IMPORTS
 from codea1_env.problems.sources.programs import (
     ENTRY_POINT,
     PROGRAM,
@@ -66,7 +67,7 @@ def _read_apps(row: Row, source: Source) -> Draft:
             reference_solution=method_as_function(solution, name),
             golden_tests=tuple(call_tests(name, inputs, outputs, are_wrapped=True)),
             starter_code=starter_of_method(str(row.get("starter_code") or ""), name),
-            imports=imports_of(module),
+            imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, imports_of(module)])),
             **common,
         )
         return Draft(problem)
@@ -135,6 +136,7 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
         question=question,
         entry_point=str(name),
         starter_code=starter_of_method(starter, str(name)),
+        imports=CUSTOMARY_IMPORTS,
         golden_tests=tuple(golden),
         **common,
     )

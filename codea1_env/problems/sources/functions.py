@@ -148,7 +148,7 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         module = tree_of(code, "the solution")
         tests = row.get(named("tests"))
         scripts = [tests] if isinstance(tests, str) else texts_of(row, named("tests"))
-        scripts += [str(case) for case in _pairs_of(row, named("golden_tests"))]
+        scripts += [f"assert ({case.call}) == ({case.expected})" for case in _pairs_of(row, named("golden_tests"))]
         name = row.get(named("entry_point"))
         entry_point = name if isinstance(name, str) and name else entry_point_of(module, scripts)
         function = functions_of(module).get(entry_point)
@@ -158,6 +158,7 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
             broken = [left for each in scripts if not parses(each) for left in extract(each, entry_point).left_out]
             script = "\n".join(filter(parses, scripts))
         extracted = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
+        said = {key: row[field] for key, field in named_fields.items() if row.get(field) is not None}
         difficulty, problem_id = row.get(named("difficulty")), row.get(named("problem_id"))
         question = text(row, named("question"))
         problem = source.problem(
@@ -165,14 +166,13 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
             problem_id=str(problem_id) if problem_id not in (None, "") else _derived_id(entry_point, question, code),
             question=question,
             entry_point=entry_point,
-            kind="generator" if is_listed else "function",
+            kind=said.get("kind", "generator" if is_listed else "function"),
             reference_solution=code,
             golden_tests=tuple(extracted.tests),
             mutants=tuple(texts_of(row, named("mutants"))),
             difficulty=difficulty if isinstance(difficulty, str) else "",
             tolerance=extracted.tolerance,
         )
-        said = {key: row[field] for key, field in named_fields.items() if row.get(field) is not None}
         if said:
             problem = Problem.from_dict(json.loads(problem.to_json()) | said)
         return Draft(problem, (), (*broken, *extracted.left_out))

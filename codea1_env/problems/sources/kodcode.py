@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections import Counter
 from collections.abc import Mapping
 
 from codea1_env.problems.check_functions import extract
@@ -16,7 +17,6 @@ from codea1_env.problems.sources.draft import (
     Row,
     RowError,
     Source,
-    called_names,
     functions_of,
     text,
     tree_of,
@@ -50,10 +50,9 @@ def _entry_point(row: Row, module: ast.Module, test: str) -> str:
     for name in named:
         if name in functions:
             return name
-    called = called_names([test])
-    for name in functions:
-        if name in called:
-            return name
+    called = Counter(_called(test))
+    if any(called[name] for name in functions):
+        return max(reversed(functions), key=called.__getitem__)
     raise RowError(
         f"the tests must call a top-level function of the solution, got tests of {', '.join(named) or 'none'} "
         f"and a solution with {', '.join(functions) or 'no function'}"
@@ -76,6 +75,22 @@ def _named(value: object) -> list[str]:
     return [name.strip() for name in names if isinstance(name, str)]
 
 
+def _called(test: str) -> list[str]:
+    """The plain names that the tests call, and those of `solution.f(...)`, each as often as it is called."""
+    try:
+        calls = [node.func for node in ast.walk(parse(test)) if isinstance(node, ast.Call)]
+    except Unparsable:
+        return []
+    names = [function.id for function in calls if isinstance(function, ast.Name)]
+    return names + [
+        function.attr
+        for function in calls
+        if isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and function.value.id == "solution"
+    ]
+
+
 def _imported(test: str) -> list[str]:
     """What the tests import from `solution`."""
     try:
@@ -83,7 +98,7 @@ def _imported(test: str) -> list[str]:
     except Unparsable:
         return []
     imports = [node for node in ast.walk(module) if isinstance(node, ast.ImportFrom) and node.module == "solution"]
-    return [alias.name for node in imports for alias in node.names if alias.asname in (None, alias.name)]
+    return [alias.name for node in imports for alias in node.names]
 
 
 KODCODE = Source("kodcode-v1", "KodCode/KodCode-V1", "train", "CC-BY-NC-4.0", _read_row)

@@ -15,7 +15,7 @@ from codea1_env.problems.check_functions import extract
 from codea1_env.problems.kinds import METHOD, NODES
 from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, text, tree_of
 
-_IMPORTS = """import bisect
+CUSTOMARY_IMPORTS = """import bisect
 import collections
 import datetime
 import functools
@@ -41,7 +41,12 @@ from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punc
 from typing import Any, Callable, DefaultDict, Deque, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
 from typing import Union
 """
-_ANY_ORDER = re.compile(r"\b(?:can|may) return the (?:answer|result) in any order\b")
+"""What programs of such sets take for granted."""
+_ANY_ORDER = re.compile(
+    r"\breturn (?:the|all|them|it|any)(?: [\w/-]+){0,7} in any order\b|\b(?:may|can) be returned in any order\b", re.I
+)
+_INSIDE = ("find-the-difference-of-two-arrays", "find-critical-and-pseudo-critical-edges-in-minimum-spanning-tree")
+"""Their answer is two lists, whose own order counts while that in each does not: no comparison says so."""
 _ASKED = re.compile(r"\s*Please complete the following python code precisely:\s*```python\n(.*?)\n?```\s*", re.DOTALL)
 
 
@@ -55,7 +60,7 @@ def _read_row(row: Row, source: Source) -> Draft:
     script = ast.unparse(ast.fix_missing_locations(_Plain().visit(tree_of(text(row, "test"), "the tests"))))
     tests = extract(script, entry_point)
     asked = _ASKED.search(query)
-    classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", reference)]
+    classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", reference + query)]
     meta = row.get("meta")
     difficulty = meta.get("difficulty") if isinstance(meta, dict) else row.get("difficulty")
     problem = source.problem(
@@ -67,10 +72,10 @@ def _read_row(row: Row, source: Source) -> Draft:
         reference_solution=reference,
         golden_tests=tuple(tests.tests),
         starter_code=asked[1] if asked else "",
-        imports="\n".join(filter(None, [_IMPORTS, imports_of(module), *classes])),
+        imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, imports_of(module), *classes])),
         difficulty=difficulty.lower() if isinstance(difficulty, str) else "",
         tolerance=tests.tolerance,
-        checker="unordered" if _ANY_ORDER.search(query) else "",
+        checker="unordered" if _ANY_ORDER.search(query) and row["task_id"] not in _INSIDE else "",
         time_limit_s=2.0,
     )
     return Draft(problem, (), tuple(tests.left_out))

@@ -37,7 +37,8 @@ _PROGRAM = {{program!r}}
     sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8")
     sys.stdout = written = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\\n")
     try:
-        exec(compile(_PROGRAM, "program", "exec"), {{{{"__name__": "__main__"}}}})
+        names = {{{{"__name__": "__main__", "__file__": "program.py", "exit": sys.exit, "quit": sys.exit}}}}
+        exec(compile(_PROGRAM, "program", "exec"), names)
     except SystemExit:
         pass
     finally:
@@ -79,7 +80,8 @@ def text_tests(
         if max(len(text), len(value)) > MAX_TEXT:
             left_out.append(LeftOut(text[:100], f"an input or output of more than {MAX_TEXT} characters"))
             continue
-        value = "\n".join(line.rstrip() for line in value.splitlines()).rstrip()
+        lines = value.replace("\r\n", "\n").split("\n") if entry_point == PROGRAM else value.splitlines()
+        value = "\n".join(line.rstrip() for line in lines).rstrip()
         tests[TestCase(f"{entry_point}({text!r})", repr(value))] = None
     return list(tests), left_out
 
@@ -89,16 +91,17 @@ def call_tests(
 ) -> list[TestCase]:
     """Lists of plain arguments and their values as tests. Raises RowError.
 
-    `are_wrapped`: a value stands in a list of its own, as some sets have it.
+    `are_wrapped`: every value stands in a list of its own, as some sets have it for some questions.
     """
     if len(arguments) != len(values):
         raise RowError(f"inputs and outputs must be equally many, got {len(arguments)} and {len(values)}")
     tests: dict[TestCase, None] = {}
+    are_wrapped = are_wrapped and all(isinstance(value, list) and len(value) == 1 for value in values)
     for given, value in zip(arguments, values, strict=True):
         if not isinstance(given, list):
             raise RowError(f"an input must be a list of arguments, got {str(given)[:100]!r}")
-        if are_wrapped and isinstance(value, list) and len(value) == 1:
-            (value,) = value
+        if are_wrapped:
+            (value,) = value  # type: ignore[misc]  # a list
         tests[TestCase(f"{entry_point}({', '.join(map(repr, given))})", repr(value))] = None
     return list(tests)
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from attacks.backends import BACKENDS, opened
+from hypothesis import given
+from hypothesis import strategies as st
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import ProblemFormatError
+from codea1_env.judging import comparisons
 from codea1_env.judging.comparisons import compares
+from codea1_env.judging.equality import same_value
 from codea1_env.judging.judge import Judge
 from codea1_env.judging.usability import check_problems
 from codea1_env.problems import Problem, TestCase
@@ -116,13 +121,42 @@ def test_a_comparison_allows_for_the_problems_tolerance(checker: str, sandbox: S
         assert verdicts(score) == [verdict]
 
 
-def test_members_that_differ_by_the_tolerance_are_paired_at_a_bounded_cost() -> None:
-    few, many = (
-        [json.dumps([n + moved for n in range(count)]).encode() for moved in (0, 1e-7)] for count in (99, 9999)
-    )
-    assert compares("unordered", *few, 1e-6)
-    assert not compares("unordered", *few, 1e-9)
-    assert not compares("unordered", *many, 1e-6)
+def encoded(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def test_members_that_differ_by_the_tolerance_are_paired_whatever_their_order() -> None:
+    numbers = [n / 7 for n in range(9999)]
+    near = [number + 1e-7 for number in reversed(numbers)]
+    assert compares("unordered", encoded(numbers), encoded(near), 1e-6)
+    assert not compares("unordered", encoded(numbers), encoded(near), 1e-9)
+    assert compares("unordered", b"[1.0,1.0000015]", b"[1.0000008,0.9999999]", 1e-6)
+    assert compares("unordered", b"[1.0,1.1]", b"[1.1,1.2]", 0.11)
+    assert compares("any-of", encoded([{"i": f"{10**400:x}"}, 2.5]), b"2.5", 1e-6)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1), st.sampled_from([-0.1, 0.0, 0.05])), max_size=5), st.data()
+)
+def test_pairs_are_found_where_there_are_any(drawn: list[tuple[int, float, float]], data: st.DataObject) -> None:
+    right = [[kind, number] for kind, number, _ in drawn]
+    got = data.draw(st.permutations([[kind, number + moved] for kind, number, moved in drawn]))
+    for ours, theirs in ((right, got), ([number for _, number in right], [number for _, number in got])):
+        is_right = any(
+            all(same_value(encoded(one), encoded(other), 0.06) for one, other in zip(ours, each, strict=True))
+            for each in itertools.permutations(theirs)
+        )
+        assert compares("unordered", encoded(ours), encoded(theirs), 0.06) == is_right
+
+
+@pytest.mark.parametrize("checker", ["unordered", "any-of"])
+def test_the_work_of_comparing_is_bounded_whatever_is_returned(checker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(comparisons, "same_tree", lambda *trees: bool(asked.append(trees)))
+    right = encoded([{"s": [f"k{n}" for n in range(200)]}] * 400)
+    large = {"s": [f"k{n}" for n in range(100_000)]}
+    assert not compares(checker, right, encoded([large] * 400 if checker == "unordered" else large), 1e-6)
+    assert asked == []
 
 
 def test_where_any_of_several_is_right_an_exception_of_the_reference_is_the_only_answer(sandbox: Sandbox) -> None:

@@ -261,6 +261,12 @@ READS_OTHERWISE = {
     f"sys.stdout = Out()\n{SUM}",
     "detached": "import sys\nn, *xs = map(int, sys.stdin.read().split())\n"
     "sys.stdout.detach().write(str(sum(xs)).encode())\n",
+    "file 0 left open": "n, *xs = map(int, open(0, closefd=False).read().split())\nprint(sum(xs))\n",
+    "by its number": "import sys\nn, *xs = map(int, open(sys.stdin.fileno()).read().split())\nprint(sum(xs))\n",
+    "by codecs": "import codecs\nn, *xs = map(int, codecs.open('/dev/stdin').read().split())\nprint(sum(xs))\n",
+    "looked at ahead": f"import sys\nassert sys.stdin.buffer.peek(1) and sys.stdin.name == '<stdin>'\n{SUM}",
+    "a wrapper that is left": "import io, sys\nout = io.TextIOWrapper(io.BufferedWriter(sys.stdout.buffer))\n"
+    "n, *xs = map(int, sys.stdin.read().split())\nout.write(str(sum(xs)))\n",
     "io's file 0": "import io\nn, *xs = map(int, io.open(0).read().split())\nprint(sum(xs))\n",
     "by its path": "from pathlib import Path\nn, *xs = map(int, Path('/dev/stdin').read_text().split())\n"
     "print(sum(xs))\n",
@@ -424,6 +430,11 @@ ROOTS = Problem(
         (
             "class D(dict):\n    def __contains__(self, key):\n        return False\n"
             + ROOT.replace("raise ValueError(", "return D(raises='ValueError', message="),
+            Verdict.ERROR,
+        ),
+        (
+            "class S(str):\n    __hash__ = lambda self: 5\n"
+            + ROOT.replace("raise ValueError(", "return (lambda m: {S('raises'): 'ValueError', 'message': m})("),
             Verdict.ERROR,
         ),
         ("def root(x):\n    return abs(x) ** 0.5\n", Verdict.FAIL),

@@ -346,6 +346,17 @@ def test_a_round_logs_the_error_of_its_oracle(sandbox: LocalSandbox) -> None:
         assert {name: value for name, value in found.items() if name.startswith("oracle")} == expected
 
 
+def test_a_value_that_the_problems_comparison_takes_for_right_is_no_error(sandbox: LocalSandbox) -> None:
+    reference = "def double(x):\n    return [x, 2 * x]\n"
+    problem = dataclasses.replace(
+        PROBLEM, reference_solution=reference, checker="unordered", golden_tests=(TestCase("double(3)", "[6, 3]"),)
+    )
+    arena = Arena(sandbox, RewardConfig(suite_size=1, oracle="golden"))
+    (score,) = arena.play([Match(problem, (reference,), (("assert double(3) == [6, 3]",),))])
+    assert score.codes[0].reward == 1.0
+    assert score.oracle_error == OracleError(1, 0, 0)
+
+
 def test_golden_tests_must_be_there_to_be_the_oracle(sandbox: LocalSandbox) -> None:
     bare = dataclasses.replace(PROBLEM, golden_tests=())
     with pytest.raises(ConfigurationError, match=r"must have golden tests .* got none for 'double'"):

@@ -840,8 +840,9 @@ def test_a_job_whose_zygotes_keep_being_killed_ends(without: tuple[str, ...]) ->
     assert descendants() == before
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 @pytest.mark.parametrize("without", MODES, ids=["namespaces", "no_namespaces"])
-def test_a_candidate_that_somebody_else_kills_runs_again(without: tuple[str, ...]) -> None:
+def test_a_candidate_that_somebody_else_kills_runs_again(without: tuple[str, ...], number: signal.Signals) -> None:
     before = descendants()
     found: list[object] = []
     with LocalSandbox(without=without) as sandbox:
@@ -854,7 +855,7 @@ def test_a_candidate_that_somebody_else_kills_runs_again(without: tuple[str, ...
             with contextlib.suppress(psutil.NoSuchProcess):
                 processes = _zygotes(before)
                 if len(processes) == 3 and processes[2] not in killed and processes[2].cpu_times().user > 0.05:
-                    processes[2].kill()
+                    processes[2].send_signal(number)
                     killed.add(processes[2])
         thread.join()
     assert found == [1, OutcomeKind.TIMEOUT, 1]
@@ -996,7 +997,10 @@ def test_too_few_descriptors_are_an_infrastructure_failure_and_cost_none() -> No
     assert refusals > 3
 
 
-@pytest.mark.parametrize(("limit", "allowed", "says"), [("RLIMIT_AS", 1 << 30, "memory_mb"), ("RLIMIT_CPU", 60, "CPU")])
+@pytest.mark.parametrize(
+    ("limit", "allowed", "says"),
+    [("RLIMIT_AS", 1 << 30, "memory_mb"), ("RLIMIT_DATA", 1 << 30, "memory_mb"), ("RLIMIT_CPU", 60, "CPU")],
+)
 def test_a_limit_of_the_parents_own_is_never_a_verdict(limit: str, allowed: int, says: str) -> None:
     body = f"""
 import resource
@@ -1014,6 +1018,28 @@ except SandboxError as error:
     assert (output[:2], errors) == (b"1\n", b"")
     assert f"{says} " in output.decode()
     assert "must be at most" in output.decode()
+
+
+def test_a_stack_too_small_for_candidates_is_refused_and_a_soft_limit_is_none() -> None:
+    body = """
+import resource
+from codea1_env.errors import SandboxError
+job = CallsJob("def f(): return bytearray(300 << 20)[0]", "f", (b"[[],[]]",), Limits(time_limit_s=5, memory_mb=512))
+resource.setrlimit(resource.RLIMIT_DATA, (100 << 20, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+print(sandbox.run([job])[0].outcomes[0].value.decode())
+sandbox.close()
+resource.setrlimit(resource.RLIMIT_STACK, (32 << 20, 32 << 20))
+try:
+    LocalSandbox().run([job])
+except SandboxError as error:
+    print(error)
+"""
+    with _started(body, "", "pass") as parent:
+        output, errors = parent.communicate()
+    assert errors == b""
+    assert output.decode().splitlines() == [
+        "0", "MiB of stack must be at most 32 under this process's ulimit -s, got 64"
+    ]  # fmt: skip
 
 
 def test_two_threads_may_share_a_sandbox(sandbox: LocalSandbox) -> None:

@@ -111,7 +111,7 @@ def _play(options: argparse.Namespace) -> int:
     problem = _problem(options, seed)
     with open_sandbox(options.sandbox) as sandbox:
         # Whoever pipes an answer in does not read the question.
-        writer = sys.stderr if sys.stdin.isatty() else io.StringIO()
+        writer = sys.stderr if sys.stdin is not None and sys.stdin.isatty() else io.StringIO()
         person = HumanPlayer("you", writer=writer, suite_size=options.suite_size)
         coder, tester = (person, opponent) if options.seat == "coder" else (opponent, person)
         code = responses_of(coder, [CoderRequest(problem)], seed=seed)[0][0].text

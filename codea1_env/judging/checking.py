@@ -64,9 +64,11 @@ class Checkers:
         for members, result in zip(groups.values(), self._sandbox.run(jobs) if jobs else [], strict=True):
             outcomes = result.outcomes if result.loaded else ()
             answers = [outcome.kind is OutcomeKind.VALUE and outcome.value == _TRUE for outcome in outcomes]
-            for key, answer in zip(members, answers or [False] * len(members), strict=True):
-                known[key] = answer
-                self._remembered.put(key, answer, len(key))
+            crashed = [outcome.kind is OutcomeKind.CRASH for outcome in outcomes]
+            for place, key in enumerate(members):
+                known[key] = bool(answers) and answers[place]
+                if answers and not crashed[place]:  # else it may have been somebody else's doing
+                    self._remembered.put(key, known[key], len(key))
         return [known[key] for key in keys]
 
 

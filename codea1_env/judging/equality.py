@@ -77,7 +77,8 @@ def _same_printed(expected: str, got: str, tolerance: float) -> bool:
     is_whole = not (expected + got).strip("+-0123456789")  # exact
     if is_whole or max(len(expected), len(got)) > _LONGEST or not all(map(_PRINTED.fullmatch, (expected, got))):
         return False
-    return math.isclose(float(expected), float(got), rel_tol=tolerance, abs_tol=tolerance)
+    numbers = float(expected), float(got)
+    return all(map(math.isfinite, numbers)) and is_near(*numbers, tolerance)
 
 
 def text_lines(text: str) -> list[str]:
@@ -171,13 +172,25 @@ def number_in(node: Any) -> Number | None:
 
 def _same_number(left: Number, right: Number, tolerance: float) -> bool:
     if isinstance(left, complex) or isinstance(right, complex):
-        left, right = complex(left), complex(right)
-        return _same_number(left.real, right.real, tolerance) and _same_number(left.imag, right.imag, tolerance)
+        parts = zip(_parts(left), _parts(right), strict=True)
+        return all(_same_number(one, other, tolerance) for one, other in parts)
     if left == right or (left != left and right != right):
         return True
     if tolerance > 0 and (isinstance(left, float) or isinstance(right, float)):
-        return math.isclose(left, right, rel_tol=tolerance, abs_tol=tolerance)
+        return is_near(left, right, tolerance)
     return False
+
+
+def is_near(left: float, right: float, tolerance: float) -> bool:
+    """Whether two real numbers are within the tolerance; a whole number that no float holds is near none."""
+    try:
+        return math.isclose(left, right, rel_tol=tolerance, abs_tol=tolerance)
+    except OverflowError:
+        return False
+
+
+def _parts(number: Number) -> tuple[int | float, int | float]:
+    return (number.real, number.imag) if isinstance(number, complex) else (number, 0)
 
 
 def _texts(body: Any) -> list[str]:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.equality import call_key, same_value
@@ -117,8 +118,14 @@ class BatchOracle:
             _log.warning("the error of the oracle %r is not known for this batch: %s", self._mode, error)
             return
         for i in measured:
+            calls = [call for suite in groups[i] for call in suite.calls]
             truth = [value for _ in groups[i] for value in next(truths)]
-            self.errors[i] = oracle_error(list(itertools.chain.from_iterable(values[i])), truth)
+            is_right = partial(self._is_right, self._juries[i].problem, calls)
+            self.errors[i] = oracle_error(list(itertools.chain.from_iterable(values[i])), truth, is_right)
+
+    def _is_right(self, problem: Problem, calls: Sequence[bytes], place: int, value: bytes, right: bytes) -> bool:
+        tolerance = self._judge.tolerance(problem)
+        return same_value(right, value) or self._judge.is_right(problem, calls[place], value, right, tolerance)
 
 
 def golden_values(calls: Sequence[bytes], golden: Sequence[Expectation]) -> list[ReferenceValue]:
@@ -171,15 +178,19 @@ def dual_values(suites: Sequence[Asked], answers: Sequence[Answers]) -> list[lis
     ]
 
 
-def oracle_error(values: Sequence[ReferenceValue], truth: Sequence[ReferenceValue]) -> OracleError:
+def oracle_error(
+    values: Sequence[ReferenceValue],
+    truth: Sequence[ReferenceValue],
+    is_right: Callable[[int, bytes, bytes], bool] = lambda _, value, right: same_value(right, value),
+) -> OracleError:
     """Compare an oracle's values with the reference's for the same calls. A value where the reference has none, because
-    it raises or does not repeat itself, is wrong."""
+    it raises or does not repeat itself, is wrong. `is_right`: of the call's place, a value and the reference's."""
     wrong = missing = 0
-    for value, right in zip(values, truth, strict=True):
+    for place, (value, right) in enumerate(zip(values, truth, strict=True)):
         if value.failure:
             missing += not right.failure
         else:
-            wrong += bool(right.failure) or not same_value(right.value, value.value)
+            wrong += bool(right.failure) or not is_right(place, value.value, right.value)
     return OracleError(len(values), wrong, missing)
 
 

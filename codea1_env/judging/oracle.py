@@ -92,6 +92,8 @@ class Oracle:
             tried = {one: tried.get(one, {}) | again.get(one, {}) for one in known}
         for reference, values in tried.items():
             for call, value in values.items():
+                if value.failure == OutcomeKind.CRASH:  # which may have been somebody else's doing
+                    continue
                 size = len(call) + len(value.value) + len(value.failure)
                 self._remembered.put((digests[reference], call), value, size)
             known[reference] |= values

@@ -134,6 +134,8 @@ def _codea1_loop(asyncio):
     return loop
 """
 _PROGRAM = """import atexit
+import builtins
+import gc
 import io
 import os
 import sys
@@ -141,8 +143,22 @@ import types
 
 _codea1_code = compile({source!r}, "<program>", "exec", dont_inherit=True)
 
+_codea1_open = open
+
+
+class _codea1_Read(io.BytesIO):
+    name = "<stdin>"
+
+    def fileno(self):
+        return 0
+
 
 class _codea1_Written(io.BytesIO):
+    name = "<stdout>"
+
+    def fileno(self):
+        return 1
+
     def close(self):
         if not self.closed:
             self.kept = self.getvalue()
@@ -151,7 +167,8 @@ class _codea1_Written(io.BytesIO):
 
 def {entry}(text):
     written = _codea1_Written()
-    source = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogateescape")), encoding="utf-8")
+    read = _codea1_Read(text.encode("utf-8", "surrogateescape"))
+    source = io.TextIOWrapper(io.BufferedReader(read), encoding="utf-8")
     target = io.TextIOWrapper(written, encoding="utf-8", errors="surrogateescape", write_through=True)
     sys.stdin = sys.__stdin__ = source
     sys.stdout = sys.__stdout__ = target
@@ -160,14 +177,14 @@ def {entry}(text):
     def opened(file, mode="r", *rest, **named):
         name = os.fspath(file) if isinstance(file, os.PathLike) else file
         stream = streams.get(name) if type(name) in (int, str) else None
-        if stream is None or "closefd" in named:
-            return open(file, mode, *rest, **named)
+        if stream is None:
+            return _codea1_open(file, mode, *rest, **named)
         return stream.buffer if "b" in mode else stream
 
     atexit._clear()
     sys.modules["__main__"] = module = types.ModuleType("__main__")
-    module.exit, module.quit, module.open, module.__file__ = sys.exit, sys.exit, opened, "program.py"
-    io.open = opened
+    module.exit, module.quit, module.__file__ = sys.exit, sys.exit, "program.py"
+    builtins.open = io.open = opened
     try:
         exec(_codea1_code, module.__dict__)
     except SystemExit as stop:
@@ -178,6 +195,8 @@ def {entry}(text):
         sys.stdout.flush()
     except Exception:  # as at the end of a process, where nothing comes of it
         pass
+    module.__dict__.clear()  # what else writes to the output does so when it goes
+    gc.collect()
     text = written.kept if written.closed else written.getvalue()
     return text.decode("utf-8", "surrogateescape")
 """
@@ -188,13 +207,14 @@ if _codea1_builtins.callable(_codea1_builtins.globals().get({called!r})):
         import builtins
         try:
             value = {called}(*arguments, **named)
-        except (builtins.Exception, builtins.SystemExit) as error:
+        except builtins.BaseException as error:
             for kind in builtins.type(error).__mro__:
                 name = kind.__name__
                 if name in {names!r} and kind is builtins.getattr(builtins, name, kind):
                     return {{"raises": name, "message": builtins.str(error)}} if {names!r}[name] else {{"raises": name}}
             raise
-        if builtins.isinstance(value, builtins.dict) and builtins.dict.__contains__(value, "raises"):
+        names = builtins.dict.keys(value) if builtins.isinstance(value, builtins.dict) else ()
+        if "raises" in [builtins.str.__str__(name) for name in names if builtins.isinstance(name, builtins.str)]:
             raise builtins.TypeError("what stands for an exception must be raised")
         return value
 """

@@ -31,7 +31,11 @@ _IDLE_SHARE = 0.02
 _WALL_PER_BUDGET = 30.0
 """Wall seconds per CPU second of budget before a candidate is given up: beyond any plausible starvation."""
 _MOST_KILLS = 2
-"""Times that a candidate's SIGKILL is taken for somebody else's (the kernel's, short of memory) and it runs again."""
+"""Times that one of _OUTSIDE is taken for somebody else's (the kernel's, short of memory): the candidate runs again."""
+_OUTSIDE = frozenset(
+    (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+)
+"""Signals that others send: a candidate may send none to itself."""
 _MOST_LOSSES = 5
 """Sandbox processes that may be lost while they run one job before it is a crash, never a loop: fewer can be chance."""
 
@@ -210,7 +214,7 @@ class LocalSandbox(Closing):
                 give_up(task, Outcome(OutcomeKind.CRASH))
             return
         failure = Outcome(OutcomeKind.TIMEOUT if killed else OutcomeKind.CRASH)
-        if ending.signal == signal.SIGKILL and not killed:
+        if ending.signal in _OUTSIDE and not killed:
             if task.spent_ns + ending.cpu_ns >= task.job.limits.budget_s * 1e9:  # by its own limit: this side was late
                 failure = Outcome(OutcomeKind.TIMEOUT)
             elif task.kills < _MOST_KILLS:

@@ -30,6 +30,8 @@ from codea1_env.sandbox.scheduling import Scheduling, candidates_below, scheduli
 
 REGION_BYTES = 8 << 20
 """Room for the records of one process; a job with more is split over several."""
+STACK_MB = 64
+"""MiB of stack that a candidate may have."""
 JOB_BYTES = 16 << 20
 """The largest job that is handed over in one piece."""
 RARE_MODULES = (
@@ -137,8 +139,8 @@ class Zygote:
         if machine not in ("x86_64", "aarch64"):
             raise SandboxUnsafe(f"the machine must be x86_64 or aarch64 (a known syscall table), got {machine}")
         added = package_directories(kind.packages)
-        limits = (resource.RLIMIT_AS, resource.RLIMIT_CPU)
-        self._most_bytes, self._most_cpu_s = (resource.getrlimit(limit)[1] for limit in limits)
+        limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_CPU, resource.RLIMIT_STACK)
+        self._most = [resource.getrlimit(limit)[1] for limit in limits]
         try:
             with contextlib.ExitStack() as undo:
                 self._start_process(kind, added, without, undo)
@@ -170,6 +172,7 @@ class Zygote:
             "packages": added,
             "modules": RARE_MODULES if kind.has_rare_modules else (),
             "region_bytes": REGION_BYTES,
+            "stack_mb": STACK_MB,
             "without": sorted(without),
         }
         # The interpreter itself, not a virtual environment's link to it: no site-packages inside. Not -I, which would
@@ -227,9 +230,12 @@ class Zygote:
 
         Raises SandboxError where this process may not grant so much: a verdict must not depend on that.
         """
+        of_memory, of_data, of_cpu, of_stack = self._most
         for name, granted, most, letter in (
-            ("memory_mb", memory_mb, self._most_bytes >> 20, "v"),
-            ("CPU seconds", cpu_s, self._most_cpu_s, "t"),
+            ("memory_mb", memory_mb, of_memory >> 20, "v"),
+            ("memory_mb", memory_mb, of_data >> 20, "d"),
+            ("CPU seconds", cpu_s, of_cpu, "t"),
+            ("MiB of stack", STACK_MB, of_stack >> 20, "s"),
         ):
             if 0 <= most < granted:
                 raise SandboxError(

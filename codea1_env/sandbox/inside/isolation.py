@@ -229,7 +229,7 @@ def _parts_without(path: str, hidden: Sequence[str]) -> list[str]:
     return [part for entry in inside for part in _parts_without(entry, hidden)]
 
 
-def limit_resources() -> None:
+def limit_resources(stack_mb: int) -> None:
     """No core, no file growth, no locked memory, no message queues, few descriptors; the rest per candidate."""
     fixed = {
         resource.RLIMIT_CORE: 0,
@@ -237,10 +237,12 @@ def limit_resources() -> None:
         resource.RLIMIT_NOFILE: 64,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
-        resource.RLIMIT_STACK: 64 << 20,
+        resource.RLIMIT_STACK: stack_mb << 20,
     }
     for limit, value in fixed.items():
         resource.setrlimit(limit, ceiling(limit, value))
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]  # that of the address space is the one that counts
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def ceiling(limit: int, value: int) -> tuple[int, int]:

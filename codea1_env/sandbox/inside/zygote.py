@@ -81,6 +81,8 @@ def main() -> None:
     control, input_fd, output_fd = map(int, sys.argv[1:4])
     options = json.loads(sys.argv[4])
     sys.argv[1:], sys.orig_argv[:] = [], []  # the paths in them are none of a candidate's business
+    for inherited in (signal.SIGINT, signal.SIGCHLD):  # one ends who it is sent to, as any; children are waited for
+        signal.signal(inherited, signal.SIG_DFL)
     os.chdir("/")
     preload(options["modules"])
     spared_mb = packages.preload(options["packages"], options["hash_seed"])
@@ -145,7 +147,7 @@ def isolate(options: dict[str, typing.Any], control: int, parent: int, null: int
     attempt("capabilities", isolation.drop_capabilities, machine)
     attempt("no_new_privileges", isolation.forbid_new_privileges)
     attempt("landlock", isolation.apply_landlock, [*readable, *added], hidden)
-    attempt("rlimits", isolation.limit_resources)
+    attempt("rlimits", isolation.limit_resources, options["stack_mb"])
     attempt("hidden_memory", isolation.hide_memory)
     attempt("seccomp", try_seccomp, machine)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115

@@ -129,8 +129,8 @@ class Problem:
 
     @property
     def content_hash(self) -> str:
-        """Hex SHA-256 of every field as it is written down: problems of one hash are equal, and equal ones have one hash
-        where their numbers are of one type (a limit of 2 and of 2.0 is written in two ways, and runs know the hash)."""
+        """Hex SHA-256 of every field as it is written down: problems of one hash are equal, and equal ones have one
+        hash where their numbers are of one type (limits of 2 and of 2.0 have two, since runs have noted them)."""
         return hashlib.sha256(self.to_json().encode("utf-8", "surrogatepass")).hexdigest()
 
     def to_json(self) -> str:

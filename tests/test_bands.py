@@ -154,6 +154,8 @@ def test_a_misread_threshold_is_another_number_of_the_domain(threshold: int) -> 
     [
         (lambda: band_problems("dev", 1, 0), "split must be 'train' or 'held_out', got 'dev'"),  # type: ignore[arg-type]
         (lambda: band_problems("train", -1, 0), r"count must be in \[0, "),
+        (lambda: band_problems("train", 1.5, 0), r"count must be in \[0, .*, a whole number, got 1.5"),  # type: ignore[arg-type]
+        (lambda: band_problems("train", "3", 0), r"count must be in \[0, .*, a whole number, got '3'"),  # type: ignore[arg-type]
         (lambda: band_problems("held_out", 1_000_000, 0), r"count must be in \[0, .*got 1000000"),
         (lambda: band_problems("train", 1, 0, 1.5), r"golden_edge must be in \[0, 1\], got 1.5"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -18,13 +18,14 @@ from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import ProblemFormatError
 from codea1_env.judging import comparisons
 from codea1_env.judging.comparisons import compares
-from codea1_env.judging.equality import same_value
+from codea1_env.judging.equality import same_output, same_value
 from codea1_env.judging.judge import Judge
 from codea1_env.judging.usability import check_problems
 from codea1_env.problems import Problem, TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import CallsJob, Job, JobResult, Sandbox
+from codea1_env.sandbox.protocol import Outcome, OutcomeKind
 from codea1_env.sandbox.tasks import zygote_kind
 
 ANY_PAIR = """def check(arguments, returned, reference):
@@ -302,6 +303,53 @@ def test_answers_are_remembered(sandbox: Sandbox) -> None:
     for _ in range(2):
         assert judge.is_right(PAIR, b"[[6],[]]", b"[2,3]", b"[1,6]", 0.0)
     assert len(watched.runs) == 1
+
+
+class Struck:
+    """A sandbox in which something from outside ends the first job that `is_struck`."""
+
+    def __init__(self, sandbox: Sandbox, is_struck: Callable[[Job], bool]) -> None:
+        self._sandbox, self._is_struck, self.version = sandbox, is_struck, sandbox.version
+        self.strikes = 0
+
+    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
+        results = self._sandbox.run(jobs)
+        for place, job in enumerate(jobs):
+            if not self.strikes and self._is_struck(job):
+                self.strikes += 1
+                ended = tuple(Outcome(OutcomeKind.CRASH) for _ in results[place].outcomes)
+                results[place] = JobResult(True, None, ended)
+        return results
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_a_crash_came_to_is_not_remembered(sandbox: Sandbox) -> None:
+    struck = Struck(sandbox, is_check)
+    judge = Judge(struck)
+    asked = [judge.is_right(PAIR, b"[[6],[]]", b"[2,3]", b"[1,6]", 0.0) for _ in range(2)]
+    assert (asked, struck.strikes) == ([False, True], 1)
+    struck = Struck(sandbox, lambda job: True)
+    judge = Judge(struck)
+    values = [judge.reference_values([(PAIR, [b"[[6],[]]"])])[0][0] for _ in range(2)]
+    assert ([value.failure for value in values], struck.strikes) == (["crash", ""], 1)
+
+
+def test_a_value_that_is_right_and_not_the_references_is_shown(sandbox: Sandbox) -> None:
+    one = problem("unordered", "def f(n):\n    return [1, n]\n")
+    (same, other) = (
+        played(one, f"def f(n):\n    return {value}\n", "assert f(2) == [1, 2]", sandbox)
+        for value in ("[1, n]", "[n, 1]")
+    )
+    assert verdicts(same) == verdicts(other) == [Verdict.PASS]
+    assert [score.suites[0][0].duel.tests[0].returned for score in (same, other)] == ["", "[2, 1]"]
+
+
+def test_printed_infinities_are_near_nothing() -> None:
+    assert same_output(b'"1e400"', b'"1e400"', 1e-6)
+    assert not same_output(b'"1e400"', b'"9e999"', 1e-6)
+    assert not same_output(b'"1.5"', b'"1.5x"', 1e-6)
 
 
 def test_a_relation_is_no_test_where_a_checker_decides(sandbox: Sandbox) -> None:

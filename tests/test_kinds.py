@@ -410,7 +410,7 @@ def test_a_problem_of_every_kind_is_played_in_both_seats_at_the_terminal(
 ROOT = "def root(x):\n    if x < 0:\n        raise ValueError(f'{x} is negative')\n    return x ** 0.5\n"
 ROOTS = Problem(
     "root", "Q", "root", ROOT, (TestCase("root(-1)", "{'raises': 'ValueError', 'message': '-1 is negative'}"),),
-    raises=("ValueError(message)", "Own", "SystemExit"),
+    raises=("ValueError(message)", "Own", "SystemExit", "KeyboardInterrupt"),
 )  # fmt: skip
 
 
@@ -437,6 +437,7 @@ ROOTS = Problem(
             + ROOT.replace("raise ValueError(", "return (lambda m: {S('raises'): 'ValueError', 'message': m})("),
             Verdict.ERROR,
         ),
+        (ROOT.replace("raise ValueError(f'{x} is negative')", "raise KeyboardInterrupt"), Verdict.FAIL),
         ("def root(x):\n    return abs(x) ** 0.5\n", Verdict.FAIL),
     ],
 )

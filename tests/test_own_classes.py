@@ -262,6 +262,12 @@ class Twice(Invents):
         super().visited(shelf, visit)
 class Nothing(Invents):
     def replayed(self, shelf, limit, problem_id): shelf.frequencies.clear()
+class Pairs(Invents):
+    def replayed(self, shelf, limit, problem_id): return [[case.call, case.expected] for case in shelf.frequencies]
+class Lost(Invents):
+    def visited(self, shelf, visit): shelf.frequencies = None
+class Listed(Invents):
+    def visited(self, shelf, visit): shelf.qualities = list(visit.failures)
 """
 
 
@@ -275,13 +281,18 @@ def test_what_is_no_policy_is_refused(outside: Path) -> None:
     invents.record("p", [], [A])
     with pytest.raises(ConfigurationError, match="must be at most 8 of the question's tests"):
         invents.replay("p", 8)
-    for name in ("Twice", "Nothing"):
+    for name in ("Twice", "Nothing", "Pairs"):
         book = MistakeBook(BookConfig(policy=f"own_policies:{name}"))
         book.record("p", iter(()), iter([A]))
         with pytest.raises(ConfigurationError, match="must be at most 8 of the question's tests, each once, got "):
             book.replay("p", 8)
         assert len(book) == 1, "what is replayed does not change it"
-    for name, must in (("Below", "finite numbers above 0"), ("Texts", "codea1_env.TestCase objects of two texts")):
+    for name, must in (
+        ("Below", "finite numbers above 0"),
+        ("Texts", "codea1_env.TestCase objects of two texts"),
+        ("Lost", "dicts of tests and numbers"),
+        ("Listed", "dicts of tests and numbers"),
+    ):
         book = MistakeBook(BookConfig(policy=f"own_policies:{name}"))
         with pytest.raises(ConfigurationError, match=f"policy 'own_policies:{name}' keeps must be {must}"):
             book.record("p", [], [A])

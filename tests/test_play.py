@@ -67,6 +67,12 @@ def test_a_tester_sees_every_verdict_and_both_rewards_by_hand(problems: Path, mo
     assert "\x1b" not in out, "plain where it is piped"
 
 
+def test_a_closed_standard_input_has_no_answer(problems: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["play", "--problems", str(problems)]) == 1
+    assert "must answer (a dot alone is an empty answer), got the end of the input" in capsys.readouterr().err
+
+
 def test_what_is_no_assert_is_said_and_not_dropped_in_silence(problems: Path, monkeypatch: Any, capsys: Any) -> None:
     game = ("--problems", str(problems), "--seed", "1")
     for answer, told in (

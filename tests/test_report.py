@@ -186,6 +186,20 @@ def test_damaged_files_are_noted_and_the_rest_is_read(tmp_path: Path) -> None:
     assert_harmless(paged([run]))
 
 
+def test_numbers_that_no_scale_holds_are_left_out(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run")
+    large = [{"coder_reward": 1e308, "book": 1e308, "seconds_parsing": 1e308, "seconds_judging": 1e308},
+             {"coder_reward": -1.7e308, "book": 1.7e308}]  # fmt: skip
+    with (directory / "metrics.jsonl").open("a") as file:
+        file.writelines(line("round", 9 + place, values) for place, values in enumerate(large))
+        file.write(line("round", 10**400, {"coder_reward": 1}))
+    run = read_run(directory, "run")
+    assert run.rounds_done == 10
+    assert all(abs(value) <= 1 for _, value in run.points("round", "", "coder_reward"))
+    assert "metrics.jsonl: 1 lines are no records" in "\n".join(run.notes)
+    assert_harmless(paged([run]))
+
+
 def test_without_matplotlib_the_page_is_written_and_the_missing_picture_is_said(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

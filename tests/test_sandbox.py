@@ -1020,6 +1020,19 @@ except SandboxError as error:
     assert "must be at most" in output.decode()
 
 
+def test_children_are_waited_for_whatever_is_inherited() -> None:
+    body = """
+import signal
+sandbox.close()
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+job = CallsJob("def f(): return 1", "f", (b"[[],[]]",), Limits(time_limit_s=5, memory_mb=512))
+print(LocalSandbox().run([job])[0].outcomes[0].value.decode())
+"""
+    with _started(body, "", "pass") as parent:
+        output, errors = parent.communicate()
+    assert (output, errors) == (b"1\n", b"")
+
+
 def test_a_stack_too_small_for_candidates_is_refused_and_a_soft_limit_is_none() -> None:
     body = """
 import resource

@@ -194,6 +194,7 @@ def test_a_reference_that_imports_numpy_makes_a_problem_that_asks_for_it() -> No
         ("mbppplus", {**MBPP_ROW, "code": "x = 1"}, "7", "the solution, which has none"),
         ("mbppplus", {**MBPP_ROW, "test_list": "assert"}, "7", "test_list must be a list of texts"),
         ("mbppplus", {**MBPP_ROW, "test_list": None}, "7", "must have asserts that call a function of"),
+        ("mbppplus", {**MBPP_ROW, "code": 123}, "7", "the text code or canonical_solution, got 123 in code"),
         ("mbppplus", {**MBPP_ROW, "task_id": None}, "row 1", "must have the text task_id"),
         ("kodcode-v1", {**KODCODE_ROW, "solution": "class A: pass"}, "Prefill_1", "must call a top-level function"),
         ("kodcode-v1", {}, "row 1", "must have the text solution"),

@@ -1,6 +1,7 @@
 """Loaders of contests and of sets about functions, on rows with the fields of the real ones."""
 
 import base64
+import dataclasses
 import json
 import pickle
 import zlib
@@ -172,6 +173,15 @@ def test_outputs_are_taken_out_of_their_lists_where_all_of_them_stand_in_one() -
     calls = {"fn_name": "twice", "inputs": [[1], [2]], "outputs": [[1], [2, 2]]}
     row = APPS_CALL_ROW | {"solutions": json.dumps([code]), "input_output": json.dumps(calls), "starter_code": ""}
     assert [found.status for found in imported("apps", row)] == ["all"]
+
+
+def test_the_output_of_a_script_has_the_lines_that_it_is_compared_by() -> None:
+    code, calls = "print('a\\x1cb')\n", {"inputs": ["\n"], "outputs": ["a\x1cb\n"]}
+    row = APPS_ROW | {"solutions": json.dumps([code]), "input_output": json.dumps(calls)}
+    source = dataclasses.replace(find_source("apps"), programs_as="program")
+    with LocalSandbox() as sandbox:
+        found = list(import_drafts(source.drafts([row]), sandbox))
+    assert [each.status for each in found] == ["all"]
 
 
 def test_a_program_that_ends_itself_is_a_reference_of_a_function_too() -> None:

@@ -99,6 +99,12 @@ def test_a_leetcode_answer_that_may_be_in_any_order_has_a_checker(said: str) -> 
     assert draft("leetcode", row).problem.checker == ""
 
 
+def test_nodes_that_only_the_starter_code_names_are_there() -> None:
+    reference = LEETCODE["completion"].replace(": Optional[ListNode]", "").replace("-> Optional[ListNode]", "")
+    assert "ListNode" not in reference
+    assert "class ListNode" in draft("leetcode", {**LEETCODE, "completion": reference}).problem.imports
+
+
 def test_a_function_that_yields_becomes_a_generator_and_its_listed_values_tests(tmp_path: Path) -> None:
     row = {
         "question": "Q",

@@ -228,6 +228,9 @@ def spoil(score: Any, name: str, value: Any) -> Any:
         ("suites.0.0.tests.0.verdicts", None),
         ("config", {"alpha": 7}),
         ("question", 7),
+        ("suites.0.0.reward", 10**400),
+        ("suites.0.0.terms.suite_size", 1e308),
+        ("suites.0.0.terms.v", 10**400),
     ],
 )
 def test_a_score_with_a_wrong_field_is_refused(name: str, value: Any, games: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from codea1_env.judging.schedule import limits_of
 from codea1_env.problems.checkers import CHECK
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.signatures import placed
-from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits, OutcomeKind, Sandbox
+from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits, Outcome, OutcomeKind, Sandbox
 
 _TRUE = b"true"
 
@@ -62,12 +62,12 @@ class Checkers:
                 groups.setdefault(id(check.problem), []).append(key)
         jobs = [_job(problems[place], [_call(new[key]) for key in members]) for place, members in groups.items()]
         for members, result in zip(groups.values(), self._sandbox.run(jobs) if jobs else [], strict=True):
-            outcomes = result.outcomes if result.loaded else ()
-            answers = [outcome.kind is OutcomeKind.VALUE and outcome.value == _TRUE for outcome in outcomes]
-            crashed = [outcome.kind is OutcomeKind.CRASH for outcome in outcomes]
-            for place, key in enumerate(members):
-                known[key] = bool(answers) and answers[place]
-                if answers and not crashed[place]:  # else it may have been somebody else's doing
+            failure = result.load_failure or Outcome(OutcomeKind.CRASH)
+            for key, outcome in zip(
+                members, result.outcomes if result.loaded else [failure] * len(members), strict=True
+            ):
+                known[key] = outcome.kind is OutcomeKind.VALUE and outcome.value == _TRUE
+                if outcome.kind is not OutcomeKind.CRASH:  # which may have been somebody else's doing
                     self._remembered.put(key, known[key], len(key))
         return [known[key] for key in keys]
 

@@ -77,14 +77,10 @@ def unfit(config: Mapping[str, Any]) -> str:
         return f"must be of the families {' or '.join(FAMILIES)}, got {family!r}"
     quantised = config.get("quantization_config")
     if isinstance(quantised, Mapping) and quantised.get("quant_method") == "gguf":  # widened when it was read
-        quantised = None
-    for name, value in (
-        ("use_sliding_window", config.get("use_sliding_window")),
-        ("quantization_config", quantised),
-        ("mlp_bias", config.get("mlp_bias")),
-    ):
-        if value:
-            return f"must have no {name}, got {value!r}"
+        config = {**config, "quantization_config": None}
+    for name in ("use_sliding_window", "quantization_config", "mlp_bias"):
+        if config.get(name):
+            return f"must have no {name}, got {config[name]!r}"
     if config.get("is_causal") is False:
         return "must be causal, got is_causal false"
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}

@@ -5,6 +5,7 @@ Does not edit, colour or check what is typed, and does not promise the same answ
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -58,7 +59,7 @@ class HumanPlayer:
     def _ask(self, k: int, n: int) -> str:
         which = f"answer {k + 1} of {n}" if n > 1 else "your answer"
         self._say(wrapped(f"{which}, ended by a line with only a dot, or by Ctrl-D:", columns_of(self._output)) + "\n")
-        reader = sys.stdin if self._reader is None else self._reader
+        reader = self._reader or sys.stdin or io.StringIO()  # a closed standard input is none, and has ended
         lines: list[str] = []
         try:
             while (line := reader.readline()) and line.rstrip("\r\n") != ".":

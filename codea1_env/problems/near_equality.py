@@ -52,8 +52,8 @@ def read_near_equality(test: ast.expr) -> NearEquality | None:
 def _near(left: ast.expr, right: ast.expr, relative: float | None, absolute: float | None) -> NearEquality | None:
     if relative is None or absolute is None:
         return None
-    size = max(1.0, *(abs(value) for side in (left, right) if (value := _constant(side)) is not None), 1.0)
-    tolerance = max(relative, absolute / size)
+    values = [value for side in (left, right) if (value := _constant(side)) is not None]
+    tolerance = max(relative, absolute / max([1.0, *map(abs, values)]))
     if not 0 < tolerance <= LARGEST:
         return None
     return NearEquality(ast.Compare(left, [ast.Eq()], [right]), tolerance)

@@ -211,16 +211,16 @@ def _cut(score: dict[str, Any]) -> dict[str, Any]:
 
 def _records(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The records after the header, with the numbers of their lines."""
-    number, has_ends = 0, False
+    number, are_ended = 0, False  # a list of lines may hold them without their ends
     for number, line in enumerate(lines, 1):
         try:
             record = json_object(line, f"line {number}", FormatError)
         except FormatError:
-            if not has_ends or line.endswith(b"\n"):
+            if not are_ended or line.endswith(b"\n"):
                 raise
             _log.warning("line %d of the recording is incomplete, as while it is written, and is left out", number)
             return
-        has_ends = line.endswith(b"\n")
+        are_ended = line.endswith(b"\n")
         if number > 1:
             yield number, record
         elif record.get(_HEADER) != SCHEMA:

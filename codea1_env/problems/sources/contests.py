@@ -19,8 +19,17 @@ from typing import Any
 
 from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
-from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, packages_of, text, tree_of
-from codea1_env.problems.sources.leetcode import CUSTOMARY_IMPORTS
+from codea1_env.problems.sources.draft import (
+    CUSTOMARY_IMPORTS,
+    Draft,
+    Row,
+    RowError,
+    Source,
+    imports_of,
+    packages_of,
+    text,
+    tree_of,
+)
 from codea1_env.problems.sources.programs import (
     ENTRY_POINT,
     PROGRAM,

@@ -18,6 +18,33 @@ from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import PACKAGES
 
 Row = Mapping[str, Any]
+CUSTOMARY_IMPORTS = """import bisect
+import collections
+import datetime
+import functools
+import heapq
+import itertools
+import math
+import operator
+import random
+import re
+import string
+from bisect import bisect, bisect_left, bisect_right, insort
+from collections import Counter, OrderedDict, defaultdict, deque
+from functools import cache, cmp_to_key, lru_cache, partial, reduce
+from heapq import heapify, heappop, heappush, heappushpop, heapreplace, merge, nlargest, nsmallest
+from itertools import (
+    accumulate, chain, combinations, combinations_with_replacement, count, cycle, groupby, islice, pairwise,
+    permutations, product, repeat, starmap, takewhile, zip_longest
+)
+from math import atan2, ceil, comb, cos, dist, exp, factorial, floor, fsum, gcd, hypot, inf, isqrt, lcm, log, log2
+from math import log10, nan, perm, pi, prod, sin, sqrt, tan
+from operator import add, and_, itemgetter, mul, or_, sub, xor
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
+from typing import Any, Callable, DefaultDict, Deque, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Union
+"""
+"""What programs of such sets take for granted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,35 +13,17 @@ import re
 
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.kinds import METHOD, NODES
-from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, imports_of, text, tree_of
-
-CUSTOMARY_IMPORTS = """import bisect
-import collections
-import datetime
-import functools
-import heapq
-import itertools
-import math
-import operator
-import random
-import re
-import string
-from bisect import bisect, bisect_left, bisect_right, insort
-from collections import Counter, OrderedDict, defaultdict, deque
-from functools import cache, cmp_to_key, lru_cache, partial, reduce
-from heapq import heapify, heappop, heappush, heappushpop, heapreplace, merge, nlargest, nsmallest
-from itertools import (
-    accumulate, chain, combinations, combinations_with_replacement, count, cycle, groupby, islice, pairwise,
-    permutations, product, repeat, starmap, takewhile, zip_longest
+from codea1_env.problems.sources.draft import (
+    CUSTOMARY_IMPORTS,
+    Draft,
+    Row,
+    RowError,
+    Source,
+    imports_of,
+    text,
+    tree_of,
 )
-from math import atan2, ceil, comb, cos, dist, exp, factorial, floor, fsum, gcd, hypot, inf, isqrt, lcm, log, log2
-from math import log10, nan, perm, pi, prod, sin, sqrt, tan
-from operator import add, and_, itemgetter, mul, or_, sub, xor
-from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
-from typing import Any, Callable, DefaultDict, Deque, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
-from typing import Union
-"""
-"""What programs of such sets take for granted."""
+
 _ANY_ORDER = re.compile(
     r"\breturn (?:the|all|them|it|any)(?: [\w/-]+){0,7} in any order\b|\b(?:may|can) be returned in any order\b", re.I
 )

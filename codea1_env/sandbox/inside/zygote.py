@@ -81,8 +81,8 @@ def main() -> None:
     control, input_fd, output_fd = map(int, sys.argv[1:4])
     options = json.loads(sys.argv[4])
     sys.argv[1:], sys.orig_argv[:] = [], []  # the paths in them are none of a candidate's business
-    for inherited in (signal.SIGINT, signal.SIGCHLD):  # one ends who it is sent to, as any; children are waited for
-        signal.signal(inherited, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends a candidate from outside, and raises nothing in its program
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as it may be inherited, it would leave nobody to wait for
     os.chdir("/")
     preload(options["modules"])
     spared_mb = packages.preload(options["packages"], options["hash_seed"])

@@ -17,6 +17,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.judging.usability import Usability, check_problems
 from codea1_env.problems.bands import band_problems
 from codea1_env.problems.contamination import Contamination
+from codea1_env.problems.fineprint import fineprint_problems, fineprint_words_problems
 from codea1_env.problems.jsonl import iter_problems
 from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
@@ -29,7 +30,13 @@ from codea1_env.training.config.presets import Preset, ProblemFiles
 _log = logging.getLogger(__name__)
 
 
-DRAWN = {"miniature": miniature_problems, "bands": band_problems, "shift": shift_problems}
+DRAWN = {
+    "miniature": miniature_problems,
+    "bands": band_problems,
+    "shift": shift_problems,
+    "fineprint": fineprint_problems,
+    "fineprint_words": fineprint_words_problems,
+}
 """Family to what draws its problems."""
 ANYTHING = "a question"
 _WORKERS = 2

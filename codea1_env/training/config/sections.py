@@ -89,9 +89,9 @@ def check_trackers(names: Sequence[str], where: str) -> None:
 def changed(current: Any, overrides: object, kinds: Sequence[type[Any]], where: str) -> Any:
     """The section `current` with the fields that `overrides` names replaced.
 
-    `kinds` are the classes that the section may have. Overrides that name all fields that another kind requires (all of
-    its fields, if it requires none) make a section of that kind. Raises ConfigurationError naming `where`, the key,
-    must and got.
+    `kinds` are the classes that the section may have. Overrides that name all fields that another kind requires (those
+    that it is `TOLD_BY`, or else all of its fields, if it requires none) make a section of that kind. Raises
+    ConfigurationError naming `where`, the key, must and got.
     """
     if not isinstance(overrides, Mapping):
         names = sorted(_names(type(current)))
@@ -117,9 +117,10 @@ def _names(kind: type[Any]) -> set[str]:
 
 
 def _required(kind: type[Any]) -> set[str]:
-    """Names of the fields that must be given; of all where none must."""
-    return {
+    """Names of the fields that must be given; where none must, of those that tell the kind, or of all."""
+    required = {
         each.name
         for each in dataclasses.fields(kind)
         if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
-    } or _names(kind)
+    }
+    return required or set(getattr(kind, "TOLD_BY", ())) or _names(kind)

@@ -25,7 +25,7 @@ with for_script("train"):
     from codea1_env.arena.arena import Arena
     from codea1_env.errors import Codea1Error, ConfigurationError
     from codea1_env.players.player import TesterRequest
-    from codea1_env.problems.bands import BUG_KINDS, BugKind, band_problems, bug_kind
+    from codea1_env.problems.families.bands import BUG_KINDS, BugKind, band_problems, bug_kind
     from codea1_env.problems.problem import Problem
     from codea1_env.sandbox import open_sandbox
     from codea1_env.training.config.presets import Preset, load_preset

@@ -15,7 +15,7 @@ import argparse
 import random
 from dataclasses import dataclass, field
 
-from codea1_env.problems.bands import BUG_KINDS, DOMAIN, BandQuestion, Rules, band_questions
+from codea1_env.problems.families.bands import BUG_KINDS, DOMAIN, BandQuestion, Rules, band_questions
 
 COLUMNS = (
     "random input",

@@ -36,7 +36,7 @@ with for_script("train,dev"):
     from trl import GRPOTrainer
 
     from codea1_env.players.prompts import Messages
-    from codea1_env.problems.miniature import miniature_problems
+    from codea1_env.problems.families.miniature import miniature_problems
     from codea1_env.problems.problem import Problem
     from codea1_env.training.config.arguments import ENGINES, Arguments
     from codea1_env.training.config.presets import PRESETS, Preset

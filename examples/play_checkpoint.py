@@ -11,7 +11,7 @@ from codea1_env.extras import for_script
 with for_script("train"):
     from codea1_env.arena import Arena, Match
     from codea1_env.players.player import CoderRequest, TesterRequest
-    from codea1_env.problems.miniature import miniature_problems
+    from codea1_env.problems.families.miniature import miniature_problems
     from codea1_env.rewards import RewardConfig
     from codea1_env.sandbox import open_sandbox
     from codea1_env.training.config.arguments import CONFIG_FILE, exit_status, read_configuration

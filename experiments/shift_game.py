@@ -4,7 +4,7 @@
     python experiments/shift_game.py --output runs/shift                10 seeds over 5 bases; goes on where it was
     python experiments/shift_game.py --output runs/shift --again CELL   the same numbers, or within the interval?
 
-The programs and tests are those of the shift family (codea1_env/problems/shift.py), the seats are softmax policies over
+The programs and tests are those of the shift family (codea1_env/problems/families/shift.py), the seats are softmax policies over
 them (matrix_learning.py), paid and taught by the library. What a policy knows are its features: a coder knows a rule's
 place and phrase; a tester knows places, and of the program its comparisons, or, where `reads`, its slips. Nothing is
 executed, since the family says what its programs return. Does not say what a language model would do.
@@ -33,8 +33,8 @@ with for_script("train,solve"):
     from matrix_pools import Flags, Floats, Ints, Questions
     from shift_report import expected_of, kept, tables
 
-    from codea1_env.problems.bands import OFF_BY_ONE, PHRASES, BandQuestion
-    from codea1_env.problems.shift import RULES, shift_questions
+    from codea1_env.problems.families.bands import OFF_BY_ONE, PHRASES, BandQuestion
+    from codea1_env.problems.families.shift import RULES, shift_questions
     from codea1_env.training.run.provenance import code_revision, processor
     from codea1_env.whole_files import write_whole
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.bands import (
+from codea1_env.problems.families.bands import (
     BUG_KINDS,
     CLEARANCE,
     DOMAIN,

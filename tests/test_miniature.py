@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.miniature import (
+from codea1_env.problems.families.miniature import (
     GOLDEN_TESTS,
     HIDDEN_TESTS,
     RAISED,
@@ -19,7 +19,7 @@ from codea1_env.problems.miniature import (
     miniature_compositions,
     miniature_problems,
 )
-from codea1_env.problems.miniature_operations import AGGREGATES, FILTERS, MAPS
+from codea1_env.problems.families.miniature_operations import AGGREGATES, FILTERS, MAPS
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 

@@ -16,7 +16,7 @@ from test_training_packed import PACKED, coder_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling, checked
 from codea1_env.players.player import CoderRequest
-from codea1_env.problems.miniature import miniature_problems
+from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.training.config.arguments import exit_status
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import engine_of

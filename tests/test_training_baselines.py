@@ -20,8 +20,8 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import read_problems
-from codea1_env.problems.miniature import miniature_problems
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.sandbox import open_sandbox

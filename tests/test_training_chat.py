@@ -20,7 +20,7 @@ from codea1_env.players import prompts
 from codea1_env.players.player import TesterRequest
 from codea1_env.players.prompts import find_prompts
 from codea1_env.players.templates import begun
-from codea1_env.problems.miniature import miniature_problems
+from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.baselines.sft import IGNORED, _tokens

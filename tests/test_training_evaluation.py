@@ -16,7 +16,7 @@ from transformers import AutoTokenizer
 
 from codea1_env.arena.arena import Arena
 from codea1_env.players.player import CoderRequest
-from codea1_env.problems.miniature import miniature_problems
+from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig

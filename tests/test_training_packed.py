@@ -24,7 +24,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.rollouts import Completion
 from codea1_env.players.player import CoderRequest, TesterRequest
-from codea1_env.problems.miniature import miniature_problems
+from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.training.baselines.sft import Untrained
 from codea1_env.training.config.arguments import parse_arguments
 from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import ConfigurationError, ProblemFormatError
+from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import write_problems
-from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.training.config.presets import MINI, SMOKE, Preset, ProblemFiles

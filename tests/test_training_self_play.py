@@ -13,7 +13,7 @@ import torch
 from training_runs import TINY, play_alone, same_weights
 from transformers import AutoTokenizer
 
-from codea1_env.problems.miniature import miniature_problems
+from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.training.advantages import estimator_of
 from codea1_env.training.config.algorithm import Algorithm

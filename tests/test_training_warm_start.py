@@ -13,7 +13,7 @@ from training_runs import TINY, same_weights
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.miniature import miniature_compositions
+from codea1_env.problems.families.miniature import miniature_compositions
 from codea1_env.training.config.presets import MINI, WarmStartPreset, load_preset
 from codea1_env.training.models import tiny  # its `tester_messages` would pass for a test
 from codea1_env.training.models.corpora import BASIC, EDGE, band_pieces, examples

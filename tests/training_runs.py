@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from codea1_env.arena.arena import Arena
 from codea1_env.errors import SandboxError
-from codea1_env.problems.miniature import miniature_problems
+from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.config.arguments import Arguments

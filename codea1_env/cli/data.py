@@ -26,6 +26,7 @@ from codea1_env.cli.common import (
     require_place,
     say,
 )
+from codea1_env.cli.family import add_family
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.natural_mutants import NaturalMutants
 from codea1_env.judging.importing import Imported, import_drafts
@@ -78,6 +79,7 @@ def add_data(parser: Parser) -> None:
     actions = add_actions(parser)
     _add_check(actions)
     add_choose(actions)
+    add_family(actions)
     load = add_command(
         actions,
         "import",

@@ -43,8 +43,8 @@ from codea1_env.players.player import Player, Request
 from codea1_env.players.prompts import DEFAULT
 from codea1_env.players.templates import Messages, Prompts
 from codea1_env.problems import Problem, bundled_problems, read_problems
+from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import write_problems
-from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.sources import SOURCES, find_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import open_sandbox

@@ -27,6 +27,9 @@ from codea1_env.reading.parsing import Unparsable, parse
 RUN = 13
 """Words."""
 _DIGEST_BYTES = 6
+GENERATED = "codea1 "
+"""How the source of a procedural family's problem begins. Its questions share their wording by nature, so that only a
+question that is the same as a whole counts."""
 _KINDS = ("words", "reference")
 _WORD = re.compile(r"\w+")
 
@@ -82,8 +85,9 @@ def _known_sets() -> list[dict[str, str]]:
 def _marks(problem: Problem) -> Iterator[str]:
     """Digests of everything about a problem that another one must not share."""
     words = _WORD.findall(problem.question.replace(INSTRUCTION, "").lower())
-    for start in range(max(1, len(words) - RUN + 1) if words else 0):
-        yield _digest("words", " ".join(words[start : start + RUN]) + ("" if len(words) >= RUN else " (all)"))
+    run = len(words) if problem.source.startswith(GENERATED) else RUN
+    for start in range(max(1, len(words) - run + 1) if words else 0):
+        yield _digest("words", " ".join(words[start : start + run]) + ("" if len(words) >= RUN else " (all)"))
     tree = _tree(problem)
     if tree:
         yield _digest("reference", tree)

@@ -15,13 +15,10 @@ from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.usability import Usability, check_problems
-from codea1_env.problems.bands import band_problems
 from codea1_env.problems.contamination import Contamination
-from codea1_env.problems.fineprint import fineprint_problems, fineprint_words_problems
+from codea1_env.problems.families import FAMILIES
 from codea1_env.problems.jsonl import iter_problems
-from codea1_env.problems.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
-from codea1_env.problems.shift import shift_problems
 from codea1_env.rewards.code_a1 import OracleMode
 from codea1_env.sandbox import Sandbox, open_sandbox
 from codea1_env.training.config.batches import roles_of
@@ -30,14 +27,6 @@ from codea1_env.training.config.presets import Preset, ProblemFiles
 _log = logging.getLogger(__name__)
 
 
-DRAWN = {
-    "miniature": miniature_problems,
-    "bands": band_problems,
-    "shift": shift_problems,
-    "fineprint": fineprint_problems,
-    "fineprint_words": fineprint_words_problems,
-}
-"""Family to what draws its problems."""
 ANYTHING = "a question"
 _WORKERS = 2
 _SHOWN = 5
@@ -63,7 +52,7 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     """
     chosen = preset.problems
     if not isinstance(chosen, ProblemFiles):
-        draw = DRAWN[chosen.family]
+        draw = FAMILIES[chosen.family].draw
         train = draw("train", chosen.train, seed, chosen.golden_edge)
         if chosen.hidden_as_golden:
             train = tuple(dataclasses.replace(problem, golden_tests=problem.hidden_tests) for problem in train)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.problems.families import FAMILIES
 from codea1_env.training.config.sections import Section, choice, real, switch, text, whole
-
-FAMILIES = ("miniature", "bands", "shift", "fineprint", "fineprint_words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +22,11 @@ class ProblemsPreset(Section):
 
     TOLD_BY: ClassVar[tuple[str, ...]] = ("family",)
 
-    family: str = choice("miniature", FAMILIES)
-    """miniature: lists of numbers, and edges (codea1_env/problems/miniature.py). bands: one number, and aim
-    (codea1_env/problems/bands.py). shift: that, and bugs that move (codea1_env/problems/shift.py). The tiny models
+    family: str = choice("miniature", tuple(FAMILIES))
+    """miniature: lists of numbers, and edges (codea1_env/problems/families/miniature.py). bands: one number, and aim
+    (codea1_env/problems/families/bands.py). shift: that, and bugs that move (codea1_env/problems/families/shift.py). The tiny models
     speak the language of the one that they are made for. fineprint: plain English with clauses, for pretrained models
-    (codea1_env/problems/fineprint.py); fineprint_words: the same on words."""
+    (codea1_env/problems/families/fineprint.py); fineprint_words: the same on words."""
     shift: float = real(1.0, 0.0, 1.0)
     """Family shift: how far one slip keeps a program's later rules right, in what the base model learns from. 0: rules
     slip independently. Other families ignore it."""

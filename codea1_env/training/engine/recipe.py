@@ -40,7 +40,7 @@ from codea1_env.training.models.chat import fitting, questions_asked
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import engine_of
 from codea1_env.training.models.warm_start import default_cache
-from codea1_env.training.run.results import as_record, as_table, compare, cost, plot_curves
+from codea1_env.training.run.results import as_record, as_table, by_clause, compare, cost, plot_curves
 from codea1_env.training.run.run_dir import BOOK, CURVES, Run
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ def recipe(
         rows, spent = compare(before, after), cost(seconds, run.records(), run.rounds_done)
         run.write_summary(as_record(rows, spent))
         plot_curves(run.records(), run.directory / CURVES)
-    opened.outcome.extend([as_table(rows), str(spent), f"everything is in {run.directory}"])
+    told = [as_table(rows), by_clause(run.records()), str(spent), f"everything is in {run.directory}"]
+    opened.outcome.extend(filter(None, told))
 
 
 def _pretrained(arguments: Arguments) -> Path | None:

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codea1_env.problems.bands import (
+from codea1_env.problems.families.bands import (
     DOMAIN,
     ENTRY_POINTS,
     OFF_BY_ONE,
@@ -21,8 +21,8 @@ from codea1_env.problems.bands import (
     band_questions,
     off_by_one,
 )
-from codea1_env.problems.miniature import RAISED, Composition, miniature_compositions
-from codea1_env.problems.shift import shift_questions, written
+from codea1_env.problems.families.miniature import RAISED, Composition, miniature_compositions
+from codea1_env.problems.families.shift import shift_questions, written
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.config.run_sections import ProblemsPreset
 from codea1_env.training.models.tiny import coder_messages, tester_messages
@@ -75,7 +75,7 @@ def family_of(preset: Preset) -> str:
 
 def shift_of(preset: Preset) -> float:
     """How far one slip keeps the others away, in the shift family."""
-    return preset.problems.shift if isinstance(preset.problems, ProblemsPreset) else 0.0
+    return preset.problems.families.shift if isinstance(preset.problems, ProblemsPreset) else 0.0
 
 
 def band_pieces() -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
-from codea1_env.problems import bands, miniature, miniature_operations, shift
+from codea1_env.problems.families import bands, miniature, miniature_operations, shift
 from codea1_env.training.config.presets import Preset
 from codea1_env.training.models import corpora, mimetic, tiny
 from codea1_env.training.models.corpora import Example, band_pieces, examples, family_of, shift_of

@@ -8,7 +8,6 @@ and measured by `codea1 eval`. Does not promise to see more than sampling at the
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ from codea1_env.arena.match import Match, SuiteScore
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.players.player import CoderRequest, TesterRequest
+from codea1_env.problems.families.fineprint import clause_of_mutant, clause_of_tests
 from codea1_env.problems.problem import Problem
 from codea1_env.rewards.duel import JudgedTest, Status, Verdict
 
@@ -38,6 +38,9 @@ class CoderResult:
     executes: tuple[float, ...]
     tests: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """By problem_id: the share of programs that pass each hidden test, in their order."""
+    clauses: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """By clause of fine print, where problems have any: one entry per problem with it, the share of programs that pass
+    all hidden tests of the clause."""
 
     def summary(self) -> dict[str, float]:
         golden = {"golden_pass_rate": float(np.mean(self.golden))} if self.golden else {}
@@ -48,6 +51,7 @@ class CoderResult:
             **tests,
             **golden,
             "executes": float(np.mean(self.executes)),
+            **{f"clause_{name}": float(np.mean(shares)) for name, shares in sorted(self.clauses.items())},
         }
 
 
@@ -71,6 +75,9 @@ class TesterResult:
     """Share of tests that call with an empty list: the cheap way to be valid."""
     input_length: tuple[float, ...]
     """Mean length of the list that tests call with."""
+    clauses: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """By clause of fine print that a mutant does not honour: one entry per such mutant, the share of K tests that are
+    valid as written and fail it."""
 
     def summary(self) -> dict[str, float]:
         if not self.valid:
@@ -84,6 +91,7 @@ class TesterResult:
             "killed_by_any": float(np.mean(self.killed_by_any)),
             "empty_inputs": float(np.mean(self.empty_inputs)),
             "input_length": float(np.mean(self.input_length)),
+            **{f"clause_{name}": float(np.mean(shares)) for name, shares in sorted(self.clauses.items())},
         }
 
 
@@ -98,6 +106,7 @@ def evaluate_coder(arena: Arena, problems: Sequence[Problem], sample: CoderSampl
     )
     hidden, golden, executes = [], [], []
     tests: dict[str, tuple[float, ...]] = {}
+    clauses: dict[str, list[float]] = {}
     for problem, grades in zip(problems, graded, strict=True):
         _require_scores(grade.executes is not None for grade in grades)
         split = len(problem.golden_tests)
@@ -106,8 +115,13 @@ def evaluate_coder(arena: Arena, problems: Sequence[Problem], sample: CoderSampl
         hidden.append(float(np.mean([_all_pass(grade.verdicts[split:]) for grade in grades])))
         passed = [[verdict is Verdict.PASS for verdict in grade.verdicts[split:]] for grade in grades]
         tests[problem.problem_id] = tuple(np.mean(passed, axis=0).tolist())  # (samples, tests) -> (tests,)
+        parts = np.array(clause_of_tests(problem))
+        for name in dict.fromkeys(parts.tolist()):
+            whole = np.array(passed)[:, parts == name].all(axis=1)  # (samples,)
+            clauses.setdefault(name, []).append(float(whole.mean()))
         executes.append(float(np.mean([bool(grade.executes) for grade in grades])))
-    return CoderResult(tuple(hidden), tuple(golden), tuple(executes), tests)
+    by_clause = {name: tuple(shares) for name, shares in clauses.items()}
+    return CoderResult(tuple(hidden), tuple(golden), tuple(executes), tests, by_clause)
 
 
 def evaluate_tester(
@@ -124,21 +138,25 @@ def evaluate_tester(
         for (problem, mutant), suites in zip(targets, responses, strict=True)
     ]
     if not matches:
-        return TesterResult(*([()] * len(dataclasses.fields(TesterResult))))
+        return TesterResult((), (), (), (), (), (), (), ())
     per_problem: dict[str, list[list[float]]] = {}
-    for score in arena.play(matches, update_book=False):
+    clauses: dict[str, list[float]] = {}
+    for (problem, mutant), score in zip(targets, arena.play(matches, update_book=False), strict=True):
         _require_scores(suite.terms is not None for suite in score.suites[0])
         measures = [_suite_measures(suite, arena.config.suite_size) for suite in score.suites[0]]
         columns = [float(np.mean(column)) for column in zip(*measures, strict=True)]
         columns.append(float(max(measure[KILLED] for measure in measures)))
         per_problem.setdefault(score.problem_id, []).append(columns)
+        if name := clause_of_mutant(problem, mutant):
+            clauses.setdefault(name, []).append(columns[KILLS])
     table = np.array([np.mean(rows, axis=0) for rows in per_problem.values()])  # (problems, measures)
     valid, kills, input_kills, all_valid, killed, empty, length, by_any = (tuple(map(float, c)) for c in table.T)
-    return TesterResult(valid, kills, input_kills, all_valid, killed, by_any, empty, length)
+    by_clause = {name: tuple(shares) for name, shares in clauses.items()}
+    return TesterResult(valid, kills, input_kills, all_valid, killed, by_any, empty, length, by_clause)
 
 
-KILLED = 4
-"""Place of `killed` among a suite's measures."""
+KILLS, KILLED = 1, 4
+"""Places of `kills` and `killed` among a suite's measures."""
 
 
 def _suite_measures(suite: SuiteScore, suite_size: int) -> list[float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codea1_env.extras import extra
-from codea1_env.training.run.results import Measured
+from codea1_env.training.run.results import CLAUSE, Measured
 from codea1_env.training.run.run_dir import Run
 
 with extra("train", "training needs"):
@@ -60,6 +60,9 @@ class Journal:
             name, label = EVALUATION_LABELS[seat]
             if name in values:
                 self._shown[label] = f"{values[name]:.2f}"
+            clauses = [f"{each.removeprefix(CLAUSE)} {values[each]:.2f}" for each in values if each.startswith(CLAUSE)]
+            if clauses:
+                self.say(f"round {rounds_done}, {seat}, {label} {values[name]:.2f}: {', '.join(clauses)}")
 
     def _show_unreadable(self, rounds_done: int, values: Mapping[str, float]) -> None:
         """In the progress line while most suites cannot be read; the reasons in a line above, the first time."""

@@ -83,6 +83,33 @@ def as_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+CLAUSE = "clause_"
+"""How the names of measures by clause begin, in both seats' evaluations."""
+BY_ROUND = {
+    "coder": {"hidden_pass_rate": "all hidden tests", "golden_pass_rate": "golden tests"},
+    "tester": {"validity": "right tests", "kill_rate": "right tests that break"},
+}
+
+
+def by_clause(records: Sequence[Mapping[str, Any]]) -> str:
+    """Both seats' evaluations at the start, in the middle and at the end of a run, clause by clause, in plain text;
+    empty where problems have no clauses. `records`: the run's metrics."""
+    shown = []
+    for seat, names in BY_ROUND.items():
+        rounds = {r["round"]: r for r in records if r["kind"] == "evaluation" and r["seat"] == seat}
+        done = sorted(rounds)
+        chosen = sorted({done[0], done[len(done) // 2], done[-1]}) if done else []
+        clauses = sorted({name for record in rounds.values() for name in record if name.startswith(CLAUSE)})
+        if not clauses:
+            continue
+        shown.append(f"{seat + ', by clause':36}" + "".join(f" {f'round {count}':>9}" for count in chosen))
+        for name in (*names, *clauses):
+            values = [rounds[count].get(name) for count in chosen]
+            title = names.get(name) or "  " + name.removeprefix(CLAUSE)
+            shown.append(f"{title:36}" + "".join(f" {'-' if v is None else f'{v:.3f}':>9}" for v in values))
+    return "\n".join(shown)
+
+
 PARTS = ("generating", "learning", "waiting", "scoring", "parsing", "judging", "rewarding")
 """What a round's time is split into: the first three for each seat, the last three are what scoring consists of."""
 

@@ -1,8 +1,8 @@
 """What questions of the fine-print family are made of: operations and clauses, on numbers and on words.
 
-An operation is what a question asks for. A clause is a sentence on where that bends: the line of Python that honours it,
-a line that honours it almost, and inputs that it is about. The lines act on the parameter by its name, one after the
-other. Plain tables and nothing else: `fineprint.py` makes problems of them.
+An operation is what a question asks for. A clause is a sentence on where that bends: the line of Python that honours
+it, a line that honours it almost, and inputs that it is about. The lines act on the parameter by its name, one after
+the other. Plain tables and nothing else: `fineprint.py` makes problems of them.
 """
 
 from __future__ import annotations
@@ -251,8 +251,14 @@ WORDS = Material(
         Operation("ordered", ("returns the words in words in alphabetical order, as a list",), "sorted(words)"),
         Operation("backwards", ("returns the words in words in reverse order, as a list",), "words[::-1]"),
         Operation("letters", ("returns the total length of the words in words",), "sum(len(word) for word in words)"),
-        Operation("lengths", ("returns the list of the lengths of the words in words",), "[len(word) for word in words]"),
-        Operation("initials", ("returns the first letters of the words in words, as a string",), "''.join(word[0] for word in words)"),
+        Operation(
+            "lengths", ("returns the list of the lengths of the words in words",), "[len(word) for word in words]"
+        ),
+        Operation(
+            "initials",
+            ("returns the first letters of the words in words, as a string",),
+            "''.join(word[0] for word in words)",
+        ),
         Operation("last", ("returns the last word in words",), "words[-1]"),
         Operation("longest", ("returns the length of the longest word in words",), "max(len(word) for word in words)"),
         Operation("count", ("returns how many words there are in words",), "len(words)"),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.miniature_operations import AGGREGATES, FILTERS, MAPS, Operation
+from codea1_env.problems.families.miniature_operations import AGGREGATES, FILTERS, MAPS, Operation
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 

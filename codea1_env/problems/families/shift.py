@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from codea1_env.problems.bands import OFF_BY_ONE, BandQuestion, Rules, Split, band_questions, off_by_one
+from codea1_env.problems.families.bands import OFF_BY_ONE, BandQuestion, Rules, Split, band_questions, off_by_one
 from codea1_env.problems.problem import Problem
 
 RULES = 3

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.fineprint_parts import NUMBERS, WORDS, Clause, Material, Operation, Value
+from codea1_env.problems.families.fineprint_parts import NUMBERS, WORDS, Clause, Material, Operation, Value
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 
@@ -156,6 +156,21 @@ def clause_of_tests(problem: Problem) -> tuple[str, ...]:
     names = problem.problem_id.rpartition("/")[2].split("+")
     parts = [name for name in names for _ in range(TESTS_A_CLAUSE)] + [EMPTY] + [PLAIN] * PLAIN_TESTS
     return tuple(parts) if len(parts) == len(problem.hidden_tests) else ()
+
+
+def clause_of_mutant(problem: Problem, mutant: str) -> str:
+    """The clause that a mutant of a problem of this family does not honour; empty for any other problem or program."""
+    if not clause_of_tests(problem):
+        return ""
+    family, *_, named = problem.problem_id.split("/")
+    material = next(each for each in (NUMBERS, WORDS) if FAMILY_OF[each.name] == family)
+    clauses = [clause for clause in material.clauses if clause.name in named.split("+")]
+    sources = (problem.reference_solution or "", mutant)
+    right, written = ({line.strip() for line in source.splitlines()} for source in sources)
+    if right == written or not written <= right | {clause.bent for clause in clauses}:
+        return ""
+    missing = [clause.name for clause in clauses if clause.line not in written]
+    return missing[0] if missing else EMPTY
 
 
 def fineprint_problems(

@@ -4,7 +4,7 @@
     python experiments/shift_game.py --output runs/shift                10 seeds over 5 bases; goes on where it was
     python experiments/shift_game.py --output runs/shift --again CELL   the same numbers, or within the interval?
 
-The programs and tests are those of the shift family (codea1_env/problems/families/shift.py), the seats are softmax policies over
+The programs and tests are those of the shift family (problems/families/shift.py), the seats are softmax policies over
 them (matrix_learning.py), paid and taught by the library. What a policy knows are its features: a coder knows a rule's
 place and phrase; a tester knows places, and of the program its comparisons, or, where `reads`, its slips. Nothing is
 executed, since the family says what its programs return. Does not say what a language model would do.

@@ -23,10 +23,9 @@ class ProblemsPreset(Section):
     TOLD_BY: ClassVar[tuple[str, ...]] = ("family",)
 
     family: str = choice("miniature", tuple(FAMILIES))
-    """miniature: lists of numbers, and edges (codea1_env/problems/families/miniature.py). bands: one number, and aim
-    (codea1_env/problems/families/bands.py). shift: that, and bugs that move (codea1_env/problems/families/shift.py). The tiny models
-    speak the language of the one that they are made for. fineprint: plain English with clauses, for pretrained models
-    (codea1_env/problems/families/fineprint.py); fineprint_words: the same on words."""
+    """A module of codea1_env/problems/families/. miniature: lists of numbers, and edges. bands: one number, and aim.
+    shift: that, and bugs that move. The tiny models speak the language of the one that they are made for. fineprint:
+    plain English with clauses, for pretrained models. fineprint_words: the same on words."""
     shift: float = real(1.0, 0.0, 1.0)
     """Family shift: how far one slip keeps a program's later rules right, in what the base model learns from. 0: rules
     slip independently. Other families ignore it."""

@@ -1,7 +1,7 @@
 """The questions of a problem file that a coder answers rightly now and then, drawn once.
 
 A question that a model always or never solves teaches it nothing: a group's rewards are then all the same. Asking is
-an evaluation, whose journal goes on where it was. Does not print, and does not know commands: see `cli/data.py`.
+an evaluation, whose journal goes on where it was. Does not print, and does not know commands: see `cli/data/`.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def family_of(preset: Preset) -> str:
 
 def shift_of(preset: Preset) -> float:
     """How far one slip keeps the others away, in the shift family."""
-    return preset.problems.families.shift if isinstance(preset.problems, ProblemsPreset) else 0.0
+    return preset.problems.shift if isinstance(preset.problems, ProblemsPreset) else 0.0
 
 
 def band_pieces() -> tuple[str, ...]:

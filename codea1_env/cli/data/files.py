@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-from codea1_env.cli.choose import add_choose
 from codea1_env.cli.common import (
     DONE,
     FAILED,
@@ -26,7 +25,8 @@ from codea1_env.cli.common import (
     require_place,
     say,
 )
-from codea1_env.cli.family import add_family
+from codea1_env.cli.data.choose import add_choose
+from codea1_env.cli.data.family import add_family
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.natural_mutants import NaturalMutants
 from codea1_env.judging.importing import Imported, import_drafts

@@ -1,0 +1,132 @@
+"""Runs on questions with fine print: the preset with a tiny model, the same bits again, and its arms' cells."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
+import yaml
+from training_runs import TINY, records, run_here, tiny_base, without_seconds
+
+from codea1_env.training.config.model_sections import WarmStartPreset
+from codea1_env.training.config.presets import load_preset
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
+
+import fineprint  # noqa: E402
+
+FEW = {
+    "extends": "0.5b-fineprint",
+    "rounds": 2,
+    "save_rounds": 1,
+    "problems": {"train": 4, "held_out": 3},
+    "round": {"questions": 2, "programs": 2, "suites": 2, "tester_prompt_tokens": 1500, "coder_prompt_tokens": 500},
+    "model": {"context": 2048},
+    "lora": {"rank": 2},
+    "grpo": {"coder": {"max_completion_length": 12}, "tester": {"max_completion_length": 12}},
+    "evaluation": {"every_rounds": 1, "problems": 3, "samples": 1},
+    "memory": {"bfloat16": False},
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model from nothing that has places for the preset's prompts, whose letters are many tokens here."""
+    shape = dataclasses.replace(TINY.model, hidden=32, heads=1, context=2048)
+    preset = dataclasses.replace(TINY, model=shape, warm_start=WarmStartPreset(steps=0, problems=50))
+    return tiny_base(tmp_path_factory.mktemp("cache"), preset)
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    file = tmp_path / "few.yaml"
+    file.write_text(yaml.safe_dump(FEW))
+    return file
+
+
+def run(recipe: str, few: Path, model: Path, directory: Path, monkeypatch, capsys) -> str:  # type: ignore[no-untyped-def]
+    argv = ["--config", str(few), "--model", str(model), "--output", str(directory), "--report-to", "none"]
+    return run_here(recipe, *argv, cache=directory.parent / "cache", patch=monkeypatch, capsys=capsys)
+
+
+def test_the_preset_comes_to_the_same_bits_again_and_shows_clauses(few, model, tmp_path, monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
+    shown = run("agents/train_grpo.py", few, model, tmp_path / "one", monkeypatch, capsys)
+    run("agents/train_grpo.py", few, model, tmp_path / "other", monkeypatch, capsys)
+    for seat in ("coder", "tester"):
+        files = [tmp_path / name / seat / "final" / "adapter_model.safetensors" for name in ("one", "other")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+    assert without_seconds(records(tmp_path / "one", "round")) == without_seconds(records(tmp_path / "other", "round"))
+    for heading in ("coder, by clause", "tester, by clause"):
+        (line,) = [line for line in shown.splitlines() if line.startswith(heading)]
+        assert line.split()[3:] == ["round", "0", "round", "1", "round", "2"]
+    assert "  empty " in shown
+    evaluations = records(tmp_path / "one", "evaluation", "coder")
+    assert [record["round"] for record in evaluations] == [0, 1, 2]
+    assert all({"clause_empty", "clause_plain"} <= set(record) for record in evaluations)
+
+
+@pytest.mark.parametrize("recipe", ["golden_tests", "frozen_tester", "self_play"])
+def test_the_preset_is_the_baselines_too(recipe, few, model, tmp_path, monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
+    shown = run(f"baselines/{recipe}.py", few, model, tmp_path / "run", monkeypatch, capsys)
+    assert "coder, by clause" in shown
+    assert ("tester, by clause" in shown) == (recipe == "self_play")
+
+
+def test_no_warning_of_shared_words_comes_from_a_familys_own_split(
+    few, model, tmp_path, monkeypatch, capsys, caplog
+) -> None:  # type: ignore[no-untyped-def]
+    """Files of the family, too: its questions share their wording by nature."""
+    from codea1_env.cli import main
+
+    for split, count in (("train", 20), ("held_out", 20)):
+        argv = ["data", "family", "fineprint", "--split", split, "--count", str(count)]
+        assert main([*argv, "-o", str(tmp_path / f"{split}.jsonl")]) == 0
+    files = {"file": str(tmp_path / "train.jsonl"), "held_out_file": str(tmp_path / "held_out.jsonl"), "limit": 4}
+    few.write_text(yaml.safe_dump({**FEW, "rounds": 1, "problems": {**files, "held_out_limit": 3}}))
+    shown = run("baselines/golden_tests.py", few, model, tmp_path / "run", monkeypatch, capsys)
+    assert "coder, by clause" in shown
+    assert "shares" not in caplog.text
+
+
+def test_the_preset_is_what_its_page_says() -> None:
+    preset = load_preset("0.5b-fineprint")
+    assert (preset.trainer, preset.threads, preset.problems.family) == ("packed", 1, "fineprint")
+    assert preset.rounds * preset.round.questions >= 2 * preset.problems.train  # each question comes back
+    assert preset.evaluation.problems == preset.problems.held_out  # the three evaluations compare
+
+
+def cell(arm: str, seed: int, hidden: list[float]) -> dict[str, object]:
+    return {"arm": arm, "seed": seed, "rounds": None, "samples": 4, "coder": {"fineprint": {"hidden": hidden}}}
+
+
+def test_intervals_are_over_seeds_and_questions() -> None:
+    """By hand: two seeds, all right and all wrong, so that the mean of two drawn seeds is 0, 50 or 100. Below, the same
+    seed and the same question are drawn twice in one of 16."""
+    rows = np.array([[100.0, 100.0], [0.0, 0.0]])
+    assert fineprint.interval(rows) == (50.0, 0.0, 100.0)
+    assert fineprint.interval(rows[:1], np.array([[50.0, 100.0]])) == (25.0, 0.0, 50.0)
+    cells = {"a": cell("base", 0, [0.0, 0.5]), "b": cell("golden", 0, [0.0, 0.0]), "c": cell("golden", 1, [0.0, 0.5])}
+    table = fineprint.table_of(cells)
+    assert "| coder | base (1) | golden (2) |" in table
+    assert "| all hidden tests | 25.0 [0.0, 50.0] | 12.5 [0.0, 50.0] (-12.5 [-50.0, +0.0]) |" in table
+
+
+def test_cells_are_named_by_arm_seed_and_rounds() -> None:
+    assert fineprint.Cell.read("golden:1").name == "golden-1"
+    assert fineprint.Cell.read("golden:1:60").name == "golden-1-60"
+    for told in ("gold:1", "golden", "golden:x", "golden:1:2:3"):
+        with pytest.raises(SystemExit, match="must be"):
+            fineprint.Cell.read(told)
+
+
+def test_a_cell_holds_plain_numbers_a_question() -> None:
+    result = json.loads(json.dumps(fineprint.rounded({"b": (0.123456, 1.0), "a": ()})))
+    assert result == {"a": [], "b": [0.1235, 1.0]}

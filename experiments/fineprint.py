@@ -1,12 +1,13 @@
 """Arms on questions with fine print: a real model in both seats beside its baselines, cell by cell.
 
     python experiments/fineprint.py run --model DIR -o OUT --cells base:0,code-a1:0,golden:0,frozen:0
-    python experiments/fineprint.py table OUT
+    python experiments/fineprint.py curve --model DIR -o OUT --cells code-a1:0,golden:0,frozen:0
 
 A cell is ARM:SEED, or ARM:SEED:ROUNDS for more or fewer rounds than the preset has. `run` trains each cell that has a
 recipe, one after the other, and measures it; what stands in OUT is resumed or left as it is. A cell's file,
-OUT/cells/NAME.json, has a number for each held-out question, so that intervals can be made of it; `table` prints them.
-docs/fineprint.md says what came out.
+OUT/cells/NAME.json, has a number for each held-out question, so that intervals can be made of it. `curve` measures the
+coder at the checkpoints of cells, on fewer questions. fineprint_table.py shows what came out, and docs/fineprint.md
+says it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,10 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 HERE = Path(__file__).resolve().parent
 PRESET = "0.5b-fineprint"
@@ -37,8 +36,12 @@ RECIPES = {
 }
 CHANGES = {"code-a1-paper": HERE / "fineprint_paper.yaml"}
 """Arms with another configuration than the preset."""
-QUESTIONS, WORDS, TARGETS, SUITES = 150, 60, 75, 4
-"""Held-out questions of the family and of the second one, questions whose mutants a tester attacks, suites for each."""
+QUESTIONS = {"fineprint": 150, "fineprint_words": 60}
+"""Held-out questions of the family, and of the second one, on which nothing is trained or chosen."""
+CURVE = {"fineprint": 60}
+"""The same at a checkpoint."""
+TARGETS, SUITES = 75, 4
+"""Programs that a tester attacks, of each kind, and suites against each."""
 TEMPERATURE, TOP_P, TOKENS = 0.7, 0.95, 160
 """Of every cell. The cap is above that of training, so that nobody is measured by it."""
 
@@ -98,14 +101,16 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     actions = parser.add_subparsers(required=True)
     run = actions.add_parser("run", help="train and measure cells, one after the other")
-    run.add_argument("--model", type=Path, required=True, help="the base, a directory in Hugging Face format")
-    run.add_argument("--cells", required=True, help="ARM:SEED[:ROUNDS], divided by commas; base:0 is measured first")
-    run.add_argument("--samples", type=int, default=8, help="programs for a question (default: 8)")
-    run.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="a directory")
     run.set_defaults(run=run_cells)
-    table = actions.add_parser("table", help="what came out, with intervals over questions")
-    table.add_argument("output", metavar="OUT", type=Path, help="a directory with cells/, or one of cells")
-    table.set_defaults(run=lambda options: print(table_of(read_cells(options.output))))
+    curve = actions.add_parser("curve", help="measure the coder at the checkpoints of cells")
+    curve.set_defaults(run=measure_checkpoints)
+    for action, samples in ((run, 8), (curve, 4)):
+        action.add_argument("--model", type=Path, required=True, help="the base, a directory in Hugging Face format")
+        action.add_argument("--cells", required=True, help="ARM:SEED[:ROUNDS], divided by commas; base:0 comes first")
+        action.add_argument(
+            "--samples", type=int, default=samples, help="programs for a question (default: %(default)s)"
+        )
+        action.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="a directory")
     return parser.parse_args()
 
 
@@ -118,20 +123,34 @@ def run_cells(options: argparse.Namespace) -> None:
         if cell.arm != "base":
             cell.train(options.model, directory)
         record = measured(cell, cell.models(options.model, directory), options)
-        about = {"arm": cell.arm, "seed": cell.seed, "rounds": cell.rounds, "samples": options.samples}
-        about |= {"processor": processor(), "summary": summary_of(directory)}
-        file.write_text(json.dumps(about | record) + "\n")
-        print(
-            f"{cell.name}: {100 * np.mean(record['coder']['fineprint']['hidden']):.1f} % of programs are right",
-            flush=True,
-        )
+        about = {"rounds": cell.rounds, "summary": summary_of(directory)}
+        write_cell(cell, file, about | record, options)
 
 
-def measured(cell: Cell, models: dict[str, Path], options: argparse.Namespace) -> dict[str, Any]:
-    """Both seats on held-out questions; plain data, with a number for each question."""
+def measure_checkpoints(options: argparse.Namespace) -> None:
+    for cell in map(Cell.read, options.cells.split(",")):
+        for checkpoint in sorted((options.output / cell.name / "coder").glob("checkpoint-*")):
+            done = int(checkpoint.name.rpartition("-")[2])
+            file = options.output / "cells" / f"{cell.name}-at-{done}.json"
+            if not file.exists():
+                record = measured(cell, {"coder": checkpoint}, options, questions=CURVE)
+                write_cell(cell, file, {"checkpoint": done, **record}, options)
+
+
+def write_cell(cell: Cell, file: Path, record: dict[str, Any], options: argparse.Namespace) -> None:
+    about = {"arm": cell.arm, "seed": cell.seed, "samples": options.samples, "processor": processor()}
+    file.write_text(json.dumps(about | record) + "\n")
+    right = record["coder"]["fineprint"]["hidden"]
+    print(f"{file.stem}: {100 * sum(right) / len(right):.1f} % of programs are right", flush=True)
+
+
+def measured(
+    cell: Cell, models: dict[str, Path], options: argparse.Namespace, questions: Mapping[str, int] = QUESTIONS
+) -> dict[str, Any]:
+    """The seats on held-out questions; plain data, with a number for each question."""
     # Only now: these imports load torch, and a wrong argument must not wait for them.
     from codea1_env.arena.arena import Arena
-    from codea1_env.problems.families.fineprint import fineprint_problems, fineprint_words_problems
+    from codea1_env.problems.families import FAMILIES
     from codea1_env.sandbox import open_sandbox
     from codea1_env.training.config.presets import load_preset
     from codea1_env.training.engine.local import prepare_process
@@ -146,17 +165,16 @@ def measured(cell: Cell, models: dict[str, Path], options: argparse.Namespace) -
     def sampler(seat: str) -> Any:
         return load_model(models[seat], preset).sampler(preset, chat=chat_of(preset), **sampling)
 
-    questions = {"fineprint": fineprint_problems("held_out", QUESTIONS, 0)}
-    questions["fineprint_words"] = fineprint_words_problems("held_out", WORDS, 0)
+    asked = {family: FAMILIES[family].draw("held_out", count, 0, 0.0) for family, count in questions.items()}
     told: dict[str, Any] = {"coder": {}, "tester": {}}
     with open_sandbox(workers=1) as sandbox, Arena(sandbox, preset.reward) as arena:
         coder = Kept(sampler("coder").coder)
-        for family, problems in questions.items():
+        for family, problems in asked.items():
             told["coder"][family] = plain(evaluate_coder(arena, problems, coder, options.samples))
         if "tester" in models:
             tester = sampler("tester").tester
-            targets = {"mutants": questions["fineprint"][:TARGETS]}
-            targets["base_programs"] = base_programs(cell, arena, questions["fineprint"], coder, options)
+            targets = {"mutants": asked["fineprint"][:TARGETS]}
+            targets["base_programs"] = base_programs(cell, arena, asked["fineprint"], coder, options)
             for name, problems in targets.items():
                 told["tester"][name] = plain(evaluate_tester(arena, problems, tester, SUITES, 1))
     return told
@@ -212,7 +230,7 @@ def plain(result: Any) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {name: rounded(each) for name, each in sorted(value.items())}
     return [round(each, 4) for each in value]
 
@@ -231,84 +249,6 @@ def summary_of(directory: Path) -> dict[str, Any]:
     """What the run cost: its seconds by part."""
     file = directory / "summary.json"
     return {"seconds": json.loads(file.read_text())["cost"]["seconds"]} if file.exists() else {}
-
-
-def read_cells(directory: Path) -> dict[str, dict[str, Any]]:
-    cells = directory / "cells" if (directory / "cells").is_dir() else directory
-    found = {file.stem: json.loads(file.read_text()) for file in sorted(cells.glob("*.json"))}
-    if not found:
-        raise SystemExit(f"OUT must hold cells, got none in {directory}")
-    return found
-
-
-MEASURES = {
-    "coder": {
-        "all hidden tests": ("coder", "fineprint", "hidden"),
-        "golden tests": ("coder", "fineprint", "golden"),
-        "on words": ("coder", "fineprint_words", "hidden"),
-    },
-    "tester": {
-        "right tests": ("tester", "mutants", "valid"),
-        "right and break a mutant": ("tester", "mutants", "kills"),
-        "break it, values corrected": ("tester", "mutants", "input_kills"),
-        "right and break a base program": ("tester", "base_programs", "kills"),
-    },
-}
-
-
-def values_of(cell: dict[str, Any], path: Sequence[str]) -> np.ndarray | None:
-    """One number a question, in percent; None: not measured."""
-    for name in path:
-        cell = cell.get(name) or {}
-    return 100 * np.array(cell, dtype=float) if isinstance(cell, list) else None
-
-
-def pooled(cells: Sequence[dict[str, Any]], path: Sequence[str]) -> np.ndarray | None:
-    """(seeds, questions)"""
-    rows = [row for cell in cells if (row := values_of(cell, path)) is not None]
-    return np.stack(rows) if rows else None
-
-
-def interval(rows: np.ndarray, base: np.ndarray | None = None) -> tuple[float, float, float]:
-    """Mean over seeds and questions and its 95 % bootstrap interval, which draws questions, and seeds where there are
-    several; of the difference from `base`, (1, questions), where there is one."""
-    rng = np.random.default_rng(0)
-    table = rows if base is None else rows - base.mean(axis=0)
-    means = []
-    for _ in range(2000):
-        seeds = rng.integers(len(table), size=len(table))
-        questions = rng.integers(table.shape[1], size=table.shape[1])
-        means.append(table[seeds][:, questions].mean())
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(table.mean()), float(low), float(high)
-
-
-def table_of(cells: dict[str, dict[str, Any]]) -> str:
-    """Arms beside each other: means over seeds, and by how much they are above the base."""
-    arms: dict[str, list[dict[str, Any]]] = {}
-    for cell in cells.values():
-        arms.setdefault(cell["arm"] + (f", {cell['rounds']} rounds" if cell["rounds"] else ""), []).append(cell)
-    lines = []
-    for seat, measures in MEASURES.items():
-        lines += [f"| {seat} | " + " | ".join(f"{arm} ({len(of_arm)})" for arm, of_arm in arms.items()) + " |"]
-        lines += ["|" + "---|" * (len(arms) + 1)]
-        for title, path in measures.items():
-            base = pooled(arms.get("base", []), path)
-            shown = []
-            for arm, of_arm in arms.items():
-                rows = pooled(of_arm, path)
-                if rows is None:
-                    shown.append("")
-                    continue
-                mean, low, high = interval(rows)
-                difference = ""
-                if arm != "base" and base is not None:
-                    more, least, most = interval(rows, base)
-                    difference = f" ({more:+.1f} [{least:+.1f}, {most:+.1f}])"
-                shown.append(f"{mean:.1f} [{low:.1f}, {high:.1f}]{difference}")
-            lines.append(f"| {title} | " + " | ".join(shown) + " |")
-        lines.append("")
-    return "\n".join(lines).rstrip()
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
 
 import fineprint  # noqa: E402
+import fineprint_table  # noqa: E402
 
 FEW = {
     "extends": "0.5b-fineprint",
@@ -103,20 +104,40 @@ def test_the_preset_is_what_its_page_says() -> None:
     assert preset.evaluation.problems == preset.problems.held_out  # the three evaluations compare
 
 
-def cell(arm: str, seed: int, hidden: list[float]) -> dict[str, object]:
-    return {"arm": arm, "seed": seed, "rounds": None, "samples": 4, "coder": {"fineprint": {"hidden": hidden}}}
+def cell(arm: str, seed: int, hidden: list[float], checkpoint: int = 0) -> dict[str, object]:
+    coder = {"fineprint": {"hidden": hidden, "golden": hidden, "clauses": {"odd": hidden[:1]}}}
+    point = {"checkpoint": checkpoint} if checkpoint else {"rounds": None}
+    return {"arm": arm, "seed": seed, "samples": 4, "coder": coder, **point}
 
 
 def test_intervals_are_over_seeds_and_questions() -> None:
     """By hand: two seeds, all right and all wrong, so that the mean of two drawn seeds is 0, 50 or 100. Below, the same
     seed and the same question are drawn twice in one of 16."""
     rows = np.array([[100.0, 100.0], [0.0, 0.0]])
-    assert fineprint.interval(rows) == (50.0, 0.0, 100.0)
-    assert fineprint.interval(rows[:1], np.array([[50.0, 100.0]])) == (25.0, 0.0, 50.0)
-    cells = {"a": cell("base", 0, [0.0, 0.5]), "b": cell("golden", 0, [0.0, 0.0]), "c": cell("golden", 1, [0.0, 0.5])}
-    table = fineprint.table_of(cells)
-    assert "| coder | base (1) | golden (2) |" in table
-    assert "| all hidden tests | 25.0 [0.0, 50.0] | 12.5 [0.0, 50.0] (-12.5 [-50.0, +0.0]) |" in table
+    assert fineprint_table.interval(rows) == (50.0, 0.0, 100.0)
+    assert fineprint_table.interval(rows[:1], np.array([[50.0, 100.0]])) == (25.0, 0.0, 50.0)
+    cells = {"b": cell("golden", 0, [0.0, 0.0]), "c": cell("golden", 1, [0.0, 0.5]), "a": cell("base", 0, [0.0, 0.5])}
+    cells |= {"d": cell("code-a1", 0, [1.0, 1.0]), "e": cell("code-a1", 0, [0.5, 1.0], checkpoint=8)}
+    table = fineprint_table.arms_table(cells)
+    assert table.splitlines()[0] == "| | base | golden tests, 2 seeds | Code-A1, 1 seed |"
+    row = "| coder: passes all hidden tests | 25.0 [0.0, 50.0] | 12.5 [0.0, 50.0] | 100.0 [100.0, 100.0] |"
+    assert row in table
+    assert "| golden tests | +87.5 [+50.0, +100.0] |  |  |" in fineprint_table.pairs_table(cells)
+    assert fineprint_table.seeds_of(cells)["golden tests"] == [0.0, 25.0]
+    assert "| odd | 1 | 0 | 0 | 100 |" in fineprint_table.clauses_table(cells)
+    assert "| Code-A1 | 75/75 |" in fineprint_table.curve_table(cells)
+
+
+def test_cells_are_gathered_in_one_file_and_drawn(tmp_path: Path) -> None:
+    cells = {"base-0": cell("base", 0, [0.0, 0.5]), "golden-0": cell("golden", 0, [0.0, 0.0])}
+    (tmp_path / "cells").mkdir()
+    for name, told in cells.items():
+        (tmp_path / "cells" / f"{name}.json").write_text(json.dumps(told))
+    assert fineprint_table.read_cells(tmp_path) == cells
+    fineprint_table.draw(cells, tmp_path / "both.png")
+    assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(SystemExit, match="OUT must hold cells"):
+        fineprint_table.read_cells(tmp_path / "cells")
 
 
 def test_cells_are_named_by_arm_seed_and_rounds() -> None:

@@ -1,0 +1,244 @@
+"""What came out of experiments/fineprint.py: tables with intervals, a picture, and all cells in one file.
+
+    python experiments/fineprint_table.py OUT                    tables of OUT/cells/
+    python experiments/fineprint_table.py OUT --gather FILE.json --picture FILE.png
+    python experiments/fineprint_table.py docs/fineprint.json
+
+Intervals are of 95 %, by bootstrap: questions are drawn, and seeds where an arm has several.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Cells = dict[str, dict[str, Any]]
+Table = np.ndarray
+"""Percent, (seeds, questions)."""
+
+ARMS = {
+    "base": "base",
+    "golden": "golden tests",
+    "frozen": "frozen tester",
+    "code-a1": "Code-A1",
+    "code-a1-paper": "Code-A1, alpha 0.5",
+    "self-play": "self-play",
+}
+"""In the order of the tables."""
+MEASURES = {
+    "coder: passes all hidden tests": ("coder", "fineprint", "hidden"),
+    "coder: passes golden tests": ("coder", "fineprint", "golden"),
+    "coder: passes all hidden tests on words": ("coder", "fineprint_words", "hidden"),
+    "tester: right tests": ("tester", "mutants", "valid"),
+    "tester: right tests that break a mutant": ("tester", "mutants", "kills"),
+    "tester: tests that break it, values corrected": ("tester", "mutants", "input_kills"),
+    "tester: right tests that break a program of the base": ("tester", "base_programs", "kills"),
+}
+DRAWS = 2000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("source", metavar="OUT", type=Path, help="a directory with cells/, or a gathered file")
+    parser.add_argument("--gather", metavar="FILE.json", type=Path, help="write all cells to one file")
+    parser.add_argument("--picture", metavar="FILE", type=Path, help="draw both seats, as .png or .svg")
+    options = parser.parse_args()
+    cells = read_cells(options.source)
+    if options.gather:
+        rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(cell)}" for name, cell in cells.items())
+        options.gather.write_text(f"{{\n{rows}\n}}\n")
+    if options.picture:
+        draw(cells, options.picture)
+    print("\n\n".join([arms_table(cells), pairs_table(cells), clauses_table(cells), curve_table(cells)]))
+
+
+def read_cells(source: Path) -> Cells:
+    """Every cell by its name. Raises SystemExit where there is none."""
+    if source.is_file():
+        found: Cells = json.loads(source.read_text())
+    else:
+        found = {file.stem: json.loads(file.read_text()) for file in sorted(source.glob("cells/*.json"))}
+    if not found:
+        raise SystemExit(f"OUT must hold cells, got none in {source}")
+    return found
+
+
+def by_arm(cells: Cells) -> dict[str, list[dict[str, Any]]]:
+    """The final cells of each arm, seed after seed; an arm of other rounds is one of its own."""
+    arms: dict[str, list[dict[str, Any]]] = {}
+    for cell in cells.values():
+        if not cell.get("checkpoint"):
+            title = ARMS[cell["arm"]] + (f", {cell['rounds']} rounds" if cell["rounds"] else "")
+            arms.setdefault(title, []).append(cell)
+    order = list(ARMS.values())
+    return dict(sorted(arms.items(), key=lambda item: (order.index(item[0].split(", ")[0]), item[0])))
+
+
+def table_of(cells: Sequence[Mapping[str, Any]], path: Sequence[str]) -> Table | None:
+    """What was measured under these names; None where nothing was."""
+    rows = []
+    for cell in cells:
+        value: Any = cell
+        for name in path:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value is not None:
+            rows.append([100 * each for each in value])
+    return np.array(rows) if rows else None
+
+
+def interval(table: Table, minus: Table | None = None) -> tuple[float, float, float]:
+    """Mean with the ends of its interval; of the difference from the mean over seeds of `minus`, question by question,
+    where there is one. Both draw their own seeds."""
+    rng = np.random.default_rng(0)
+    means = np.empty(DRAWS)
+    for draw_index in range(DRAWS):
+        questions = rng.integers(table.shape[1], size=table.shape[1])
+        drawn = table[rng.integers(len(table), size=len(table))][:, questions].mean()
+        if minus is not None:
+            drawn -= minus[rng.integers(len(minus), size=len(minus))][:, questions].mean()
+        means[draw_index] = drawn
+    low, high = np.percentile(means, [2.5, 97.5])
+    mean = table.mean() - (0.0 if minus is None else minus.mean())
+    return float(mean), float(low), float(high)
+
+
+def shown(found: tuple[float, float, float], sign: str = "") -> str:
+    mean, low, high = found
+    return f"{mean:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
+
+
+def arms_table(cells: Cells) -> str:
+    """Every measure of every arm."""
+    arms = by_arm(cells)
+    seeds = [
+        f"{arm}, {len(of_arm)} seed{'s' * (len(of_arm) > 1)}" if arm != "base" else arm for arm, of_arm in arms.items()
+    ]
+    lines = ["| | " + " | ".join(seeds) + " |", "|---|" + "---|" * len(arms)]
+    for title, path in MEASURES.items():
+        tables = [table_of(of_arm, path) for of_arm in arms.values()]
+        lines.append(f"| {title} | " + " | ".join("" if t is None else shown(interval(t)) for t in tables) + " |")
+    return "\n".join(lines)
+
+
+def pairs_table(cells: Cells) -> str:
+    """Code-A1 minus each other arm, and each seed of an arm by itself."""
+    arms = by_arm(cells)
+    ours = arms.get(ARMS["code-a1"])
+    lines = ["| Code-A1 minus | all hidden tests | on words | right tests that break a mutant |", "|---|---|---|---|"]
+    names = (
+        "coder: passes all hidden tests",
+        "coder: passes all hidden tests on words",
+        "tester: right tests that break a mutant",
+    )
+    for arm, of_arm in arms.items() if ours else ():
+        if of_arm is ours:
+            continue
+        pairs = [(table_of(ours or [], MEASURES[name]), table_of(of_arm, MEASURES[name])) for name in names]
+        told = ["" if a is None or b is None else shown(interval(a, b), "+") for a, b in pairs]
+        lines.append(f"| {arm} | " + " | ".join(told) + " |")
+    return "\n".join(lines)
+
+
+def seeds_of(cells: Cells, measure: str = "coder: passes all hidden tests") -> dict[str, list[float]]:
+    """By arm, the mean of each seed, in percent."""
+    tables = {arm: table_of(of_arm, MEASURES[measure]) for arm, of_arm in by_arm(cells).items()}
+    return {
+        arm: [round(float(mean), 1) for mean in table.mean(axis=1)]
+        for arm, table in tables.items()
+        if table is not None
+    }
+
+
+def clauses_table(cells: Cells) -> str:
+    """Share of programs that pass all hidden tests of a clause, in percent, and of how many questions."""
+    arms = by_arm(cells)
+    counts = {name: len(found) for name, found in next(iter(cells.values()))["coder"]["fineprint"]["clauses"].items()}
+    lines = ["| clause | questions | " + " | ".join(arms) + " |", "|---|---|" + "---|" * len(arms)]
+    for name, count in sorted(counts.items()):
+        tables = [table_of(of_arm, ("coder", "fineprint", "clauses", name)) for of_arm in arms.values()]
+        lines.append(
+            f"| {name} | {count} | " + " | ".join("" if t is None else f"{t.mean():.0f}" for t in tables) + " |"
+        )
+    return "\n".join(lines)
+
+
+def curve_table(cells: Cells) -> str:
+    """The coder at checkpoints of one seed, all hidden tests and golden tests, in percent."""
+    curves = curves_of(cells)
+    rounds = sorted({count for curve in curves.values() for count in curve})
+    lines = ["| rounds | " + " | ".join(map(str, rounds)) + " |", "|---|" + "---|" * len(rounds)]
+    for arm, curve in curves.items():
+        lines.append(
+            f"| {arm} | "
+            + " | ".join("/".join(f"{value:.0f}" for value in curve[n]) if n in curve else "" for n in rounds)
+            + " |"
+        )
+    return "\n".join(lines)
+
+
+def curves_of(cells: Cells) -> dict[str, dict[int, tuple[float, float]]]:
+    """By arm and rounds done: hidden and golden pass rate."""
+    curves: dict[str, dict[int, tuple[float, float]]] = {}
+    for cell in cells.values():
+        if cell.get("checkpoint"):
+            result = cell["coder"]["fineprint"]
+            point = 100 * float(np.mean(result["hidden"])), 100 * float(np.mean(result["golden"]))
+            curves.setdefault(ARMS[cell["arm"]], {})[cell["checkpoint"]] = point
+    return curves
+
+
+def draw(cells: Cells, file: Path) -> None:
+    """Both seats: bars with intervals, the arms beside each other."""
+    import matplotlib.figure
+
+    arms = by_arm(cells)
+    figure = matplotlib.figure.Figure(figsize=(10, 4), layout="constrained")
+    coder, tester = figure.subplots(1, 2, width_ratios=(2, 1))
+    _bars(
+        coder,
+        arms,
+        {
+            "golden tests": MEASURES["coder: passes golden tests"],
+            "all hidden tests": MEASURES["coder: passes all hidden tests"],
+        },
+    )
+    coder.set_title("coder: programs that pass, %")
+    coder.set_ylim(0, 105)
+    learnt = {
+        arm: of_arm for arm, of_arm in arms.items() if table_of(of_arm, ("tester", "mutants", "kills")) is not None
+    }
+    _bars(
+        tester,
+        learnt,
+        {
+            "break a mutant": MEASURES["tester: right tests that break a mutant"],
+            "break a program of the base": MEASURES["tester: right tests that break a program of the base"],
+        },
+    )
+    tester.set_title("tester: right tests that break, %")
+    figure.savefig(file, dpi=110)
+
+
+def _bars(axis: Any, arms: Mapping[str, Sequence[Mapping[str, Any]]], measures: Mapping[str, Sequence[str]]) -> None:
+    width = 0.8 / len(measures)
+    for place, (title, path) in enumerate(measures.items()):
+        tables = {arm: table_of(of_arm, path) for arm, of_arm in arms.items()}
+        found = {arm: interval(table) for arm, table in tables.items() if table is not None}
+        places = [list(arms).index(arm) + (place - (len(measures) - 1) / 2) * width for arm in found]
+        means = [mean for mean, _, _ in found.values()]
+        ends = [[mean - low for mean, low, _ in found.values()], [high - mean for mean, _, high in found.values()]]
+        axis.bar(
+            places, means, width * 0.95, yerr=ends, label=title, color=("#9db4c8", "#1f5f8b")[place], ecolor="#555555"
+        )
+    axis.set_xticks(range(len(arms)), list(arms))
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+if __name__ == "__main__":
+    main()

@@ -10,10 +10,16 @@ ADAPTERS := rllib openenv verifiers
 WITH_TORCH := rllib
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-attacks test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
+.PHONY: demo demo-real test test-slow test-attacks test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
 
 demo: .venv/installed
 	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
+
+# The README's first table with a real model, on one core in about an hour: make demo-real MODEL=DIR. Resumes.
+demo-real: .venv/installed
+	@test -n '$(MODEL)' && test -d '$(MODEL)' || { echo "MODEL must be a directory that exists, got '$(MODEL)'" >&2; exit 2; }
+	$(BIN)/python experiments/fineprint.py run --model '$(MODEL)' -o runs/fineprint --cells base:0,golden:0,code-a1:0 --samples 4
+	$(BIN)/python experiments/fineprint_table.py runs/fineprint --picture demo-real.png
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder

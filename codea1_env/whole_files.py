@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import io
 import os
 import secrets
 from collections.abc import Iterator
@@ -57,6 +58,20 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write all of it or nothing, as `whole_file` does. Text in UTF-8."""
     with whole_file(path) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def append_whole(file: io.FileIO, content: bytes, state: str) -> None:
+    """All of it at the end of an unbuffered file, or nothing. `state`: for the error, what became of the file. Raises
+    OSError, which names it."""
+    start = os.fstat(file.fileno()).st_size
+    left = memoryview(content)
+    try:
+        while left:
+            left = left[file.write(left) :]
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            file.truncate(start)
+        raise no_room(str(file.name), error, state) from error
 
 
 def no_room(path: str | os.PathLike[str], error: OSError, state: str) -> OSError:

@@ -16,9 +16,10 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
+from codea1_env.arena.failures import apart
 from codea1_env.arena.match import (
     BookChanges,
     CodeScore,
@@ -30,7 +31,7 @@ from codea1_env.arena.match import (
     book_changes,
 )
 from codea1_env.bounded_cache import BoundedCache
-from codea1_env.checks import require
+from codea1_env.checks import require, require_choice
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
 from codea1_env.judging.expected_values import BatchOracle, Jury
@@ -62,6 +63,8 @@ _BYTES_PER_CHARACTER = 20
 """What a suite takes once it is read, about."""
 _UNREADABLE = Expectation(b"", b"")
 _Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+OnFailure = Literal["unscored", "apart", "raise"]
 
 
 class Arena(Closing):
@@ -76,6 +79,7 @@ class Arena(Closing):
         tolerance: float = 0.0,
         execution_cache_mb: int = EXECUTION_CACHE_MB,
         on_score: Callable[[Sequence[Match], Sequence[MatchScore], RewardConfig], None] | None = None,
+        on_failure: OnFailure = "unscored",
     ) -> None:
         """Raises ConfigurationError for an argument of another kind.
 
@@ -83,13 +87,18 @@ class Arena(Closing):
 
         `execution_cache_mb`: MiB of outcomes of programs' calls to remember across batches; 0 runs everything anew.
         `on_score`: is told of every batch and what it came to, e.g. `codea1_env.records.recording.Recorder.write`.
+        `on_failure`: what becomes of a batch that the sandbox fails. `unscored`: it has no rewards and no grades.
+        `apart`: as `arena.failures` says, SandboxError where every further batch would fail, else only what fails by
+        itself has none. `raise`: SandboxError.
         """
         require(is_sandbox(sandbox), "sandbox", "be a sandbox, as codea1_env.open_sandbox makes it", sandbox)
         require(isinstance(config, RewardConfig | None), "config", "be None or a codea1_env.RewardConfig", config)
         require(isinstance(book, MistakeBook | None), "book", "be None or a codea1_env.MistakeBook", book)
         require(isinstance(tolerance, int | float) and 0 <= tolerance < 1, "tolerance", "be in [0, 1)", tolerance)
         require(on_score is None or callable(on_score), "on_score", "be None or callable", on_score)
+        require_choice("on_failure", on_failure, ("unscored", "apart", "raise"))
         self._on_score = on_score
+        self._on_failure = on_failure
         self.config = config or RewardConfig()
         _ = self.config.reward  # a reward of one's own that cannot be loaded is known before anything runs
         self.book = book if book is not None else MistakeBook()
@@ -104,7 +113,8 @@ class Arena(Closing):
     def play(self, matches: Sequence[Match], *, update_book: bool = True) -> list[MatchScore]:
         """Score every match, in order. All replays are taken before the batch; the book is updated after it, in order.
 
-        If the sandbox fails, every reward of the batch is None and the book does not change. Raises UnusableReference
+        If the sandbox fails, `on_failure` says what happens; by default every reward of the batch is None and the book
+        does not change. Raises UnusableReference
         if the oracle is a reference that is missing or does not work, SandboxUnsafe if the machine is not safe, and
         ConfigurationError if golden tests are asked for and a problem has none, for what is no match, and after
         `close`.
@@ -115,18 +125,34 @@ class Arena(Closing):
             require(isinstance(match, Match), "every match", "be a codea1_env.Match", match)
         config = self.config.by_reference if _are_measured(matches) else self.config
         self.seconds = {}
-        try:
-            scores = self._play(matches, config)
-        except SandboxUnsafe:
-            raise
-        except SandboxError as error:
-            _log.error("the sandbox failed, %d matches have no score: %s", len(matches), error)
-            scores, update_book = [_unscored(match, config, str(error)) for match in matches], False
+        results = self._attempted("matches have no score", lambda part: self._play(part, config), matches)
+        scores = [
+            _unscored(match, config, str(result)) if isinstance(result, SandboxError) else result
+            for match, result in zip(matches, results, strict=True)
+        ]
         if self._on_score is not None:  # before the book changes: where it raises, the batch may be played again
             self._on_score([self._as_judged(match) for match in matches], scores, config)
         if update_book:
-            self.remember(scores)
+            self.remember([result for result in results if not isinstance(result, SandboxError)])
         return scores
+
+    def _attempted(
+        self, lost: str, work: Callable[[Sequence[_Item]], list[_Result]], pieces: Sequence[_Item]
+    ) -> list[_Result | SandboxError]:
+        """The results of a batch; where the sandbox failed, its error, as `on_failure` says. `lost`: for the log."""
+        results: list[_Result | SandboxError]
+        if self._on_failure == "raise":
+            return [*work(pieces)]
+        try:
+            results = [*work(pieces)] if self._on_failure == "unscored" else apart(self._sandbox, work, pieces)
+        except SandboxError as error:
+            if self._on_failure == "apart" or isinstance(error, SandboxUnsafe):
+                raise
+            results = [error] * len(pieces)
+        errors = [result for result in results if isinstance(result, SandboxError)]
+        if errors:
+            _log.error("the sandbox failed, %d %s: %s", len(errors), lost, errors[0])
+        return results
 
     def _as_judged(self, match: Match) -> Match:
         """With the tolerance that counted: a problem is recorded, and an arena is not."""
@@ -272,28 +298,27 @@ class Arena(Closing):
         return self.grade_many([(problem, responses, tests)])[0]
 
     def grade_many(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
-        """`grade` for many questions in one sandbox pass. If the sandbox fails, every verdict is None.
+        """`grade` for many questions in one sandbox pass. If the sandbox fails, every verdict is None (`on_failure`).
 
         Raises ProblemFormatError for a test that is no call of the entry point with plain arguments, and
         ConfigurationError for items of another shape and after `close`.
         """
         self._require_open()
         items = [_item(given) for given in _listed("items", "be (problem, responses, tests) tuples in a list", items)]
-        try:
-            known = self._read_cases([(problem, case) for problem, _, tests in items for case in tests])
-            waiting = []
-            for problem, responses, tests in items:
-                expected = tuple(_trusted(problem, case, known) for case in tests)
-                waiting += [
-                    Trial(problem, read_program(text, problem.entry_point).source, expected) for text in responses
-                ]
-            results = iter(self._judge.try_programs(waiting))
-            return [[_grade(next(results)) for _ in responses] for _, responses, _ in items]
-        except SandboxUnsafe:
-            raise
-        except SandboxError as error:
-            _log.error("the sandbox failed, %d questions have no grades: %s", len(items), error)
-            return [[Grade(None, (None,) * len(tests)) for _ in responses] for _, responses, tests in items]
+        results = self._attempted("questions have no grades", self._graded, items)
+        return [
+            [Grade(None, (None,) * len(tests)) for _ in responses] if isinstance(result, SandboxError) else result
+            for (_, responses, tests), result in zip(items, results, strict=True)
+        ]
+
+    def _graded(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
+        known = self._read_cases([(problem, case) for problem, _, tests in items for case in tests])
+        waiting = []
+        for problem, responses, tests in items:
+            expected = tuple(_trusted(problem, case, known) for case in tests)
+            waiting += [Trial(problem, read_program(text, problem.entry_point).source, expected) for text in responses]
+        results = iter(self._judge.try_programs(waiting))
+        return [[_grade(next(results)) for _ in responses] for _, responses, _ in items]
 
     def close(self) -> None:
         """Close the sandbox. May be called again."""

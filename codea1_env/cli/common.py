@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.journal import Journal
 from codea1_env.sandbox import BACKENDS
 from codea1_env.terminal import Parser
 from codea1_env.whole_files import claimed
@@ -106,6 +107,13 @@ def claim(*places: tuple[str, Path | None]) -> ExitStack:
             if path is not None:
                 stack.enter_context(claimed(name, path))
         return stack.pop_all()
+
+
+def say_going_on(journal: Journal) -> None:
+    """Say so where an earlier start has done a part."""
+    if journal.found:
+        lines = "1 line" if journal.found == 1 else f"{journal.found} lines"
+        say(f"going on with {journal.path}: {lines} of it were there")
 
 
 def say(message: str) -> None:

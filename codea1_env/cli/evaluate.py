@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file, say
+from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file, say, say_going_on
 from codea1_env.cli.players import (
     HELP,
     SEARCH,
@@ -139,7 +139,15 @@ def _eval(options: argparse.Namespace) -> int:
         lock.release()
     say(f"wrote {options.output}")
     print(text if options.json else table)
-    return 0
+    return 1 if say_failed(report) else 0
+
+
+def say_failed(report: Mapping[str, Any]) -> int:
+    """On how many problems the sandbox failed, which is said."""
+    reasons = [why for failed in report.get("failed", {}).values() for why in failed.values()]
+    if reasons:
+        say(f"codea1: the sandbox failed on {len(reasons)} problems, first: {reasons[0]}; the same command tries again")
+    return len(reasons)
 
 
 def _plan(options: argparse.Namespace) -> EvaluationPlan:
@@ -200,6 +208,7 @@ def _measured(
     tester = _selector(options, player)
     header = journal_header(player, sets, plan, prompts, tester, against)
     journal = EvaluationJournal(options.output / "journal.jsonl", header)
+    say_going_on(journal.file)
     try:
         left = sum(len(problems) for problems in sets.values()) - len(journal.scores)
         with Progress(sys.stderr, "problems", left) as progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 import time
@@ -11,13 +10,16 @@ from collections import Counter
 from pathlib import Path
 
 from codea1_env.bounded_cache import bytes_of
-from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_place, say
+from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_place, say, say_going_on
 from codea1_env.errors import BookFormatError, ConfigurationError
+from codea1_env.journal import Journal
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.records.score_stream import ScoringPlan, score_lines
+from codea1_env.records.score_journal import open_score_journal, outputs, score_onwards
+from codea1_env.records.score_stream import ScoringPlan
 from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
 from codea1_env.terminal import Progress
+from codea1_env.whole_files import whole_file
 
 DESCRIPTION = "Score recorded outputs of any LLMs: every suite against its program, both seats' rewards."
 EXAMPLES = """\
@@ -26,7 +28,8 @@ examples:
   codea1 score recorded.jsonl -o scored.jsonl --workers 2 --book book.jsonl
 
 A line that cannot be scored is reported with its number, here and in the output as {"line": n, "error": "..."};
-the others are scored and the exit code is 1. The output stands under OUT.partial until it is complete.
+the others are scored and the exit code is 1. The journal, OUT.partial, has every scored line until the output is
+complete; a run that was killed goes on with the same command.
 """
 
 
@@ -111,31 +114,26 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
     lines = verdicts = failed = suites = 0
     unreadable: list[tuple[str, ...]] = []
     began = time.monotonic()
-    with open(options.input, "rb") as source, open(partial, "wb", buffering=0) as target:
+    with open(options.input, "rb") as source, open_score_journal(partial, plan, options.book) as journal:
+        say_going_on(journal)
         kilobytes = os.fstat(source.fileno()).st_size / 1e3
         with Progress(sys.stderr, "kB", kilobytes) as progress:
-            for scored in score_lines(progress.over(source, lambda line: len(line) / 1e3), plan, book):
-                _append(target, scored.output)
+            source_lines = progress.over(source, lambda line: len(line) / 1e3)
+            for scored in score_onwards(source_lines, plan, journal, book):
                 lines, verdicts, failed = lines + 1, verdicts + scored.verdicts, failed + bool(scored.error)
                 suites += scored.suites
                 unreadable += scored.unreadable
                 if scored.error:
                     progress.say(f"line {scored.number}: {scored.error}")
                 progress.note = f"{lines} lines, {verdicts} verdicts"
-        os.fsync(target.fileno())
-    if not lines:
-        partial.unlink()
-        raise ConfigurationError(f"the input must have a line to score, got none in {options.input}")
-    if failed == lines and not verdicts and options.output.exists():
-        partial.unlink()
-        say(f"{lines} lines, none of which could be scored; {options.output} is as it was")
-        return 1
-    partial.replace(options.output)
-    if book is not None:
-        try:
-            book.save(options.book)
-        except OSError as error:
-            raise OSError(f"{options.book} must be writable, got: {error}; it is as it was") from error
+        if not lines:
+            journal.remove()
+            raise ConfigurationError(f"the input must have a line to score, got none in {options.input}")
+        if failed == lines and not verdicts and options.output.exists():
+            journal.remove()
+            say(f"{lines} lines, none of which could be scored; {options.output} is as it was")
+            return 1
+        _finish(options, journal, book)
     lost = f", {failed} lines could not be scored" if failed else ""
     say(f"{lines} lines, {verdicts} verdicts in {time.monotonic() - began:.1f} s; wrote {options.output}{lost}")
     if 2 * len(unreadable) > suites:
@@ -155,15 +153,21 @@ def _book(path: Path) -> MistakeBook:
         raise BookFormatError(f"--book {path}: {error}") from None
 
 
-def _append(target: io.FileIO, line: bytes) -> None:
-    """The whole line or nothing of it: where the disk is full, what was written before stays of use."""
-    start = target.tell()
-    left = memoryview(line)
+def _finish(options: argparse.Namespace, journal: Journal, book: MistakeBook | None) -> None:
+    """The output and the book, each whole; then the journal goes, before the book takes its place: a start after that
+    scores everything again, and one before it goes on."""
+    with whole_file(options.output) as target:
+        for line in outputs(journal):
+            target.write(line)
+    if book is None:
+        journal.remove()
+        return
+    place = Path(os.path.realpath(options.book))
+    aside = place.with_name(f".{place.name}.scored")
     try:
-        while left:
-            left = left[target.write(left) :]
+        book.save(aside)
+        journal.remove()
+        aside.replace(place)
     except OSError as error:
-        target.truncate(start)
-        raise OSError(
-            f"{target.name} must be writable, got: {error.strerror}; the lines scored so far are in it"
-        ) from error
+        aside.unlink(missing_ok=True)
+        raise OSError(f"{options.book} must be writable, got: {error}; it is as it was") from error

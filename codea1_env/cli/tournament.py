@@ -8,17 +8,26 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import random
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.checks import require_least
-from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_file, require_place
+from codea1_env.cli.common import (
+    add_sandbox,
+    claim,
+    require_at_least_one,
+    require_file,
+    require_place,
+    say,
+    say_going_on,
+)
 from codea1_env.cli.players import (
     HELP,
     add_models,
@@ -31,14 +40,15 @@ from codea1_env.cli.players import (
 )
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
+from codea1_env.evaluation.tournament_journal import TournamentJournal, plan_digest, tournament_plan
 from codea1_env.judging.usability import require_judgeable
 from codea1_env.players import Player, Sampling
+from codea1_env.players.prompts import DEFAULT, find_prompts
 from codea1_env.problems import Problem, bundled_problems, read_problems
-from codea1_env.records.recording import Recorder
+from codea1_env.records.recording import Recorder, keep_leading
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
-from codea1_env.whole_files import whole_file
 
 DESCRIPTION = (
     "Let every coder play every tester on the same questions, and rate them. The tester wins a game when the program "
@@ -76,8 +86,11 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-correction", action="store_true", help="a test that states a wrong value is not valid "
                         "(default: it is run with the reference's value)")  # fmt: skip
     add_sandbox(parser)
-    parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="write every game there, in the place of "
-                        "what the file held; `codea1 replay` plays them again")  # fmt: skip
+    parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="write every game there as it is played, in "
+                        "the place of what the file held; `codea1 replay` plays them again")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="JOURNAL.jsonl", type=Path, help="where every answer and game goes; "
+                        "a tournament that stands there already goes on (default: tournament-DIGEST.journal.jsonl, "
+                        "here, until the tournament has ended)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     add_models(parser, Sampling())
 
@@ -89,30 +102,70 @@ def _tournament(options: argparse.Namespace) -> int:
     coders = _players(options.coders, as_coder, options, known)
     testers = _players(options.testers, as_tester, options, known)
     rewards = RewardConfig(suite_size=options.suite_size, correct_outputs=not options.no_correction)
-    with ExitStack() as stack:
-        recorder = None
-        if options.record:
-            stack.enter_context(claim(("--record", options.record)))
-            recorder = stack.enter_context(Recorder(stack.enter_context(whole_file(options.record)).name))
-        games = len(coders) * len(testers) * len(problems) * options.samples
-        progress = stack.enter_context(Progress(sys.stderr, "games", games))
-        answering: dict[str, Progress] = {}
+    plan = tournament_plan(
+        coders,
+        testers,
+        problems,
+        rewards,
+        samples=options.samples,
+        sampling=sampling,
+        seed=options.seed,
+        prompts=find_prompts(options.prompts or DEFAULT),
+    )
+    place = options.output or Path(f"tournament-{plan_digest(plan)}.journal.jsonl")
+    with claim(("--output", place), ("--record", options.record)), TournamentJournal(place, plan) as journal:
+        say_going_on(journal.file)
+        played = _played(options, coders, testers, problems, rewards, sampling, journal)
+        print(_as_json(played, problems, options) if options.json else _as_text(played), flush=True)
+        unscored = sum(each.unscored for each in played.coders)
+        if unscored:
+            say(
+                f"codea1: {unscored} of {len(played.games)} games have no result: the sandbox failed; "
+                f"the same command plays them again, and has the others in {place}"
+            )
+        elif options.output is None:
+            journal.file.remove()
+    return 1 if unscored else 0
 
-        def answered(seat: str, count: int, *, total: int) -> None:
-            if seat not in answering:
-                answering[seat] = stack.enter_context(Progress(sys.stderr, f"answers of {seat}", total))
-            answering[seat].advance(count)
+
+def _played(
+    options: argparse.Namespace,
+    coders: Mapping[str, Player],
+    testers: Mapping[str, Player],
+    problems: Sequence[Problem],
+    rewards: RewardConfig,
+    sampling: Sampling,
+    journal: TournamentJournal,
+) -> Tournament:
+    """All games; what the journal has is neither asked nor played again."""
+    with ExitStack() as stack:
+        recorder: Recorder | None = None
+        bars: dict[str, Progress] = {}
+
+        def done(what: str, count: int, total: int) -> None:
+            if what not in bars:
+                bars[what] = stack.enter_context(Progress(sys.stderr, what, total))
+            bars[what].advance(count)
+
+        def begun(matches: Sequence[Match]) -> int:
+            nonlocal recorder
+            if options.record is None:
+                return len(matches)
+            kept = keep_leading(options.record, matches, rewards.by_reference)
+            recorder = stack.enter_context(Recorder(options.record, is_claimed=True))
+            return kept
 
         def scored(matches: Sequence[Match], scores: Sequence[MatchScore], config: RewardConfig) -> None:
-            progress.advance(len(matches))
             if recorder:
                 recorder.write(matches, scores, config)
+            done("games", len(matches), len(coders) * len(testers) * len(problems) * options.samples - found)
 
+        found = len(journal.games)
         sandbox = open_sandbox(options.sandbox, options.workers)
-        arena = stack.enter_context(Arena(sandbox, rewards, on_score=scored))
+        arena = stack.enter_context(Arena(sandbox, rewards, on_score=scored, on_failure="apart"))
         if options.problems:
             require_judgeable(problems, sandbox, "reference", f"--problems {options.problems}")
-        played = play_tournament(
+        return play_tournament(
             coders,
             testers,
             problems,
@@ -120,13 +173,10 @@ def _tournament(options: argparse.Namespace) -> int:
             samples=options.samples,
             sampling=sampling,
             seed=options.seed,
-            on_answers=answered,
+            on_answers=lambda seat, count, *, total: done(f"answers of {seat}", count, total),
+            journal=journal,
+            on_games=begun,
         )
-    print(_as_json(played, problems, options) if options.json else _as_text(played))
-    unscored = sum(each.unscored for each in played.coders)
-    if unscored:
-        print(f"codea1: {unscored} of {len(played.games)} games have no result: the sandbox failed", file=sys.stderr)
-    return 1 if unscored else 0
 
 
 def _checked(options: argparse.Namespace) -> Sampling:
@@ -136,6 +186,13 @@ def _checked(options: argparse.Namespace) -> Sampling:
     if options.record is not None:
         require_place("--record", options.record, options.problems)
         _require_recording(options.record)
+    if options.output is not None:
+        require_place("--output", options.output, options.problems, options.record)
+    elif not os.access(".", os.W_OK):
+        raise ConfigurationError(
+            "the folder where the command runs must be one that can be written, for the journal, got "
+            f"{Path.cwd()}; name a file with --output"
+        )
     sampling = sampling_of(options)
     traffic_of(options)
     prompts_of(options, [_spec(named) for named in (*options.coders, *options.testers)])

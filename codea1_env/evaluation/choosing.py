@@ -33,6 +33,8 @@ class Chosen:
     """Right more often."""
     untested: int
     """Without tests, and not asked."""
+    failed: int
+    """Those on which the sandbox failed; the next start tries them again."""
 
 
 def choose_questions(
@@ -61,10 +63,12 @@ def choose_questions(
     finally:
         journal.close()
     passed: dict[str, int] = report["sets"][_SET]["passed"]
+    failed = len(report.get("failed", {}).get(_SET, ()))
     shares = {name: count / plan.samples for name, count in passed.items()}
     return Chosen(
         tuple(problem for problem in problems if low <= shares.get(problem.problem_id, -1.0) <= high),
         below=sum(share < low for share in shares.values()),
         above=sum(share > high for share in shares.values()),
-        untested=len(problems) - len(shares),
+        untested=len(problems) - len(shares) - failed,
+        failed=failed,
     )

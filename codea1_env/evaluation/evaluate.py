@@ -7,8 +7,9 @@
 
 Everything goes into a journal, a line at a time and onto the disk before it is relied on: the plan, a problem's
 answers, and what they came to. Answers that are in it are not asked for again, nor are scores computed again; another
-plan is refused. What cannot be measured (no tests, no reference that works) is left out by name; where the player or
-the sandbox fails, that is an error. Neither is ever a score.
+plan is refused. What cannot be measured (no tests, no reference that works) is left out by name, and so is what the
+sandbox fails by itself, which the next start tries again; where the player or the whole sandbox fails, that is an
+error. None of these is ever a score.
 
 Does not print, and does not know commands: see `cli/evaluate.py`.
 """
@@ -21,16 +22,19 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from codea1_env.arena.arena import Arena
+from codea1_env.arena.failures import apart
 from codea1_env.checks import require_choice, require_least
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
-from codea1_env.evaluation.journal import SCHEMA, EvaluationJournal
+from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, program_measures, suite_measures
 from codea1_env.evaluation.selection import choose, different_programs, selection_measures
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
+from codea1_env.journal import SCHEMA
 from codea1_env.judging.judge import Judge, Trial
 from codea1_env.players.player import (
     CoderRequest,
@@ -56,6 +60,8 @@ _KS = (8, 16, 32)
 Seat = Literal["coder", "tester"]
 _Answered = tuple[Problem, Sequence[str], Sequence[str]]
 """A problem, the player's answers, and the suites of the tester that chooses among them."""
+_Failed = dict[str, dict[str, str]]
+"""Why the sandbox failed, by set and problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +135,9 @@ def evaluate(
     `prompts`: what the player is asked, for the report. `select_by`: a tester that chooses one of the coder's programs
     for each question, sampled as the coder is. `against`: a coder's responses by question; the tester is to break the
     wrong ones among them. `batch`: problems that are asked about and scored at a time;
-    `advance` is told of each such number. Raises PlayerError where the player gives no answer, SandboxError where the
-    sandbox fails; the journal then holds what was done.
+    `advance` is told of each such number. `failed` in the report: by set, on which problems the sandbox failed and why.
+    Raises PlayerError where the player gives no answer, SandboxError where the sandbox fails on everything; the journal
+    then holds what was done.
     """
     require_least("batch", batch)
     require_players({"player": player, **({} if select_by is None else {"select_by": select_by})})
@@ -139,12 +146,19 @@ def evaluate(
     measure: _Measure = _Coder(sandbox, plan, select_by) if plan.seat == "coder" else _Tester(sandbox, plan)
     if against is not None:
         measure = _Breaker(sandbox, plan, against, journal)
+    failed: _Failed = {name: {} for name in sets}
     for name, problems in sets.items():
         waiting = [problem for problem in problems if (name, problem.problem_id) not in journal.scores]
         for start in range(0, len(waiting), batch):
             taken = waiting[start : start + batch]
-            chunk = [problem for problem in taken if not _left_out(measure, problem, name, journal)]
-            _score(chunk, name, measure, player, select_by, plan, journal)
+            chunk = _measurable(measure, taken, name, journal, sandbox, failed[name])
+            answered = _answers(chunk, name, measure, player, select_by, plan, journal)
+            results = apart(sandbox, partial(measure.scores, name), answered)
+            for problem, result in zip(chunk, results, strict=True):
+                if isinstance(result, SandboxError):
+                    failed[name][problem.problem_id] = str(result)
+                else:
+                    journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **result})
             advance(len(taken))
     said: dict[str, Any] = {"prompts": (prompts or find_prompts(DEFAULT)).name}
     said |= {"select_by": select_by.name} if select_by is not None else {}
@@ -154,11 +168,15 @@ def evaluate(
         said["recorded"] = dict(player.asked)
         if select_by is None:  # nobody is asked now
             said |= {name: player.asked[name] for name in ("sampling", "prompts")}
-    report = _report(player, sets, plan, journal, is_breaking=against is not None, is_selecting=select_by is not None)
+    if any(failed.values()):
+        said["failed"] = {name: reasons for name, reasons in failed.items() if reasons}
+    report = _report(
+        player, sets, plan, journal, failed, is_breaking=against is not None, is_selecting=select_by is not None
+    )
     return {**report, **said}
 
 
-def _score(
+def _answers(
     problems: Sequence[Problem],
     name: str,
     measure: _Measure,
@@ -166,8 +184,8 @@ def _score(
     select_by: Player | None,
     plan: EvaluationPlan,
     journal: EvaluationJournal,
-) -> None:
-    """Some problems of the set `name` into the journal: what is not in it yet is asked for, then all are scored."""
+) -> list[_Answered]:
+    """Of some problems of the set `name`: what is not in the journal yet is asked for, and goes there."""
     unasked = [problem for problem in problems if (name, problem.problem_id) not in journal.answers]
     asked = [(problem, measure.requests(name, problem)) for problem in unasked]
     _ask(player, asked, plan.samples, plan, journal, ("answers", name))
@@ -180,16 +198,28 @@ def _score(
         ]
         _ask(select_by, asked, 1, plan, journal, ("suites", name))
     suites = [journal.suites.get((name, problem.problem_id), {}).get("texts", ()) for problem in problems]
-    answered = list(zip(problems, texts, suites, strict=True))
-    for problem, score in zip(problems, measure.scores(name, answered), strict=True):
-        journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **score})
+    return list(zip(problems, texts, suites, strict=True))
 
 
-def _left_out(measure: _Measure, problem: Problem, name: str, journal: EvaluationJournal) -> bool:
-    why = measure.why_not(name, problem)
-    if why:
-        journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, "left_out": why})
-    return bool(why)
+def _measurable(
+    measure: _Measure,
+    problems: Sequence[Problem],
+    name: str,
+    journal: EvaluationJournal,
+    sandbox: Sandbox,
+    failed: dict[str, str],
+) -> list[Problem]:
+    """Those that can be measured; why others cannot goes into the journal, or into `failed`."""
+    kept = []
+    for problem in problems:
+        (why,) = apart(sandbox, lambda pieces: [measure.why_not(name, *pieces)], [problem])
+        if isinstance(why, SandboxError):
+            failed[problem.problem_id] = str(why)
+        elif why:
+            journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, "left_out": why})
+        else:
+            kept.append(problem)
+    return kept
 
 
 def _ask(
@@ -216,7 +246,7 @@ class _Coder:
     """Programs on all tests of their questions."""
 
     def __init__(self, sandbox: Sandbox, plan: EvaluationPlan, select_by: Player | None) -> None:
-        self._arena = Arena(sandbox, execution_cache_mb=0)
+        self._arena = Arena(sandbox, execution_cache_mb=0, on_failure="raise")
         self._judge = Judge(sandbox, execution_cache_mb=0)
         self._plan = plan
         self._is_selecting = select_by is not None
@@ -230,8 +260,6 @@ class _Coder:
     def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
         """`passed` and `executes` of every program, and which one was chosen. Raises SandboxError."""
         graded = self._arena.grade_many([(p, texts, (*p.golden_tests, *p.hidden_tests)) for p, texts, _ in answered])
-        if any(grade.executes is None for grades in graded for grade in grades):
-            raise SandboxError("programs must run, got none that did: the sandbox failed, see the log")
         scores: list[dict[str, Any]] = [
             {"passed": [grade.all_passed for grade in grades], "executes": [grade.executes for grade in grades]}
             for grades in graded
@@ -333,19 +361,22 @@ def _report(
     sets: Mapping[str, Sequence[Problem]],
     plan: EvaluationPlan,
     journal: EvaluationJournal,
+    failed: _Failed,
     *,
     is_breaking: bool,
     is_selecting: bool,
 ) -> dict[str, Any]:
     records: dict[str, Any] = {}
     for name, problems in sets.items():
-        scores = [journal.scores[name, problem.problem_id] for problem in problems]
+        known = [problem for problem in problems if problem.problem_id not in failed[name]]
+        scores = [journal.scores[name, problem.problem_id] for problem in known]
         kept = [score for score in scores if "left_out" not in score]
         answers = [journal.answers[name, score["problem_id"]] for score in kept]
         written = sum(len(each["texts"]) for each in answers)
         record: dict[str, Any] = {
             "problems": len(kept),
-            "left_out": {score["problem_id"]: score["left_out"] for score in scores if "left_out" in score},
+            "left_out": {score["problem_id"]: score["left_out"] for score in scores if "left_out" in score}
+            | {problem_id: f"the sandbox failed: {why}" for problem_id, why in failed[name].items()},
             "truncated": sum(each["truncated"] for each in answers) / written if written else None,
         }
         if plan.seat == "coder":

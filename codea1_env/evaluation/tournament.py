@@ -16,22 +16,25 @@ So a coder need not be right to win, only not to be found out: its pass rate on 
 Programs are drawn once and meet every tester; a tester answers the same program once. Each pair plays by itself, so
 that its games do not depend on who else is there, and the Mistake Book is not written: nobody's failures are tried on
 others.
+
+With a journal, answers and games are in it before they are relied on, and what is in it is neither asked nor played
+again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from codea1_env.arena.arena import Arena
-from codea1_env.arena.match import Match, SuiteScore
+from codea1_env.arena.match import Match, MatchScore, SuiteScore
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.ratings import Rating, rate
+from codea1_env.evaluation.tournament_journal import Game, Key, Outcome, TournamentJournal
 from codea1_env.players.player import (
     DEFAULT_SAMPLING,
     CoderRequest,
@@ -52,33 +55,12 @@ class OnAnswers(Protocol):
     def __call__(self, seat: str, count: int, *, total: int) -> None: ...
 
 
-class Outcome(StrEnum):
-    """Who won a game."""
-
-    CODER = "coder"
-    TESTER = "tester"
-    DRAW = "draw"
-    NONE = "none"
-    """Infrastructure failed."""
-
-
-_ASKED_AT_ONCE = 64
-"""Requests that a player gets at a time: many enough to be answered side by side, few enough to say how far it is."""
+_ASKED_AT_ONCE = 16
+"""Requests that a player gets at a time: many enough to be answered side by side, few enough to lose and to say how far
+it is."""
+_PLAYED_AT_ONCE = 16
+"""Games that are scored at a time."""
 _CODERS_SHARE = {Outcome.CODER: 1.0, Outcome.TESTER: 0.0, Outcome.DRAW: 0.5}
-
-
-@dataclass(frozen=True, slots=True)
-class Game:
-    """One program against one suite."""
-
-    coder: str
-    tester: str
-    problem_id: str
-    outcome: Outcome
-    coder_reward: float | None
-    """R_C for this suite alone, in [0, 1]; None where infrastructure failed."""
-    tester_reward: float | None
-    """R_T, in [-1, 1]; None where infrastructure failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +115,16 @@ def play_tournament(
     sampling: Sampling = DEFAULT_SAMPLING,
     seed: int = 0,
     on_answers: OnAnswers | None = None,
+    journal: TournamentJournal | None = None,
+    on_games: Callable[[Sequence[Match]], int] | None = None,
 ) -> Tournament:
     """Players by the names they stand under. `samples`: programs for each question and coder, a game each, >= 1.
 
-    All answers are asked for before the first program runs. Raises what players raise (PlayerError,
-    ConfigurationError), UnusableReference for a problem without a working reference, and SandboxUnsafe.
+    All answers are asked for before the first program runs. `on_games`: gets all games in their order before the first
+    one is played, and says how many from the first on need not be played again if they are in the journal.
+
+    Raises what players raise (PlayerError, ConfigurationError), OSError, UnusableReference for a problem without a
+    working reference, and SandboxUnsafe; SandboxError only where the arena does.
     """
     for what, given in (("coders", coders), ("testers", testers), ("problems", problems)):
         if not given:
@@ -146,10 +133,8 @@ def play_tournament(
         require_players({f"{seat} {name!r}": player for name, player in players.items()})
     if len({problem.problem_id for problem in problems}) < len(problems):
         raise ConfigurationError("problems must have different ids, got one twice")
-    asked = [CoderRequest(problem) for problem in problems]
-    on_answers = on_answers or (lambda seat, count, *, total: None)
-    told = partial(on_answers, "coders", total=len(coders) * len(problems) * samples)
-    codes = {name: _texts(player, asked, samples, sampling, seed, told) for name, player in coders.items()}
+    asking = _Asking(samples, sampling, seed, journal, on_answers or (lambda seat, count, *, total: None))
+    codes = asking.texts("coder", coders, [CoderRequest(problem) for problem in problems])
     attacked = {
         (problem.problem_id, code): TesterRequest(problem, read_program(code, problem.entry_point).source)
         for rows in codes.values()
@@ -157,44 +142,83 @@ def play_tournament(
         for code in row
     }
     different = {(request.problem.problem_id, request.program): request for request in attacked.values()}
-    told = partial(on_answers, "testers", total=len(testers) * len(different))
-    suites = {}
-    for name, player in testers.items():
-        texts = _texts(player, list(different.values()), 1, sampling, seed, told)
-        suites[name] = {key: group[0] for key, group in zip(different, texts, strict=True)}
-    games = []
+    written = asking.texts("tester", testers, list(different.values()))
+    suites = {name: dict(zip(different, texts, strict=True)) for name, texts in written.items()}
+    games: dict[Key, Match] = {}
     for coder, rows in codes.items():
         for tester in testers:
-            for k in range(samples):  # one program of a question at a time: a batch could share its time-outs
-                matches = []
+            for k in range(samples):
                 for problem, row in zip(problems, rows, strict=True):
                     program = attacked[problem.problem_id, row[k]].program
-                    suite = suites[tester][problem.problem_id, program]
-                    matches.append(Match(problem, (row[k],), ((suite,),), by_reference=True))
-                games += _played(coder, tester, matches, arena)
-    return _tournament(coders, testers, problems, games, seed)
+                    (suite,) = suites[tester][problem.problem_id, program]
+                    match = Match(problem, (row[k],), ((suite,),), by_reference=True)
+                    games[coder, tester, problem.problem_id, k] = match
+    return _tournament(coders, testers, problems, list(_played(games, arena, journal, on_games)), seed)
 
 
-def _texts(
-    player: Player, requests: Sequence[Request], n: int, sampling: Sampling, seed: int, told: Callable[[int], None]
-) -> list[list[str]]:
-    """`n` answers to each request, asked in parts so that somebody can be told how far it is."""
-    texts: list[list[str]] = []
-    for at in range(0, len(requests), _ASKED_AT_ONCE):
-        asked = requests[at : at + _ASKED_AT_ONCE]
-        part = responses_of(player, asked, n, sampling, seed)
-        texts += [[response.text for response in group] for group in part]
-        told(sum(map(len, part)))
-    return texts
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """How players are asked."""
+
+    samples: int
+    sampling: Sampling
+    seed: int
+    journal: TournamentJournal | None
+    told: OnAnswers
+
+    def texts(
+        self, seat: str, players: Mapping[str, Player], requests: Sequence[Request]
+    ) -> dict[str, list[list[str]]]:
+        """Of every player, the answers to each request: `samples` programs of a coder, one suite of a tester."""
+        n = self.samples if seat == "coder" else 1
+        known = {name: [self._known(seat, name, request) for request in requests] for name in players}
+        total = sum(row.count(None) for row in known.values()) * n
+        for name, player in players.items():
+            left = [place for place, group in enumerate(known[name]) if group is None]
+            for at in range(0, len(left), _ASKED_AT_ONCE):
+                places = left[at : at + _ASKED_AT_ONCE]
+                asked = [requests[place] for place in places]
+                part = responses_of(player, asked, n, self.sampling, self.seed)
+                texts = [[response.text for response in group] for group in part]
+                if self.journal is not None:
+                    self.journal.append_answers(seat, name, asked, texts)
+                for place, group in zip(places, texts, strict=True):
+                    known[name][place] = group
+                self.told(f"{seat}s", len(places) * n, total=total)
+        return {name: [group for group in row if group is not None] for name, row in known.items()}
+
+    def _known(self, seat: str, name: str, request: Request) -> list[str] | None:
+        return self.journal.answers(seat, name, request) if self.journal is not None else None
 
 
-def _played(coder: str, tester: str, matches: Sequence[Match], arena: Arena) -> list[Game]:
-    games = []
-    for score in arena.play(matches, update_book=False):
-        suite = score.suites[0][0]
-        result = outcome(suite)
-        games.append(Game(coder, tester, score.problem_id, result, score.codes[0].reward, suite.reward))
-    return games
+def _played(
+    games: Mapping[Key, Match],
+    arena: Arena,
+    journal: TournamentJournal | None,
+    on_games: Callable[[Sequence[Match]], int] | None,
+) -> Iterator[Game]:
+    """How the games ended, in their order."""
+    ended: dict[Key, Game] = {}
+    kept = len(games) if on_games is None else on_games(list(games.values()))
+    if journal is not None:
+        ended = {key: journal.games[key] for key in list(games)[:kept] if key in journal.games}
+    waiting = [key for key in games if key not in ended]
+    # One program of a question at a time: a batch could share its time-outs.
+    for _, group in itertools.groupby(waiting, key=lambda key: (key[0], key[1], key[3])):
+        keys = list(group)
+        for at in range(0, len(keys), _PLAYED_AT_ONCE):
+            part = keys[at : at + _PLAYED_AT_ONCE]
+            scores = arena.play([games[key] for key in part], update_book=False)
+            new = {key: _game(key, score) for key, score in zip(part, scores, strict=True)}
+            if journal is not None:
+                journal.append_games(new)
+            ended |= new
+    return (ended[key] for key in games)
+
+
+def _game(key: Key, score: MatchScore) -> Game:
+    suite = score.suites[0][0]
+    return Game(*key[:3], outcome(suite), score.codes[0].reward, suite.reward)
 
 
 def _tournament(

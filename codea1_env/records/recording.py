@@ -13,15 +13,17 @@ players were.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import codea1_env
 from codea1_env.arena.arena import Arena
@@ -38,7 +40,7 @@ from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import detailed_score
 from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
-from codea1_env.whole_files import claimed
+from codea1_env.whole_files import append_whole, claimed
 
 SCHEMA = 1
 _HEADER = "codea1_recording"
@@ -99,21 +101,23 @@ class Replayed:
 class Recorder(Closing):
     """Appends matches to a file; give `write` to `Arena(on_score=...)`. A context manager that closes the file."""
 
-    def __init__(self, path: str | os.PathLike[str], *, scores: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, scores: bool = True, is_claimed: bool = False) -> None:
         """A new file, or one that a recorder began: half a line at its end, of a process that was killed, is removed.
 
         `scores`: write down how each reward came about, for `codea1 view`; the file is about five times as large.
+        `is_claimed`: the caller keeps other runs away from the file.
         Raises ConfigurationError for another file and for one that another recorder has open, and OSError.
         """
         self._path = Path(path)
         self._scores = scores
         self._known: set[str] = set()
         with ExitStack() as stack:
-            stack.enter_context(claimed("the recording", path))
+            if not is_claimed:
+                stack.enter_context(claimed("the recording", path))
             if self._path.exists() and self._path.stat().st_size:
                 self._continue()
-            self._file: BinaryIO = stack.enter_context(self._path.open("ab"))
-            if not self._file.tell():
+            self._file: io.FileIO = stack.enter_context(open(self._path, "ab", buffering=0))
+            if not self._path.stat().st_size:
                 self._append({_HEADER: SCHEMA, "codea1": codea1_env.__version__})
             self._open = stack.pop_all()
 
@@ -125,7 +129,6 @@ class Recorder(Closing):
                 self._append({"problem": json.loads(match.problem.to_json())})
                 self._known.add(name)
             self._append({"match": _plain(match, score, config, with_score=self._scores)})
-        self._file.flush()
 
     def close(self) -> None:
         """Idempotent."""
@@ -143,7 +146,8 @@ class Recorder(Closing):
             os.truncate(self._path, len(whole))
 
     def _append(self, record: Mapping[str, object]) -> None:
-        self._file.write(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n")
+        line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
+        append_whole(self._file, line, "the matches so far are in it")
 
 
 def read_recording(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[RecordedMatch]:
@@ -162,6 +166,30 @@ def read_recording(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[Recorde
             raise FormatError(
                 f"line {number} must be a problem or a match of schema {SCHEMA}, got one with {error!r}"
             ) from None
+
+
+def keep_leading(path: str | os.PathLike[str], matches: Iterable[Match], config: RewardConfig) -> int:
+    """Cut a recording down to those of its matches that are these under `config`, from the first on; how many there
+    are. Without any the file is empty afterwards, be it a recording or not."""
+    kept, end = 0, 0
+    if os.path.exists(path) and os.path.getsize(path):
+        with open(path, "rb") as file, contextlib.suppress(FormatError):
+            ends: list[int] = []
+            lines = _with_ends(file, ends)
+            for recorded, match in zip(read_recording(lines), matches, strict=False):
+                is_same = recorded.config == config and recorded.rewards.is_whole
+                if not is_same or dataclasses.replace(recorded.match, by_reference=match.by_reference) != match:
+                    break
+                kept, end = kept + 1, ends[recorded.number - 1]
+        os.truncate(path, end)
+    return kept
+
+
+def _with_ends(file: Iterable[bytes], ends: list[int]) -> Iterator[bytes]:
+    """The lines; `ends` gets where each one ends."""
+    for line in file:
+        ends.append(len(line) + (ends[-1] if ends else 0))
+        yield line
 
 
 def replay(matches: Iterator[RecordedMatch] | Sequence[RecordedMatch], sandbox: Sandbox) -> Iterator[Replayed]:

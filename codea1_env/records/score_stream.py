@@ -14,14 +14,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
 from codea1_env.arena.arena import Arena, record_changes
+from codea1_env.arena.failures import apart
 from codea1_env.arena.match import BookChanges, MatchScore, book_changes
 from codea1_env.class_paths import as_own
-from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, UnusableReference
+from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, SandboxError, UnusableReference
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.reading.test_case import TestCase
@@ -71,12 +73,24 @@ class ScoringPlan:
 
 
 def score_lines(lines: Iterable[bytes], plan: ScoringPlan, book: MistakeBook | None = None) -> Iterator[ScoredLine]:
-    """Score every line that is not blank. `book` is read from and written to as the results come out.
+    """`score_numbered` of every line that is not blank."""
+    yield from score_numbered(numbered_lines(lines), plan, book)
 
-    Raises SandboxUnsafe where this machine cannot isolate, and Codea1Error where worker processes keep dying.
+
+def numbered_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Those that are not blank, with their numbers from 1."""
+    return ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+
+
+def score_numbered(
+    numbered: Iterable[tuple[int, bytes]], plan: ScoringPlan, book: MistakeBook | None = None
+) -> Iterator[ScoredLine]:
+    """Score these lines. `book` is read from and written to as the results come out.
+
+    Raises SandboxUnsafe where this machine cannot isolate, SandboxError where nothing runs in the sandbox any more, and
+    Codea1Error where worker processes keep dying.
     """
     plan = dataclasses.replace(plan, rate_tests=book is not None and book.config.rates)
-    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     if plan.sandbox == "ray":
         with joined(plan.address, plan.workers) as address:  # one cluster for all worker processes, an actor each
             yield from _score(numbered, dataclasses.replace(plan, address=address), book)
@@ -89,7 +103,7 @@ def _score(numbered: Iterable[tuple[int, bytes]], plan: ScoringPlan, book: Mista
         with _Worker(plan) as worker:
             for number, line in numbered:
                 replays = _replays(book, line, plan)
-                yield _taken_up(worker.score(number, line, replays), line, book)
+                yield take_up(worker.score(number, line, replays), line, book)
         return
     yield from _score_in_pool(numbered, plan, book)
 
@@ -203,7 +217,7 @@ def _score_in_pool(
             if tickets and tickets[0].scored is None:
                 _take(processes, plan)
             while tickets and (scored := tickets[0].scored) is not None:
-                yield _taken_up(scored, tickets.popleft().line, book)
+                yield take_up(scored, tickets.popleft().line, book)
         for process in processes:
             process.close()
     except BaseException:  # an interrupt above all: nobody waits for lines that are still being scored
@@ -239,7 +253,7 @@ def _replays(book: MistakeBook | None, line: bytes, plan: ScoringPlan) -> tuple[
     return book.replay(problem_id, plan.config.replay_limit) if book is not None and problem_id is not None else ()
 
 
-def _taken_up(scored: ScoredLine, line: bytes, book: MistakeBook | None) -> ScoredLine:
+def take_up(scored: ScoredLine, line: bytes, book: MistakeBook | None) -> ScoredLine:
     """Write a result's changes into the book. A line that nothing came of is no visit of its question."""
     is_played = not scored.error or scored.changes != BookChanges((), ())
     problem_id = problem_id_of(line) if book is not None and is_played else None
@@ -252,18 +266,21 @@ class _Worker:
     """Scores one line at a time in this process."""
 
     def __init__(self, plan: ScoringPlan) -> None:
-        sandbox = open_sandbox(plan.sandbox, address=plan.address)
+        self._sandbox = open_sandbox(plan.sandbox, address=plan.address)
         self._rate, self._details = plan.rate_tests, plan.details
-        self._arena = Arena(sandbox, plan.config, execution_cache_mb=plan.execution_cache_mb)
+        cache_mb = plan.execution_cache_mb
+        self._arena = Arena(self._sandbox, plan.config, execution_cache_mb=cache_mb, on_failure="raise")
 
     def score(self, number: int, line: bytes, replays: tuple[TestCase, ...]) -> ScoredLine:
         try:
             match = read_match(line)
             self._arena.book = MistakeBook()
             self._arena.book.record(match.problem.problem_id, (), replays)
-            (score,) = self._arena.play([match], update_book=False)
+            (score,) = apart(self._sandbox, partial(self._arena.play, update_book=False), [match])
         except (ConfigurationError, FormatError, UnusableReference) as error:
             return ScoredLine(number, write_error(number, str(error)), str(error))
+        if isinstance(score, SandboxError):
+            return ScoredLine(number, write_error(number, str(score)), str(score))
         changes = book_changes(score, rate=self._rate)
         output = write_detailed_score(score, match.problem, self._arena.config) if self._details else write_score(score)
         suites = [suite.duel for row in score.suites for suite in row]
@@ -307,4 +324,4 @@ def _serve(connection: Connection, plan: ScoringPlan) -> None:
         connection.send(as_own(error))  # a traceback does not go through a pipe
 
 
-__all__ = ["ScoredLine", "ScoringPlan", "score_lines"]
+__all__ = ["ScoredLine", "ScoringPlan", "numbered_lines", "score_lines", "score_numbered", "take_up"]

@@ -102,10 +102,12 @@ def _choose(options: argparse.Namespace) -> int:
             f"{options.samples} answers; {chosen.below} less often, {chosen.above} more often, {chosen.untested} have "
             "no tests"
         )
+        if chosen.failed:
+            counted += f"; the sandbox failed on {chosen.failed}, which the same command tries again"
         if not chosen.problems:
             say(f"{counted}: nothing is written; choose other bounds")
             return FAILED
         write_problems(options.output, chosen.problems)
     say(f"wrote {options.output}: {counted}")
     print(f"sha256 {hashlib.sha256(options.output.read_bytes()).hexdigest()}")
-    return DONE
+    return FAILED if chosen.failed else DONE

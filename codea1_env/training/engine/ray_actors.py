@@ -45,7 +45,7 @@ class _OneAtATime(Arena):
     """An arena for callers in several threads."""
 
     def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+        super().__init__(*arguments, on_failure="apart")
         self._turn = threading.Lock()
 
     def play(self, matches: Sequence[Match], *, update_book: bool = True) -> list[MatchScore]:

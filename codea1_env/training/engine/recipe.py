@@ -182,4 +182,5 @@ def open_engine(run: Run, base: Path, held_out: Sequence[Problem]) -> Iterator[L
             yield engine
         return
     with open_sandbox(workers=2) as sandbox:
-        yield LocalEngine(run, Arena(sandbox, run.preset.reward, run.book()), base, held_out)
+        arena = Arena(sandbox, run.preset.reward, run.book(), on_failure="apart")
+        yield LocalEngine(run, arena, base, held_out)

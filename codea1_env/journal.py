@@ -1,0 +1,166 @@
+"""The journal of a long command: its plan, then a line for everything that is done, so that the same command goes on.
+
+A line is in the file before it is relied on. Whatever ends the command, whole lines stay, and half a line at the end is
+taken away by the next start. Another plan is refused; so is a line that no command wrote, by its number. Does not know
+what a record means, nor that one writer is alone: that is for whoever opens it (`whole_files.claimed`).
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from codea1_env.closing import Closing
+from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.whole_files import append_whole, no_room
+
+SCHEMA = 1
+Record = dict[str, Any]
+_STATE = "what was done so far is in it"
+_PLAN = b'{"kind":"plan",'
+
+
+class Journal(Closing):
+    """The file of one command's work. A context manager that closes it."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        command: str,
+        plan: Mapping[str, Any],
+        *,
+        take: Callable[[Record], None] = lambda record: None,
+        is_paid: Callable[[Record], bool] = lambda record: True,
+        is_synced: bool = True,
+    ) -> None:
+        """Open or begin it. `command`: who writes it, e.g. `codea1 eval`.
+
+        `take`: gets every record, those that are there and those that are appended; what it raises (ValueError,
+        KeyError, TypeError) makes a line damaged. `is_paid`: whether a record cost anything; a journal without such
+        records gives way to another plan, and then `found` is 0, whatever was taken. `is_synced`: whether a line is on
+        the disk when `append` returns, or may still be lost if the machine fails.
+
+        Raises OSError, ConfigurationError for the journal of another plan, and FormatError for another file.
+        """
+        self.path = Path(path)
+        self._command, self._take, self._is_synced = command, take, is_synced
+        self.found = 0
+        """Records of earlier starts."""
+        self._file: io.FileIO = open(path, "a+b", buffering=0)  # noqa: SIM115  # closed by `close`
+        try:
+            self._begin(json.loads(json.dumps({"kind": "plan", "schema": SCHEMA, **plan})), is_paid)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _begin(self, plan: Record, is_paid: Callable[[Record], bool]) -> None:
+        whole = self._whole_bytes()
+        if not whole and not _PLAN.startswith(os.pread(self._file.fileno(), len(_PLAN), 0)):
+            raise FormatError(f"{self.path} must be what {self._command} wrote, got another file")
+        first, costs = self._first(whole), False
+        for number, record in self.numbered():
+            try:
+                self._take(record)
+            except (ValueError, KeyError, TypeError) as error:
+                raise self.damaged(number, repr(error)) from None
+            self.found, costs = self.found + 1, costs or is_paid(record)
+        if first == plan:
+            self._file.truncate(whole)
+        elif first is not None and costs:
+            different = sorted(name for name in {*first, *plan} if first.get(name) != plan.get(name))
+            raise ConfigurationError(
+                f"{self.path} must be of this {_noun(self._command)} to go on with it, got one with another "
+                f"{', '.join(different)}; choose another output"
+            )
+        else:
+            self.found = 0
+            self._file.truncate(0)
+            self._write([plan])
+
+    def _whole_bytes(self) -> int:
+        """Up to the end of the last line that has one."""
+        at = os.fstat(self._file.fileno()).st_size
+        while at:
+            start = max(0, at - (1 << 20))
+            found = os.pread(self._file.fileno(), at - start, start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            at = start
+        return 0
+
+    def _first(self, whole: int) -> Record | None:
+        if not whole:
+            return None
+        with self.path.open("rb") as lines:
+            first = self._record(1, lines.readline())
+        if first["kind"] != "plan":
+            raise self.damaged(1, "no plan")
+        return first
+
+    def records(self) -> Iterator[Record]:
+        """Those after the plan, from the file. Raises FormatError with the line's number."""
+        for _, record in self.numbered():
+            yield record
+
+    def numbered(self) -> Iterator[tuple[int, Record]]:
+        """The records with their lines' numbers."""
+        with self.path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if number > 1 and line.endswith(b"\n"):
+                    yield number, self._record(number, line)
+
+    def _record(self, number: int, line: bytes) -> Record:
+        try:
+            record = json.loads(line)
+            if not isinstance(record["kind"], str):
+                raise TypeError("a record of no kind")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise self.damaged(number, repr(error)) from None
+        return dict(record)
+
+    def damaged(self, number: int, why: str) -> FormatError:
+        """The error of a line that this command did not write."""
+        return FormatError(
+            f"{self.path}, line {number}, must be what {self._command} wrote, got: {why}; remove that line, and what "
+            "it said is done again"
+        )
+
+    def append(self, *records: Record) -> None:
+        """Whole lines or nothing of them. Raises OSError with the file's name."""
+        self._write(records)
+        for record in records:
+            self._take(record)
+
+    def _write(self, records: Iterable[Record]) -> None:
+        append_whole(self._file, b"".join(map(_line, records)), _STATE)
+        if self._is_synced:
+            try:
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                raise no_room(self.path, error, _STATE) from error
+
+    def cut(self, number: int) -> None:
+        """Take away the line of this number, and those after it."""
+        with self.path.open("rb") as lines:
+            self._file.truncate(sum(len(line) for line in itertools.islice(lines, number - 1)))
+
+    def remove(self) -> None:
+        """What it is about has come to its end."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _noun(command: str) -> str:
+    return {"codea1 eval": "evaluation", "codea1 score": "scoring"}.get(command, command.split()[-1])

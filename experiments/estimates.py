@@ -48,6 +48,13 @@ def shown(estimate: Estimate, sign: str = "") -> str:
     return f"{value:{sign}.3f}{ends} ({estimate.runs})"
 
 
+def bounded(estimate: Estimate, least: float, most: float) -> Estimate:
+    """With an interval that ends where the values do: Student's does not know that a rate cannot be below 0."""
+    if math.isnan(estimate.low):
+        return estimate
+    return dataclasses.replace(estimate, low=max(estimate.low, least), high=min(estimate.high, most))
+
+
 def by_base(values: Mapping[tuple[int, int], float]) -> list[list[float]]:
     """The runs of every base, of runs by base and seed."""
     bases: dict[int, list[float]] = {}

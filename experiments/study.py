@@ -33,7 +33,7 @@ from codea1_env.extras import for_script
 with for_script("train,solve"):
     import study_figures
     import study_report
-    from estimates import Estimate, by_base, new_run
+    from estimates import Estimate, bounded, by_base, new_run
     from study_arms import Arm, as_table, chosen_arms
     from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
     from study_numbers import compute_of, curve_of, diagnostics_of
@@ -227,7 +227,9 @@ def _intervals(directory: Path, cells: Sequence[Cell]) -> dict[str, Estimate]:
     done = [result for cell in cells if (result := outcome(directory / "cells" / cell.name))]
     (runs,) = [runs for arms in study_report.scores_of(done).values() for runs in arms.values()]
     names = {name for values in runs.values() for name in values}
-    return {name: new_run(by_base(study_report.column(runs, name))) for name in names}
+    found = {name: new_run(by_base(study_report.column(runs, name))) for name in names}
+    rates = set(study_report.SHOWN)
+    return {name: bounded(each, 0.0, 1.0) if name in rates else each for name, each in found.items()}
 
 
 def _within(value: float | None, expected: Estimate) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from estimates import (
     Estimate,
+    bounded,
     by_base,
     mean_by_base,
     probability_of_improvement,
@@ -44,6 +45,8 @@ DIAGNOSED = {
     "tester_entropy": "tester's entropy, nats",
 }
 """docs/metrics.md has what each is; `study_numbers.diagnostics_of`, over which rounds."""
+UNBOUNDED = ("coder_entropy", "tester_entropy")
+"""The others of SHOWN and DIAGNOSED are shares, in [0, 1], and so are the rewards of the coder."""
 COMPUTE = {
     "programs": "programs sampled",
     "suites": "suites sampled",
@@ -92,7 +95,7 @@ def estimates(scores: Scores) -> Any:
         "arms": {
             preset: {
                 arm: {
-                    name: asdict(mean_by_base(values))
+                    name: asdict(mean_of(name, values))
                     for name in (*SHOWN, *DIAGNOSED)
                     if (values := by_base(column(runs, name)))
                 }
@@ -119,6 +122,12 @@ def _without_nan(value: Any) -> Any:
 def column(runs: Runs, measure: str) -> dict[Place, float]:
     """Place to value, of the runs that have the measure."""
     return {place: values[measure] for place, values in sorted(runs.items()) if measure in values}
+
+
+def mean_of(measure: str, values: Sequence[Sequence[float]]) -> Estimate:
+    """Of a measure's values by base."""
+    found = mean_by_base(values)
+    return found if measure in UNBOUNDED else bounded(found, 0.0, 1.0)
 
 
 def against_main(arms: Mapping[str, Runs], arm: str) -> dict[str, Any]:
@@ -182,10 +191,11 @@ def _arm_table(arms: Mapping[str, Runs], order: Sequence[str], names: Mapping[st
         "|---" * (len(names) + 1) + "|",
     ]
     for arm in (arm for arm in order if arm in arms):
-        columns = [by_base(column(arms[arm], name)) for name in names]
-        if not any(columns):
+        columns = {name: by_base(column(arms[arm], name)) for name in names}
+        if not any(columns.values()):
             continue
-        lines.append(f"| `{arm}` | {' | '.join(shown(mean_by_base(c)) if c else '' for c in columns)} |")
+        cells = (shown(mean_of(name, values)) if values else "" for name, values in columns.items())
+        lines.append(f"| `{arm}` | {' | '.join(cells)} |")
     return lines
 
 
@@ -208,7 +218,8 @@ def _difference_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[st
         found = against_main(arms, arm)
         if found:
             better = Estimate(**found["probability_of_improvement"])
-            lines.append(f"| `{arm}` | {shown(Estimate(**found['paired']), '+')} | {shown(better)} |")
+            likely = shown(better) if better.runs > 1 else "one seed"
+            lines.append(f"| `{arm}` | {shown(Estimate(**found['paired']), '+')} | {likely} |")
     return lines
 
 

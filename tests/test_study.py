@@ -132,7 +132,7 @@ def test_intervals_are_over_bases_where_there_are_several() -> None:
     cells += [cell("code_a1", base, seed, 0.9) for base in (0, 1) for seed in (0, 1)]
     scores = study_report.scores_of(cells)
     text = study_report.as_markdown(scores, ["golden", "code_a1"], {}, {})
-    assert "| `golden` | 0.500 [-2.041, 3.041] (4) |" in text
+    assert "| `golden` | 0.500 [0.000, 1.000] (4) |" in text, "2.541 to either side, and a rate is in [0, 1]"
     assert "| `golden` | +0.400 [-2.141, +2.941] (4) |" in text, "paired by base and seed"
     assert "Student's t over the bases' means" in text
 

@@ -39,6 +39,7 @@ from codea1_env.cli.players import (
     traffic_of,
 )
 from codea1_env.errors import ConfigurationError
+from codea1_env.evaluation.ratings import FEWEST
 from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
 from codea1_env.evaluation.tournament_journal import TournamentJournal, plan_digest, tournament_plan
 from codea1_env.judging.usability import require_judgeable
@@ -62,8 +63,9 @@ examples:
   codea1 tournament --coder oracle --coder mutant --tester golden --tester fuzz --questions 16
   codea1 tournament --coder hf:./mine --coder base=hf:org/base --tester openai:http://localhost:8000/v1#m --json
 
-An OpenAI-compatible server gets the key in OPENAI_API_KEY, where it is set. Intervals come from drawing the questions
-anew.
+An OpenAI-compatible server gets the key in OPENAI_API_KEY, where it is set. Intervals say how much the choice of
+questions and the number of games matter; from fewer than {FEWEST} games there is none. A tournament that was killed goes
+on with the same command.
 """
 _SPEC = re.compile(r"(?:(?P<name>[^=:/]+)=)?(?P<spec>[a-z]+(?::.+)?)", re.DOTALL)
 
@@ -258,7 +260,7 @@ def _as_text(played: Tournament) -> str:
         lines.append(f"{title:<{width}}  rating     95 % interval    won  drawn   lost  reward")
         for each in sorted(standings, key=lambda standing: -standing.rating.points):
             rating = each.rating
-            interval = "-" if rating.low is None else f"{rating.low:.0f} .. {rating.high:.0f}"
+            interval = "too few games" if rating.low is None else f"{rating.low:.0f} .. {rating.high:.0f}"
             reward = "-" if each.reward is None else f"{each.reward:.3f}"
             lines.append(f"{each.name:<{width}}  {rating.points:6.0f}  {interval:>16}  {each.won:>5}  {each.drawn:>5}  "
                          f"{each.lost:>5}  {reward:>6}")  # fmt: skip

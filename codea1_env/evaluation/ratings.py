@@ -7,11 +7,15 @@ Fitted all at once, so that the order of games does not matter (as it does in El
 has one draw with a virtual opponent of strength 0: without it, who wins every game would be infinitely strong. It pulls
 all ratings a little towards 1500, less the more games there are.
 
+An interval is the wider of two: from drawing the questions anew, which sees how they differ, and from the curvature of
+the likelihood, which knows that few games, or games that all ended alike, say little. Fewer than FEWEST games have none.
+
 Does not promise that strength is one number: of who beats whom and why, the table of pairs says more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +28,9 @@ Floats = NDArray[np.float64]
 BASE = 1500.0
 POINTS = 400 / np.log(10)
 """Points of one unit of strength."""
+_NORMAL, _LEVEL = 1.96, 1e6
+FEWEST = 6
+"""Games with a result from which there is an interval: six that end alike are what a coin does less than once in 20."""
 _STEPS = 200
 
 
@@ -33,7 +40,7 @@ class Rating:
 
     points: float
     low: float | None
-    """The interval's ends, from the 2.5th to the 97.5th percentile; None for fewer than two questions."""
+    """The ends of the 95 % interval; None for fewer than two questions or FEWEST games."""
     high: float | None
 
 
@@ -59,13 +66,7 @@ def strengths(won: Floats, lost: Floats) -> Floats:
         surplus = won - games * likely
         virtual = _logistic(x)
         slope = np.concatenate([surplus.sum(-1), -surplus.sum(-2)], axis=-1) + 0.5 - virtual
-        weight = games * likely * (1 - likely)
-        curve = np.zeros((*x.shape, coders + testers))
-        curve[..., :coders, coders:] = -weight
-        curve[..., coders:, :coders] = -np.swapaxes(weight, -1, -2)
-        places = np.arange(coders + testers)
-        curve[..., places, places] = np.concatenate([weight.sum(-1), weight.sum(-2)], axis=-1) + virtual * (1 - virtual)
-        step = np.linalg.solve(curve, slope[..., None])[..., 0]
+        step = np.linalg.solve(_curve(games, x), slope[..., None])[..., 0]
         longest = np.abs(step).max(axis=-1, keepdims=True)
         x += step / np.maximum(longest, 1.0)  # far from the maximum, a full step would overshoot
         if longest.max() < 1e-10:
@@ -76,25 +77,44 @@ def strengths(won: Floats, lost: Floats) -> Floats:
 def rate(won: Floats, lost: Floats, *, seed: int = 0, resamplings: int = 1000) -> Ratings:
     """`won`, `lost`: by the coders, for each question: (questions, C, T), draws half and half.
 
-    Intervals come from drawing questions anew with replacement: they say how much the choice of questions matters, and
-    nothing of other samples of the same players.
+    Intervals say how much the choice of questions and the number of games matter, and nothing of other samples of the
+    same players.
     """
     if won.shape != lost.shape or won.ndim != 3 or 0 in won.shape:
         raise ConfigurationError(f"won and lost must be (questions, C, T) alike, got {won.shape} and {lost.shape}")
     questions, coders, _ = won.shape
-    middle = _points(strengths(won.sum(0), lost.sum(0)))
-    low: list[float | None] = [None] * len(middle)
-    high = low
+    middle = strengths(won.sum(0), lost.sum(0))
+    games = (won + lost).sum(0)  # (C, T)
+    played = np.concatenate([games.sum(1), games.sum(0)])
+    low = high = np.full(len(middle), np.nan)
     if questions > 1 and resamplings > 0:
         drawn = np.random.default_rng(seed).multinomial(questions, np.full(questions, 1 / questions), size=resamplings)
         both = [np.tensordot(drawn, each, axes=1) for each in (won, lost)]  # (resamplings, C, T)
         ends = np.percentile(strengths(both[0], both[1]), (2.5, 97.5), axis=0)
-        low, high = [*_points(ends[0])], [*_points(ends[1])]
-    ratings = tuple(Rating(*each) for each in zip(middle, low, high, strict=True))
+        # The level of all ratings is a convention: games say nothing of it, so it is held fast.
+        margin = _NORMAL * np.sqrt(np.diag(np.linalg.inv(_curve(games, middle) + _LEVEL)))
+        low, high = np.minimum(ends[0], middle - margin), np.maximum(ends[1], middle + margin)
+    ratings = tuple(
+        Rating(points, *((None, None) if count < FEWEST or np.isnan(left) else _points([left, right])))
+        for points, left, right, count in zip(_points(middle), low, high, played, strict=True)
+    )
     return Ratings(ratings[:coders], ratings[coders:])
 
 
-def _points(strength: Floats) -> list[float]:
+def _curve(games: Floats, x: Floats) -> Floats:
+    """Minus the second derivatives of the log-likelihood at strengths x: (..., C + T, C + T). `games`: (..., C, T)."""
+    coders = games.shape[-2]
+    likely = _logistic(x[..., :coders, None] - x[..., None, coders:])  # (..., C, T)
+    weight, virtual = games * likely * (1 - likely), _logistic(x)
+    curve = np.zeros((*x.shape, x.shape[-1]))
+    curve[..., :coders, coders:] = -weight
+    curve[..., coders:, :coders] = -np.swapaxes(weight, -1, -2)
+    places = np.arange(x.shape[-1])
+    curve[..., places, places] = np.concatenate([weight.sum(-1), weight.sum(-2)], axis=-1) + virtual * (1 - virtual)
+    return curve
+
+
+def _points(strength: Iterable[float]) -> list[float]:
     return [round(float(BASE + POINTS * each), 1) for each in strength]
 
 

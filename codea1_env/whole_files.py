@@ -19,6 +19,8 @@ from typing import BinaryIO
 
 from codea1_env.errors import ConfigurationError
 
+LOCK = "lock"
+"""The file in a run's directory that its processes hold."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """What a file system says that has no flock."""

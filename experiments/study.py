@@ -66,7 +66,7 @@ def _run(given: argparse.Namespace) -> int:
         return 0
     try:
         return _again(given) if given.again else _study(given)
-    except Codea1Error as error:
+    except (Codea1Error, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigurationError) else 1
 
@@ -109,8 +109,14 @@ def _study(given: argparse.Namespace) -> int:
             budget_s=60 * given.budget_min,
             show=lambda done, running: _show(bar, done, running),
         )
-    _report(given.output, cells, arms, twins, ended, began)
-    return 130 if ended.interrupted else 1 if ended.failures else 0
+    try:
+        _report(given.output, cells, arms, twins, ended, began)
+    except OSError:
+        if not ended.stopped:
+            raise
+    if ended.stopped:
+        print(f"error: {ended.stopped}; no further cell was begun, and the same command goes on", file=sys.stderr)
+    return 130 if ended.interrupted else 1 if ended.failures or ended.stopped else 0
 
 
 def _planned(given: argparse.Namespace) -> tuple[list[Cell], tuple[Arm, ...]]:
@@ -153,7 +159,11 @@ def _report(
     directory: Path, cells: Sequence[Cell], arms: Sequence[Arm], twins: dict[str, str], ended: Ended, began: str
 ) -> None:
     """results.json, table.md and the figures, from all that is done so far."""
-    found, missing = [], dict.fromkeys(ended.left, "not run yet") | dict(ended.failures)
+    found, missing = (
+        [],
+        dict.fromkeys(ended.left, f"not run: {ended.stopped}" if ended.stopped else "not run yet")
+        | dict(ended.failures),
+    )
     curves: dict[str, dict[str, dict[study_report.Place, dict[int, float]]]] = {}
     for cell in cells:
         folder = directory / "cells" / twins[cell.name]

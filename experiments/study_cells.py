@@ -7,6 +7,8 @@ does.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import json
 import os
@@ -25,7 +27,9 @@ import yaml
 from study_arms import Arm
 from study_numbers import measures_of
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.arena.failures import require_running
+from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.sandbox import LocalSandbox
 from codea1_env.training.config.algorithm import digests, located
 from codea1_env.training.config.arguments import CONFIG_FILE
 from codea1_env.training.config.presets import Preset, load_preset, preset_from_dict
@@ -33,6 +37,9 @@ from codea1_env.whole_files import write_whole
 
 ROOT = Path(__file__).parent.parent
 DONE, LOG = "cell.json", "log.txt"
+_ROOM_BYTES = 1 << 20
+"""What there must be room for to begin a cell: a checkpoint of the smallest preset has as much."""
+_LIBC = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +122,14 @@ def twins_of(cells: Sequence[Cell]) -> dict[str, str]:
 
 
 def outcome(directory: Path) -> dict[str, Any] | None:
-    """What a finished cell left; None where it is not finished."""
+    """What a finished cell left; None where it is not finished, or that file is damaged: it is then made again of what
+    the run measured."""
     file = directory / DONE
-    if not file.is_file():
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
         return None
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    return found if isinstance(found, dict) and "identity" in found else None
 
 
 class Running:
@@ -148,7 +157,13 @@ class Running:
             path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
             environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": path}
             self._process = subprocess.Popen(
-                self.command, cwd=ROOT, stdout=log, stderr=log, env=environment, start_new_session=True
+                self.command,
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=_end_with_study,
             )
 
     def rounds_done(self) -> int:
@@ -204,6 +219,11 @@ class Running:
         return lines[-1][-300:] if lines else "no output"
 
 
+def _end_with_study() -> None:
+    """In a cell's process: a study that is killed leaves none, or the next one would find its run in use."""
+    _LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 def _seen(path: Path) -> str:
     """As a cell's process sees it, whose folder is the checkout."""
     return os.path.relpath(path, ROOT) if not path.is_absolute() else str(path)
@@ -218,6 +238,8 @@ class Ended:
     left: tuple[str, ...]
     """Cells that did not begin or did not end, for want of time or by Ctrl-C."""
     interrupted: bool
+    stopped: str = ""
+    """Why no further cell was begun: infrastructure failed, and would have failed them too."""
 
 
 def run_cells(
@@ -231,7 +253,9 @@ def run_cells(
 ) -> Ended:
     """Run what is not done yet, `jobs` at a time, until `budget_s` is over or Ctrl-C, which let rounds end first.
 
-    Cells that are the same run are run once, as the first of them. `show(done, running)` is called at every look.
+    Cells that are the same run are run once, as the first of them. `show(done, running)` is called at every look. After
+    a cell has failed, no other is begun where nothing can run or be written any more (`arena.failures`).
+
     Raises ConfigurationError where a cell is there with other settings.
     """
     twins = twins_of(cells)
@@ -241,9 +265,9 @@ def run_cells(
     done = {cell.name for cell in todo} - {cell.name for cell in waiting}
     running: list[Running] = []
     failures: dict[str, str] = {}
-    interrupted, deadline = False, time.monotonic() + budget_s
+    interrupted, stopped, deadline = False, "", time.monotonic() + budget_s
     try:
-        while waiting or running:
+        while (waiting or running) and not stopped:
             if time.monotonic() > deadline:
                 break
             _drop_hopeless(waiting, twins, failures)
@@ -252,14 +276,32 @@ def run_cells(
                     waiting.remove(cell)
                     tester = directory / "cells" / twins[cell.tester()] / "run" if cell.tester() else None
                     running.append(Running(cell, directory / "cells" / cell.name, tester))
+            failed = len(failures)
             _settle(running, done, failures)
+            if len(failures) > failed:
+                stopped = _why_nothing_works(directory)
             show(len(done), running)
             time.sleep(poll_s)
     except KeyboardInterrupt:
         interrupted = True
-    left = [cell.name for cell in waiting if cell.name not in failures]
-    left += _stop(running, done, failures)
-    return Ended(failures, tuple(left), interrupted)
+    except OSError as error:  # of a file of the study's own
+        stopped = str(error)
+    _stop(running, done)
+    unfinished = [cell for cell in todo if cell.name not in done and cell.name not in failures]
+    left = sorted(unfinished, key=lambda cell: cell not in waiting)  # those that did not begin, then those that did
+    return Ended(failures, tuple(cell.name for cell in left), interrupted, stopped)
+
+
+def _why_nothing_works(directory: Path) -> str:
+    """Why every further cell would fail; empty where a program of ours runs and a file can be written."""
+    try:
+        with LocalSandbox() as sandbox:
+            require_running(sandbox)
+        write_whole(directory / ".room", bytes(_ROOM_BYTES))
+        (directory / ".room").unlink()
+    except (SandboxError, OSError) as error:
+        return str(error)
+    return ""
 
 
 def _is_done(cell: Cell, directory: Path) -> bool:
@@ -302,8 +344,8 @@ def _settle(running: list[Running], done: set[str], failures: dict[str, str]) ->
             done.add(each.cell.name)
 
 
-def _stop(running: list[Running], done: set[str], failures: dict[str, str]) -> list[str]:
-    """Let every cell end its round; a second Ctrl-C ends them at once. The names of those that did not get done."""
+def _stop(running: list[Running], done: set[str]) -> None:
+    """Let every cell end its round; a second Ctrl-C ends them at once. Who did not get done is no failure."""
     for each in running:
         each.stop()
     try:
@@ -312,5 +354,7 @@ def _stop(running: list[Running], done: set[str], failures: dict[str, str]) -> l
     except KeyboardInterrupt:
         for each in running:
             each.kill()
-    # A run that ended by itself at this moment is done; the others are no failures.
-    return [each.cell.name for each in running if each.finish() is None and not failures.get(each.cell.name)]
+    for each in running:
+        with contextlib.suppress(OSError):  # no room: the next call finds the run finished
+            if each.finish() is not None:  # it ended by itself at this moment
+                done.add(each.cell.name)

@@ -25,7 +25,7 @@ examples:
   codea1 replay games.jsonl --json > replayed.jsonl
 
 Matches without rewards (infrastructure had failed) are counted and not compared. The exit code is 1 if a reward
-differs.
+differs or the recording was cut off.
 """
 
 
@@ -49,13 +49,15 @@ def _replay(options: argparse.Namespace) -> int:
     if options.tester_reward is not None:
         _ = RewardConfig(tester_reward=options.tester_reward).reward
     compared = unscored = different = 0
+    cut: list[str] = []
     kilobytes = options.input.stat().st_size / 1e3
     with (
         options.input.open("rb") as lines,
         open_sandbox(options.sandbox) as sandbox,
         Progress(sys.stderr, "kB", kilobytes) as progress,
     ):
-        for each in replay(read_recording(progress.over(lines, lambda line: len(line) / 1e3)), sandbox):
+        sized = progress.over(lines, lambda line: len(line) / 1e3)
+        for each in replay(read_recording(sized, cut.append), sandbox):
             if not each.recorded.rewards.is_whole:
                 unscored += 1
                 continue
@@ -67,8 +69,12 @@ def _replay(options: argparse.Namespace) -> int:
                 print(f"line {each.recorded.number}: {each.recorded.match.problem.problem_id}: "
                       f"recorded {each.recorded.rewards}, now {each.rewards}")  # fmt: skip
     without = f"; {unscored} without rewards" if unscored else ""
+    if not compared + unscored and not cut:
+        raise ConfigurationError(f"the recording must hold matches, got none in {options.input}")
     say(f"{compared} matches played again, {different} with other rewards{without}")
-    return 1 if different else 0
+    for why in cut:
+        say(f"codea1: {why}: {options.input} was cut off, and what came after that was not played")
+    return 1 if different or cut else 0
 
 
 def _plain(each: Replayed) -> dict[str, object]:

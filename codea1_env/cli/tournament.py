@@ -64,8 +64,8 @@ examples:
   codea1 tournament --coder hf:./mine --coder base=hf:org/base --tester openai:http://localhost:8000/v1#m --json
 
 An OpenAI-compatible server gets the key in OPENAI_API_KEY, where it is set. Intervals say how much the choice of
-questions and the number of games matter; from fewer than {FEWEST} games there is none. A tournament that was killed goes
-on with the same command.
+questions and the number of games matter; from fewer than {FEWEST} games there is none. A tournament that was killed
+goes on with the same command.
 """
 _SPEC = re.compile(r"(?:(?P<name>[^=:/]+)=)?(?P<spec>[a-z]+(?::.+)?)", re.DOTALL)
 

@@ -7,8 +7,8 @@ Fitted all at once, so that the order of games does not matter (as it does in El
 has one draw with a virtual opponent of strength 0: without it, who wins every game would be infinitely strong. It pulls
 all ratings a little towards 1500, less the more games there are.
 
-An interval is the wider of two: from drawing the questions anew, which sees how they differ, and from the curvature of
-the likelihood, which knows that few games, or games that all ended alike, say little. Fewer than FEWEST games have none.
+An interval is the wider of two. Drawing the questions anew sees how they differ; the curvature of the likelihood knows
+that few games, or games that all ended alike, say little. Fewer than FEWEST games have no interval.
 
 Does not promise that strength is one number: of who beats whom and why, the table of pairs says more.
 """

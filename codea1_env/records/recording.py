@@ -150,12 +150,17 @@ class Recorder(Closing):
         append_whole(self._file, line, "the matches so far are in it")
 
 
-def read_recording(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[RecordedMatch]:
-    """The matches of a recording, in order. Raises FormatError with the line's number (must, got)."""
+def read_recording(
+    lines: Iterator[bytes] | Sequence[bytes], on_cut: Callable[[str], None] = _log.warning
+) -> Iterator[RecordedMatch]:
+    """The matches of a recording, in order. Raises FormatError with the line's number (must, got). `on_cut`: is told
+    where the recording ends in the middle of a line, or before the match of its last problem."""
     problems: dict[str, Problem] = {}
-    for number, record in _records(lines):
+    is_waiting = False
+    for number, record in _records(lines, on_cut):
+        is_waiting = "problem" in record
         try:
-            if "problem" in record:
+            if is_waiting:
                 problem = Problem.from_dict(record["problem"])
                 problems[problem.content_hash] = problem
             else:
@@ -166,6 +171,8 @@ def read_recording(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[Recorde
             raise FormatError(
                 f"line {number} must be a problem or a match of schema {SCHEMA}, got one with {error!r}"
             ) from None
+    if is_waiting:
+        on_cut("the recording ends before the match of its last problem")
 
 
 def keep_leading(path: str | os.PathLike[str], matches: Iterable[Match], config: RewardConfig) -> int:
@@ -176,13 +183,17 @@ def keep_leading(path: str | os.PathLike[str], matches: Iterable[Match], config:
         with open(path, "rb") as file, contextlib.suppress(FormatError):
             ends: list[int] = []
             lines = _with_ends(file, ends)
-            for recorded, match in zip(read_recording(lines), matches, strict=False):
+            for recorded, match in zip(read_recording(lines, _nothing_said), matches, strict=False):
                 is_same = recorded.config == config and recorded.rewards.is_whole
                 if not is_same or dataclasses.replace(recorded.match, by_reference=match.by_reference) != match:
                     break
                 kept, end = kept + 1, ends[recorded.number - 1]
         os.truncate(path, end)
     return kept
+
+
+def _nothing_said(why: str) -> None:
+    """Whoever goes on with a recording knows that it may end anywhere."""
 
 
 def _with_ends(file: Iterable[bytes], ends: list[int]) -> Iterator[bytes]:
@@ -237,7 +248,9 @@ def _cut(score: dict[str, Any]) -> dict[str, Any]:
     return score
 
 
-def _records(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(
+    lines: Iterator[bytes] | Sequence[bytes], on_cut: Callable[[str], None] = _log.warning
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """The records after the header, with the numbers of their lines."""
     number, are_ended = 0, False  # a list of lines may hold them without their ends
     for number, line in enumerate(lines, 1):
@@ -246,7 +259,7 @@ def _records(lines: Iterator[bytes] | Sequence[bytes]) -> Iterator[tuple[int, di
         except FormatError:
             if not are_ended or line.endswith(b"\n"):
                 raise
-            _log.warning("line %d of the recording is incomplete, as while it is written, and is left out", number)
+            on_cut(f"line {number} of the recording is incomplete, as while it is written, and is left out")
             return
         are_ended = line.endswith(b"\n")
         if number > 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import errno
+import fnmatch
 import importlib.util
 import json
 import os
@@ -41,9 +42,10 @@ from codea1_env.training.config.presets import (
 )
 from codea1_env.training.config.problem_sets import checked_files, require_files
 from codea1_env.training.config.sections import check_trackers
+from codea1_env.whole_files import LOCK
 from codea1_env.yaml_files import read_yaml
 
-CONFIG_FILE = "config.yaml"
+CONFIG_FILE, SUMMARY = "config.yaml", "summary.json"
 DEFAULT_PRESET = "mini"
 ENGINES = ("local", "ray")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -92,6 +94,9 @@ def parse_arguments(
                 print("the problems were not checked, for a file of theirs is not there yet", file=sys.stderr)
             parser.exit(0)
         arguments = _resumed(given, recipe) if given.resume else _fresh(given, recipe)
+        if arguments.resume and _is_finished(arguments):
+            told = f"{arguments.output} is finished: all {arguments.preset.rounds} rounds are done and measured"
+            parser.exit(0, f"{parser.prog}: {told}; to train on, give more --rounds\n")
         if arguments.preset.trainer == "packed":
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait do not spin
         return dataclasses.replace(arguments, recipe=recipe)
@@ -215,8 +220,14 @@ def _seed(given: argparse.Namespace) -> int:
     return _whole("--seed", given.seed or "0", 0, 2**31 - 1)
 
 
+def found_in(directory: Path) -> list[str]:
+    """What is in a run's directory, but for what a start leaves that was killed before it had written anything."""
+    names = sorted(path.name for path in directory.iterdir())
+    return [name for name in names if name != LOCK and not fnmatch.fnmatch(name, ".*.????????.tmp")]
+
+
 def _check_output(output: Path) -> None:
-    if os.path.exists(output) and (not output.is_dir() or any(output.iterdir())):
+    if os.path.exists(output) and (not output.is_dir() or found_in(output)):
         raise ConfigurationError(f"--output must be a new or empty directory, got {output}; to go on with it: --resume")
 
 
@@ -233,6 +244,16 @@ def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
     tester = record.get("tester")
     model = None if tester is None else _model_of(Path(str(tester)), preset)
     return Arguments(preset, given.resume, seed, True, engine, given.ray_address, model)
+
+
+def _is_finished(arguments: Arguments) -> bool:
+    """Whether the run has measured what so many rounds have trained: its summary is written last."""
+    file = arguments.output / SUMMARY
+    try:
+        summary = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except (OSError, ValueError):  # of another program: the run writes it anew
+        return False
+    return isinstance(summary, dict) and summary.get("rounds") == arguments.preset.rounds
 
 
 def _resumed_file(given: argparse.Namespace) -> Path:

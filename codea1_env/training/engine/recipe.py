@@ -125,6 +125,8 @@ def recipe(
     run = Run(arguments, seats=trains)
     run.set_problems(problems.train, problems.held_out)
     run.set_base(base)
+    if run.rounds_done:
+        _log.warning("%s goes on after round %d of %d", run.directory, run.rounds_done, preset.rounds)
     notes = [book_note(preset, len(able)) if roles_of(arguments.recipe).has_book else ""]
     if isinstance(preset.problems, ProblemFiles):  # those of a family are drawn apart
         notes.append(shared_note(problems))
@@ -141,8 +143,8 @@ def recipe(
             with timed(seconds, "evaluation_after"):
                 after = engine.measure(finals["coder"], finals.get("tester"), preset.rounds)
         rows, spent = compare(before, after), cost(seconds, run.records(), run.rounds_done)
-        run.write_summary(as_record(rows, spent))
         plot_curves(run.records(), run.directory / CURVES)
+        run.write_summary({"rounds": preset.rounds, **as_record(rows, spent)})  # last: the run is finished
     told = [as_table(rows), by_clause(run.records()), str(spent), f"everything is in {run.directory}"]
     opened.outcome.extend(filter(None, told))
 

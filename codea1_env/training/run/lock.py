@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.whole_files import LOCK
 
-LOCK = "lock"
 WAIT_S = 30.0
 
 

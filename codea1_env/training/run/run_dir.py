@@ -21,12 +21,12 @@ from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.training.config.algorithm import digests
-from codea1_env.training.config.arguments import CONFIG_FILE, Arguments, read_record
+from codea1_env.training.config.arguments import CONFIG_FILE, SUMMARY, Arguments, found_in, read_record
 from codea1_env.training.run.callbacks import SeatRun
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
-from codea1_env.training.run.lock import LOCK, RunLock
+from codea1_env.training.run.lock import RunLock
 from codea1_env.training.run.provenance import FILES, changed, problems_hash, this_start, weights_hash
 from codea1_env.training.run.resuming import require_fitting
 from codea1_env.training.run.trackers import Trackers
@@ -37,7 +37,7 @@ with extra("train", "training needs"):
 
 _log = logging.getLogger(__name__)
 
-METRICS, BOOK, SUMMARY, CURVES = "metrics.jsonl", "book.jsonl", "summary.json", "curves.png"
+METRICS, BOOK, CURVES = "metrics.jsonl", "book.jsonl", "curves.png"
 FAILURE = "failure.txt"
 
 SEAT_SEEDS = {"coder": 0, "tester": 1, "player": 0}
@@ -176,7 +176,7 @@ class Run:
 
     def _require_new(self) -> None:
         """Another run may have begun, and ended, since the arguments were looked at."""
-        if others := sorted(path.name for path in self.directory.iterdir() if path.name != LOCK):
+        if others := found_in(self.directory):
             raise ConfigurationError(
                 f"--output must be a new or empty directory, got {self.directory} with {others[0]}; to go on with it: "
                 "--resume"

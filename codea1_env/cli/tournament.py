@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from codea1_env.arena.arena import Arena
+from codea1_env.arena.failures import apart
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.checks import require_least
 from codea1_env.cli.common import (
@@ -151,8 +152,6 @@ def _played(
 
         def begun(matches: Sequence[Match]) -> int:
             nonlocal recorder
-            if options.record is None:
-                return len(matches)
             kept = keep_leading(options.record, matches, rewards.by_reference)
             recorder = stack.enter_context(Recorder(options.record, is_claimed=True))
             return kept
@@ -166,7 +165,12 @@ def _played(
         sandbox = open_sandbox(options.sandbox, options.workers)
         arena = stack.enter_context(Arena(sandbox, rewards, on_score=scored, on_failure="apart"))
         if options.problems:
-            require_judgeable(problems, sandbox, "reference", f"--problems {options.problems}")
+
+            def judgeable(part: Sequence[Problem]) -> list[None]:
+                require_judgeable(part, sandbox, "reference", f"--problems {options.problems}")
+                return [None] * len(part)
+
+            apart(sandbox, judgeable, problems)  # one that the sandbox fails has games without a result
         return play_tournament(
             coders,
             testers,
@@ -177,7 +181,7 @@ def _played(
             seed=options.seed,
             on_answers=lambda seat, count, *, total: done(f"answers of {seat}", count, total),
             journal=journal,
-            on_games=begun,
+            on_games=begun if options.record else None,
         )
 
 

@@ -30,8 +30,9 @@ class EvaluationJournal(Closing):
         self.file = Journal(
             path, "codea1 eval", header, take=self._take, is_paid=lambda record: record["kind"] != "score"
         )
-        if not self.file.found:
-            self.scores.clear()
+        for key, score in list(self.scores.items()):
+            if not self.file.found or ("left_out" not in score and key not in self.answers):
+                del self.scores[key]  # of another plan; or the line with the answers was damaged, and removed
 
     def _take(self, record: Mapping[str, Any]) -> None:
         if record["kind"] in ("answers", "suites") and not 0 <= record["truncated"] <= len(record["texts"]):

@@ -120,8 +120,8 @@ def play_tournament(
 ) -> Tournament:
     """Players by the names they stand under. `samples`: programs for each question and coder, a game each, >= 1.
 
-    All answers are asked for before the first program runs. `on_games`: gets all games in their order before the first
-    one is played, and says how many from the first on need not be played again if they are in the journal.
+    All answers are asked for before the first program runs. `on_games`: gets the games that the journal has from the
+    first on, before any is played, and says how many of them, from the first on, need not be played again.
 
     Raises what players raise (PlayerError, ConfigurationError), OSError, UnusableReference for a problem without a
     working reference, and SandboxUnsafe; SandboxError only where the arena does.
@@ -198,10 +198,12 @@ def _played(
     on_games: Callable[[Sequence[Match]], int] | None,
 ) -> Iterator[Game]:
     """How the games ended, in their order."""
-    ended: dict[Key, Game] = {}
-    kept = len(games) if on_games is None else on_games(list(games.values()))
-    if journal is not None:
-        ended = {key: journal.games[key] for key in list(games)[:kept] if key in journal.games}
+    known = journal.games if journal is not None else {}
+    kept = list(games)
+    if on_games is not None:
+        leading = list(itertools.takewhile(lambda key: key in known, games))
+        kept = leading[: on_games([games[key] for key in leading])]
+    ended = {key: known[key] for key in kept if key in known}
     waiting = [key for key in games if key not in ended]
     # One program of a question at a time: a batch could share its time-outs.
     for _, group in itertools.groupby(waiting, key=lambda key: (key[0], key[1], key[3])):

@@ -178,6 +178,7 @@ def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     seed = _seed(given)
     output = given.output or _free_directory(Path("runs"), f"{_kind(recipe, preset)}-seed{seed}")
     _check_output(output)
+    _check_writable(output)
     tester = None if given.tester is None else _model_of(given.tester, preset)
     return Arguments(preset, output, seed, False, engine, given.ray_address, tester)
 
@@ -218,6 +219,13 @@ def _check_options(options: Options, recipe: str) -> None:
 
 def _seed(given: argparse.Namespace) -> int:
     return _whole("--seed", given.seed or "0", 0, 2**31 - 1)
+
+
+def _check_writable(output: Path) -> None:
+    """Before a base model is built, which takes minutes."""
+    there = next(path for path in (output.absolute(), *output.absolute().parents) if path.exists())
+    if not os.access(there, os.W_OK):
+        raise ConfigurationError(f"--output must be in a folder that can be written, got {output}; name another one")
 
 
 def found_in(directory: Path) -> list[str]:

@@ -244,6 +244,10 @@ def train(trainer: Any, run: SeatRun) -> None:
 
     The trainer packed leaves an adapter there, and which base it lies beside.
     """
+    model = trainer.model
+    if run.resume_from and isinstance(trainer, Trainer) and getattr(model.config, "tie_word_embeddings", False):
+        # Weights that are others' are not in a checkpoint: transformers ties them, and does not warn that they miss.
+        model._keys_to_ignore_on_save = list(model._tied_weights_keys or ())
     trainer.train(resume_from_checkpoint=str(run.resume_from) if run.resume_from else None)
     final = run.output / "final"
     if isinstance(trainer, Trainer) and not run.preset.lora.rank:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.errors import Codea1Error
 from codea1_env.extras import extra
 from codea1_env.problems.families import bands, miniature, miniature_operations, shift
 from codea1_env.training.config.presets import Preset
@@ -64,8 +65,14 @@ def base_model(preset: Preset, cache: Path) -> Path:
     target = cache / f"base-{_content_hash(preset)[:16]}"
     if (target / "config.json").exists():
         return target
-    cache.mkdir(parents=True, exist_ok=True)
-    workshop = Path(tempfile.mkdtemp(prefix="building-", dir=cache))
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        workshop = Path(tempfile.mkdtemp(prefix="building-", dir=cache))
+    except OSError as error:
+        raise Codea1Error(
+            f"base models must be kept in a folder that can be written, got {cache}: {error.strerror}; name another in "
+            "CODEA1_CACHE"
+        ) from error
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)  # sums in one order, so that the weights repeat; and no faster with two

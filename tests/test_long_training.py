@@ -1,0 +1,183 @@
+"""Training and the study end well, as test_long_runs.py has it for the other commands."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+pytest.importorskip("scipy", reason="the extra `solve` is not installed")
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
+
+import study_cells  # noqa: E402  # after the path
+from test_study import fake_arms, recipe, run  # noqa: E402, F401  # `recipe` is a fixture
+
+from codea1_env.errors import SandboxError  # noqa: E402
+from codea1_env.sandbox import LocalSandbox  # noqa: E402
+from codea1_env.training.config.arguments import parse_arguments  # noqa: E402
+from codea1_env.training.run.run_dir import Run  # noqa: E402
+
+TRAIN = [sys.executable, "agents/train_grpo.py"]
+SEATS = ("coder", "tester")
+
+
+@pytest.mark.parametrize("left", [["lock"], ["lock", ".config.yaml.0123abcd.tmp"]])
+def test_a_start_that_was_killed_before_it_wrote_anything_is_no_obstacle(left: list[str], tmp_path: Path) -> None:
+    for name in left:
+        (tmp_path / name).touch()
+    arguments = parse_arguments("", ["--preset", "smoke", "--output", str(tmp_path)])
+    with Run(arguments, SEATS):
+        assert (tmp_path / "config.yaml").is_file()
+    with pytest.raises(SystemExit):
+        parse_arguments("", ["--preset", "smoke", "--output", str(tmp_path)])
+
+
+def finished(directory: Path, rounds: int) -> None:
+    with Run(parse_arguments("", ["--preset", "smoke", "--output", str(directory)]), SEATS) as begun:
+        begun.write_summary({"rounds": rounds, "rows": []})
+
+
+def test_a_finished_run_says_so_and_loads_nothing(tmp_path: Path) -> None:
+    finished(tmp_path, 2)
+    code = (
+        "import sys\nfrom codea1_env.training.config.arguments import parse_arguments\ntry:\n"
+        f"    parse_arguments('', ['--resume', {str(tmp_path)!r}])\n"
+        "except SystemExit as end:\n    sys.exit(end.code or 10 * ('torch' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"{tmp_path} is finished: all 2 rounds are done and measured" in done.stderr
+
+
+@pytest.mark.parametrize("summary", ['{"rounds": 1}', "{}", "[]", "no JSON", '{"rounds": '])
+def test_a_summary_of_fewer_rounds_or_none_is_no_end(summary: str, tmp_path: Path) -> None:
+    finished(tmp_path, 2)
+    (tmp_path / "summary.json").write_text(summary)
+    assert parse_arguments("", ["--resume", str(tmp_path)]).resume
+    finished(tmp_path / "other", 2)
+    assert parse_arguments("", ["--resume", str(tmp_path / "other"), "--rounds", "3"]).preset.rounds == 3
+
+
+STAGES = ("config.yaml", "metrics.jsonl", "coder/checkpoint-1", "coder/checkpoint-1/complete.json", "tester/final")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGINT", "full"])
+def test_a_training_run_that_ends_at_any_stage_goes_on(how: str, stage: str, bases: Path, tmp_path: Path) -> None:
+    output, environment = tmp_path / "run", os.environ | {"CODEA1_CACHE": str(bases)}
+    options: dict[str, Any] = {"cwd": ROOT, "env": environment, "stderr": subprocess.PIPE, "text": True}
+    command = [*TRAIN, "--preset", "smoke", "--output", str(output), "--rounds", "3"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, **options)
+    while process.poll() is None and not (output / stage).exists():
+        time.sleep(0.002)
+    if how == "full":
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, 0))
+    else:
+        process.send_signal(getattr(signal, how))
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode in {"SIGKILL": (-9,), "SIGINT": (130, 0), "full": (1, 0)}[how], errors
+    assert "Traceback" not in errors
+    done = subprocess.run([*TRAIN, "--resume", str(output)], stdout=subprocess.PIPE, **options, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((output / "summary.json").read_text())["rounds"] == 3
+    rounds = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    assert [record["round"] for record in rounds if record["kind"] == "round"] == [1, 2, 3]
+    known = ("goes on after round", "begins again with its first round", "is finished: all 3 rounds")
+    assert sum(words in done.stderr for words in known) == 1, done.stderr
+    assert "missing keys" not in done.stderr
+
+
+STUDY = """
+    import sys, pathlib
+    sys.path[:0] = [{tests!r}, {experiments!r}]
+    from test_study import fake_arms
+    from study_cells import plan, run_cells
+    cells = plan(["smoke"], fake_arms({recipe!r}, endless=99, good=40), [0], {{}})
+    run_cells(cells, pathlib.Path({output!r}), jobs=1, budget_s=600.0, show=lambda done, running: None, poll_s=0.02)
+"""
+
+
+def test_a_study_that_is_killed_leaves_no_run_behind(recipe: str, tmp_path: Path) -> None:  # noqa: F811  # a fixture
+    psutil = pytest.importorskip("psutil")
+    given = {"tests": str(ROOT / "tests"), "experiments": str(ROOT / "experiments"), "recipe": recipe}
+    code = textwrap.dedent(STUDY.format(**given, output=str(tmp_path / "out")))
+    study = psutil.Popen([sys.executable, "-c", code])
+    while not (cells := study.children()) and study.poll() is None:
+        time.sleep(0.01)
+    study.kill()
+    study.wait()
+    _, alive = psutil.wait_procs(cells, timeout=20)
+    assert alive == []
+
+
+def test_a_study_begins_no_further_cell_where_nothing_runs(
+    recipe: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,  # noqa: F811  # a fixture
+) -> None:
+    cells = study_cells.plan(["smoke"], fake_arms(recipe, bad=13, good=40, other=41), [0], {})
+
+    def gone(sandbox: LocalSandbox, jobs: Any) -> Any:
+        raise SandboxError("the sandbox must be there, got none")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalSandbox, "run", gone)
+        ended = run(cells, tmp_path / "out", jobs=1)
+    assert ended.stopped == "the sandbox must be there, got none"
+    assert list(ended.failures) == ["smoke/bad/seed0"]
+    assert ended.left == ("smoke/good/seed0", "smoke/other/seed0")
+    assert run(cells, tmp_path / "out") == study_cells.Ended({}, (), False), "the same command goes on"
+    one_bad = study_cells.plan(["smoke"], fake_arms(recipe, worse=13, good=40), [1], {})
+    assert list(run(one_bad, tmp_path / "out", jobs=1).failures) == ["smoke/worse/seed1"], "the others were run"
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+def test_a_study_without_room_for_a_file_ends_with_one_error_and_goes_on(
+    nth: int,
+    recipe: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,  # noqa: F811  # a fixture
+) -> None:
+    """Each cell writes its configuration and its results; what a run has done is not done again."""
+    cells, written, write = (
+        study_cells.plan(["smoke"], fake_arms(recipe, one=40, two=41), [0], {}),
+        0,
+        study_cells.write_whole,
+    )
+
+    def full(path: Any, content: Any) -> None:
+        nonlocal written
+        written += 1
+        if written >= nth:
+            raise OSError(28, "No space left on device", str(path))
+        write(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(study_cells, "write_whole", full)
+        ended = run(cells, tmp_path / "out", jobs=1)
+    assert "No space left on device" in ended.stopped
+    assert not ended.failures
+    assert set(ended.left) == {cell.name for cell in cells[(nth - 1) // 2 :]}
+    assert run(cells, tmp_path / "out") == study_cells.Ended({}, (), False)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", "\0\0\0"])
+def test_a_damaged_result_of_a_cell_is_made_again(damage: str, recipe: str, tmp_path: Path) -> None:  # noqa: F811
+    cells = study_cells.plan(["smoke"], fake_arms(recipe, one=40), [0], {})
+    run(cells, tmp_path / "out")
+    result = tmp_path / "out/cells" / cells[0].name / "cell.json"
+    before = json.loads(result.read_text())
+    result.write_text(damage)
+    assert run(cells, tmp_path / "out") == study_cells.Ended({}, (), False)
+    assert json.loads(result.read_text())["measures"] == before["measures"]

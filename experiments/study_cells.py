@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +164,7 @@ class Running:
                 stderr=log,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=_end_with_study,
+                preexec_fn=partial(_end_with, os.getpid()),
             )
 
     def rounds_done(self) -> int:
@@ -219,9 +220,11 @@ class Running:
         return lines[-1][-300:] if lines else "no output"
 
 
-def _end_with_study() -> None:
+def _end_with(study: int) -> None:
     """In a cell's process: a study that is killed leaves none, or the next one would find its run in use."""
     _LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != study:  # killed before that
+        os._exit(1)
 
 
 def _seen(path: Path) -> str:

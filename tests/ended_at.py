@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 
-import codea1_env.journal
+import codea1_env.records.journal
 import codea1_env.records.recording
 from codea1_env.cli import main
 from codea1_env.whole_files import append_whole
@@ -32,7 +32,7 @@ def watched(file, content, state):
     append_whole(file, content, state)
 
 
-codea1_env.journal.append_whole = codea1_env.records.recording.append_whole = watched
+codea1_env.records.journal.append_whole = codea1_env.records.recording.append_whole = watched
 signal.signal(signal.SIGINT, signal.default_int_handler)
 status = main(sys.argv[3:])
 if how == "count":

@@ -135,12 +135,17 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word() -> None:
     assert (process.wait(), told) == (141, b"")
 
 
-def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_its_journal(tmp_path: Path) -> None:
     psutil = pytest.importorskip("psutil")
     arguments = ["tournament", "--coder", "oracle", "--tester", "fuzz", "--samples", "500"]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     process = psutil.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=environment
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env=environment,
+        cwd=tmp_path,
     )
     children: list[Any] = []
     while not children:
@@ -152,7 +157,8 @@ def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_nothing_behind(tmp_path: 
     assert (process.returncode, out, errors) == (130, b"", b"codea1: interrupted\n")
     _, alive = psutil.wait_procs(children, timeout=20)
     assert not alive
-    assert list(tmp_path.iterdir()) == []
+    (journal,) = tmp_path.iterdir()
+    assert journal.name.endswith(".journal.jsonl"), "from which the same command goes on"
 
 
 def test_a_place_to_write_must_be_one(tmp_path: Path) -> None:

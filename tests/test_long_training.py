@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
 
 import study_cells  # noqa: E402  # after the path
-from test_study import fake_arms, recipe, run  # noqa: E402, F401  # `recipe` is a fixture
+from test_study import FAKE, fake_arms, run  # noqa: E402
 
 from codea1_env.errors import SandboxError  # noqa: E402
 from codea1_env.sandbox import LocalSandbox  # noqa: E402
@@ -29,6 +29,13 @@ from codea1_env.training.run.run_dir import Run  # noqa: E402
 
 TRAIN = [sys.executable, "agents/train_grpo.py"]
 SEATS = ("coder", "tester")
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> str:
+    file = tmp_path / "fake.py"
+    file.write_text(textwrap.dedent(FAKE))
+    return str(file)
 
 
 @pytest.mark.parametrize("left", [["lock"], ["lock", ".config.yaml.0123abcd.tmp"]])
@@ -85,7 +92,7 @@ def test_a_training_run_that_ends_at_any_stage_goes_on(how: str, stage: str, bas
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, 0))
     else:
         process.send_signal(getattr(signal, how))
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode in {"SIGKILL": (-9,), "SIGINT": (130, 0), "full": (1, 0)}[how], errors
     assert "Traceback" not in errors
     done = subprocess.run([*TRAIN, "--resume", str(output)], stdout=subprocess.PIPE, **options, timeout=300)
@@ -101,14 +108,14 @@ def test_a_training_run_that_ends_at_any_stage_goes_on(how: str, stage: str, bas
 STUDY = """
     import sys, pathlib
     sys.path[:0] = [{tests!r}, {experiments!r}]
-    from test_study import fake_arms
+    from test_study import FAKE, fake_arms, run  # noqa: E402
     from study_cells import plan, run_cells
     cells = plan(["smoke"], fake_arms({recipe!r}, endless=99, good=40), [0], {{}})
     run_cells(cells, pathlib.Path({output!r}), jobs=1, budget_s=600.0, show=lambda done, running: None, poll_s=0.02)
 """
 
 
-def test_a_study_that_is_killed_leaves_no_run_behind(recipe: str, tmp_path: Path) -> None:  # noqa: F811  # a fixture
+def test_a_study_that_is_killed_leaves_no_run_behind(recipe: str, tmp_path: Path) -> None:
     psutil = pytest.importorskip("psutil")
     given = {"tests": str(ROOT / "tests"), "experiments": str(ROOT / "experiments"), "recipe": recipe}
     code = textwrap.dedent(STUDY.format(**given, output=str(tmp_path / "out")))
@@ -124,7 +131,7 @@ def test_a_study_that_is_killed_leaves_no_run_behind(recipe: str, tmp_path: Path
 def test_a_study_begins_no_further_cell_where_nothing_runs(
     recipe: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,  # noqa: F811  # a fixture
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cells = study_cells.plan(["smoke"], fake_arms(recipe, bad=13, good=40, other=41), [0], {})
 
@@ -147,7 +154,7 @@ def test_a_study_without_room_for_a_file_ends_with_one_error_and_goes_on(
     nth: int,
     recipe: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,  # noqa: F811  # a fixture
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each cell writes its configuration and its results; what a run has done is not done again."""
     cells, written, write = (
@@ -173,7 +180,7 @@ def test_a_study_without_room_for_a_file_ends_with_one_error_and_goes_on(
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "{}", "\0\0\0"])
-def test_a_damaged_result_of_a_cell_is_made_again(damage: str, recipe: str, tmp_path: Path) -> None:  # noqa: F811
+def test_a_damaged_result_of_a_cell_is_made_again(damage: str, recipe: str, tmp_path: Path) -> None:
     cells = study_cells.plan(["smoke"], fake_arms(recipe, one=40), [0], {})
     run(cells, tmp_path / "out")
     result = tmp_path / "out/cells" / cells[0].name / "cell.json"

@@ -103,3 +103,22 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         rate(np.zeros((0, 1, 1)), np.zeros((0, 1, 1)))
     with pytest.raises(ConfigurationError, match="alike"):
         rate(np.zeros((1, 1, 1)), np.zeros((1, 1, 2)))
+
+
+@pytest.mark.parametrize("questions", [6, 16, 100])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_games_that_all_end_alike_leave_room_for_doubt(questions: int, share: float) -> None:
+    won = np.full((questions, 1, 1), share)
+    (coder,), (tester,) = (found := rate(won, 1 - won)).coders, found.testers
+    for each in (coder, tester):
+        assert each.low is not None
+        assert each.high is not None
+        assert each.low < each.points < each.high
+    assert (coder.high or 0) - (coder.low or 0) > 50
+
+
+@pytest.mark.parametrize(("questions", "has"), [(1, False), (3, False), (5, False), (6, True)])
+def test_too_few_games_have_no_interval(questions: int, has: bool) -> None:
+    won = np.ones((questions, 1, 1))
+    (coder,) = rate(won, 1 - won).coders
+    assert (coder.low is not None, coder.high is not None) == (has, has)

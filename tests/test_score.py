@@ -277,11 +277,13 @@ def test_on_a_full_disk_whole_lines_and_earlier_files_stay(tmp_path: Path) -> No
     if done.stdout != "ready\n":
         pytest.skip(f"a mount namespace must be possible, got: {done.stderr}")
     assert done.returncode == 1
-    assert "out.partial must be writable, got: No space left on device; the lines scored so far" in done.stderr
+    assert "out.partial must be writable, got: No space left on device; what was done so far is in it" in done.stderr
     assert (after / "out").read_text() == "earlier\n"
-    whole = (after / "out.partial").read_text().splitlines()
+    plan, *whole = (json.loads(text) for text in (after / "out.partial").read_text().splitlines())
+    assert plan["kind"] == "plan"
     assert 0 < len(whole) < 20
-    assert [json.loads(text)["problem_id"] for text in whole] == [f"p{i}" for i in range(len(whole))]
+    scored = [json.loads(record["output"])["problem_id"] for record in whole]
+    assert scored == [f"p{i}" for i in range(len(whole))]
 
 
 def test_a_line_whose_process_is_killed_is_scored_by_another(tmp_path: Path) -> None:

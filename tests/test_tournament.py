@@ -25,6 +25,12 @@ RIGHT, WRONG, BROKEN = "def f(x): return x + x", "def f(x): return x * x", "def 
 FINDS, MISSES, SURE, INVALID = "assert f(1) == 2", "assert f(2) == 4", "assert f(1) == 3", "assert f('a' - 1) == 0"
 
 
+@pytest.fixture(autouse=True)
+def here(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command keeps its journal where it runs, until it has ended."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))
+
+
 class Says:
     """Answers every request with its next text, over and over, and keeps note of what it was asked."""
 
@@ -312,6 +318,7 @@ def test_a_person_plays(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         (["--coder", "openai:http://x/v1"], "must be given as openai:URL#MODEL"),
         (["--coder", "openai:ftp://x/v1#m"], "must be an http or https address"),
         (["--tester", "oracle"], "got 'oracle'"),
+        (["-o", "nowhere/journal"], "--output must be a file in an existing directory"),
         (["--samples", "0"], "--samples must be at least 1, got 0"),
         (["--suite-size", "0"], "--suite-size must be at least 1, got 0"),
         (["--seed", "-1"], "--seed must be at least 0, got -1"),

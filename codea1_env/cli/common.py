@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.journal import Journal
+from codea1_env.records.journal import Journal
 from codea1_env.sandbox import BACKENDS
 from codea1_env.terminal import Parser
 from codea1_env.whole_files import claimed

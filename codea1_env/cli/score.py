@@ -12,9 +12,9 @@ from pathlib import Path
 from codea1_env.bounded_cache import bytes_of
 from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_place, say, say_going_on
 from codea1_env.errors import BookFormatError, ConfigurationError
-from codea1_env.journal import Journal
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.records.journal import Journal
 from codea1_env.records.score_journal import open_score_journal, outputs, score_onwards
 from codea1_env.records.score_stream import ScoringPlan
 from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig

@@ -34,7 +34,6 @@ from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, 
 from codea1_env.evaluation.selection import choose, different_programs, selection_measures
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
-from codea1_env.journal import SCHEMA
 from codea1_env.judging.judge import Judge, Trial
 from codea1_env.players.player import (
     CoderRequest,
@@ -49,6 +48,7 @@ from codea1_env.players.prompts import DEFAULT, Prompts, find_prompts, text_dige
 from codea1_env.players.recorded import RecordedPlayer
 from codea1_env.players.templates import Access
 from codea1_env.problems.problem import Problem
+from codea1_env.records.journal import SCHEMA
 from codea1_env.sandbox.protocol import Sandbox
 
 PAPER_SAMPLING = Sampling(temperature=0.7, top_p=0.95, max_tokens=2048)

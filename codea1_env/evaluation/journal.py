@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from codea1_env.closing import Closing
-from codea1_env.journal import Journal
+from codea1_env.records.journal import Journal
 
 _Table = dict[tuple[str, str], dict[str, Any]]
 

@@ -15,11 +15,11 @@ from typing import Any
 
 from codea1_env.arena.match import BookChanges
 from codea1_env.errors import ConfigurationError, FormatError
-from codea1_env.journal import Journal
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.files import packed, unpacked
 from codea1_env.mistake_book.policies import RatedTest
 from codea1_env.reading.test_case import TestCase
+from codea1_env.records.journal import Journal
 from codea1_env.records.score_stream import ScoredLine, ScoringPlan, numbered_lines, score_numbered, take_up
 
 _CASES = ("passes", "failures", "failed_replays")

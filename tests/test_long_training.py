@@ -92,10 +92,10 @@ def test_a_training_run_that_ends_at_any_stage_goes_on(how: str, stage: str, bas
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, 0))
     else:
         process.send_signal(getattr(signal, how))
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=600)
     assert process.returncode in {"SIGKILL": (-9,), "SIGINT": (130, 0), "full": (1, 0)}[how], errors
     assert "Traceback" not in errors
-    done = subprocess.run([*TRAIN, "--resume", str(output)], stdout=subprocess.PIPE, **options, timeout=300)
+    done = subprocess.run([*TRAIN, "--resume", str(output)], stdout=subprocess.PIPE, **options, timeout=600)
     assert done.returncode == 0, done.stderr
     assert json.loads((output / "summary.json").read_text())["rounds"] == 3
     rounds = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]

@@ -291,3 +291,56 @@ def test_of_humanevals_own_check_functions_all_but_four_become_test_cases_fully(
             if found.left_out or not found.tests:
                 left[record["task_id"]] = len(found.tests)
     assert left == {f"HumanEval/{number}": tests for number, tests in ((32, 0), (38, 0), (50, 0), (52, 0))}
+
+
+DIGITS = "9" * 5000
+BROKEN_ASSERTS = {
+    "digits": (f"assert f({DIGITS}) == 2", "too_large"),
+    "value": (f"assert f(2) == {DIGITS}", "too_large"),
+    "deep": (f"assert f({'[' * 250}{']' * 250}) == 2", "too_deep"),
+    "sum": (f"assert f({'+'.join('1' * 20_000)}) == 2", "too_deep"),
+    "syntax": ("assert f(2 == 4", "syntax"),
+    "string": ("assert f('''2) == 4", "syntax"),
+    "null byte": ("assert f('\x00') == 4", "syntax"),
+    "prose": ("assert that f of two is four", "syntax"),
+}
+SCRIPTS = {
+    "script": ("{}\n", ""),
+    "check": ("def check(candidate):\n{}\n", "    "),
+    "pytest": ("import pytest\n\ndef test_f():\n{}\n", "    "),
+    "unittest": ("import unittest\n\nclass TestF(unittest.TestCase):\n    def test_f(self):\n{}\n", "        "),
+}
+
+
+@pytest.mark.parametrize(("form", "indent"), SCRIPTS.values(), ids=SCRIPTS)
+@pytest.mark.parametrize(("broken", "why"), BROKEN_ASSERTS.values(), ids=BROKEN_ASSERTS)
+@pytest.mark.parametrize("place", range(3))
+def test_an_assert_that_does_not_parse_is_lost_alone(
+    form: str, indent: str, broken: str, why: str, place: int
+) -> None:
+    asserts = ["assert f(1) == 2", "assert f(3) == 6"]
+    asserts.insert(place, broken)
+    found = extract(form.format("\n".join(indent + each for each in asserts)), "f")
+    assert pairs(found) == [("f(1)", "2"), ("f(3)", "6")]
+    assert reasons(found.left_out) == {f"the script does not parse: {why}": 1}
+    assert found.left_out[0].source[:12] == broken[:12]
+
+
+def test_what_a_lost_statement_names_is_not_known_behind_it() -> None:
+    found = extract(f"x = 1\nassert f(x) == 1\nx = {DIGITS}\nassert f(x) == 2\nassert f(3) == 3", "f")
+    assert pairs(found) == [("f(1)", "1"), ("f(3)", "3")]
+    assert reasons(found.left_out) == {"the script does not parse: too_large": 1, "forbidden_name": 1}
+
+
+def test_the_candidate_of_a_check_that_breaks_off_is_the_entry_point() -> None:
+    found = extract(f"def check(candidate):\n    assert candidate(1) == 2\n    assert candidate({DIGITS}) == 1\n", "f")
+    assert pairs(found) == [("f(1)", "2")]
+    found = extract(f"def helper(function):\n    assert function(1) == 2\n    assert function({DIGITS}) == 1\n", "f")
+    assert pairs(found) == []
+
+
+def test_a_whole_number_that_python_writes_in_no_decimal_takes_nothing_along() -> None:
+    large = "0x" + "f" * 4000
+    found = extract(f"assert f({large}) == 1\nassert g({large}) == 1\nassert f(2) == 2", "f")
+    assert pairs(found) == [(f"f({large})", "1"), ("f(2)", "2")]
+    assert reasons(found.left_out) == {"not_entry_point": 1}

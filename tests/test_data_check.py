@@ -65,13 +65,16 @@ def test_a_reference_that_cannot_be_the_oracle_is_said_to_be_why(
     assert "p: not usable" in str(found)
 
 
-def test_golden_tests_are_no_oracle_where_the_reference_fails_one_or_one_cannot_be_read(sandbox: LocalSandbox) -> None:
+def test_golden_tests_are_no_oracle_where_the_reference_fails_one_or_none_can_be_read(sandbox: LocalSandbox) -> None:
     failed = checked(problem(golden=(*ONE, TestCase("f(2)", "3"))), sandbox)
     assert failed.coder == ("reference", *AGREEMENT)
     assert failed.why_not == "the reference fails 1 of its tests"
     unread = checked(problem(golden=(*ONE, TestCase("f(*a)", "3"))), sandbox)
-    assert unread.coder == ("reference", *AGREEMENT)
+    assert unread.coder == ("reference", "golden", *AGREEMENT), "it is left out"
     assert unread.why_not == "1 (starred 1) of its tests cannot be read"
+    assert unread.problem.golden_tests == ONE
+    none = checked(problem(golden=(TestCase("f(*a)", "3"),)), sandbox)
+    assert none.coder == ("reference", *AGREEMENT)
 
 
 def test_a_problem_without_a_reference_serves_by_golden_tests_and_agreement(sandbox: LocalSandbox) -> None:

@@ -11,7 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.reading.literals import MAX_DEPTH, NotLiteral, Tree, encode, literal_tree, tree_source
+from codea1_env.judging.equality import same_value
+from codea1_env.reading.grammar import read_case
+from codea1_env.reading.literals import MAX_DEPTH, NotLiteral, Tree, encode, literal_tree, tree_source, value_source
+from codea1_env.reading.pure_expressions import Reason
+from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox.inside import values
 
 
@@ -311,3 +315,63 @@ def test_nan_survives() -> None:
     tree = tree_of("float('nan')")
     assert tree_source(tree) == "float('nan')"
     assert math.isnan(values.decode(json.loads(encode(tree))))
+
+
+# The one writer of what tests state
+
+
+def _hashable(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(inner, max_size=3).map(tuple) | st.frozensets(inner, max_size=3)
+
+
+# NaN is no key: two of them are one to the reader.
+_scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.integers(-(10**700), 10**700), st.floats(allow_nan=False),
+    st.complex_numbers(allow_nan=False), st.text(st.characters(exclude_categories=())), st.binary(),
+)  # fmt: skip
+_keys = st.recursive(_scalars, _hashable, max_leaves=4)
+plain_values = st.recursive(
+    _scalars | _keys | st.sets(_keys, max_size=3) | st.just(math.nan),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple) | st.dictionaries(_keys, inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(plain_values)
+@settings(deadline=None)
+def test_what_is_written_for_a_value_is_a_test_that_demands_this_value(value: Any) -> None:
+    source = value_source(value)
+    for case in (TestCase(f"f({source})", source), TestCase(f"f(x={source})", source)):
+        read = read_case(case, "f")
+        assert (read.reason, read.stated) == ("", source)
+        assert read.value is not None, "it is a literal: nothing has to be evaluated"
+        assert read.arguments is not None
+        assert same_value(encode(values.tree(value, [1 << 30], 0)), read.value)
+    assert same_value(values.encode(value), encode(tree_of(source)))
+
+
+@pytest.mark.parametrize(
+    ("value", "source"),
+    [
+        (json.loads("1e400"), "float('inf')"),
+        (json.loads("[-Infinity, NaN]"), "[float('-inf'), float('nan')]"),
+        ({"a": (1,), 2: set()}, "{'a': (1,), 2: set()}"),
+        (-0.0, "-0.0"),
+        (10**700, hex(10**700)),
+        ("\ud800", r"'\ud800'"),
+    ],
+)
+def test_values_that_repr_does_not_write_for_the_reader(value: Any, source: str) -> None:
+    assert value_source(value) == source
+
+
+def test_what_is_no_plain_data_and_what_is_too_deep_is_not_written() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    for value, reason in ((object(), "not_plain_data"), ([{1: len}], "not_plain_data"), (deep, "too_deep")):
+        with pytest.raises(NotLiteral) as refused:
+            value_source(value)
+        assert str(refused.value) == Reason(reason)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
@@ -39,17 +38,17 @@ from codea1_env.judging.judge import (
     EXECUTION_CACHE_MB,
     Expectation,
     Judge,
-    StatedTest,
     Trial,
     TrialResult,
     plain_values,
 )
+from codea1_env.judging.own_tests import OwnTest, OwnTests, left_out, told
 from codea1_env.judging.schedule import Turn
 from codea1_env.judging.validation import Asked, read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.grammar import Fidelity
-from codea1_env.reading.responses import Suite, read_case, read_program, read_suite
+from codea1_env.reading.responses import Suite, read_program, read_suite
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Duel
@@ -58,10 +57,9 @@ from codea1_env.sandbox.protocol import JobResult, Sandbox
 __all__ = ["Arena", "BookChanges", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore", "book_changes"]
 
 _log = logging.getLogger(__name__)
-_CASE_CACHE_MB = 64
+_READ_CACHE_MB = 64
 _BYTES_PER_CHARACTER = 20
 """What a suite takes once it is read, about."""
-_UNREADABLE = Expectation(b"", b"")
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 OnFailure = Literal["unscored", "apart", "raise"]
@@ -105,8 +103,9 @@ class Arena(Closing):
         self._sandbox = sandbox
         self._is_closed = False
         self._judge = Judge(sandbox, tolerance, execution_cache_mb=execution_cache_mb)
-        self._cases: BoundedCache[tuple[str, TestCase], Expectation] = BoundedCache(_CASE_CACHE_MB << 20)
-        self._read: BoundedCache[tuple[str, str, str], Suite] = BoundedCache(_CASE_CACHE_MB << 20)
+        self._own_tests = OwnTests(self._judge)
+        self._told: set[tuple[str, str]] = set()
+        self._read: BoundedCache[tuple[str, str, str], Suite] = BoundedCache(_READ_CACHE_MB << 20)
         self.seconds: dict[str, float] = {}
         """Of the last batch that was scored, by part: `parsing`, `judging` (the sandbox is in it), `rewarding`."""
 
@@ -236,15 +235,39 @@ class Arena(Closing):
 
     def _golden(self, problem: Problem, config: RewardConfig) -> tuple[Expectation, ...]:
         """The golden tests, where the reward or the oracle asks for them. Raises ConfigurationError."""
-        if not config.runs_golden and config.oracle != "golden":
+        if not config.needs_golden:
             return ()
         if not problem.golden_tests:
             raise ConfigurationError(
                 f"every problem must have golden tests where tester_reward is {config.tester_reward!r} and oracle is "
                 f"{config.oracle!r}: they decide what is right; got none for {problem.problem_id!r}"
             )
-        known = self._read_cases([(problem, case) for case in problem.golden_tests])
-        return tuple(_trusted(problem, case, known) for case in problem.golden_tests)
+        (tests,) = self._own_tests.read([(problem, problem.golden_tests)])
+        return tuple(test.expectation for test in self._some(problem, tests) if test.expectation)
+
+    def _some(self, problem: Problem, tests: Sequence[OwnTest]) -> Sequence[OwnTest]:
+        """The tests, after it was said which are left out. Raises ProblemFormatError where all of them are."""
+        unread = left_out(tests)
+        if unread and len(unread) == len(tests):
+            raise ProblemFormatError(
+                f"a test of problem {problem.problem_id!r} must be a call of {problem.entry_point} with plain "
+                f"arguments and a plain value, got {unread[0].source!r}: {told(unread)}"
+            )
+        if unread and (problem.problem_id, told(unread)) not in self._told:
+            self._told.add((problem.problem_id, told(unread)))
+            _log.warning("%s: %s and are left out, the first is %r", problem.problem_id, told(unread), unread[0].source)
+        return tests
+
+    def unread_tests(self, problem: Problem) -> tuple[LeftOut, ...]:
+        """Which of a problem's golden and hidden tests cannot be read: `grade` and golden oracles leave them out.
+        Raises SandboxError."""
+        return self._own_tests.readable([problem])[0].left_out
+
+    def require_golden_tests(self, problems: Iterable[Problem]) -> None:
+        """Raise ConfigurationError or ProblemFormatError where `play` needs golden tests and a problem has none that
+        can be read."""
+        for problem in problems:
+            self._golden(problem, self.config)
 
     def _replays(self, problems: Sequence[Problem]) -> list[list[Replay]]:
         """The Mistake Book tests of every question, as data."""
@@ -252,13 +275,10 @@ class Arena(Closing):
         asked = [limit] * len(problems)
         while True:
             cases = [self.book.replay(each.problem_id, most) for each, most in zip(problems, asked, strict=True)]
-            wanted = [(problem, case) for problem, row in zip(problems, cases, strict=True) for case in row]
-            known = self._read_cases(wanted, self.config.fidelity)
-            booked = [
-                [(case, known[problem.entry_point, case]) for case in row]
-                for problem, row in zip(problems, cases, strict=True)
+            booked = self._own_tests.read(list(zip(problems, cases, strict=True)), self.config.fidelity)
+            replays = [
+                [Replay(test.case, test.expectation) for test in row if test.expectation][:limit] for row in booked
             ]
-            replays = [[Replay(case, read) for case, read in row if read is not None][:limit] for row in booked]
             # What cannot be read never passes, so it would keep its place for ever, and those behind it out.
             short = [
                 place for place, row in enumerate(booked) if len(replays[place]) < limit and len(row) == asked[place]
@@ -268,30 +288,15 @@ class Arena(Closing):
             for place in short:
                 asked[place] *= 2
         for problem, row in zip(problems, booked, strict=True):
-            for case, read in row:
-                if read is None:
-                    _log.warning("a booked test of %s cannot be read and is not replayed: %s", problem.problem_id, case)
+            for unread in left_out(row):
+                _log.warning(
+                    "a booked test of %s cannot be read and is not replayed: %s", problem.problem_id, unread.source
+                )
         return replays
 
-    def _read_cases(
-        self, wanted: Sequence[tuple[Problem, TestCase]], fidelity: Fidelity = "strict"
-    ) -> dict[tuple[str, TestCase], Expectation | None]:
-        """Trusted tests as data, cached; None where the grammar or the evaluation refuses one."""
-        keys = dict.fromkeys((problem.entry_point, case) for problem, case in wanted)
-        remembered = {key: self._cases.get(key) for key in keys}
-        known = {key: expectation for key, expectation in remembered.items() if expectation is not None}
-        new = [key for key in keys if key not in known]
-        read = [read_case(case, entry_point, fidelity) for entry_point, case in new]
-        evaluated = self._judge.evaluate([[] if test.reason else [test] for test in read])
-        for key, items in zip(new, evaluated, strict=True):
-            is_usable = bool(items) and not items[0].failure
-            known[key] = expected = _expectation(items[0]) if is_usable else _UNREADABLE
-            parts = (key[1].call, key[1].expected, expected.arguments, expected.value)
-            self._cases.put(key, expected, sum(map(sys.getsizeof, parts)))
-        return {key: None if expected is _UNREADABLE else expected for key, expected in known.items()}
-
     def grade(self, problem: Problem, responses: Sequence[str], tests: Sequence[TestCase]) -> list[Grade]:
-        """Run `tests`, whose expected values are trusted, on every response's program.
+        """Run `tests`, whose expected values are trusted, on every response's program. Those that cannot be read are
+        left out: their verdicts are None.
 
         Programs are read strictly, whatever the rewards' fidelity: what is measured compares runs of all of them.
         """
@@ -300,8 +305,8 @@ class Arena(Closing):
     def grade_many(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
         """`grade` for many questions in one sandbox pass. If the sandbox fails, every verdict is None (`on_failure`).
 
-        Raises ProblemFormatError for a test that is no call of the entry point with plain arguments, and
-        ConfigurationError for items of another shape and after `close`.
+        Raises ProblemFormatError where no test of a question is a call of its entry point with plain arguments, before
+        anything runs, and ConfigurationError for items of another shape and after `close`.
         """
         self._require_open()
         items = [_item(given) for given in _listed("items", "be (problem, responses, tests) tuples in a list", items)]
@@ -312,13 +317,16 @@ class Arena(Closing):
         ]
 
     def _graded(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
-        known = self._read_cases([(problem, case) for problem, _, tests in items for case in tests])
+        rows = self._own_tests.read([(problem, tests) for problem, _, tests in items])
+        rows = [list(self._some(problem, row)) for (problem, _, _), row in zip(items, rows, strict=True)]
         waiting = []
-        for problem, responses, tests in items:
-            expected = tuple(_trusted(problem, case, known) for case in tests)
+        for (problem, responses, _), row in zip(items, rows, strict=True):
+            expected = tuple(test.expectation for test in row if test.expectation)
             waiting += [Trial(problem, read_program(text, problem.entry_point).source, expected) for text in responses]
         results = iter(self._judge.try_programs(waiting))
-        return [[_grade(next(results)) for _ in responses] for _, responses, _ in items]
+        return [
+            [_grade(next(results), row) for _ in responses] for (_, responses, _), row in zip(items, rows, strict=True)
+        ]
 
     def close(self) -> None:
         """Close the sandbox. May be called again."""
@@ -400,24 +408,9 @@ def _programs(match: Match, config: RewardConfig) -> list[str]:
     return [read_program(code, name, fidelity=config.fidelity).source for code in match.codes]
 
 
-def _trusted(problem: Problem, case: TestCase, known: dict[tuple[str, TestCase], Expectation | None]) -> Expectation:
-    expectation = known[problem.entry_point, case]
-    if expectation is None:
-        reason = read_case(case, problem.entry_point).reason or "it does not evaluate to plain data"
-        raise ProblemFormatError(
-            f"a test of problem {problem.problem_id!r} must be a call of {problem.entry_point} with plain arguments "
-            f"and a plain value, got {str(case)[:200]!r}: {reason}"
-        )
-    return expectation
-
-
-def _expectation(test: StatedTest) -> Expectation:
-    """What a trusted test demands."""
-    return Expectation(test.arguments, test.value, test.look, relation=test.relation)
-
-
-def _grade(result: TrialResult) -> Grade:
-    return Grade(result.executes, result.verdicts)
+def _grade(result: TrialResult, tests: Sequence[OwnTest]) -> Grade:
+    verdicts = iter(result.verdicts)
+    return Grade(result.executes, tuple(next(verdicts) if test.expectation else None for test in tests))
 
 
 def _unscored(match: Match, config: RewardConfig, why: str) -> MatchScore:

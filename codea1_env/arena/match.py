@@ -97,18 +97,20 @@ class Grade:
     """The verdicts on one program of a fixed list of tests (golden, hidden), for baselines and evaluation."""
 
     executes: bool | None
+    """None if infrastructure failed."""
     verdicts: tuple[Verdict | None, ...]
-    """One per test; None if infrastructure failed."""
+    """One per test; None for one that cannot be read, and for all if infrastructure failed."""
 
     @property
     def share(self) -> float:
-        """The share of tests that passed; 0 without tests."""
-        return sum(v is Verdict.PASS for v in self.verdicts) / len(self.verdicts) if self.verdicts else 0.0
+        """The share of tests that passed, of those that can be read; 0 without any."""
+        known = [verdict is Verdict.PASS for verdict in self.verdicts if verdict is not None]
+        return sum(known) / len(known) if known else 0.0
 
     @property
     def all_passed(self) -> bool:
-        """Whether the program executes and passes every test."""
-        return self.executes is True and all(verdict is Verdict.PASS for verdict in self.verdicts)
+        """Whether the program executes and passes every test that can be read."""
+        return self.executes is True and all(verdict in (Verdict.PASS, None) for verdict in self.verdicts)
 
 
 def are_texts(given: object) -> bool:

@@ -1,6 +1,7 @@
 """The command `codea1 eval`: one player measured in one seat on sets of problems, as the paper's tables are.
 
-Exit codes: 0 done, 1 a player gave no answer or the sandbox failed (the same command goes on), 2 wrong arguments.
+Exit codes: 0 done, 1 a player gave no answer or the sandbox failed (the same command goes on) or nothing could be
+measured, 2 wrong arguments.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file, say, say_going_on
+from codea1_env.cli.common import DONE, FAILED, add_sandbox, require_at_least_one, require_file, say, say_going_on
 from codea1_env.cli.players import (
     HELP,
     SEARCH,
@@ -49,7 +50,7 @@ from codea1_env.problems.sources import SOURCES, find_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
-from codea1_env.terminal import Progress
+from codea1_env.terminal import Progress, printable
 from codea1_env.training.run.lock import RunLock
 from codea1_env.whole_files import write_whole
 
@@ -72,6 +73,8 @@ examples:
 
 The directory gets results.json, table.md, the journal of all answers and scores, and the problems as they were used.
 """
+_SHOWN = 5
+"""Problems that are left out, where all are."""
 _ALIASES = {"kodcode": "kodcode-v1"}
 _OWN = ("bundled", "miniature")
 _HELD_OUT = 150
@@ -138,8 +141,16 @@ def _eval(options: argparse.Namespace) -> int:
     finally:
         lock.release()
     say(f"wrote {options.output}")
-    print(text if options.json else table)
-    return 1 if say_failed(report) else 0
+    is_measured = any(record["problems"] for record in report["sets"].values())
+    if options.json or is_measured:
+        print(text if options.json else table)
+    if is_measured:
+        return FAILED if say_failed(report) else DONE
+    say_failed(report)
+    why = [f"{each}: {why}" for record in report["sets"].values() for each, why in record["left_out"].items()]
+    more = f"; {len(why) - _SHOWN} more, see results.json" if len(why) > _SHOWN else ""
+    say(printable(f"nothing was measured, every problem is left out: {'; '.join(why[:_SHOWN])}{more}", is_line=True))
+    return FAILED
 
 
 def say_failed(report: Mapping[str, Any]) -> int:

@@ -117,12 +117,11 @@ def checked_problems(problems: object, max_text_length: int, rewards: RewardConf
     """
     alone = rewards.oracle not in ("majority", "dual")
     require(alone, "rewards.oracle", "be reference or golden where one program is played at a time", rewards.oracle)
-    needs_golden = rewards.runs_golden or rewards.oracle == "golden"
     if isinstance(problems, str | os.PathLike):
         problems = _read(problems)
     checked = checked_items("problem", bundled_problems() if problems is None else problems, Problem)
     for problem in checked:
-        if needs_golden and not problem.golden_tests:
+        if rewards.needs_golden and not problem.golden_tests:
             raise ConfigurationError(
                 f"every problem must have golden_tests with the oracle {rewards.oracle!r} and the tester's reward "
                 f"{rewards.tester_reward!r}, got none for {problem.problem_id!r}"

@@ -90,6 +90,7 @@ class Episode:
         self._given_book = MistakeBook() if book is None else book.copy()
         self._book = self._given_book.copy()
         self._arena: Arena | None = None
+        self._are_tests_read = not rewards.needs_golden
         self.render_mode = render_mode
         self.max_text_length = max_text_length
         self.problem = problems[0]
@@ -134,6 +135,9 @@ class Episode:
             raise ConfigurationError(f"options['book'] must be a MistakeBook, got {type(book).__name__}")
         if book is not None:
             self._book = book.copy()
+        if not self._are_tests_read:  # of all questions, so that none ends a run in its middle
+            self._open_arena().require_golden_tests(self._problems.values())
+            self._are_tests_read = True
         self.problem = self._problems[chosen]
         self.phase = Phase.CODE
         self.program = self.feedback = self._code = ""
@@ -169,11 +173,9 @@ class Episode:
 
     def _end_round(self, suite: str) -> None:
         match = Match(self.problem, (self._code,), ((suite,),))
-        if self._arena is None:
-            sandbox = LocalSandbox() if self._sandbox is None else self._sandbox
-            self._arena = Arena(sandbox, self._rewards, on_score=self._recorder.write if self._recorder else None)
-        self._arena.book = self._book
-        (score,) = self._arena.play([match])
+        arena = self._open_arena()
+        arena.book = self._book
+        (score,) = arena.play([match])
         if score.codes[0].reward is None or score.suites[0][0].reward is None:
             reason = score.suites[0][0].duel.infrastructure_error or "the sandbox gave no verdict"
             raise SandboxError(f"this duel must be judged to be rewarded, got an infrastructure failure: {reason}")
@@ -182,6 +184,12 @@ class Episode:
         if self.phase is Phase.CODE:
             self.round += 1
             self.feedback = failed_tests(score)[: self.max_text_length]
+
+    def _open_arena(self) -> Arena:
+        if self._arena is None:
+            sandbox = LocalSandbox() if self._sandbox is None else self._sandbox
+            self._arena = Arena(sandbox, self._rewards, on_score=self._recorder.write if self._recorder else None)
+        return self._arena
 
     def reward(self, agent: str) -> float:
         """The agent's reward for the round that the last move ended; 0.0 if it did not end a round."""

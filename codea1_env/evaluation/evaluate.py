@@ -35,6 +35,7 @@ from codea1_env.evaluation.selection import choose, different_programs, selectio
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
 from codea1_env.judging.judge import Judge, Trial
+from codea1_env.judging.own_tests import told
 from codea1_env.players.player import (
     CoderRequest,
     Player,
@@ -47,6 +48,7 @@ from codea1_env.players.player import (
 from codea1_env.players.prompts import DEFAULT, Prompts, find_prompts, text_digest
 from codea1_env.players.recorded import RecordedPlayer
 from codea1_env.players.templates import Access
+from codea1_env.problems.check_functions import reasons
 from codea1_env.problems.problem import Problem
 from codea1_env.records.journal import SCHEMA
 from codea1_env.sandbox.protocol import Sandbox
@@ -252,7 +254,7 @@ class _Coder:
         self._is_selecting = select_by is not None
 
     def why_not(self, name: str, problem: Problem) -> str:
-        return "" if problem.golden_tests or problem.hidden_tests else "it has no tests"
+        return _why_no_tests(self._arena, problem)
 
     def requests(self, name: str, problem: Problem) -> list[Request]:
         return [CoderRequest(problem)]
@@ -264,12 +266,24 @@ class _Coder:
             {"passed": [grade.all_passed for grade in grades], "executes": [grade.executes for grade in grades]}
             for grades in graded
         ]
+        for (problem, _, _), score in zip(answered, scores, strict=True):
+            if unread := self._arena.unread_tests(problem):
+                score["tests_left_out"] = reasons(unread)
         if self._is_selecting:
             choices = choose(self._judge, answered, self._plan.suite_size, self._plan.fidelity)
             for (problem, _, _), score, choice in zip(answered, scores, choices, strict=True):
                 drawn = random.Random(f"{self._plan.seed} {problem.problem_id}").randrange(len(choice.votes))
                 score |= {**dataclasses.asdict(choice), "random": drawn}
         return scores
+
+
+def _why_no_tests(arena: Arena, problem: Problem) -> str:
+    """Why no program can be run on the problem's tests; empty: there is one that can be read."""
+    tests = len(problem.golden_tests) + len(problem.hidden_tests)
+    if not tests:
+        return "it has no tests"
+    unread = arena.unread_tests(problem)
+    return told(unread) if len(unread) == tests else ""
 
 
 class _Tester:
@@ -312,13 +326,14 @@ class _Breaker:
         journal: EvaluationJournal,
     ) -> None:
         self._sandbox, self._plan, self._against, self._journal = sandbox, plan, against, journal
+        self._arena = Arena(sandbox, execution_cache_mb=0)
         self._judge = Judge(sandbox, execution_cache_mb=0)
 
     def why_not(self, name: str, problem: Problem) -> str:
         responses = self._against.get(problem.problem_id, ())
         if not responses:
             return "no program for it was given"
-        if why := self._why_no_oracle(problem):
+        if why := self._why_no_oracle(problem) or _why_no_tests(self._arena, problem):
             return why
         if (name, problem.problem_id) not in self._journal.programs:
             (examined,) = examine(self._sandbox, [(problem, responses)])
@@ -384,6 +399,8 @@ def _report(
             measures = program_measures([score["passed"] for score in kept], plan.samples, ks, plan.seed)
             measures["executes"] = mean_interval([sum(s["executes"]) / len(s["executes"]) for s in kept], plan.seed)
             record["passed"] = {score["problem_id"]: sum(score["passed"]) for score in kept}
+            if unread := {score["problem_id"]: score["tests_left_out"] for score in kept if "tests_left_out" in score}:
+                record["tests_left_out"] = unread
             if is_selecting:
                 measures |= selection_measures(kept, plan.seed)
                 record |= _selection_record(name, kept, journal)

@@ -103,7 +103,7 @@ def examine(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[str]]]) ->
     examined = []
     for row, grades in zip(different, graded, strict=True):
         loaded = [(source, grade) for source, grade in zip(row, grades, strict=True) if grade.executes]
-        wrong = [source for source, grade in loaded if set(grade.verdicts) - {Verdict.PASS, Verdict.TIMEOUT}]
+        wrong = [source for source, grade in loaded if set(grade.verdicts) - {Verdict.PASS, Verdict.TIMEOUT, None}]
         right = sum(grade.all_passed for _, grade in loaded)
         examined.append(Examined(tuple(wrong), right, len(loaded) - right - len(wrong), len(row) - len(loaded)))
     return examined

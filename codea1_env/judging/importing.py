@@ -17,6 +17,7 @@ from typing import Any
 
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
+from codea1_env.judging.own_tests import OwnTests
 from codea1_env.problems.check_functions import Extracted, LeftOut, reasons
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import Draft, Unreadable, packages_of
@@ -142,40 +143,21 @@ def _holds_float(case: TestCase) -> bool:
 
 
 def _checked(drafts: Sequence[Draft], judge: Judge) -> list[Imported]:
-    """Every draft's reference on the draft's tests."""
-    cases = [[*draft.problem.golden_tests, *draft.problem.hidden_tests] for draft in drafts]
-    read = [
-        [read_case(case, draft.problem.entry_point) for case in row] for draft, row in zip(drafts, cases, strict=True)
+    """Every draft's reference on those of the draft's tests that can be read."""
+    found = OwnTests(judge).readable([draft.problem for draft in drafts])
+    drafts = [
+        replace(draft, problem=each.problem, left_out=(*draft.left_out, *each.left_out))
+        for draft, each in zip(drafts, found, strict=True)
     ]
-    stated = judge.evaluate([[test for test in row if not test.reason] for row in read])
-    usable: list[dict[TestCase, Expectation]] = []
-    left_out: list[list[LeftOut]] = []
-    for row, tests, values in zip(cases, read, stated, strict=True):
-        known = iter(values)
-        expectations: dict[TestCase, Expectation] = {}
-        refused: list[LeftOut] = []
-        for case, test in zip(row, tests, strict=True):
-            value = None if test.reason else next(known)
-            reason = test.reason if value is None else value.failure
-            if value is None or reason:
-                refused.append(LeftOut(str(case)[:200], reason))
-            else:
-                expectations[case] = Expectation(value.arguments, value.value)
-        usable.append(expectations)
-        left_out.append(refused)
+    usable = [{test.case: test.expectation for test in each.tests if test.expectation} for each in found]
     trials = [
         Trial(draft.problem, draft.problem.reference_solution or "", tuple(expectations.values()))
         for draft, expectations in zip(drafts, usable, strict=True)
     ]
     results = judge.try_programs(trials)
     return [
-        _imported(
-            replace(draft, left_out=(*draft.left_out, *refused)),
-            [*expectations],
-            result,
-            _corrected(draft, expectations, result, judge),
-        )
-        for draft, expectations, refused, result in zip(drafts, usable, left_out, results, strict=True)
+        _imported(draft, [*expectations], result, _corrected(draft, expectations, result, judge))
+        for draft, expectations, result in zip(drafts, usable, results, strict=True)
     ]
 
 

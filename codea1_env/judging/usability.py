@@ -1,10 +1,11 @@
 """What a problem can be used for: its reference runs on its own tests, and what came of that says who can play it.
 
     reference   the oracle of both seats: the reference loads and returns plain data that repeats itself
-    golden      the oracle of the coder alone: golden tests that can be read, each of which the reference passes
+    golden      the oracle of the coder alone: golden tests, each of which the reference passes
     majority    and `dual`, of both seats: what solutions agree on, which takes no more than that values are plain data
 
-Looks at all golden tests and at the first MOST_HIDDEN hidden ones. A problem without tests was only loaded, and what
+Tests that cannot be read are left out and counted (`own_tests.py`). Of the others it runs all golden ones and the first
+MOST_HIDDEN hidden ones. A problem without tests was only loaded, and what
 its reference returns is not known: `Usability.note` says so. Does not promise that a reference is right, nor that the
 question asks for what it does.
 """
@@ -18,16 +19,16 @@ from itertools import islice
 
 from codea1_env.errors import ConfigurationError, UnusableReference
 from codea1_env.judging.equality import same_value
-from codea1_env.judging.judge import Judge, StatedTest, Trial
+from codea1_env.judging.judge import Judge, Trial
 from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.judging.own_tests import OwnTest, OwnTests, Readable, told
+from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.grammar import read_case
-from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import OracleMode
 from codea1_env.sandbox.protocol import Sandbox
 
 MOST_HIDDEN = 16
-"""Hidden tests of a problem that are looked at."""
+"""Hidden tests of a problem that are run."""
 BATCH_PROBLEMS = 32
 """Problems that share a sandbox run."""
 _AGREEMENT: tuple[OracleMode, ...] = ("majority", "dual")
@@ -38,18 +39,21 @@ class Usability:
     """What one problem can be used for."""
 
     problem: Problem
+    """Without the tests that cannot be read."""
     coder: tuple[OracleMode, ...]
     """Oracles that can decide whether a program is right."""
     tester: tuple[OracleMode, ...]
     """Oracles that can decide whether an assert of the tester's own is right."""
     tests: int
-    """Golden tests, and hidden ones that were looked at."""
+    """Those that were run, and those that cannot be read."""
     right: int
     """Those that the reference passes; without a reference, those that can be read."""
     why_not: str = ""
     """What keeps it from all uses, or from some."""
     note: str = ""
     """What is not known."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Tests that cannot be read: nobody runs them."""
 
     @property
     def is_usable(self) -> bool:
@@ -83,59 +87,40 @@ def check_problems(problems: Iterable[Problem], sandbox: Sandbox) -> Iterator[Us
         yield from _checked(judge, batch)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A problem's tests as data."""
+def _run_of(one: Readable) -> tuple[OwnTest, ...]:
+    """The tests that are run."""
+    return one.tests[: len(one.problem.golden_tests) + MOST_HIDDEN]
 
-    problem: Problem
-    cases: tuple[TestCase, ...]
-    stated: tuple[StatedTest, ...]
-    """One for each case; one with a failure where the case is no test."""
 
-    @property
-    def calls(self) -> list[bytes]:
-        return [each.arguments for each in self.stated if not each.failure]
+def _calls(one: Readable) -> list[bytes]:
+    return [test.expectation.arguments for test in _run_of(one) if test.expectation]
 
 
 def _checked(judge: Judge, problems: Sequence[Problem]) -> list[Usability]:
-    reads = _read(judge, problems)
+    reads = OwnTests(judge).readable(problems)
     answers = _answers(judge, reads)
     return [_usability(judge, read, answer) for read, answer in zip(reads, answers, strict=True)]
-
-
-def _read(judge: Judge, problems: Sequence[Problem]) -> list[_Read]:
-    cases = [(*problem.golden_tests, *problem.hidden_tests[:MOST_HIDDEN]) for problem in problems]
-    written = [
-        [read_case(case, problem.entry_point) for case in row] for problem, row in zip(problems, cases, strict=True)
-    ]
-    evaluated = judge.evaluate([[test for test in row if not test.reason] for row in written])
-    reads = []
-    for problem, row, tests, values in zip(problems, cases, written, evaluated, strict=True):
-        known = iter(values)
-        stated = tuple(StatedTest(b"", b"", test.reason) if test.reason else next(known) for test in tests)
-        reads.append(_Read(problem, row, stated))
-    return reads
 
 
 _Answer = list[ReferenceValue] | str | None
 """What a reference returns for the calls of a problem's tests; why it does not load; None: there is none."""
 
 
-def _answers(judge: Judge, reads: Sequence[_Read]) -> list[_Answer]:
+def _answers(judge: Judge, reads: Sequence[Readable]) -> list[_Answer]:
     """Of all references in one run; of each by itself where one of them does not load."""
     answers: list[_Answer] = [None] * len(reads)
     having = [place for place, read in enumerate(reads) if read.problem.reference_solution is not None]
-    asking = [place for place in having if reads[place].calls]
+    asking = [place for place in having if _calls(reads[place])]
     try:
-        rows = judge.reference_values([(reads[place].problem, reads[place].calls) for place in asking])
+        rows = judge.reference_values([(reads[place].problem, _calls(reads[place])) for place in asking])
         answers = _filled(answers, asking, rows)
     except UnusableReference:
         for place in asking:
             try:
-                answers[place] = judge.reference_values([(reads[place].problem, reads[place].calls)])[0]
+                answers[place] = judge.reference_values([(reads[place].problem, _calls(reads[place]))])[0]
             except UnusableReference as error:
                 answers[place] = str(error)
-    silent = [place for place in having if not reads[place].calls]
+    silent = [place for place in having if not _calls(reads[place])]
     loaded = judge.try_programs([_loading(reads[place].problem) for place in silent])
     for place, result in zip(silent, loaded, strict=True):
         answers[place] = [] if result.executes else _not_loading(reads[place].problem)
@@ -157,18 +142,15 @@ def _not_loading(problem: Problem) -> str:
     return f"the reference_solution of problem {problem.problem_id!r} must load and define {problem.entry_point!r}"
 
 
-def _usability(judge: Judge, read: _Read, answer: _Answer) -> Usability:
+def _usability(judge: Judge, read: Readable, answer: _Answer) -> Usability:
     golden = len(read.problem.golden_tests)
     if isinstance(answer, str):
         return _found(read, (), (), 0, answer)
-    unread = [each.failure for each in read.stated if each.failure]
-    why_not = f"{_counted(unread)} of its tests cannot be read" if unread else ""
+    why_not = told(read.left_out)
     if answer is None:
-        readable = [not each.failure for each in read.stated]
-        oracles: tuple[OracleMode, ...] = ("golden",) if golden and all(readable[:golden]) else ()
-        coder = (*oracles, *_AGREEMENT)
+        oracles: tuple[OracleMode, ...] = ("golden",) if golden else ()
         why_not = why_not or "no reference_solution, so that nobody has checked its tests"
-        return _found(read, coder, _AGREEMENT, sum(readable), why_not)
+        return _found(read, (*oracles, *_AGREEMENT), _AGREEMENT, len(_run_of(read)), why_not)
     failures = [value.failure for value in answer if value.failure]
     if answer and len(failures) == len(answer):
         return _found(read, (), (), 0, f"the reference returns plain data for no call of its tests: {_told(failures)}")
@@ -176,47 +158,43 @@ def _usability(judge: Judge, read: _Read, answer: _Answer) -> Usability:
     if answer and not any(passed):
         return _found(read, (), (), 0, "the reference passes none of its tests")
     if not all(passed):
-        failed = len(passed) - sum(passed) - len(unread)
-        told = [f"the reference fails {failed} of its tests" if failed else "", why_not]
-        why_not = "; ".join(filter(None, told))
+        failed = len(passed) - sum(passed)
+        why_not = "; ".join(filter(None, [f"the reference fails {failed} of its tests", why_not]))
     oracles = ("reference", "golden") if golden and all(passed[:golden]) else ("reference",)
     note = "" if answer else "it has no test that can be read, so that nobody knows what its reference returns"
     return _found(read, (*oracles, *_AGREEMENT), ("reference", *_AGREEMENT), sum(passed), why_not, note)
 
 
-def _passed(judge: Judge, read: _Read, answer: Sequence[ReferenceValue]) -> list[bool]:
-    """Whether the reference passes each test; it fails one that cannot be read."""
-    known = iter(answer)
+def _passed(judge: Judge, read: Readable, answer: Sequence[ReferenceValue]) -> list[bool]:
+    """Whether the reference passes each test that is run."""
     problem, tolerance = read.problem, judge.tolerance(read.problem)
     passed = []
-    for each in read.stated:
-        value = None if each.failure else next(known)
-        if value is None or value.failure:
-            passed.append(False)
-        else:
-            is_equal = same_value(each.value, value.value, tolerance)
-            passed.append(is_equal or judge.is_right(problem, each.arguments, value.value, each.value, tolerance))
+    for test, value in zip(_run_of(read), answer, strict=True):
+        stated = test.expectation
+        assert stated is not None  # one that cannot be read is not run
+        is_right = not value.failure and (
+            same_value(stated.value, value.value, tolerance)
+            or judge.is_right(problem, stated.arguments, value.value, stated.value, tolerance)
+        )
+        passed.append(is_right)
     return passed
 
 
 def _found(
-    read: _Read,
+    read: Readable,
     coder: tuple[OracleMode, ...],
     tester: tuple[OracleMode, ...],
     right: int,
     why_not: str,
     note: str = "",
 ) -> Usability:
-    return Usability(read.problem, coder, tester, len(read.cases), right, why_not, note)
+    tests = len(_run_of(read)) + len(read.left_out)
+    return Usability(read.problem, coder, tester, tests, right, why_not, note, read.left_out)
 
 
 def _told(failures: Sequence[str]) -> str:
     counts = Counter("no plain data" if failure == "opaque" else failure for failure in failures)
     return ", ".join(f"{name} ({count})" for name, count in counts.most_common(3))
-
-
-def _counted(reasons: Sequence[str]) -> str:
-    return f"{len(reasons)} ({', '.join(f'{name} {count}' for name, count in Counter(reasons).most_common(3))})"
 
 
 def require_judgeable(problems: Iterable[Problem], sandbox: Sandbox, oracle: OracleMode, where: str) -> None:

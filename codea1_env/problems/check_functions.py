@@ -1,10 +1,10 @@
 """Test programs of public problem sets as test cases: what a script states as plain data, read without running it.
 
 A script is gone through as a suite is in the wide reading (`reading/wide/reader.py`): functions, methods, checks,
-tables, unittest's methods. But every condition must be an equality, or closeness (`near_equality.py`), and EvalPlus's
-loops over lists are known (`input_lists.py`). Where such a loop asks a reference function for the values, they are
-still to be computed: `Extracted.unvalued`. Whatever else asserts something is in `Extracted.left_out`, with the reason:
-nothing is dropped silently.
+tables, unittest's methods; one that does not parse, piece by piece. But every condition must be an equality, or
+closeness (`near_equality.py`), and EvalPlus's loops over lists are known (`input_lists.py`). Where such a loop asks a
+reference function for the values, they are still to be computed: `Extracted.unvalued`. Whatever else asserts something
+is in `Extracted.left_out`, with the reason: nothing is dropped silently.
 
 Does not promise that a test case is right, nor that it says all that its assert said: messages go, as does that an
 assert may have seen what an earlier one did to a shared argument.
@@ -25,7 +25,7 @@ from codea1_env.problems.input_lists import (
 )
 from codea1_env.problems.near_equality import read_near_equality
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert
-from codea1_env.reading.parsing import SourceText, Unparsable, parse, unindented
+from codea1_env.reading.parsing import SourceText, Unparsable, parse, source_of, unindented
 from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.test_case import TestCase
@@ -66,15 +66,11 @@ class Extracted:
     left_out: list[LeftOut] = field(default_factory=list)
 
 
-def extract(script: str, entry_point: str) -> Extracted:
-    """What `script` asserts about `entry_point`, under its own name or as the `candidate` of a check."""
-    extracted, script = Extracted(), unindented(script)
-    try:
-        module = parse(script, MAX_SCRIPT)
-    except Unparsable as error:
-        extracted.left_out.append(LeftOut(script[:_SHOWN], f"the script does not parse: {error}"))
-        return extracted
-    _Reader(module, canonical_name(entry_point), extracted).read(script)
+def extract(script: str, entry_point: str, rewriter: ast.NodeTransformer | None = None) -> Extracted:
+    """What `script` asserts about `entry_point`, under its own name or as the `candidate` of a check. `rewriter`: what
+    becomes of a set's own spelling before it is read."""
+    extracted = Extracted()
+    _Reader(canonical_name(entry_point), extracted, rewriter).read(unindented(script))
     extracted.tests = list(dict.fromkeys(extracted.tests))
     extracted.unvalued = list(dict.fromkeys(extracted.unvalued))
     return extracted
@@ -91,17 +87,33 @@ def reasons(left_out: Iterable[LeftOut]) -> dict[str, int]:
 class _Reader(WideReader):
     """Reads one script into `found`."""
 
-    def __init__(self, module: ast.Module, entry_point: str, found: Extracted) -> None:
+    def __init__(self, entry_point: str, found: Extracted, rewriter: ast.NodeTransformer | None) -> None:
         super().__init__(entry_point)
         self._left = _MOST_STATEMENTS
-        self._parsed, self._found = module, found
+        self._parsed, self._found, self._rewriter = ast.Module([], []), found, rewriter
         self._lists: dict[str, ast.expr] = {}
 
     def read(self, code: str) -> None:
         """Take everything that can be read of the script. Helpers are not looked at: who calls them is."""
-        self._module(self._parsed, code)
+        try:
+            self._parsed = parse(code, MAX_SCRIPT)
+        except Unparsable as error:
+            if len(code) > MAX_SCRIPT:
+                self._lost(code, str(error))
+            else:
+                self._recover(code, 0)
+        else:
+            self._module(self._parsed, code)
         if self._left < 0:
             self._found.left_out.append(LeftOut("", f"more than {_MOST_STATEMENTS} statements"))
+
+    def _module(self, module: ast.Module, code: str) -> None:
+        if self._rewriter is not None:
+            ast.fix_missing_locations(self._rewriter.visit(module))
+        super()._module(module, code)
+
+    def _lost(self, text: str, failure: str) -> None:
+        self._found.left_out.append(LeftOut(text[:_SHOWN], f"the script does not parse: {failure or 'syntax'}"))
 
     def _statement(self, statement: ast.stmt, source: SourceText) -> str:
         if isinstance(statement, ast.If) and is_main(statement):
@@ -207,4 +219,7 @@ def _conjuncts(test: ast.expr) -> Iterable[ast.expr]:
 
 
 def _shown(node: ast.AST) -> str:
-    return " ".join(ast.unparse(node).split())[:_SHOWN]
+    try:
+        return " ".join(source_of(node).split())[:_SHOWN]
+    except Unparsable:
+        return "(a deep expression)"

@@ -13,6 +13,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from codea1_env.reading.parsing import source_of
+
 
 @dataclass(frozen=True, slots=True)
 class InputLoop:
@@ -141,7 +143,7 @@ def program_of(module: ast.Module, name: str) -> str:
             wanted.add(current)
             waiting += [node.id for node in ast.walk(binders[current]) if isinstance(node, ast.Name)]
     needed = {id(binders[each]) for each in wanted}
-    return "\n".join(ast.unparse(statement) for statement in module.body if id(statement) in needed)
+    return "\n".join(source_of(statement) for statement in module.body if id(statement) in needed)
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:

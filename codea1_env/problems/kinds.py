@@ -1,6 +1,7 @@
 """Kinds of problems: what a solution is, and how a call of the entry point reaches it.
 
-    function    the entry point is a function of the solution: f([1, 2])
+    function    the entry point is a function of the solution, f([1, 2]); or, where it defines no such function, a
+                method of its `class Solution`, on a new object for each call
     method      of the solution's class, on a new object for each call: Solution().f([1, 2])
     class       a sequence of calls on one object, names and arguments apart: C(["C", "put"], [[2], [1, 7]]), and the
                 value is the list of what they return, None first
@@ -29,6 +30,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.signatures import has_solution_class
 
 if TYPE_CHECKING:
     from codea1_env.problems.problem import Problem
@@ -80,6 +82,14 @@ if _codea1_builtins.callable(_codea1_builtins.globals().get({owner!r})):
         for name, given in zip(names[1:], arguments[1:]):
             values.append(copy.deepcopy(getattr(made, name)(*given)))
         return values
+"""
+_SOLUTION = """
+import builtins as _codea1_builtins
+if not _codea1_builtins.callable(_codea1_builtins.globals().get({name!r})) and _codea1_builtins.hasattr(
+    _codea1_builtins.globals().get("Solution"), {name!r}
+):
+    def {name}(*arguments, **named):
+        return Solution().{name}(*arguments, **named)
 """
 _METHOD = """
 import builtins as _codea1_builtins
@@ -306,7 +316,7 @@ def _kinds_name(problem: Problem) -> str:
 
 def _of_kind(problem: Problem, source: str) -> str:
     if problem.kind == "function":
-        return source
+        return f"{source}\n{_SOLUTION.format(name=problem.entry_point)}" if has_solution_class(source) else source
     if problem.kind == "program":
         return _PROGRAM.format(entry=_ENTRY, source=source)
     if problem.kind == "coroutine" and "asyncio" in source:

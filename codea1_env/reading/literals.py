@@ -10,12 +10,16 @@ import ast
 import json
 from typing import Any, TypeAlias
 
+from codea1_env.sandbox.inside import values
+
 Tree: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
 """A value on the wire, as JSON data: plain JSON values, and one-key objects for what JSON lacks."""
 
 MAX_DEPTH = 100
 """Levels of containers, as deep as a value on the wire may be."""
 
+_ANY_SIZE = 1 << 62
+"""Bytes: how long a test may be its reader decides."""
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 # Python refuses decimal texts longer than a limit that can be set as low as 640 digits, and they cost quadratic time.
 _DECIMAL_BITS = 2048
@@ -57,6 +61,19 @@ def literal_tree(node: ast.expr, max_depth: int = MAX_DEPTH) -> Tree:
     if type(node) is ast.Set:
         return {"s": _distinct([literal_tree(item, max_depth - 1) for item in node.elts])}
     raise NotLiteral(type(node).__name__)
+
+
+def value_source(value: object) -> str:
+    """The canonical source of plain Python data, as tests state it: `literal_tree` reads it back to an equal value.
+
+    Raises NotLiteral, whose argument is the `Reason`, for what is no plain data and for more than MAX_DEPTH levels.
+    """
+    try:
+        return tree_source(values.tree(value, [_ANY_SIZE], 0))
+    except (values.TooLarge, RecursionError):
+        raise NotLiteral("too_deep") from None
+    except NotLiteral:
+        raise NotLiteral("not_plain_data") from None
 
 
 def tree_source(tree: Tree) -> str:

@@ -7,6 +7,7 @@ Never raises anything else, never prints, in time linear in the text. Does not p
 from __future__ import annotations
 
 import ast
+import copy
 import itertools
 import os
 import re
@@ -21,6 +22,8 @@ MAX_BRACKETS = 120
 """Levels of brackets, more than a value on the wire may have and well within the C stack of any thread."""
 MAX_SIGNS = 60
 """Unary operators in a row."""
+_DECIMAL_BITS = 2048
+"""Of a whole number that is written in decimal: Python's own limit can be set as low as 640 digits."""
 
 _SIGNS_PATTERN = rf"(?:(?:[-+~]|\bnot\b)[ \t\f\n\\]*+){{{MAX_SIGNS + 1}}}"
 _SIGNS = re.compile(_SIGNS_PATTERN)
@@ -52,7 +55,8 @@ _parsing = threading.Lock()
 
 
 class Unparsable(Exception):
-    """The text is no Python, or longer or deeper than is worth parsing. The argument: syntax, too_long or too_deep."""
+    """The text is no Python, or longer or deeper than is worth parsing, or has a whole number with more digits than
+    Python reads. The argument: syntax, too_long, too_deep or too_large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,8 @@ def parse(text: str, max_characters: int = MAX_CHARACTERS) -> ast.Module:
             return ast.parse(text)
     except (RecursionError, MemoryError):  # the parser's own limits on nesting
         raise Unparsable("too_deep") from None
-    except (SyntaxError, ValueError):  # ValueError: null bytes and lone surrogates
-        raise Unparsable("syntax") from None
+    except (SyntaxError, ValueError) as error:  # ValueError: null bytes and lone surrogates
+        raise Unparsable("too_large" if "integer string conversion" in str(error) else "syntax") from None
 
 
 def parses(text: str) -> bool:
@@ -95,6 +99,32 @@ def parses(text: str) -> bool:
     except Unparsable:
         return False
     return True
+
+
+def source_of(node: ast.AST) -> str:
+    """The source of a tree. Python writes no whole number of thousands of digits: here it is hexadecimal. Raises
+    Unparsable for a tree that is too deep."""
+    try:
+        try:
+            return ast.unparse(node)
+        except ValueError:
+            return ast.unparse(_Hexadecimal().visit(copy.deepcopy(node)))
+    except RecursionError:
+        raise Unparsable("too_deep") from None
+
+
+class _Hex(int):
+    def __repr__(self) -> str:
+        return hex(self)
+
+
+class _Hexadecimal(ast.NodeTransformer):
+    """Makes `ast.unparse` write large whole numbers in hexadecimal."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if type(node.value) is int and node.value.bit_length() > _DECIMAL_BITS:
+            return ast.copy_location(ast.Constant(_Hex(node.value)), node)
+        return node
 
 
 def _is_too_deep(text: str) -> bool:

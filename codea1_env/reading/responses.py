@@ -28,6 +28,7 @@ from codea1_env.reading.parsing import (
 )
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
+from codea1_env.reading.signatures import has_solution_class
 from codea1_env.reading.suites import Ignored, Suite, suite_of
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide.reader import WideReader, is_main
@@ -98,6 +99,7 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
         candidates = [block for block in blocks if block.strip()]
         fitting = [block for block in candidates if defines.search(block)]
         fitting = fitting or [block for block in map(unindented, candidates) if defines.search(block)]
+        fitting = fitting or [block for block in map(unindented, candidates) if _has_method(block, entry_point)]
         if fitting or len(candidates) < 2:
             return Program((fitting or candidates or [""])[-1])
         marked = [block for block in _fenced_blocks(text, _PYTHON) if block.strip()]
@@ -105,8 +107,9 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
     try:
         parse(text)
     except Unparsable:
-        kept = "".join(_definitions(text)) if len(text) <= MAX_CHARACTERS and defines.search(text) else ""
-        return Program(kept if defines.search(kept) else text)
+        is_defined = defines.search(text) or _has_method(text, entry_point)
+        kept = "".join(_definitions(text)) if len(text) <= MAX_CHARACTERS and is_defined else ""
+        return Program(kept if defines.search(kept) or _has_method(kept, entry_point) else text)
     return Program(text)
 
 
@@ -238,6 +241,12 @@ def _definition_of(entry_point: str) -> re.Pattern[str]:
     return re.compile(
         rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|class[ \t]+{name}\b|{name}[ \t]*(?::[^=\n]*)?=(?!=))", re.M
     )
+
+
+def _has_method(code: str, entry_point: str) -> bool:
+    """Whether a `class Solution` seems to have the method, which stands for the function (`problems/kinds.py`)."""
+    method = rf"^[ \t]+(?:async[ \t]+)?def[ \t]+{re.escape(entry_point)}\b"
+    return has_solution_class(code) and re.search(method, code, re.M) is not None
 
 
 def _definitions(text: str) -> Iterator[str]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 import functools
 import json
+import re
 
 from codea1_env.reading.parsing import Unparsable, parse
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SOLUTION = re.compile(r"^class[ \t]+Solution\b", re.MULTILINE)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -72,3 +74,9 @@ def placed(arguments: bytes, names: tuple[str, ...]) -> bytes:
         positional.append(by_name.pop(names[len(positional)]))
     rest = [pair for pair in named if pair[0] in by_name]
     return json.dumps([positional, rest], ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+
+def has_solution_class(code: str) -> bool:
+    """Whether a line begins a `class Solution`: as contest sites ask for functions. No parse, so that truncated
+    programs count."""
+    return _SOLUTION.search(code) is not None

@@ -105,6 +105,11 @@ class RewardConfig:
         return self.reward.runs_golden
 
     @property
+    def needs_golden(self) -> bool:
+        """Every question must have golden tests: they run on every solution, or they are the oracle."""
+        return self.runs_golden or self.oracle == "golden"
+
+    @property
     def judges_by_union(self) -> bool:
         """Whether a solution is paid by all suites of its question, not by those written against it alone."""
         return self.coder_tests == "union" or self.reward.judges_by_union

@@ -8,13 +8,12 @@ and games about them need an oracle that is no reference.
 
 from __future__ import annotations
 
-import ast
 import base64
 import binascii
 import json
 import pickletools
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.problems.check_functions import LeftOut
@@ -27,20 +26,27 @@ from codea1_env.problems.sources.draft import (
     Source,
     imports_of,
     packages_of,
+    plain_value,
+    shown,
     text,
     tree_of,
+    whole_number,
 )
 from codea1_env.problems.sources.programs import (
     ENTRY_POINT,
     PROGRAM,
     STARTER_CODE,
+    Written,
     call_tests,
     method_as_function,
     program_as_function,
     question_about_text,
     starter_of_method,
+    test_of,
     text_tests,
+    written_pairs,
 )
+from codea1_env.reading.literals import NotLiteral
 from codea1_env.reading.parsing import parses
 from codea1_env.reading.test_case import TestCase
 
@@ -49,6 +55,17 @@ MAX_UNPACKED = 1 << 28
 MAX_HIDDEN = 64
 """Of CodeContests' private and generated tests, of which there are hundreds."""
 _PYTHON_3 = 3  # CodeContests' number for the language
+# JSON has no tuples: each set's own grader takes one for the list that is expected (docs/deviations.md).
+_TUPLE_AS_LIST = """def check(arguments, returned, reference):
+    return (list(returned) if isinstance(returned, tuple) else returned) == reference
+"""
+_TUPLES_AS_LISTS = """def check(arguments, returned, reference):
+    if isinstance(returned, tuple):
+        returned = list(returned)
+    if isinstance(returned, list) and returned and isinstance(returned[0], tuple):
+        returned = [list(each) if isinstance(each, (list, tuple)) else each for each in returned]
+    return returned == reference
+"""
 
 
 def _read_apps(row: Row, source: Source) -> Draft:
@@ -70,18 +87,46 @@ def _read_apps(row: Row, source: Source) -> Draft:
     module = tree_of(solution, "the solution")
     common["packages"] = packages_of(module)
     if isinstance(name, str) and name:
+        are_wrapped = all(isinstance(value, list) and len(value) == 1 for value in outputs)
+        values = [_with_whole_keys(value[0] if are_wrapped else value) for value in outputs]
+        given = [[_with_whole_keys(each[0])] if isinstance(each, list) and len(each) == 1 else each for each in inputs]
+        calls = call_tests(name, given, values)
+        _require_some(calls)
         problem = Problem(
             question=question,
             entry_point=name,
             reference_solution=method_as_function(solution, name),
-            golden_tests=tuple(call_tests(name, inputs, outputs, are_wrapped=True)),
+            golden_tests=tuple(calls.tests),
             starter_code=starter_of_method(str(row.get("starter_code") or ""), name),
             imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, imports_of(module)])),
+            checker=_checker(calls.tests, _TUPLES_AS_LISTS if are_wrapped else _TUPLE_AS_LIST),
             **common,
         )
-        return Draft(problem)
-    tests, left_out = text_tests(_called(source), inputs, outputs)
-    return Draft(_about_program(source, question, solution, tests, common), (), tuple(left_out))
+        return Draft(problem, (), tuple(calls.left_out))
+    texts = text_tests(_called(source), inputs, outputs)
+    _require_some(texts)
+    return Draft(_about_program(source, question, solution, texts.tests, common), (), tuple(texts.left_out))
+
+
+def _checker(tests: Iterable[TestCase], checker: str) -> str:
+    """The checker, where a value is a list."""
+    return checker if any(case.expected.startswith("[") for case in tests) else ""
+
+
+def _with_whole_keys(value: object) -> object:
+    """A record whose names are all whole numbers has these as its keys, as in the graders of APPS and TACO: JSON has no
+    keys but texts."""
+    try:
+        return {int(key): each for key, each in value.items()} if isinstance(value, dict) else value
+    except ValueError:
+        return value
+
+
+def _require_some(*written: Written) -> None:
+    """Raise RowError where nothing is a test and something is malformed."""
+    malformed = [each.malformed for each in written if each.malformed]
+    if malformed and not any(each.tests for each in written):
+        raise RowError(malformed[0])
 
 
 def _read_code_contests(row: Row, source: Source) -> Draft:
@@ -91,12 +136,16 @@ def _read_code_contests(row: Row, source: Source) -> Draft:
         raise RowError("solutions must be a record of language and solution, got none")
     languages, programs = _list(solutions, "language"), _list(solutions, "solution")
     python = [program for language, program in zip(languages, programs, strict=False) if language == _PYTHON_3]
-    golden, left_out = text_tests(_called(source), *_pairs(row, "public_tests"))
-    hidden: list[TestCase] = []
-    for name in ("private_tests", "generated_tests"):
-        tests, refused = text_tests(_called(source), *_pairs(row, name))
-        left_out += refused
-        hidden += [case for case in tests if case not in golden and case not in hidden]
+    public, *others = [
+        text_tests(_called(source), *_pairs(row, name)) for name in ("public_tests", "private_tests", "generated_tests")
+    ]
+    _require_some(public, *others)
+    golden, left_out = public.tests, public.left_out
+    different: dict[TestCase, None] = {}
+    for each in others:
+        left_out += each.left_out
+        different.update(dict.fromkeys(case for case in each.tests if case not in golden))
+    hidden = list(different)
     more = len(hidden) - MAX_HIDDEN
     if more > 0:
         left_out += [LeftOut("", f"more than {MAX_HIDDEN} private and generated tests")] * more
@@ -121,17 +170,15 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
     public = _records(_plain(row, "public_test_cases"))
     private = _records(_private_tests(text(row, "private_test_cases")))
     difficulty, question = row.get("difficulty"), text(row, "question_content")
-    left_out: list[LeftOut] = []
-    tests = []
+    written = []
     for records in (public, private):
         inputs, outputs = [each.get("input") for each in records], [each.get("output") for each in records]
-        if name:
-            tests.append(_functional(str(name), inputs, outputs))
-        else:
-            cases, refused = text_tests(_called(source), inputs, outputs)
-            tests.append(cases)
-            left_out += refused
-    golden, hidden = tests
+        written.append(
+            _functional(str(name), inputs, outputs) if name else text_tests(_called(source), inputs, outputs)
+        )
+    _require_some(*written)
+    golden, hidden = (each.tests for each in written)
+    left_out = tuple(left for each in written for left in each.left_out)
     common: dict[str, Any] = {
         "problem_id": text(row, "question_id"),
         "hidden_tests": tuple(case for case in hidden if case not in golden),
@@ -140,16 +187,17 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
         "license": source.license,
     }
     if not name:
-        return Draft(_about_program(source, question, None, golden, common), (), tuple(left_out))
+        return Draft(_about_program(source, question, None, golden, common), (), left_out)
     problem = Problem(
         question=question,
         entry_point=str(name),
         starter_code=starter_of_method(starter, str(name)),
         imports=CUSTOMARY_IMPORTS,
         golden_tests=tuple(golden),
+        checker=_checker((*golden, *hidden), _TUPLE_AS_LIST),
         **common,
     )
-    return Draft(problem)
+    return Draft(problem, (), left_out)
 
 
 def _called(source: Source) -> str:
@@ -179,20 +227,30 @@ def _about_program(
     )
 
 
-def _functional(name: str, inputs: Sequence[object], outputs: Sequence[object]) -> list[TestCase]:
+def _functional(name: str, inputs: Sequence[object], outputs: Sequence[object]) -> Written:
     """Arguments are JSON, one to a line."""
-    try:
-        arguments = [[json.loads(line) for line in str(each).split("\n") if line.strip()] for each in inputs]
-        values = [json.loads(str(each)) for each in outputs]
-    except (ValueError, RecursionError) as error:
-        raise RowError(f"a functional test must be JSON, got: {error}") from None
-    return call_tests(name, arguments, values, are_wrapped=False)
+
+    def written(given: object, expected: object) -> TestCase:
+        try:
+            arguments = [_json(line) for line in str(given).split("\n") if line.strip()]
+            value = _json(str(expected))
+        except RecursionError:
+            raise NotLiteral("too_deep") from None
+        except ValueError as error:
+            raise RowError(f"a functional test must be JSON, got: {error}") from None
+        return test_of(name, arguments, value)
+
+    return written_pairs(written, inputs, outputs)
+
+
+def _json(given: str) -> Any:
+    return json.loads(given, parse_int=whole_number)
 
 
 def _private_tests(packed: str) -> object:
     """JSON as it is, or packed: base64, zlib, and a pickle of one text."""
     try:
-        return json.loads(packed)
+        return _json(packed)
     except (ValueError, RecursionError):
         pass
     try:
@@ -200,7 +258,7 @@ def _private_tests(packed: str) -> object:
         pickled = unpacking.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
         if unpacking.unconsumed_tail:
             raise RowError(f"private_test_cases must unpack to at most {MAX_UNPACKED} bytes, got more")
-        return json.loads(_pickled_text(pickled))
+        return _json(_pickled_text(pickled))
     except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         raise RowError(f"private_test_cases must be JSON, plain or packed, got: {error}") from None
 
@@ -226,19 +284,15 @@ def _plain(row: Row, name: str) -> Any:
     if not value.strip():
         raise RowError(f"{name} must hold JSON, got an empty text")
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise RowError(f"{name} must hold JSON or Python literals, got: {error}") from None
+        return plain_value(value)
+    except ValueError as error:
+        raise RowError(f"{name} must hold JSON or Python literals, got {error}") from None
 
 
 def _list(record: Mapping[str, Any], name: str) -> list[Any]:
     values = record.get(name)
     if not isinstance(values, list):
-        raise RowError(f"{name} must be a list, got {str(values)[:100]!r}")
+        raise RowError(f"{name} must be a list, got {shown(values)!r}")
     return values
 
 
@@ -247,13 +301,13 @@ def _pairs(row: Row, name: str) -> tuple[list[Any], list[Any]]:
     if record is None:
         return [], []
     if not isinstance(record, Mapping):
-        raise RowError(f"{name} must be a record of input and output, got {str(record)[:100]!r}")
+        raise RowError(f"{name} must be a record of input and output, got {shown(record)!r}")
     return _list(record, "input"), _list(record, "output")
 
 
 def _records(value: object) -> list[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
-        raise RowError(f"tests must be a list of records, got {str(value)[:100]!r}")
+        raise RowError(f"tests must be a list of records, got {shown(value)!r}")
     return value
 
 

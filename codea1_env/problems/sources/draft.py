@@ -6,18 +6,24 @@ Nothing is executed here.
 from __future__ import annotations
 
 import ast
+import decimal
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from codea1_env.errors import ProblemFormatError
-from codea1_env.problems.check_functions import Extracted, LeftOut
+from codea1_env.problems.check_functions import MAX_SCRIPT, Extracted, LeftOut
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import Unparsable, parse, source_of
 from codea1_env.sandbox.protocol import PACKAGES
 
 Row = Mapping[str, Any]
+MAX_TEXT = 1 << 16
+"""Characters of an input or an output; longer ones are left out."""
+_CALLED = re.compile(r"([^\W\d]\w*)[ \t]*\(")
 CUSTOMARY_IMPORTS = """import bisect
 import collections
 import datetime
@@ -101,10 +107,18 @@ class Source:
         for number, row in enumerate(rows, start=1):
             try:
                 yield self.read_row(row, self)
-            except (RowError, ProblemFormatError) as error:
+            except (RowError, ProblemFormatError, Unparsable) as error:
                 names = [row.get(key) for key in ("task_id", "question_id", "conversation_id", "problem_id", "name")]
                 problem_id = next((str(name) for name in names if name not in (None, "")), f"row {number}")
                 yield Unreadable(problem_id, str(error))
+
+
+def shown(value: object) -> str:
+    """The beginning of a value, for messages."""
+    try:
+        return str(value)[:100]
+    except (ValueError, RecursionError):  # a whole number that Python does not write, or lists in lists
+        return f"a {type(value).__name__}"
 
 
 def text(row: Row, *names: str) -> str:
@@ -114,7 +128,7 @@ def text(row: Row, *names: str) -> str:
             return str(row[name])
     named = " or ".join(names)
     if other := next((name for name in names if row.get(name) is not None), None):
-        raise RowError(f"a row must have the text {named}, got {str(row[other])[:100]} in {other}")
+        raise RowError(f"a row must have the text {named}, got {shown(row[other])} in {other}")
     raise RowError(f"a row must have the text {named}, got the fields {', '.join(sorted(row))}")
 
 
@@ -133,7 +147,7 @@ def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
 
 def starter_of(module: ast.Module, name: str) -> str:
     """The first line of a top-level function."""
-    return f"def {name}({ast.unparse(functions_of(module)[name].args)}):"
+    return f"def {name}({source_of(functions_of(module)[name].args)}):"
 
 
 def is_generator(function: ast.FunctionDef) -> bool:
@@ -148,7 +162,9 @@ def is_generator(function: ast.FunctionDef) -> bool:
     return False
 
 
-class _Listed(ast.NodeTransformer):
+class Listed(ast.NodeTransformer):
+    """`list(f(...))` of a generator as `f(...)`, which is how problems of that kind have it."""
+
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -159,17 +175,9 @@ class _Listed(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def without_lists(script: str, name: str) -> str:
-    """The script of a generator's tests with `list(f(...))` as `f(...)`, which is how problems of that kind have it."""
-    try:
-        return ast.unparse(ast.fix_missing_locations(_Listed(name).visit(parse(script))))
-    except Unparsable:
-        return script
-
-
 def imports_of(module: ast.Module) -> str:
     """The top-level import statements, in order."""
-    imports = [ast.unparse(node) for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = [source_of(node) for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
     return "\n".join(dict.fromkeys(line for line in imports if not line.startswith("from __future__")))
 
 
@@ -185,13 +193,56 @@ def packages_of(*modules: ast.Module) -> tuple[str, ...]:
 
 
 def called_names(scripts: Sequence[str]) -> list[str]:
-    """The plain names that the scripts call, each as often as scripts call it; scripts that do not parse call none."""
+    """The plain names that the scripts call, each as often as scripts call it."""
     names: list[str] = []
     for script in scripts:
         try:
-            module = parse(script)
-        except Unparsable:
-            continue
-        calls = [node.func for node in ast.walk(module) if isinstance(node, ast.Call)]
-        names += dict.fromkeys(function.id for function in calls if isinstance(function, ast.Name))
+            calls = [node.func for node in ast.walk(parse(script, MAX_SCRIPT)) if isinstance(node, ast.Call)]
+            names += dict.fromkeys(function.id for function in calls if isinstance(function, ast.Name))
+        except Unparsable:  # some of its asserts may still be read
+            names += dict.fromkeys(_CALLED.findall(script))
     return names
+
+
+def plain_value(given: str) -> Any:
+    """What a text spells in JSON, or in Python's literals. Raises ValueError."""
+    try:
+        return json.loads(given, parse_int=whole_number)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        (statement,) = parse(given.strip(), MAX_SCRIPT).body
+        return ast.literal_eval(statement.value)  # type: ignore[attr-defined]  # as is checked here
+    except Unparsable as error:
+        raise ValueError(f"text that does not parse: {error}") from None
+    except (ValueError, AttributeError, TypeError, RecursionError, MemoryError):
+        raise ValueError(f"{given[:100]!r}") from None
+
+
+def whole_number(digits: str) -> object:
+    """A whole number of JSON's. Python reads no more than some thousand digits at once, `decimal` does; what is longer
+    than a test may be is no plain data."""
+    if len(digits) > MAX_TEXT:
+        return object()
+    return int(decimal.Decimal(digits))
+
+
+def spelt(given: object) -> object:
+    """The list or record that a text spells, as tables without lists have them; anything else as it is."""
+    if isinstance(given, str) and given.lstrip()[:1] in ("[", "{"):
+        try:
+            value = plain_value(given)
+        except ValueError:
+            return given
+        return value if isinstance(value, list | dict) else given
+    return given
+
+
+def texts_of(row: Row, name: str) -> list[str]:
+    """A list of texts, or what stands for none. Raises RowError."""
+    texts = spelt(row.get(name))
+    if texts is None:
+        return []
+    if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
+        raise RowError(f"{name} must be a list of texts, got {shown(texts)!r}")
+    return list(texts)

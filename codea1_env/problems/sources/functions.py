@@ -12,26 +12,29 @@ import ast
 import dataclasses
 import hashlib
 import json
-from typing import Any
 
-from codea1_env.problems.check_functions import extract
+from codea1_env.problems.check_functions import LeftOut, extract
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
     Draft,
+    Listed,
     Row,
     RowError,
     Source,
     functions_of,
     imports_of,
     is_generator,
+    shown,
+    spelt,
     starter_of,
     text,
+    texts_of,
     tree_of,
-    without_lists,
 )
 from codea1_env.problems.sources.humanevalplus import HUMANEVALPLUS
-from codea1_env.problems.sources.mbppplus import entry_point_of, problem_id_of, texts_of
-from codea1_env.reading.parsing import parses
+from codea1_env.problems.sources.mbppplus import entry_point_of, problem_id_of
+from codea1_env.problems.sources.programs import Written
+from codea1_env.reading.parsing import source_of, unindented
 from codea1_env.reading.test_case import TestCase
 
 
@@ -85,11 +88,11 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
     module = tree_of(code, "the function")
     if entry_point not in functions_of(module):
         raise RowError(f"the code must define {entry_point}, got {', '.join(functions_of(module)) or 'no function'}")
-    script, is_listed = "\n".join(texts_of(row, "test_list")), is_generator(functions_of(module)[entry_point])
-    extracted = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
+    is_listed = is_generator(functions_of(module)[entry_point])
+    extracted = extract("\n".join(texts_of(row, "test_list")), entry_point, Listed(entry_point) if is_listed else None)
     used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
     assumed = tree_of("\n".join(line for name, line in _HARNESS.items() if name in used), "the harness's imports")
-    arguments = ast.unparse(functions_of(module)[entry_point].args)
+    arguments = source_of(functions_of(module)[entry_point].args)
     problem = source.problem(
         assumed,
         module,
@@ -146,18 +149,15 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
 
         code = text(row, named("reference_solution"))
         module = tree_of(code, "the solution")
-        tests = row.get(named("tests"))
-        scripts = [tests] if isinstance(tests, str) else texts_of(row, named("tests"))
-        scripts += [f"assert ({case.call}) == ({case.expected})" for case in _pairs_of(row, named("golden_tests"))]
+        scripts = _scripts_of(row, named("tests"))
+        pairs = _pairs_of(row, named("golden_tests"))
+        scripts += [f"assert ({case.call}) == ({case.expected})" for case in pairs.tests]
         name = row.get(named("entry_point"))
         entry_point = name if isinstance(name, str) and name else entry_point_of(module, scripts)
         function = functions_of(module).get(entry_point)
         is_listed = function is not None and is_generator(function)
-        script, broken = "\n".join(scripts), []
-        if len(scripts) > 1 and not parses(script):  # one that does not parse would take all others with it
-            broken = [left for each in scripts if not parses(each) for left in extract(each, entry_point).left_out]
-            script = "\n".join(filter(parses, scripts))
-        extracted = extract(without_lists(script, entry_point) if is_listed else script, entry_point)
+        script = "\n".join(map(unindented, scripts))
+        extracted = extract(script, entry_point, Listed(entry_point) if is_listed else None)
         said = {key: row[field] for key, field in named_fields.items() if row.get(field) is not None}
         difficulty, problem_id = row.get(named("difficulty")), row.get(named("problem_id"))
         question = text(row, named("question"))
@@ -175,20 +175,37 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         )
         if said:
             problem = Problem.from_dict(json.loads(problem.to_json()) | said)
-        return Draft(problem, (), (*broken, *extracted.left_out))
+        return Draft(problem, (), (*pairs.left_out, *extracted.left_out))
 
     return Source("rows", "(local rows)", "", licence, read_row)
 
 
-def _pairs_of(row: Row, name: str) -> list[TestCase]:
+def _scripts_of(row: Row, name: str) -> list[str]:
+    """A script, or asserts one by one. Raises RowError."""
+    tests = spelt(row.get(name))
+    if isinstance(tests, dict) or (isinstance(tests, list) and not all(isinstance(each, str) for each in tests)):
+        raise RowError(f"{name} must be a script or a list of asserts, got {shown(tests)!r}")
+    return [tests] if isinstance(tests, str) else texts_of(row, name)
+
+
+def _pairs_of(row: Row, name: str) -> Written:
     """Pairs of call and value as test cases. Raises RowError."""
-    field = row.get(name)
+    field = spelt(row.get(name))
     if field is None:
-        return []
-    pairs: list[Any] = list(field) if isinstance(field, list | tuple) else [None]
-    if not all(isinstance(p, list | tuple) and len(p) == 2 and all(isinstance(t, str) for t in p) for p in pairs):
-        raise RowError(f"{name} must be a list of pairs of texts [call, value], got {str(field)[:100]!r}")
-    return [TestCase(call, value) for call, value in pairs]
+        return Written([], [])
+    must = f"{name} must be a list of pairs of texts [call, value]"
+    if not isinstance(field, list | tuple):
+        raise RowError(f"{must}, got {shown(field)!r}")
+    tests, left_out = [], []
+    for pair in field:
+        match pair:
+            case [str(call), str(value)]:
+                tests.append(TestCase(call, value))
+            case _:
+                left_out.append(LeftOut(shown(pair), must))
+    if left_out and not tests:
+        raise RowError(f"{must}, got {shown(field)!r}")
+    return Written(tests, left_out)
 
 
 def _derived_id(entry_point: str, question: str, code: str) -> str:

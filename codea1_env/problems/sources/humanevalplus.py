@@ -20,6 +20,7 @@ from codea1_env.problems.sources.draft import (
     text,
     tree_of,
 )
+from codea1_env.reading.parsing import source_of
 from codea1_env.reading.test_case import TestCase
 
 _CHECKERS = {
@@ -42,8 +43,8 @@ def _listed(script: str, entry_point: str) -> Extracted:
     }
     for given, value in zip(lists.get("inputs", []), lists.get("results", []), strict=False):
         if isinstance(given, ast.List):
-            arguments = ", ".join(map(ast.unparse, given.elts))
-            extracted.tests.append(TestCase(f"{entry_point}({arguments})", ast.unparse(value)))
+            arguments = ", ".join(map(source_of, given.elts))
+            extracted.tests.append(TestCase(f"{entry_point}({arguments})", source_of(value)))
     extracted.tests = list(dict.fromkeys(extracted.tests))
     return extracted
 

@@ -39,8 +39,7 @@ def _read_row(row: Row, source: Source) -> Draft:
         raise RowError(f"the entry point must be Class().method, got {entry_point[:100]!r}")
     reference, query = text(row, "completion"), text(row, "query")
     module = tree_of(reference, "the solution")
-    script = ast.unparse(ast.fix_missing_locations(_Plain().visit(tree_of(text(row, "test"), "the tests"))))
-    tests = extract(script, entry_point)
+    tests = extract(text(row, "test"), entry_point, _Plain())
     asked = _ASKED.search(query)
     classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", reference + query)]
     meta = row.get("meta")

@@ -19,6 +19,7 @@ from codea1_env.problems.sources.draft import (
     imports_of,
     starter_of,
     text,
+    texts_of,
     tree_of,
 )
 
@@ -66,16 +67,6 @@ def problem_id_of(row: Row) -> str:
         return f"Mbpp/{name}"
     name = text(row, "task_id")
     return f"Mbpp/{name}" if name.isdecimal() else name
-
-
-def texts_of(row: Row, name: str) -> list[str]:
-    """A list of texts, or what stands for none."""
-    texts = row.get(name)
-    if texts is None:
-        return []
-    if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
-        raise RowError(f"{name} must be a list of texts, got {str(texts)[:100]!r}")
-    return list(texts)
 
 
 MBPPPLUS = Source("mbppplus", "evalplus/mbppplus", "test", "Apache-2.0", _read_row, True)

@@ -9,18 +9,19 @@ candidate is asked to be such a function. Does not run anything.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from codea1_env.problems.check_functions import LeftOut
-from codea1_env.problems.sources.draft import RowError, tree_of
+from codea1_env.problems.sources.draft import MAX_TEXT, RowError, shown, tree_of
+from codea1_env.reading.literals import NotLiteral, value_source
+from codea1_env.reading.parsing import source_of
 from codea1_env.reading.test_case import TestCase
 
 ENTRY_POINT = "solve"
 STARTER_CODE = f"def {ENTRY_POINT}(text):"
 PROGRAM = "program"
 """What tests call a script."""
-MAX_TEXT = 1 << 16
-"""Characters of an input or an output; longer ones are left out."""
 
 INSTRUCTION = (
     f"Write a function `{ENTRY_POINT}(text)`. It takes the whole standard input as one string and returns the whole "
@@ -67,43 +68,59 @@ def wrapped_program(module: ast.Module) -> str | None:
     return None
 
 
-def text_tests(
-    entry_point: str, inputs: Sequence[object], outputs: Sequence[object]
-) -> tuple[list[TestCase], list[LeftOut]]:
-    """Pairs of texts (or lists of lines) as tests with the text as the one argument, each once. Raises RowError."""
+class Written(NamedTuple):
+    """Pairs of a set as tests, each once, in order."""
+
+    tests: list[TestCase]
+    left_out: list[LeftOut]
+    malformed: str = ""
+    """What the first pair must be that is none."""
+
+
+def text_tests(entry_point: str, inputs: Sequence[object], outputs: Sequence[object]) -> Written:
+    """Pairs of texts (or lists of lines) as tests with the text as the one argument. Raises RowError."""
+
+    def written(given: object, expected: object) -> TestCase:
+        text, value = _text(given), _text(expected)
+        if max(len(text), len(value)) > MAX_TEXT:
+            raise NotLiteral(f"an input or output of more than {MAX_TEXT} characters")
+        lines = value.replace("\r\n", "\n").split("\n") if entry_point == PROGRAM else value.splitlines()
+        return test_of(entry_point, [text], "\n".join(line.rstrip() for line in lines).rstrip())
+
+    return written_pairs(written, inputs, outputs)
+
+
+def call_tests(entry_point: str, arguments: Sequence[object], values: Sequence[object]) -> Written:
+    """Lists of plain arguments and their values as tests. Raises RowError."""
+
+    def written(given: object, value: object) -> TestCase:
+        if not isinstance(given, list):
+            raise RowError(f"an input must be a list of arguments, got {shown(given)!r}")
+        return test_of(entry_point, given, value)
+
+    return written_pairs(written, arguments, values)
+
+
+def test_of(entry_point: str, arguments: Sequence[object], value: object) -> TestCase:
+    """One test of plain data. Raises NotLiteral for what is none."""
+    return TestCase(f"{entry_point}({', '.join(map(value_source, arguments))})", value_source(value))
+
+
+def written_pairs(
+    written: Callable[[object, object], TestCase], inputs: Sequence[object], outputs: Sequence[object]
+) -> Written:
+    """Each pair by itself: one that is no test leaves the others. Raises RowError."""
     if len(inputs) != len(outputs):
         raise RowError(f"inputs and outputs must be equally many, got {len(inputs)} and {len(outputs)}")
     tests: dict[TestCase, None] = {}
-    left_out = []
-    for given, expected in zip(inputs, outputs, strict=True):
-        text, value = _text(given), _text(expected)
-        if max(len(text), len(value)) > MAX_TEXT:
-            left_out.append(LeftOut(text[:100], f"an input or output of more than {MAX_TEXT} characters"))
-            continue
-        lines = value.replace("\r\n", "\n").split("\n") if entry_point == PROGRAM else value.splitlines()
-        value = "\n".join(line.rstrip() for line in lines).rstrip()
-        tests[TestCase(f"{entry_point}({text!r})", repr(value))] = None
-    return list(tests), left_out
-
-
-def call_tests(
-    entry_point: str, arguments: Sequence[object], values: Sequence[object], *, are_wrapped: bool
-) -> list[TestCase]:
-    """Lists of plain arguments and their values as tests. Raises RowError.
-
-    `are_wrapped`: every value stands in a list of its own, as some sets have it for some questions.
-    """
-    if len(arguments) != len(values):
-        raise RowError(f"inputs and outputs must be equally many, got {len(arguments)} and {len(values)}")
-    tests: dict[TestCase, None] = {}
-    are_wrapped = are_wrapped and all(isinstance(value, list) and len(value) == 1 for value in values)
-    for given, value in zip(arguments, values, strict=True):
-        if not isinstance(given, list):
-            raise RowError(f"an input must be a list of arguments, got {str(given)[:100]!r}")
-        if are_wrapped:
-            (value,) = value  # type: ignore[misc]  # a list
-        tests[TestCase(f"{entry_point}({', '.join(map(repr, given))})", repr(value))] = None
-    return list(tests)
+    left_out, malformed = [], ""
+    for given, value in zip(inputs, outputs, strict=True):
+        try:
+            tests[written(given, value)] = None
+        except (RowError, NotLiteral) as error:
+            left_out.append(LeftOut(shown(given), str(error)))
+            malformed = malformed or (str(error) if isinstance(error, RowError) else "")
+    return Written(list(tests), left_out, malformed)
 
 
 def method_as_function(source: str, name: str) -> str:
@@ -127,7 +144,7 @@ def starter_of_method(starter_code: str, name: str) -> str:
     for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef) and node.name == name:
             node.args.args = [each for each in node.args.args if each.arg != "self"]
-            return f"def {name}({ast.unparse(node.args)}):"
+            return f"def {name}({source_of(node.args)}):"
     return ""
 
 
@@ -136,4 +153,4 @@ def _text(value: object) -> str:
         return "\n".join(value)
     if isinstance(value, str):
         return value
-    raise RowError(f"an input or output must be a text or a list of lines, got {str(value)[:100]!r}")
+    raise RowError(f"an input or output must be a text or a list of lines, got {shown(value)!r}")

@@ -15,7 +15,7 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.extras import extra
-from codea1_env.problems.sources.draft import Row
+from codea1_env.problems.sources.draft import Row, shown, whole_number
 
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json")
 _BATCH_ROWS = 256
@@ -68,22 +68,22 @@ def _json_lines(path: Path) -> Iterator[Row]:
 
 def _json_list(content: bytes, path: Path) -> Iterator[Row]:
     try:
-        rows = json.loads(content.decode("utf-8-sig"))
+        rows = json.loads(content.decode("utf-8-sig"), parse_int=whole_number)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path} must be a JSON list in UTF-8, got: {error}") from None
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict):
-            raise FormatError(f"{path}: row {number} must be a JSON object, got {str(row)[:100]}")
+            raise FormatError(f"{path}: row {number} must be a JSON object, got {shown(row)}")
         yield row
 
 
 def _json_row(line: bytes, where: str) -> Row:
     try:
-        row = json.loads(line.decode("utf-8-sig"))
+        row = json.loads(line.decode("utf-8-sig"), parse_int=whole_number)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: the line must be one JSON object in UTF-8, got: {error}") from None
     if not isinstance(row, dict):
-        raise FormatError(f"{where}: the line must be a JSON object, got {str(row)[:100]}")
+        raise FormatError(f"{where}: the line must be a JSON object, got {shown(row)}")
     return row
 
 

@@ -12,14 +12,25 @@ says what it is called and serves the tester, who sees the program. Does not che
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.check_functions import LeftOut
-from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, functions_of, starter_of, text, tree_of
-from codea1_env.problems.sources.programs import MAX_TEXT, PROGRAM
-from codea1_env.reading.parsing import Unparsable, parse, parses
+from codea1_env.problems.sources.draft import (
+    MAX_TEXT,
+    Draft,
+    Row,
+    RowError,
+    Source,
+    functions_of,
+    starter_of,
+    text,
+    tree_of,
+)
+from codea1_env.problems.sources.programs import PROGRAM, test_of
+from codea1_env.reading.parsing import Unparsable, parse, parses, source_of
 from codea1_env.reading.test_case import TestCase
 
 MOST_TESTS = 16
@@ -27,6 +38,7 @@ MOST_TESTS = 16
 MOST_MUTANTS = 64
 """Different wrong programs of a task: students of Refactory handed in some 350 to a question."""
 _GOLDEN = 3
+_NON_FINITE = re.compile(r"\b(?:inf|nan)\b")
 
 
 def condefects_rows(path: Path) -> Iterator[Row]:
@@ -83,7 +95,7 @@ def _read_condefects(row: Row, source: Source) -> Draft:
         if max(len(given), len(expected)) > MAX_TEXT:
             left_out.append(LeftOut(given[:100], f"an input or output of more than {MAX_TEXT} characters"))
         elif len(cases) < MOST_TESTS:
-            cases.append(TestCase(f"{PROGRAM}({given!r})", repr(expected)))
+            cases.append(test_of(PROGRAM, [given], expected))
         else:
             left_out.append(LeftOut(given[:100], f"more than {MOST_TESTS} tests"))
     if not row["right"]:
@@ -116,12 +128,12 @@ def _read_refactory(row: Row, source: Source) -> Draft:
             left_out.append(LeftOut(given[:100], "an input that is no call"))
             continue
         called.append(call.func)
-        cases.append(TestCase(ast.unparse(call), expected.strip()))
+        cases.append(TestCase(source_of(call), _printed(expected.strip())))
     names = [node.id for node in called if isinstance(node, ast.Name) and node.id in functions_of(module)]
     if not names:
         raise RowError(f"the inputs must call a function of the reference, got {', '.join(functions_of(module))}")
     entry_point = max(dict.fromkeys(names), key=names.count)
-    arguments = ast.unparse(functions_of(module)[entry_point].args)
+    arguments = source_of(functions_of(module)[entry_point].args)
     problem = source.problem(
         module,
         problem_id=f"Refactory/{text(row, 'name')}",
@@ -149,6 +161,23 @@ def _call(given: str) -> ast.Call | None:
         case [ast.Expr(ast.Call() as call)]:
             return call
     return None
+
+
+class _NonFinite(ast.NodeTransformer):
+    """`inf` and `nan`, as Python prints them, as they are written in source."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        spelling = ast.Call(ast.Name("float", ast.Load()), [ast.Constant(node.id)], [])
+        return spelling if node.id in ("inf", "nan") else node
+
+
+def _printed(value: str) -> str:
+    """The source of a printed value."""
+    try:
+        module = parse(value)
+    except Unparsable:
+        return value
+    return source_of(_NonFinite().visit(module)) if _NON_FINITE.search(value) else value
 
 
 def _mutants(row: Row) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ _MAX_LEVELS = 12
 """Of functions that call each other and blocks inside blocks."""
 CANDIDATE = "candidate"
 """What a check calls the program."""
+_IS_CHECK = re.compile(rf"def\s+\w+\s*\(\s*{CANDIDATE}\s*\)")
 # A cheap guess at what may matter: parsing prose costs time and only counts it.
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
 _LEAVES = ("", "continue", "break", "return")
@@ -120,15 +121,21 @@ class WideReader:
             if level < 2 and len(lines) == 2 and re.match(r"(?:def|class|async)\b", text):
                 with self._names.function(is_nested=False):
                     self._names.forget_in(lines[0])  # its parameters
+                    if _IS_CHECK.match(lines[0]):
+                        self._names.bind([(CANDIDATE, ast.Name(self.entry_point, ast.Load()))], is_inlined=True)
                     self._recover(unindented(lines[1]), level + 1)
                 continue
             if not text.startswith(("assert", "self.assert")):
                 self._names.forget_in(text)
-            if re.match(r"assert\b", text) or re.match(r"self\.assert", text):
-                is_long = len(text) > MAX_SOURCE
-                self.tests.append(rejected(text, Reason.TOO_LONG if is_long else Reason(fragment.failure)))
-            else:
-                self.unread.append(Ignored.ASSERT_IN_TEXT if "assert" in text else Ignored.TEXT)
+            self._lost(text, fragment.failure)
+
+    def _lost(self, text: str, failure: str) -> None:
+        """Note that a piece does not parse. `failure`: why; empty where it seems to be prose."""
+        if re.match(r"assert\b", text) or re.match(r"self\.assert", text):
+            is_long = len(text) > MAX_SOURCE
+            self.tests.append(rejected(text, Reason.TOO_LONG if is_long else Reason(failure)))
+        else:
+            self.unread.append(Ignored.ASSERT_IN_TEXT if "assert" in text else Ignored.TEXT)
 
     def _body(self, body: Sequence[ast.stmt], source: SourceText) -> str:
         """The statements of a module, a function or a block, in their order, as long as it is known that they run. One

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.judging.own_tests import told
 from codea1_env.judging.usability import Usability, check_problems
 from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.families import FAMILIES
@@ -153,6 +154,7 @@ def _usable(
     any can."""
     seen = lacking = 0
     refused: list[Usability] = []
+    unread: list[Usability] = []
 
     def having() -> Iterator[Problem]:
         nonlocal seen, lacking
@@ -165,7 +167,9 @@ def _usable(
 
     def judged() -> Iterator[Problem]:
         for checked in check_problems(having(), sandbox):
-            if checked.serves(oracle) if oracle else checked.is_usable:
+            if checked.left_out:
+                unread.append(checked)
+            if _has(checked.problem, need) and (checked.serves(oracle) if oracle else checked.is_usable):
                 yield checked.problem
             else:
                 refused.append(checked)
@@ -176,6 +180,8 @@ def _usable(
         raise ConfigurationError(f"problems.{name} must be a readable problem file, got {path}: {error}") from None
     if lacking:
         _log.warning("%s: %d of %d problems are left out: without %s", path, lacking, seen, need)
+    for each in unread[:_SHOWN]:
+        _log.warning("%s: %s: %s and are left out", path, each.problem.problem_id, told(each.left_out))
     for each in refused[:_SHOWN]:
         _log.warning("%s: %s cannot be judged: %s", path, each.problem.problem_id, each.why_not)
     if refused:

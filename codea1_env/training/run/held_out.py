@@ -110,10 +110,12 @@ def evaluate_coder(arena: Arena, problems: Sequence[Problem], sample: CoderSampl
     for problem, grades in zip(problems, graded, strict=True):
         _require_scores(grade.executes is not None for grade in grades)
         split = len(problem.golden_tests)
-        if split:
-            golden.append(float(np.mean([_all_pass(grade.verdicts[:split]) for grade in grades])))
-        hidden.append(float(np.mean([_all_pass(grade.verdicts[split:]) for grade in grades])))
-        passed = [[verdict is Verdict.PASS for verdict in grade.verdicts[split:]] for grade in grades]
+        ours = [_known(grade.verdicts[:split]) for grade in grades]
+        theirs = [_known(grade.verdicts[split:]) for grade in grades]
+        if any(ours):
+            golden.append(float(np.mean([_all_pass(verdicts) for verdicts in ours])))
+        hidden.append(float(np.mean([_all_pass(verdicts) for verdicts in theirs])))
+        passed = [[verdict is Verdict.PASS for verdict in verdicts] for verdicts in theirs]
         tests[problem.problem_id] = tuple(np.mean(passed, axis=0).tolist())  # (samples, tests) -> (tests,)
         parts = np.array(clause_of_tests(problem))
         for name in dict.fromkeys(parts.tolist()):
@@ -197,6 +199,11 @@ def paired_interval(before: Sequence[float], after: Sequence[float]) -> Interval
 def _require_scores(scored: Iterable[bool]) -> None:
     if not all(scored):
         raise SandboxError("an evaluation must be scored to the end, got no verdicts: the sandbox failed, see the log")
+
+
+def _known(verdicts: Sequence[Verdict | None]) -> list[Verdict]:
+    """Without tests that cannot be read."""
+    return [verdict for verdict in verdicts if verdict is not None]
 
 
 def _all_pass(verdicts: Sequence[Verdict | None]) -> bool:

@@ -315,9 +315,7 @@ SCRIPTS = {
 @pytest.mark.parametrize(("form", "indent"), SCRIPTS.values(), ids=SCRIPTS)
 @pytest.mark.parametrize(("broken", "why"), BROKEN_ASSERTS.values(), ids=BROKEN_ASSERTS)
 @pytest.mark.parametrize("place", range(3))
-def test_an_assert_that_does_not_parse_is_lost_alone(
-    form: str, indent: str, broken: str, why: str, place: int
-) -> None:
+def test_an_assert_that_does_not_parse_is_lost_alone(form: str, indent: str, broken: str, why: str, place: int) -> None:
     asserts = ["assert f(1) == 2", "assert f(3) == 6"]
     asserts.insert(place, broken)
     found = extract(form.format("\n".join(indent + each for each in asserts)), "f")

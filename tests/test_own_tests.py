@@ -77,7 +77,7 @@ def test_every_reader_leaves_out_the_same_test_for_the_same_reason(
         (grade, wrong) = arena.grade(one, [REFERENCE, WRONG], (*one.golden_tests, *one.hidden_tests))
     assert grade.verdicts == (None, Verdict.PASS) * 2
     assert (grade.share, grade.all_passed, wrong.share, wrong.all_passed) == (1.0, True, 0.0, False)
-    assert "(%s 2) of its tests cannot be read and are left out" % reason in caplog.text
+    assert f"2 ({reason} 2) of its tests cannot be read and are left out" in caplog.text
     (score,) = arena.play([Match(one, (REFERENCE, WRONG), (("assert f(2) == 3",),) * 2)])
     assert [row[0].duel.tests[0].verdict for row in score.suites] == [Verdict.PASS, Verdict.FAIL]
     (examined,) = examine(sandbox, [(one, [REFERENCE, WRONG])])

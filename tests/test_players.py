@@ -26,9 +26,9 @@ from codea1_env.players import (
     TesterRequest,
 )
 from codea1_env.players.boundary import boundary
-from codea1_env.players.perturb import perturbed
+from codea1_env.players.perturb import changed_call, perturbed
 from codea1_env.problems import Problem, TestCase, bundled_problems
-from codea1_env.reading.responses import read_program, read_suite
+from codea1_env.reading.responses import read_case, read_program, read_suite
 
 PROBLEMS = bundled_problems()
 BARE = Problem("bare/one", "Return x.", "f", "def f(x):\n    return x\n")
@@ -255,6 +255,12 @@ def test_a_boundary_value_is_of_the_type_that_it_stands_for(value: Any, seed: in
 def test_the_boundary_values_of_a_type_come_up(source: str, wanted: set[str]) -> None:
     node = ast.parse(source, mode="eval").body
     assert wanted <= {ast.unparse(boundary(node, random.Random(seed))) for seed in range(2000)}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_perturbing_what_is_not_finite_gives_a_test_that_is_read(seed: int) -> None:
+    call = changed_call("f(1e999, [-1e999, 1.7e308])", perturbed, random.Random(seed))
+    assert read_case(TestCase(call, "None"), "f").reason == ""
 
 
 def test_perturbing_leaves_alone_what_is_no_literal() -> None:

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from codea1_env.arena.arena import Arena
 from codea1_env.cli import main
 from codea1_env.judging.importing import Imported, import_drafts
 from codea1_env.problems import Problem, read_problems
 from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.sources import Draft, Unreadable, find_source
+from codea1_env.problems.sources.functions import generic_source
 from codea1_env.sandbox import LocalSandbox
 
 SUM = "n = int(input())\nprint(sum(map(int, input().split())) if n else 0)\n"
@@ -388,3 +390,198 @@ def test_contaminated_rows_are_left_out_and_reported(tmp_path: Path) -> None:
     assert [problem.problem_id for problem in read_problems(output)] == ["Mbpp/609"]
     report = (tmp_path / "out.jsonl.report.jsonl").read_text()
     assert "shares a run of 13 words with the evaluation problem Mbpp/601" in report
+
+
+# What the sets' own graders take for right
+
+
+def call_row(source: str, values: list[Any], code: str) -> dict[str, Any]:
+    """A row about f(n) for n = 1, 2, ..., in the form of a set whose tests are JSON."""
+    if source == "livecodebench":
+        records = [{"input": str(n), "output": json.dumps(value)} for n, value in enumerate(values, 1)]
+        tests = {"public_test_cases": json.dumps(records[:1]), "private_test_cases": json.dumps(records[1:])}
+        return LIVE_CALL_ROW | tests | {"metadata": json.dumps({"func_name": "f"}), "starter_code": ""}
+    calls = {"fn_name": "f", "inputs": [[n] for n in range(1, len(values) + 1)], "outputs": values}
+    return APPS_CALL_ROW | {"solutions": json.dumps([code]), "input_output": json.dumps(calls), "starter_code": ""}
+
+
+def passes(problem: Problem, program: str) -> bool:
+    with LocalSandbox() as sandbox:
+        (grade,) = Arena(sandbox).grade(problem, [program], (*problem.golden_tests, *problem.hidden_tests))
+    assert grade.executes
+    return grade.all_passed
+
+
+@pytest.mark.parametrize(
+    ("source", "values", "right", "wrong"),
+    [
+        ("livecodebench", [[1, 1], [2, 1]], "(n, 1)", "(1, n)"),
+        ("livecodebench", [[1, [1]], [2, [1]]], "(n, [1])", "[n, (1,)]"),  # the outermost alone
+        ("livecodebench", [[], [1]], "tuple(range(1, n))", "set()"),
+        ("livecodebench", [5, 5], "5", "(5,)"),
+        ("livecodebench", [[5], 5], "(5,) if n == 1 else 5", "5"),
+        ("apps", [[1, 1], [2, 1]], "(n, 1)", "(1, n)"),
+        ("apps", [[[1, 1]], [[2, 1]]], "(n, 1)", "[n, 2]"),
+        ("apps", [[[[1, 1], [2]]], [[[2, 1], [2]]]], "[(n, 1), (2,)]", "[(n, 1), {2}]"),  # each in a list of its own
+        ("taco", [[[[1, 1], [2]]], [[[2, 1], [2]]]], "((n, 1), (2,))", "[(n, 1, 2)]"),
+        ("taco", [[[[[1]]]], [[[[2]]]]], "[([n],)]", "[[(n,)]]"),
+    ],
+)
+def test_a_tuple_is_the_list_that_is_expected_as_far_as_the_sets_own_grader_takes_it(
+    source: str, values: list[Any], right: str, wrong: str
+) -> None:
+    code = "def f(n):\n    return {}\n"
+    (found,) = imported(source, call_row(source, values, code.format(right)))
+    assert found.problem is not None, found
+    assert found.status == ("unchecked" if source == "livecodebench" else "all")
+    assert passes(found.problem, code.format(right))
+    assert not passes(found.problem, code.format(wrong))
+
+
+def test_only_a_set_that_expects_a_list_has_a_checker() -> None:
+    assert draft("livecodebench", call_row("livecodebench", [1, "[1]"], "")).problem.checker == ""
+    assert draft("livecodebench", LIVE_ROW).problem.checker == ""
+    assert draft("apps", call_row("apps", [[1], [2]], "def f(n):\n    return n")).problem.checker == ""
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("source", ["apps", "taco"])
+def test_names_of_a_record_that_are_whole_numbers_are_its_keys(source: str, wrapped: bool) -> None:
+    values: list[Any] = [{"1": 2, "-3": 4}, {"2": 2, "-3": 4}]
+    row = call_row(source, [[value] for value in values] if wrapped else values, "def f(n):\n    return {n: 2, -3: 4}")
+    (found,) = imported(source, row)
+    assert found.status == "all"
+    calls = {"fn_name": "f", "inputs": [[{"1": 5}], [{"a": 5}]], "outputs": [5, 5]}
+    row |= {"input_output": json.dumps(calls), "solutions": json.dumps(["def f(x):\n    return x.get(1, x.get('a'))"])}
+    (found,) = imported(source, row)
+    assert found.problem is not None
+    assert [case.call for case in found.problem.golden_tests] == ["f({1: 5})", "f({'a': 5})"]
+
+
+# Both forms of an answer about a function
+
+FORMS = {
+    "a function": "def f(n):\n    return n + 1\n",
+    "a class": "class Solution:\n    def f(self, n: int) -> int:\n        return n + 1\n",
+    "a static method": "class Solution:\n    @staticmethod\n    def f(n):\n        return n + 1\n",
+    "methods that call each other": "class Solution:\n    def g(self, n):\n        return n + 1\n\n"
+    "    def f(self, n):\n        return self.g(n)\n",
+    "an inherited one": "class Base:\n    def f(self, n):\n        return n + 1\n\n\nclass Solution(Base):\n    pass\n",
+    "a state of its own": "class Solution:\n    def __init__(self):\n        self.seen = 0\n\n    def f(self, n):\n"
+    "        self.seen += 1\n        return n + self.seen\n",
+    "both": "class Solution:\n    def f(self, n):\n        return 0\n\n\ndef f(n):\n    return n + 1\n",
+    "a name for it": "class Solution:\n    def g(self, n):\n        return n + 1\n\n\nf = Solution().g\n",
+    "a fence": "Here:\n\n```python\nclass Solution:\n    def f(self, n):\n        return n + 1\n```\n\nTry it:\n\n"
+    "```python\nprint(Solution().f(1))\n```\n",
+    "prose around it": "The answer:\n\nclass Solution:\n    def f(self, n):\n        return n + 1\n\n"
+    "That is it, isn't it?\n",
+}
+
+
+@pytest.mark.parametrize("answer", FORMS.values(), ids=FORMS)
+def test_a_question_about_a_function_takes_a_function_and_a_solution_class(answer: str) -> None:
+    problem = draft("livecodebench", call_row("livecodebench", [2, 3, 4], "")).problem
+    assert (problem.kind, problem.entry_point) == ("function", "f")
+    assert passes(problem, answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "class Solution:\n    def g(self, n):\n        return n + 1\n",
+        "class Answer:\n    def f(self, n):\n        return n + 1\n",
+        "Solution = 3\n",
+        "class Solution:\n    pass\n",
+    ],
+)
+def test_a_class_without_the_method_defines_no_function(answer: str) -> None:
+    problem = draft("livecodebench", call_row("livecodebench", [2, 3], "")).problem
+    with LocalSandbox() as sandbox:
+        (grade,) = Arena(sandbox).grade(problem, [answer], problem.golden_tests)
+    assert grade.executes is False
+
+
+# One bad piece
+
+
+def test_one_pair_that_is_no_test_leaves_the_others_of_its_row() -> None:
+    texts = {"inputs": ["3\n1 2 3\n", 7, "0\n\n"], "outputs": ["6", "7", "0"]}
+    (found,) = imported("apps", APPS_ROW | {"input_output": json.dumps(texts)})
+    assert found.problem is not None
+    assert len(found.problem.golden_tests) == 2
+    assert [left.reason[:32] for left in found.left_out] == ["an input or output must be a tex"]
+    calls = {"fn_name": "add", "inputs": [[1, 2], 3, [4, 5]], "outputs": [3, 3, 9]}
+    (found,) = imported("apps", APPS_CALL_ROW | {"input_output": json.dumps(calls)})
+    assert [left.reason[:30] for left in found.left_out] == ["an input must be a list of arg"]
+    assert found.status == "some"
+
+
+@pytest.mark.parametrize(("value", "reason"), [("9" * 70_000, "not_plain_data"), ("[" * 250 + "]" * 250, "too_deep")])
+def test_a_value_that_is_no_test_of_its_row_is_left_out_alone(value: str, reason: str) -> None:
+    calls = f'{{"fn_name": "add", "inputs": [[1, 2], [0, {value}]], "outputs": [3, 4]}}'
+    (found,) = imported("apps", APPS_CALL_ROW | {"input_output": calls})
+    assert found.problem is not None
+    assert asserts(found.problem) == ["assert add(1, 2) == 3"]
+    assert [left.reason for left in found.left_out] == [reason]
+
+
+def test_a_whole_number_of_thousands_of_digits_is_a_value_like_others(tmp_path: Path) -> None:
+    large = "1" + "0" * 4999
+    calls = f'{{"fn_name": "add", "inputs": [[{large}, 1], [1, 2]], "outputs": [{large[:-1]}1, 3]}}'
+    (found,) = imported("apps", APPS_CALL_ROW | {"input_output": calls})
+    assert found.status == "all"
+    source, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    source.write_text(
+        '{"question": "Q", "reference_solution": "def f(x):\\n    return x", "tests": ["assert f(1) == 1"], "more": '
+        f"{large}}}\n"
+    )
+    assert main(["data", "import", "rows", str(source), "-o", str(out)]) == 0
+
+
+TEXTS = ["assert f(1) == 2", "assert f(2) == 4"]
+ROW = {"question": "Twice.", "reference_solution": "def f(x):\n    return 2 * x"}
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        TEXTS,
+        "\n".join(TEXTS),
+        json.dumps(TEXTS),
+        json.dumps(TEXTS, indent=2),
+        f"  {TEXTS!r}\n",
+        [*TEXTS, f"assert f({'9' * 5000}) == 1"],
+        "\n".join([TEXTS[0], f"assert f({'9' * 5000}) == 1", TEXTS[1]]),
+        [f"    {each}" for each in TEXTS],
+    ],
+)
+def test_tests_are_read_as_a_script_a_list_or_a_list_in_a_text(tests: object) -> None:
+    (found,) = generic_source({}, "").drafts([ROW | {"tests": tests}])
+    assert isinstance(found, Draft), found
+    assert asserts(found.problem) == TEXTS
+    (found,) = find_source("mbpp").drafts([MBPP_ROW | {"code": ROW["reference_solution"], "test_list": tests}])
+    assert isinstance(found, Unreadable if isinstance(tests, str) and tests.startswith("assert") else Draft), found
+
+
+@pytest.mark.parametrize("pairs", [[["f(1)", "2"]], '[["f(1)", "2"]]', [["f(1)", "2"], ["f(2)", 4], "f(3)"]])
+def test_pairs_are_read_as_a_list_or_a_list_in_a_text(pairs: object) -> None:
+    (found,) = generic_source({}, "").drafts([ROW | {"golden_tests": pairs}])
+    assert isinstance(found, Draft), found
+    assert asserts(found.problem) == ["assert f(1) == 2"]
+    assert len(found.left_out) == (2 if len(pairs) == 3 else 0)  # type: ignore[arg-type]  # all are sized
+
+
+@pytest.mark.parametrize(
+    ("tests", "reason"),
+    [
+        (json.dumps({"inputs": [[1]], "outputs": [2]}), "tests must be a script or a list of asserts, got"),
+        (json.dumps([{"input": 1, "output": 2}]), "tests must be a script or a list of asserts, got"),
+        ([["f(1)", "2"]], "tests must be a script or a list of asserts, got"),
+        (7, "tests must be a list of texts, got '7'"),
+        ("assert g(1) == 2", "got calls of g"),
+    ],
+)
+def test_tests_of_another_form_are_said_to_be_so(tests: object, reason: str) -> None:
+    (found,) = generic_source({}, "").drafts([ROW | {"tests": tests}])
+    assert isinstance(found, Unreadable)
+    assert reason in found.reason

@@ -169,6 +169,33 @@ def test_refactory_is_a_directory_of_questions_with_students_programs(tmp_path: 
     assert problem.imports == "import math\n"
 
 
+def test_what_a_set_printed_is_written_as_tests_are_read(tmp_path: Path) -> None:
+    """`inf` and `nan` are how Python prints them; a string stays what it is."""
+    question, large = "data/question_1", "0x" + "f" * 4000
+    cases = {
+        "f([1])": "[inf, -inf, nan, 1]",
+        "print(f([2]))": "['inf', inf, nan, 2]",
+        f"f([{large}])": "[1]",
+        "f([3])": "<object>",
+        "f([4])": "[inf, inf, nan, 4]",
+    }
+    files = {f"{question}/code/reference/reference.py":
+             "def f(x):\n    inf = float('inf')\n    first = {1: -inf, 2: 'inf'}.get(x[0], inf)\n"
+             "    return [inf, first, inf - inf, x[0]] if x[0] == 1 else [first, inf, inf - inf, x[0]]\n"}  # fmt: skip
+    for number, (given, printed) in enumerate(cases.items()):
+        files |= {f"{question}/ans/input_{number}.txt": given, f"{question}/ans/output_{number}.txt": f"{printed}\n"}
+    written(tmp_path, files)
+    out = tmp_path / "out.jsonl"
+    assert main(["data", "import", "refactory", str(tmp_path / "data"), "-o", str(out)]) == 0
+    (problem,) = read_problems(out)
+    tests = [*problem.golden_tests, *problem.hidden_tests]
+    assert tests[0].expected == "[float('inf'), -float('inf'), float('nan'), 1]"
+    assert [test.call for test in tests] == ["f([1])", "f([2])", "f([4])"]
+    report = json.loads((tmp_path / "out.jsonl.report.jsonl").read_text())
+    assert report["left_out"] == {"syntax": 1}
+    assert len(report["failed"]) == 1
+
+
 @pytest.mark.parametrize("name", ["condefects", "refactory"])
 def test_sets_that_are_directories_must_be_there(name: str, tmp_path: Path) -> None:
     out = str(tmp_path / "out.jsonl")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.reading.literals import value_source
 from codea1_env.yaml_files import read_yaml
 
 CLASSES = (
@@ -60,10 +61,8 @@ class Exercise:
     @property
     def tests(self) -> tuple[str, ...]:
         """The cases as asserts."""
-        return tuple(
-            f"assert {self.problem_id}({', '.join(map(repr, case['arguments']))}) == {case['expected']!r}"
-            for case in self.cases
-        )
+        rows = [(map(value_source, case["arguments"]), value_source(case["expected"])) for case in self.cases]
+        return tuple(f"assert {self.problem_id}({', '.join(given)}) == {expected}" for given, expected in rows)
 
 
 @dataclass(frozen=True, slots=True)

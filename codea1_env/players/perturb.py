@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from codea1_env.reading.literals import value_source
 from codea1_env.reading.parsing import Unparsable, parse
 
 Change = Callable[[ast.expr, random.Random], ast.expr]
@@ -58,7 +59,9 @@ def perturbed(node: ast.expr, generator: random.Random) -> ast.expr:
         changed = generator.choice((0.0, -value, value + 1.0, value - 1.0, value / 2))
     elif isinstance(value, str | bytes):
         changed = _string(value, generator)
-    return ast.parse(repr(changed), mode="eval").body
+    else:
+        return node
+    return ast.parse(value_source(changed), mode="eval").body
 
 
 def _integer(value: int, generator: random.Random) -> int:

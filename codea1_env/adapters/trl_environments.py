@@ -141,7 +141,7 @@ class _Table:
         if type(attempts) is not int or attempts < 1:
             raise ConfigurationError(f"attempts must be a whole number of at least 1, got {attempts!r}")
         self._arena = arena
-        self._problems = by_id(problems)
+        self._problems = by_id(arena, problems)
         self._attempts = attempts
         self._problem: Problem | None = None
         self._left = 0

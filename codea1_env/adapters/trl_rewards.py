@@ -41,7 +41,7 @@ class CoderReward:
         """`suites`: how many the tester writes against each program. `seed`: of the tester's first call."""
         require_least("suites", suites)
         self._arena = arena
-        self._problems = by_id(problems)
+        self._problems = by_id(arena, problems)
         self._tester = tester
         self._suites = suites
         self._seed = seed
@@ -86,7 +86,7 @@ class TesterReward:
 
     def __init__(self, arena: Arena, problems: Sequence[Problem]) -> None:
         self._arena = arena
-        self._problems = by_id(problems)
+        self._problems = by_id(arena, problems)
 
     def __call__(
         self,
@@ -122,9 +122,12 @@ class TesterReward:
         return [suite.reward for suite in scored]
 
 
-def by_id(problems: Sequence[Problem]) -> dict[str, Problem]:
-    """Raises ConfigurationError where two have one id: the answers to one would be paid by the other."""
-    return {problem.problem_id: problem for problem in checked_items("problem", problems, Problem)}
+def by_id(arena: Arena, problems: Sequence[Problem]) -> dict[str, Problem]:
+    """Raises ConfigurationError where two have one id: the answers to one would be paid by the other; and where the
+    rewards need golden tests and a problem has none that can be read, also ProblemFormatError."""
+    known = {problem.problem_id: problem for problem in checked_items("problem", problems, Problem)}
+    arena.require_golden_tests(known.values())
+    return known
 
 
 def _play(

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import pickletools
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.problems.check_functions import LeftOut
@@ -30,23 +29,27 @@ from codea1_env.problems.sources.draft import (
     shown,
     text,
     tree_of,
-    whole_number,
+)
+from codea1_env.problems.sources.pairs import (
+    TUPLE_AS_LIST,
+    TUPLES_AS_LISTS,
+    call_tests,
+    checker_for,
+    functional_tests,
+    json_value,
+    require_some,
+    with_whole_keys,
 )
 from codea1_env.problems.sources.programs import (
     ENTRY_POINT,
     PROGRAM,
     STARTER_CODE,
-    Written,
-    call_tests,
     method_as_function,
     program_as_function,
     question_about_text,
     starter_of_method,
-    test_of,
     text_tests,
-    written_pairs,
 )
-from codea1_env.reading.literals import NotLiteral
 from codea1_env.reading.parsing import parses
 from codea1_env.reading.test_case import TestCase
 
@@ -55,17 +58,6 @@ MAX_UNPACKED = 1 << 28
 MAX_HIDDEN = 64
 """Of CodeContests' private and generated tests, of which there are hundreds."""
 _PYTHON_3 = 3  # CodeContests' number for the language
-# JSON has no tuples: each set's own grader takes one for the list that is expected (docs/deviations.md).
-_TUPLE_AS_LIST = """def check(arguments, returned, reference):
-    return (list(returned) if isinstance(returned, tuple) else returned) == reference
-"""
-_TUPLES_AS_LISTS = """def check(arguments, returned, reference):
-    if isinstance(returned, tuple):
-        returned = list(returned)
-    if isinstance(returned, list) and returned and isinstance(returned[0], tuple):
-        returned = [list(each) if isinstance(each, (list, tuple)) else each for each in returned]
-    return returned == reference
-"""
 
 
 def _read_apps(row: Row, source: Source) -> Draft:
@@ -88,10 +80,10 @@ def _read_apps(row: Row, source: Source) -> Draft:
     common["packages"] = packages_of(module)
     if isinstance(name, str) and name:
         are_wrapped = all(isinstance(value, list) and len(value) == 1 for value in outputs)
-        values = [_with_whole_keys(value[0] if are_wrapped else value) for value in outputs]
-        given = [[_with_whole_keys(each[0])] if isinstance(each, list) and len(each) == 1 else each for each in inputs]
+        values = [with_whole_keys(value[0] if are_wrapped else value) for value in outputs]
+        given = [[with_whole_keys(each[0])] if isinstance(each, list) and len(each) == 1 else each for each in inputs]
         calls = call_tests(name, given, values)
-        _require_some(calls)
+        require_some(calls)
         problem = Problem(
             question=question,
             entry_point=name,
@@ -99,34 +91,13 @@ def _read_apps(row: Row, source: Source) -> Draft:
             golden_tests=tuple(calls.tests),
             starter_code=starter_of_method(str(row.get("starter_code") or ""), name),
             imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, imports_of(module)])),
-            checker=_checker(calls.tests, _TUPLES_AS_LISTS if are_wrapped else _TUPLE_AS_LIST),
+            checker=checker_for(calls.tests, TUPLES_AS_LISTS if are_wrapped else TUPLE_AS_LIST),
             **common,
         )
         return Draft(problem, (), tuple(calls.left_out))
     texts = text_tests(_called(source), inputs, outputs)
-    _require_some(texts)
+    require_some(texts)
     return Draft(_about_program(source, question, solution, texts.tests, common), (), tuple(texts.left_out))
-
-
-def _checker(tests: Iterable[TestCase], checker: str) -> str:
-    """The checker, where a value is a list."""
-    return checker if any(case.expected.startswith("[") for case in tests) else ""
-
-
-def _with_whole_keys(value: object) -> object:
-    """A record whose names are all whole numbers has these as its keys, as in the graders of APPS and TACO: JSON has no
-    keys but texts."""
-    try:
-        return {int(key): each for key, each in value.items()} if isinstance(value, dict) else value
-    except ValueError:
-        return value
-
-
-def _require_some(*written: Written) -> None:
-    """Raise RowError where nothing is a test and something is malformed."""
-    malformed = [each.malformed for each in written if each.malformed]
-    if malformed and not any(each.tests for each in written):
-        raise RowError(malformed[0])
 
 
 def _read_code_contests(row: Row, source: Source) -> Draft:
@@ -139,7 +110,7 @@ def _read_code_contests(row: Row, source: Source) -> Draft:
     public, *others = [
         text_tests(_called(source), *_pairs(row, name)) for name in ("public_tests", "private_tests", "generated_tests")
     ]
-    _require_some(public, *others)
+    require_some(public, *others)
     golden, left_out = public.tests, public.left_out
     different: dict[TestCase, None] = {}
     for each in others:
@@ -174,9 +145,9 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
     for records in (public, private):
         inputs, outputs = [each.get("input") for each in records], [each.get("output") for each in records]
         written.append(
-            _functional(str(name), inputs, outputs) if name else text_tests(_called(source), inputs, outputs)
+            functional_tests(str(name), inputs, outputs) if name else text_tests(_called(source), inputs, outputs)
         )
-    _require_some(*written)
+    require_some(*written)
     golden, hidden = (each.tests for each in written)
     left_out = tuple(left for each in written for left in each.left_out)
     common: dict[str, Any] = {
@@ -194,7 +165,7 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
         starter_code=starter_of_method(starter, str(name)),
         imports=CUSTOMARY_IMPORTS,
         golden_tests=tuple(golden),
-        checker=_checker((*golden, *hidden), _TUPLE_AS_LIST),
+        checker=checker_for((*golden, *hidden), TUPLE_AS_LIST),
         **common,
     )
     return Draft(problem, (), left_out)
@@ -227,30 +198,10 @@ def _about_program(
     )
 
 
-def _functional(name: str, inputs: Sequence[object], outputs: Sequence[object]) -> Written:
-    """Arguments are JSON, one to a line."""
-
-    def written(given: object, expected: object) -> TestCase:
-        try:
-            arguments = [_json(line) for line in str(given).split("\n") if line.strip()]
-            value = _json(str(expected))
-        except RecursionError:
-            raise NotLiteral("too_deep") from None
-        except ValueError as error:
-            raise RowError(f"a functional test must be JSON, got: {error}") from None
-        return test_of(name, arguments, value)
-
-    return written_pairs(written, inputs, outputs)
-
-
-def _json(given: str) -> Any:
-    return json.loads(given, parse_int=whole_number)
-
-
 def _private_tests(packed: str) -> object:
     """JSON as it is, or packed: base64, zlib, and a pickle of one text."""
     try:
-        return _json(packed)
+        return json_value(packed)
     except (ValueError, RecursionError):
         pass
     try:
@@ -258,7 +209,7 @@ def _private_tests(packed: str) -> object:
         pickled = unpacking.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
         if unpacking.unconsumed_tail:
             raise RowError(f"private_test_cases must unpack to at most {MAX_UNPACKED} bytes, got more")
-        return _json(_pickled_text(pickled))
+        return json_value(_pickled_text(pickled))
     except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         raise RowError(f"private_test_cases must be JSON, plain or packed, got: {error}") from None
 

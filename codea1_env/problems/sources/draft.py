@@ -23,6 +23,8 @@ from codea1_env.sandbox.protocol import PACKAGES
 Row = Mapping[str, Any]
 MAX_TEXT = 1 << 16
 """Characters of an input or an output; longer ones are left out."""
+_DIGITS = 640
+"""Of a whole number: what Python reads whatever its limit is set to."""
 _CALLED = re.compile(r"([^\W\d]\w*)[ \t]*\(")
 CUSTOMARY_IMPORTS = """import bisect
 import collections
@@ -222,9 +224,9 @@ def plain_value(given: str) -> Any:
 def whole_number(digits: str) -> object:
     """A whole number of JSON's. Python reads no more than some thousand digits at once, `decimal` does; what is longer
     than a test may be is no plain data."""
-    if len(digits) > MAX_TEXT:
-        return object()
-    return int(decimal.Decimal(digits))
+    if len(digits) <= _DIGITS:
+        return int(digits)
+    return int(decimal.Decimal(digits)) if len(digits) <= MAX_TEXT else object()
 
 
 def spelt(given: object) -> object:

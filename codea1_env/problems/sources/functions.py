@@ -33,7 +33,7 @@ from codea1_env.problems.sources.draft import (
 )
 from codea1_env.problems.sources.humanevalplus import HUMANEVALPLUS
 from codea1_env.problems.sources.mbppplus import entry_point_of, problem_id_of
-from codea1_env.problems.sources.programs import Written
+from codea1_env.problems.sources.pairs import Written
 from codea1_env.reading.parsing import source_of, unindented
 from codea1_env.reading.test_case import TestCase
 

@@ -9,12 +9,11 @@ candidate is asked to be such a function. Does not run anything.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.sources.draft import MAX_TEXT, RowError, shown, tree_of
-from codea1_env.reading.literals import NotLiteral, value_source
+from codea1_env.problems.sources.pairs import Written, test_of, written_pairs
+from codea1_env.reading.literals import NotLiteral
 from codea1_env.reading.parsing import source_of
 from codea1_env.reading.test_case import TestCase
 
@@ -68,15 +67,6 @@ def wrapped_program(module: ast.Module) -> str | None:
     return None
 
 
-class Written(NamedTuple):
-    """Pairs of a set as tests, each once, in order."""
-
-    tests: list[TestCase]
-    left_out: list[LeftOut]
-    malformed: str = ""
-    """What the first pair must be that is none."""
-
-
 def text_tests(entry_point: str, inputs: Sequence[object], outputs: Sequence[object]) -> Written:
     """Pairs of texts (or lists of lines) as tests with the text as the one argument. Raises RowError."""
 
@@ -88,39 +78,6 @@ def text_tests(entry_point: str, inputs: Sequence[object], outputs: Sequence[obj
         return test_of(entry_point, [text], "\n".join(line.rstrip() for line in lines).rstrip())
 
     return written_pairs(written, inputs, outputs)
-
-
-def call_tests(entry_point: str, arguments: Sequence[object], values: Sequence[object]) -> Written:
-    """Lists of plain arguments and their values as tests. Raises RowError."""
-
-    def written(given: object, value: object) -> TestCase:
-        if not isinstance(given, list):
-            raise RowError(f"an input must be a list of arguments, got {shown(given)!r}")
-        return test_of(entry_point, given, value)
-
-    return written_pairs(written, arguments, values)
-
-
-def test_of(entry_point: str, arguments: Sequence[object], value: object) -> TestCase:
-    """One test of plain data. Raises NotLiteral for what is none."""
-    return TestCase(f"{entry_point}({', '.join(map(value_source, arguments))})", value_source(value))
-
-
-def written_pairs(
-    written: Callable[[object, object], TestCase], inputs: Sequence[object], outputs: Sequence[object]
-) -> Written:
-    """Each pair by itself: one that is no test leaves the others. Raises RowError."""
-    if len(inputs) != len(outputs):
-        raise RowError(f"inputs and outputs must be equally many, got {len(inputs)} and {len(outputs)}")
-    tests: dict[TestCase, None] = {}
-    left_out, malformed = [], ""
-    for given, value in zip(inputs, outputs, strict=True):
-        try:
-            tests[written(given, value)] = None
-        except (RowError, NotLiteral) as error:
-            left_out.append(LeftOut(shown(given), str(error)))
-            malformed = malformed or (str(error) if isinstance(error, RowError) else "")
-    return Written(list(tests), left_out, malformed)
 
 
 def method_as_function(source: str, name: str) -> str:

@@ -18,8 +18,9 @@ import numpy as np
 
 from codea1_env.checks import is_number, require, require_least
 from codea1_env.errors import ConfigurationError
+from codea1_env.reading.answers import fenced_ranges
 from codea1_env.reading.parsing import normalised
-from codea1_env.reading.responses import asserts_in, fenced_ranges
+from codea1_env.reading.responses import asserts_in
 
 Key = tuple[int | str, ...]
 Finish = Literal["end", "stop", "length"]

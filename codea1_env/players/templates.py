@@ -21,8 +21,8 @@ from codea1_env.checks import require_choice, require_least
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.kind_words import duty, ending, test_form, wanted
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.answers import fenced_ranges
 from codea1_env.reading.parsing import Unparsable, parse
-from codea1_env.reading.responses import fenced_ranges
 
 Messages = list[dict[str, str]]
 """Each with `role` and `content`."""

@@ -177,7 +177,12 @@ def unindented(text: str) -> str:
     string."""
     starts = [line[: len(line) - len(line.lstrip(" \t"))] for line in text.split("\n") if line.strip()]
     shared = os.path.commonprefix(starts)  # noqa: RUF071  # texts and no paths
-    return re.sub(rf"^{shared}", "", text, flags=re.MULTILINE) if shared else text
+    return without_prefix(text, shared) if shared else text
+
+
+def without_prefix(text: str, prefix: str) -> str:
+    """Without these characters at the beginning of every line that has them."""
+    return "\n".join(line.removeprefix(prefix) for line in text.split("\n"))
 
 
 def fragments(text: str, is_wanted: Callable[[str], bool]) -> Iterator[Fragment]:

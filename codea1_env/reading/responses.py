@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from codea1_env.checks import require_choice
 from codea1_env.reading import grammar
+from codea1_env.reading.answers import Answer, Range, blocks_of, fenced_ranges, is_script, trimmed
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import Names
 from codea1_env.reading.parsing import (
@@ -22,9 +23,7 @@ from codea1_env.reading.parsing import (
     Unparsable,
     end_line,
     fragments,
-    normalised,
     parse,
-    unindented,
 )
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
@@ -46,11 +45,6 @@ __all__ = [
     "read_suite",
 ]
 
-# CommonMark: three or more, indented by up to three; a line of backticks with another backtick in it opens nothing.
-# Beyond it, tags of an answer may stand on the fences' lines: `<answer>` before the first, `</answer>` behind the last.
-_FENCE_LINE = re.compile(r"^( {0,3}|<[^\n<>`]*>[ \t]*)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
-_PYTHON = re.compile(r"[ \t]*(?:python|py)3?(?![\w-])", re.IGNORECASE)
-_THOUGHT = re.compile(r"</think>[ \t]*(?:\n|$)")
 _ASSERT = re.compile(r"\s*assert\b")
 _ASSERT_LINE = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 _CHANGES = re.compile(r":=|\.[^\W\d]")
@@ -88,22 +82,15 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
     a whole script, it is the last one that is marked as Python, else the last one that is code and no mere value, such
     as an output that is shown, else the last one that is not empty. Without fences it is the whole response if that
     parses; else its imports, definitions, assignments and blocks if one of them defines the entry point; else the
-    response as it is. What precedes a line that ends with `</think>` is left out.
+    response as it is. Thoughts and edges are left out as `answers.py` says.
     """
     if fidelity == "paper":
         return Program(released_program(response))
-    text = _answer(response)
-    blocks = _fenced_blocks(text)
+    answer = Answer.of(response)
+    text = answer.text
     defines = _definition_of(entry_point.partition("()")[0])  # the class, where it is `Solution().f`
-    if blocks:
-        candidates = [block for block in blocks if block.strip()]
-        fitting = [block for block in candidates if defines.search(block)]
-        fitting = fitting or [block for block in map(unindented, candidates) if defines.search(block)]
-        fitting = fitting or [block for block in map(unindented, candidates) if _has_method(block, entry_point)]
-        if fitting or len(candidates) < 2:
-            return Program((fitting or candidates or [""])[-1])
-        marked = [block for block in _fenced_blocks(text, _PYTHON) if block.strip()]
-        return Program((marked or list(filter(_is_script, candidates)) or candidates)[-1])
+    if answer.ranges:
+        return Program(_program_of(answer, defines, entry_point))
     try:
         parse(text)
     except Unparsable:
@@ -123,25 +110,21 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     require_choice("fidelity", fidelity, ("strict", "wide", "paper"))
     if fidelity == "paper":
         return released_suite(response, entry_point)
-    text = _answer(response)
-    ranges = fenced_ranges(text)
-    blocks = _fenced_blocks(text)
-    if fidelity == "wide":
-        blocks = [unindented(block) for block in blocks]
-    code = "\n".join(blocks) if blocks else text
+    answer = Answer.of(response)
+    code = "\n".join(map(trimmed, answer.blocks())) if answer.ranges else answer.text
     reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
     if len(code) > MAX_CHARACTERS:
         reader.unread.append(Ignored.TOO_LONG)
         code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
     reader.read(code)
-    outside = _asserts_outside(text, ranges) if ranges else 0
+    outside = _asserts_outside(answer.text, answer.ranges) if answer.ranges else 0
     return suite_of(reader.tests, [*reader.unread, *[Ignored.OUTSIDE_FENCES] * outside])
 
 
 def asserts_in(response: str) -> int:
     """Asserts at the top level of what `read_suite` reads. Of fenced blocks, where they parse together, else 0: as long
     as they go on to parse, nothing that follows changes the first of them. Of a bare response, those that parse."""
-    blocks = _fenced_blocks(response)
+    blocks = blocks_of(response, fenced_ranges(response))
     code = "\n".join(blocks) if blocks else response
     if "assert" not in code:
         return 0
@@ -174,65 +157,23 @@ def nonprintable_share(response: str, fidelity: Fidelity = "strict") -> float:
     return sum(unicodedata.category(character) != "Zs" for character in unprintable) / len(response)
 
 
-def _answer(response: str) -> str:
-    """The response, normalised, without what a model thought aloud before it."""
-    text = normalised(response)
-    thoughts = list(_THOUGHT.finditer(text))
-    return text[thoughts[-1].end() :] if thoughts else text
+def _program_of(answer: Answer, defines: re.Pattern[str], entry_point: str) -> str:
+    """The block of an answer that is its program."""
+    written = [block for block in answer.blocks() if block.strip()]
+    blocks = list(map(trimmed, written))
+    fitting = [block for block, as_is in zip(blocks, written, strict=True) if defines.search(as_is)]
+    fitting = fitting or list(filter(defines.search, blocks))
+    fitting = fitting or [block for block in blocks if _has_method(block, entry_point)]
+    if fitting or len(blocks) < 2:
+        return (fitting or blocks or [""])[-1]
+    marked = [trimmed(block) for block in answer.python_blocks() if block.strip()]
+    return (marked or list(filter(is_script, blocks)) or blocks)[-1]
 
 
-def _fenced_blocks(text: str, mark: re.Pattern[str] | None = None) -> list[str]:
-    """What stands between Markdown fences, of those that are opened with the `mark`; the last block may be unclosed."""
-    ranges = fenced_ranges(text)
-    return [_block(text[start:end], line) for start, end, line in ranges if mark is None or mark.match(line[3])]
-
-
-def _is_script(block: str) -> bool:
-    """Whether a block is code that does something: it parses, and is more than values and names."""
-    try:
-        statements = parse(block).body
-    except Unparsable:
-        return False
-    return any(not isinstance(each, ast.Expr) or isinstance(each.value, ast.Call) for each in statements)
-
-
-def _asserts_outside(text: str, ranges: list[tuple[int, int, re.Match[str]]]) -> int:
+def _asserts_outside(text: str, ranges: list[Range]) -> int:
     """Lines that begin with an assert, but for those between the fences."""
     inside = sum(len(_ASSERT_LINE.findall(text, start, end)) for start, end, _ in ranges)
     return len(_ASSERT_LINE.findall(text)) - inside
-
-
-def fenced_ranges(text: str) -> list[tuple[int, int, re.Match[str]]]:
-    """What stands between Markdown fences, as places in the normalised text: from, to, and the line that opens it."""
-    ranges = []
-    opening: re.Match[str] | None = None
-    for match in _FENCE_LINE.finditer(text):
-        fence, rest = match[2], match[3]
-        if opening is None:
-            if fence[0] == "~" or "`" not in rest:
-                opening = match
-        elif _closes(match, opening):
-            ranges.append((opening.end() + 1, match.start(), opening))
-            opening = None
-        elif rest.strip() and not text[opening.end() : match.start()].strip():
-            opening = match  # a model may open once more what its prompt has opened
-    if opening is not None:
-        ranges.append((opening.end() + 1, len(text), opening))
-    return ranges
-
-
-def _closes(line: re.Match[str], opening: re.Match[str]) -> bool:
-    fence, rest = line[2], line[3].strip()
-    is_as_long = fence[0] == opening[2][0] and len(fence) >= len(opening[2])
-    return is_as_long and not line[1].strip() and (not rest or rest.startswith(("</", "<|")))
-
-
-def _block(content: str, opening: re.Match[str]) -> str:
-    """The content without its common indentation, as far as its opening fence has it too."""
-    indent = "" if opening[1].strip() else opening[1]
-    depths = [len(line) - len(line.lstrip(" ")) for line in content.split("\n") if line.strip()] if indent else []
-    shared = min([len(indent), *depths])
-    return re.sub(rf"^ {{1,{shared}}}", "", content, flags=re.MULTILINE) if shared else content
 
 
 def _definition_of(entry_point: str) -> re.Pattern[str]:

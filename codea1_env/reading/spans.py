@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from codea1_env.reading.answers import Answer
 from codea1_env.reading.parsing import normalised
-from codea1_env.reading.responses import fenced_ranges
 
 _MAX_LOST = 64
 """Asserts that are looked for in vain before the rest is given up: each costs a pass over the response."""
@@ -35,8 +35,7 @@ def test_spans(response: str, sources: Sequence[str]) -> list[Span | None]:
     text = normalised(response)
     # In characters of `text`: the places in `response` only differ where line breaks do, or after a byte order mark.
     places = None if len(text) == len(response) else _places(response)
-    fenced = [(start, end) for start, end, _ in fenced_ranges(text)]
-    regions = fenced or [(0, len(text))]
+    regions = Answer.of(response).regions()
     cursor = lost = 0
     spans: list[Span | None] = []
     for source in sources:
@@ -57,9 +56,10 @@ def _statement_at(text: str, source: str, regions: Sequence[tuple[int, int]], cu
     """Where a statement with this text begins, in one of the regions and not before the cursor."""
     pattern = re.compile(rf"(?:^|;)[^\S\n]*({re.escape(source)})", re.MULTILINE)
     for start, end in regions:
-        match = pattern.search(text, max(start, cursor), end) if end > cursor else None
+        # Cut out, since the code of an answer may begin within a line.
+        match = pattern.search(text[start:end], max(cursor - start, 0)) if end > cursor else None
         if match is not None:
-            return match.start(1)
+            return start + match.start(1)
     return None
 
 

@@ -1,0 +1,242 @@
+"""Where the code stands in an LLM's answer: behind a thought, between fences, and without what clings to its edges.
+
+The edges are trimmed by one rule for programs and suites, for the whole answer and for every fenced block. What parses
+as it stands stays as it is. Left out, before the code and behind it:
+
+- marks of chat templates and of turns, in any number: `<|im_end|>`, `</s>`, `<end_of_turn>`, `[/INST]`, `<answer>`;
+- characters that are no blanks to Python: a byte order mark, no-break and zero-width spaces;
+- backticks in the line of the code, and a closing fence that nothing opened;
+- before the code: the word `python`, and a line of prose that ends with a colon;
+- the indentation of the code as a whole, or of its first line alone.
+
+Does not look for marks between two lines of code, where they may stand in a string, and does not mend what stands
+there: a no-break space inside of a program stays. Prose without a colon is left to who reads the code.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from codea1_env.reading.parsing import Unparsable, normalised, parse, parses, unindented, without_prefix
+
+# CommonMark: three or more, indented by up to three; a line of backticks with another backtick in it opens nothing.
+# Beyond it, tags of an answer may stand on the fences' lines: `<answer>` before the first, `</answer>` behind the last.
+_FENCE_LINE = re.compile(r"^( {0,3}|<[^\n<>`]*>[ \t]*)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_STATEMENT = r"(?:async[ \t]+def|def|class|import|from|assert)[ \t]+(?=\S)"
+_CODE_BEHIND_FENCE = re.compile(rf"[ \t]*(?:(?:python|py)3?[ \t]+)?(?={_STATEMENT})", re.IGNORECASE)
+_PYTHON = re.compile(r"[ \t]*(?:python|py)3?(?![\w-])", re.IGNORECASE)
+
+_THINKING = r"(?:think|thinking|thoughts?|reasoning|analysis|seed:think)"
+_THINKS = re.compile(rf"\s*(?:<{_THINKING}>|\[THINK\])")
+_THOUGHT = re.compile(rf"(?:</{_THINKING}>|\[/THINK\]|<\|end_of_thought\|>)")
+_THOUGHT_ALONE = re.compile(rf"{_THOUGHT.pattern}[ \t]*(?:\n|$|(?=`{{3}}|~{{3}}))|<\|channel\|>final<\|message\|>")
+"""As it ends outside of a program's strings."""
+
+# No Python begins or ends with one of these, but in a comment. DeepSeek's marks have bars of full width.
+_MARK = (
+    r"<[|\uff5c][^<>|\uff5c\n]{1,60}[|\uff5c]>|</?[A-Za-z_][\w:.-]{0,60}>|\[/[A-Z_]{2,60}\]"
+    r"|(?:[^\S \t\f\n]|[\u200b-\u200f\u2060\ufeff])++"
+)
+_SEARCHED = 256
+"""Characters before an end in which its marks are looked for at a time."""
+_MARK_BEFORE = re.compile(
+    rf"(?:{_MARK})(?:(?:assistant|model)(?=[ \t]*(?:\n|<|$)))?|`{{1,2}}(?!`)|\[(?:PYTHON|ANSWER|TESTS)\](?=\s)"
+)
+_MARKS_BEHIND = re.compile(rf"(?:(?:{_MARK})(?:{_MARK}|[ \t\f\n])*|(?<=[^\s`~])`+)$")
+_LABEL = re.compile(
+    r"(?:python3?|py|assistant):?[ \t]*(?:\n|$)"
+    rf"|(?!(?-i:{'|'.join([*keyword.kwlist, 'match', 'case'])})\b)"
+    rf"[^\n`=(){{}}\[\]\"#@:\\]{{1,120}}:\**[ \t]*(?:\n|$|(?=`{{3}}|~{{3}}|@|{_STATEMENT}))",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"[:(\[{,\\]$|\"{3}|'{3}")
+"""A first line that one with more indentation may follow."""
+
+Range = tuple[int, int, re.Match[str]]
+"""What stands between two fences: from, to, and the line that opens it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer without thoughts and edges."""
+
+    text: str
+    offset: int
+    """Where it begins in the normalised response."""
+    length: int
+    """Its characters there, of which indentation may be left out here."""
+    ranges: list[Range]
+    """Its fenced blocks, as places in `text`; the last one may be unclosed."""
+
+    @classmethod
+    def of(cls, response: str) -> Answer:
+        """Read one, in time linear in it."""
+        whole = normalised(response)
+        start = _thought_end(whole)
+        begin, end = _edges(whole, start, len(whole))
+        cut = _unopened_fence(whole[begin:end])
+        if cut is not None:
+            begin, end = _edges(whole, begin, begin + cut)
+        text = _flush(whole[begin:end])
+        return cls(text, begin, end - begin, fenced_ranges(text))
+
+    def blocks(self) -> list[str]:
+        """What stands between the fences, as it is written."""
+        return blocks_of(self.text, self.ranges)
+
+    def python_blocks(self) -> list[str]:
+        """Those whose fences say that they are Python."""
+        return blocks_of(self.text, [each for each in self.ranges if _PYTHON.match(each[2][3])])
+
+    def regions(self) -> list[tuple[int, int]]:
+        """Where its code may stand in the normalised response."""
+        if not self.ranges or len(self.text) != self.length:
+            return [(self.offset, self.offset + self.length)]
+        return [(self.offset + start, self.offset + end) for start, end, _ in self.ranges]
+
+
+def trimmed(code: str) -> str:
+    """The code of a block without what clings to its edges; as it is, if it parses so."""
+    if not code.strip():
+        return code
+    start, end = _edges(code, 0, len(code))
+    return _flush(code[start:end])
+
+
+def is_script(code: str) -> bool:
+    """Whether it is code that does something: it parses, and is more than values and names."""
+    try:
+        statements = parse(code).body
+    except Unparsable:
+        return False
+    return any(not isinstance(each, ast.Expr) or isinstance(each.value, ast.Call) for each in statements)
+
+
+def fenced_ranges(text: str) -> list[Range]:
+    """What stands between Markdown fences, as places in the normalised text."""
+    ranges = []
+    opening: re.Match[str] | None = None
+    for match in _FENCE_LINE.finditer(text):
+        fence, rest = match[2], match[3]
+        if opening is None:
+            if fence[0] == "~" or "`" not in rest:
+                opening = match
+        elif _closes(match, opening):
+            ranges.append((_begin(opening), match.start(), opening))
+            opening = None
+        elif rest.strip() and not text[opening.end() : match.start()].strip():
+            opening = match  # a model may open once more what its prompt has opened
+    if opening is not None:
+        ranges.append((_begin(opening), len(text), opening))
+    return ranges
+
+
+def blocks_of(text: str, ranges: Sequence[Range]) -> list[str]:
+    """What stands in the ranges, without the indentation of its fence."""
+    return [_block(text[start:end], line) for start, end, line in ranges]
+
+
+def _begin(opening: re.Match[str]) -> int:
+    """Code may begin on the line of its fence."""
+    code = _CODE_BEHIND_FENCE.match(opening[3])
+    return opening.end() + 1 if code is None else opening.start(3) + code.end()
+
+
+def _closes(line: re.Match[str], opening: re.Match[str]) -> bool:
+    fence, rest = line[2], line[3].strip()
+    is_as_long = fence[0] == opening[2][0] and len(fence) >= len(opening[2])
+    return is_as_long and not line[1].strip() and (not rest or re.match(_MARK, rest) is not None)
+
+
+def _block(content: str, opening: re.Match[str]) -> str:
+    """The content without its common indentation, as far as its opening fence has it too."""
+    indent = "" if opening[1].strip() else opening[1]
+    depths = [len(line) - len(line.lstrip(" ")) for line in content.split("\n") if line.strip()] if indent else []
+    shared = min([len(indent), *depths])
+    return re.sub(rf"^ {{1,{shared}}}", "", content, flags=re.MULTILINE) if shared else content
+
+
+def _thought_end(text: str) -> int:
+    """The place behind what a model thought aloud before its answer."""
+    ends = [match.end() for match in _THOUGHT_ALONE.finditer(text)]
+    begins = _THINKS.match(text)
+    first = _THOUGHT.search(text, begins.end()) if begins else None
+    return max([0, *ends[-1:], *([first.end()] if first else [])])
+
+
+def _unopened_fence(text: str) -> int | None:
+    """Where a fence stands that ends the answer and that nothing opened, since a prompt did or a model closed twice."""
+    ranges = fenced_ranges(text)
+    if not ranges or ranges[-1][1] < len(text) or ranges[-1][2][3].strip():
+        return None
+    start, _, line = ranges[-1]
+    if not text[start:].strip():
+        return line.start()
+    is_end = len(ranges) == 1 and is_script(_flush(text[: line.start()])) and not parses(text[start:])
+    return line.start() if is_end else None
+
+
+def _edges(text: str, start: int, end: int) -> tuple[int, int]:
+    """The places between which no mark or label stands at an edge."""
+    begin = _code_start(text, start, end)
+    stop = end
+    place = _before_blanks(text, end)
+    while place > begin and (marks := _MARKS_BEHIND.search(text, max(begin, place - _SEARCHED), place)):
+        stop = marks.start()
+        place = _before_blanks(text, stop)
+    if stop < end and parses(text[begin:end]):
+        stop = end  # they stand in a comment
+    return begin, max(begin, stop)
+
+
+def _code_start(text: str, start: int, end: int) -> int:
+    place, begin = _behind_blanks(text, start, end), start
+    while mark := _MARK_BEFORE.match(text, place, end):
+        begin = mark.end()
+        place = _behind_blanks(text, begin, end)
+    label = _LABEL.match(text, place, end)
+    return label.end() if label else begin
+
+
+def _behind_blanks(text: str, start: int, end: int) -> int:
+    while start < end and text[start] in " \t\f\n":
+        start += 1
+    return start
+
+
+def _before_blanks(text: str, end: int) -> int:
+    while end and text[end - 1] in " \t\f\n":
+        end -= 1
+    return end
+
+
+def _flush(code: str) -> str:
+    """The code without indentation as a whole, or of its first line alone: the first of these readings that parses."""
+    if not code.strip():
+        return code
+    lines = code.lstrip("\f\n").split("\n")
+    first, rest = lines[0], "\n".join(lines[1:])
+    if first[:1] not in (" ", "\t"):
+        is_cut = bool(re.match(r"\n*[ \t]", rest)) and not _GOES_ON.search(first.rstrip())
+        other = f"{first}\n{unindented(rest)}"
+        return other if is_cut and not parses(code) and parses(other) and is_script(unindented(rest)) else code
+    if parses(code):  # blanks before a comment
+        return code
+    readings = list(_dedented(code))
+    return next(filter(parses, readings), readings[-1])
+
+
+def _dedented(code: str) -> Iterator[str]:
+    bare = code.lstrip(" \t\f\n")
+    blank = code[: len(code) - len(bare)].rpartition("\n")[2]
+    following = re.search(r"\n( *)[^\s]", bare)
+    if blank == " " and not (following and len(following[1]) % 2):  # of a tokenizer, before a first word
+        yield bare
+    yield unindented(code)
+    yield bare
+    yield without_prefix(code.lstrip("\f\n"), blank)  # a string's lines may have less
+    yield unindented(code).lstrip(" \t\f\n")

@@ -355,6 +355,22 @@ def test_any_text_is_a_response(text: str, url: str) -> None:
     assert seen["data"]["observation"]["rewards"]["coder"] == 0.0
 
 
+def test_a_response_may_be_chat_messages_and_another_form_is_refused_with_a_reason(url: str) -> None:
+    problem = bundled_problems()[0]
+    text = {"type": "text", "text": str(problem.reference_solution)}
+    session = Session(url)
+    session.play(problem, "coder")
+    heard = session.ask("step", response=[{"role": "assistant", "content": [text]}])
+    assert heard["data"]["reward"] == 1.0
+    assert adapter.Answer(response=[{"role": "assistant", "content": [text]}]).response == text["text"]
+    for bad in (None, ["x"], [], 3, {"role": "user", "content": "x"}, [["\ud800" * 1000]]):
+        session.play(problem, "coder")
+        heard = session.ask("step", response=bad)
+        assert heard["type"] == "error"
+        assert "must be a text or an assistant's chat message" in json.dumps(heard)
+        assert 400 <= post(url + "/step", json.dumps({"action": {"response": bad}}).encode())[0] < 500
+
+
 def test_a_step_needs_an_episode(url: str) -> None:
     session = Session(url)
     early = session.ask("step", response="")

@@ -150,7 +150,7 @@ def test_rows_and_arguments_out_of_range_are_refused(arena: Arena) -> None:
         CoderSeat(arena, [DOUBLE], GoldenTester()).reset(prompt="")
     with pytest.raises(ConfigurationError, match="got 'triple'"):
         TesterSeat(arena, [DOUBLE]).reset(problem_id="triple", program="")
-    with pytest.raises(ConfigurationError, match="must have a column program of strings, got None"):
+    with pytest.raises(ConfigurationError, match=r"the column program of the data set must be a text or .*, got None"):
         TesterSeat(arena, [DOUBLE]).reset(problem_id="double")
     with pytest.raises(ConfigurationError, match="reset must be called before a tool"):
         CoderSeat(arena, [DOUBLE], GoldenTester()).submit_program(RIGHT)

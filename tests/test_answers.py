@@ -14,8 +14,9 @@ from codea1_env.reading.spans import test_spans as spans_of
 
 MARKS = [
     "<|im_end|>", "<|endoftext|>", "</s>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "[/INST]", "<eos>", "<|eom_id|>",
-    "<｜end▁of▁sentence｜>", "<|end▁of▁sentence|>", "<|return|>", "<|END_OF_TURN_TOKEN|>", "<|end_of_text|>", "<pad>", "<unk>",
-    "<|fim_pad|>", "<|file_sep|>", "<|im_start|>", "<EOT>", "[/PYTHON]", "</answer>", "</code>", "<|end_of_solution|>",
+    "<｜end▁of▁sentence｜>", "<|end▁of▁sentence|>", "<|return|>", "<|END_OF_TURN_TOKEN|>", "<|end_of_text|>", "<pad>",
+    "<unk>", "<|fim_pad|>", "<|file_sep|>", "<|im_start|>", "<EOT>", "[/PYTHON]", "</answer>", "</code>",
+    "<|end_of_solution|>",
     "<|im_end|>\n<|endoftext|>", "</s></s> </s>\n", "<|eot_id|><|eot_id|>", "<pad>" * 300, "\ufeff", "\u200b", "\xa0",
     "\u2028<|im_end|>\u200b\n", "\x0b",
 ]  # fmt: skip

@@ -154,7 +154,6 @@ def test_programs_come_from_lines_of_codes_the_journal_of_an_evaluation_or_a_pro
     for bad in (
         '{"problem_id": "a"}',
         '{"problem_id": "a", "codes": "def f(x): return x"}',
-        '{"problem_id": "a", "codes": [1]}',
         "[]",
         '{"codes": [], "problem_id": 1}',
         "x",
@@ -162,6 +161,9 @@ def test_programs_come_from_lines_of_codes_the_journal_of_an_evaluation_or_a_pro
         path.write_text(bad + "\n")
         with pytest.raises(FormatError, match="line 1, must have a problem_id and codes"):
             read_programs(path)
+    path.write_text('{"problem_id": "a", "codes": ["one", 1]}\n')
+    with pytest.raises(FormatError, match=r"line 1: codes\[1\] must be a text or .* got 1; give"):
+        read_programs(path)
 
 
 def test_the_search_finds_what_tells_mutants_apart_and_states_what_the_program_returns() -> None:

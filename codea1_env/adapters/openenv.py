@@ -20,7 +20,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -32,12 +32,14 @@ from codea1_env.extras import extra
 from codea1_env.players import CoderRequest, MutantCoder, Player, RandomTester, TesterRequest
 from codea1_env.players.player import responses_of
 from codea1_env.problems import Problem, bundled_problems
+from codea1_env.reading.messages import answer_text
 from codea1_env.rewards.code_a1 import RewardConfig
 
 with extra("openenv", "the adapter for OpenEnv needs"):
     from openenv.core.env_server.interfaces import Environment
     from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
-    from pydantic import BaseModel, Field
+    from pydantic import BaseModel, BeforeValidator, Field
+    from pydantic_core import PydanticCustomError
 
 _log = logging.getLogger(__name__)
 
@@ -49,10 +51,17 @@ class Unjudged(Codea1Error):
     """Infrastructure failed: there is no reward."""
 
 
-class Answer(Action):  # type: ignore[misc]  # OpenEnv's types are not followed here
-    """A raw response of a language model: a program, or a suite of asserts."""
+def _text(given: object) -> str:
+    try:
+        return answer_text(given, "response")
+    except ConfigurationError as error:  # in a form that OpenEnv can send
+        raise PydanticCustomError("response", "{said}", {"said": str(error)}) from None
 
-    response: str = Field(max_length=MAX_TEXT_LENGTH)
+
+class Answer(Action):  # type: ignore[misc]  # OpenEnv's types are not followed here
+    """A raw response of a language model, as a text or as chat messages: a program, or a suite of asserts."""
+
+    response: Annotated[str, BeforeValidator(_text)] = Field(max_length=MAX_TEXT_LENGTH)
 
 
 class JudgedLine(BaseModel):  # type: ignore[misc]

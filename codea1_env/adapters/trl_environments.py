@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from codea1_env.adapters.trl_rewards import by_id
+from codea1_env.adapters.trl_rewards import Completion, by_id
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.envs.episode import failed_tests
@@ -32,6 +32,7 @@ from codea1_env.players.player import responses_of
 from codea1_env.players.prompts import fenced
 from codea1_env.problems.kind_words import test_form, wanted
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.messages import answer_text
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.duel import JudgedTest, Verdict
 
@@ -103,13 +104,11 @@ class TesterSeat:
         self._table = _Table(arena, problems, attempts)
         self._program = ""
 
-    def reset(self, problem_id: str | None = None, program: str | None = None, **_: object) -> str:
+    def reset(self, problem_id: str | None = None, program: Completion | None = None, **_: object) -> str:
         """The question and the program. Raises ConfigurationError for a row that lacks either."""
         problem = self._table.begin(problem_id)
-        if not isinstance(program, str):
-            raise ConfigurationError(f"the data set must have a column program of strings, got {program!r}")
-        self._program = program
-        source = self._table.read(problem, program)
+        self._program = answer_text(program, "the column program of the data set")
+        source = self._table.read(problem, self._program)
         return (
             f"A programmer was given this task:\n\n{problem.question.strip()}\n\nThis is the program that came back:"
             f"\n\n{fenced(source)}\n\nWrite tests that expose its bug, and hand them in by calling submit_tests. "

@@ -10,7 +10,7 @@ Does not import TRL. Not for several processes at once: each needs a function, a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
@@ -20,10 +20,12 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
 from codea1_env.players.player import responses_of
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.messages import answer_texts
 from codea1_env.reading.responses import read_program
 
 Completion = str | Sequence[Mapping[str, Any]]
-"""A text, or the messages of a conversation's end, of which the last one's content counts."""
+"""A text, or the messages of a conversation's end; all that `reading/messages.py` reads."""
+_Value = TypeVar("_Value")
 
 
 class CoderReward:
@@ -54,9 +56,10 @@ class CoderReward:
         log_metric: Callable[[str, float], None] | None = None,
         **_: object,
     ) -> list[float | None]:
-        """One reward for each completion, in order. Raises ConfigurationError for an unknown or missing problem."""
+        """One reward for each completion, in order. Raises ConfigurationError for an unknown or missing problem, and
+        for an answer of a form that is not known."""
         problems = [_known(self._problems, each) for each in _column("problem_id", problem_id, completions)]
-        texts = [_text(completion) for completion in completions]
+        texts = answer_texts(completions, "completions")
         read = [
             read_program(text, problem.entry_point, fidelity=self._arena.config.fidelity)
             for problem, text in zip(problems, texts, strict=True)
@@ -93,15 +96,16 @@ class TesterReward:
         prompts: Sequence[object],
         completions: Sequence[Completion],
         problem_id: Sequence[str] | None = None,
-        program: Sequence[str] | None = None,
+        program: Sequence[Completion] | None = None,
         log_metric: Callable[[str, float], None] | None = None,
         **_: object,
     ) -> list[float | None]:
-        """One reward for each completion, in order. Raises ConfigurationError for an unknown or missing problem."""
+        """One reward for each completion, in order. Raises ConfigurationError for an unknown or missing problem, and
+        for an answer of a form that is not known."""
         ids = _column("problem_id", problem_id, completions)
-        programs = _column("program", program, completions)
+        programs = answer_texts(_column("program", program, completions), "program")
         problems = [_known(self._problems, each) for each in ids]
-        texts = [_text(completion) for completion in completions]
+        texts = answer_texts(completions, "completions")
         rows = _rows_by(list(zip(ids, programs, strict=True)))
         scores = _play(
             self._arena,
@@ -153,14 +157,7 @@ def _rows_by(keys: Sequence[Hashable]) -> list[list[int]]:
     return list(rows.values())
 
 
-def _text(completion: Completion) -> str:
-    if isinstance(completion, str):
-        return completion
-    content = completion[-1].get("content") if completion else ""
-    return content if isinstance(content, str) else ""
-
-
-def _column(name: str, values: Sequence[str] | None, completions: Sequence[object]) -> Sequence[str]:
+def _column(name: str, values: Sequence[_Value] | None, completions: Sequence[object]) -> Sequence[_Value]:
     if values is None or len(values) != len(completions):
         got = "none" if values is None else str(len(values))
         raise ConfigurationError(f"the data set must have a column {name}, one for each completion, got {got}")

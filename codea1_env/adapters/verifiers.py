@@ -22,6 +22,7 @@ from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.extras import extra
 from codea1_env.players.prompts import DEFAULT, Messages, find_prompts
 from codea1_env.problems import Problem, bundled_problems, read_problems
+from codea1_env.reading.messages import answer_text
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
@@ -133,7 +134,7 @@ class DuelEnv(vf.Env[DuelConfig]):  # type: ignore[misc]
         problem = self._problem(task)
         coded = await agents.coder.run(task)
         if coded.ok:
-            program = read_program(coded.last_reply, problem.entry_point).source
+            program = read_program(_reply(coded), problem.entry_point).source
             asked = find_prompts(DEFAULT).for_tester(problem, program, suite_size=self.config.suite_size)
             await agents.tester.run(DuelTask(_data(problem, asked), task.config))
 
@@ -143,7 +144,7 @@ class DuelEnv(vf.Env[DuelConfig]):  # type: ignore[misc]
         if len(seats) < 2 or not all(trace.ok for trace in episode.traces):
             return  # its error is on its trace
         coder, tester = seats["coder"], seats["tester"]
-        match = Match(self._problem(task), (coder.last_reply,), ((tester.last_reply,),))
+        match = Match(self._problem(task), (_reply(coder),), ((_reply(tester),),))
         async with self._one_at_a_time:
             if self._arena is None:
                 raise ConfigurationError("an episode must be played while the environment is serving, got one outside")
@@ -161,6 +162,10 @@ class DuelEnv(vf.Env[DuelConfig]):  # type: ignore[misc]
         if problem_id not in self._known:
             raise ConfigurationError(f"a task must name a problem of this taskset, got {problem_id!r}")
         return self._known[problem_id]
+
+
+def _reply(trace: vf.Trace) -> str:
+    return answer_text(trace.last_reply, f"the reply of the {trace.agent.name}")
 
 
 def _problems(config: vf.TasksetConfig) -> list[Problem]:

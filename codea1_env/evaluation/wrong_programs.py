@@ -29,6 +29,7 @@ from codea1_env.judging.judge import Judge, Trial
 from codea1_env.judging.validation import ValidatedTest, read_suites, validate
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import Fidelity
+from codea1_env.reading.messages import answer_texts
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
@@ -65,12 +66,13 @@ def read_programs(path: Path) -> dict[str, list[str]]:
             is_readable = codes is None or (isinstance(record["problem_id"], str) and isinstance(codes, list))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_readable = False
-        if not is_readable or not all(isinstance(text, str) for text in codes or ()):
+        if not is_readable:
             raise FormatError(
-                f"{path}, line {number}, must have a problem_id and codes, a list of strings; got another"
+                f"{path}, line {number}, must have a problem_id and codes, a list of answers; got another"
             )
         if codes is not None:
-            responses.setdefault(record["problem_id"], []).extend(codes)
+            texts = answer_texts(codes, f"{path}, line {number}: codes", FormatError)
+            responses.setdefault(record["problem_id"], []).extend(texts)
         elif record.get("seat", "coder") != "coder":
             raise FormatError(f"{path} must be the journal of a coder, got the one of a {record['seat']}")
     return responses

@@ -12,6 +12,7 @@ from typing import Any
 from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest
+from codea1_env.reading.messages import answer_texts
 from codea1_env.reading.responses import read_program
 
 
@@ -53,10 +54,12 @@ class RecordedPlayer:
         suites: dict[tuple[str, str], list[str]] = {}
         for record in records:
             problem_id = record["problem_id"]
-            codes.setdefault(problem_id, []).extend(record["codes"])
-            for code, against in zip(record["codes"], record["suites"], strict=True):
+            texts = answer_texts(record["codes"], f"codes of {problem_id}")
+            codes.setdefault(problem_id, []).extend(texts)
+            for code, against in zip(texts, record["suites"], strict=True):
                 program = read_program(code, record["entry_point"]).source
-                suites.setdefault((problem_id, program), []).extend(against)
+                written = answer_texts(against, f"suites of {problem_id}")
+                suites.setdefault((problem_id, program), []).extend(written)
         return cls(codes, suites, name, version)
 
     def respond(

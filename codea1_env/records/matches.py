@@ -4,6 +4,8 @@
     out  problem_id, codes: [{executes, reward}], suites: [[{reward, validity, adversarial, tests, terms, replays,
                       ignored}]]
 
+A response is a text or chat messages, as `reading/messages.py` says.
+
 `ignored` says by reason how many pieces of a response were not read (`suites.Ignored`); a test that was read and counts
 for nothing says so by its own `status` and `reason`.
 
@@ -30,6 +32,7 @@ from codea1_env.checks import json_object, require
 from codea1_env.errors import FormatError
 from codea1_env.mistake_book.files import packed
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.messages import answer_texts
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.terms import SuiteTerms
 from codea1_env.rewards.tester_rewards import per_test_rewards
@@ -52,11 +55,12 @@ def read_match(line: bytes) -> Match:
         raise FormatError(f"the line must have the fields {', '.join(_FIELDS)}, got one without {', '.join(missing)}")
     codes, suites = record["codes"], record["suites"]
     problem = Problem.from_dict({name: record[name] for name in _PROBLEM_FIELDS if name in record})
-    _require(_is_texts(codes), "codes", "be a list of strings", codes)
-    is_rows = isinstance(suites, list) and all(map(_is_texts, suites))
-    _require(is_rows, "suites", "be a list of lists of strings", suites)
+    _require(isinstance(codes, list), "codes", "be a list of answers", codes)
+    is_rows = isinstance(suites, list) and all(isinstance(row, list) for row in suites)
+    _require(is_rows, "suites", "be a list of lists of answers", suites)
     _require(len(suites) == len(codes), "suites", f"have a list for each of the {len(codes)} codes", len(suites))
-    return Match(problem, tuple(codes), tuple(map(tuple, suites)))
+    rows = [answer_texts(row, f"suites[{place}]", FormatError) for place, row in enumerate(suites)]
+    return Match(problem, tuple(answer_texts(codes, "codes", FormatError)), tuple(map(tuple, rows)))
 
 
 def problem_id_of(line: bytes) -> str | None:
@@ -142,7 +146,3 @@ def _suite(suite: SuiteScore) -> dict[str, Any]:
 
 def _line(record: dict[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)

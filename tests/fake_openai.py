@@ -52,6 +52,12 @@ def completion(*texts: str, **fields: Any) -> bytes:
     return json.dumps({**told, "choices": choices, "usage": usage}).encode()
 
 
+def silence(finish_reason: str = "stop", **message: Any) -> bytes:
+    """An answer whose message has no content, unless it is given one."""
+    said = {"role": "assistant", "content": None, **message}
+    return completion("", finish_reason=finish_reason, message=said)
+
+
 def echo(request: Json) -> Reply:
     """As many answers as wanted; each names its seed and its number, so that they are told apart."""
     return Reply(body=completion(*(f"{request['seed']}/{k}" for k in range(request["n"]))))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_openai import Json, Reply, completion, serving
+from fake_openai import Json, Reply, completion, serving, silence
 
 from codea1_env.cli import main
 from codea1_env.cli.players import _recorded
@@ -321,6 +321,49 @@ def test_kill_9_and_the_same_command_again(tmp_path: Path, problems: Path) -> No
     report = json.loads((out / "results.json").read_text())
     assert report["sets"]["mine"]["passed"] == {"absolute": 2, "double": 0}
     assert [sent[name] for name in ("temperature", "top_p", "max_tokens", "n")] == [0.7, 0.95, 2048, 2]
+
+
+def test_answers_without_content_count_as_empty_and_the_end_says_how_many(
+    tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server that thinks the whole answer of one question, at temperature 0: no resume could change that."""
+
+    def answer(request: Json, number: int) -> Reply:
+        is_thought = "f(x)" not in request["messages"][1]["content"]
+        return Reply(body=silence(reasoning_content=RIGHT) if is_thought else completion(f"```python\n{RIGHT}\n```"))
+
+    out = tmp_path / "out"
+    with serving(answer) as server:
+        asked = ("--player", f"openai:{server.url}#m", "--n", 3, "--temperature", 0, "--problems", problems, "-o", out)
+        assert run(*asked) == 0
+        count = len(server.asked)
+        assert run(*asked) == 0
+        assert len(server.asked) == count, "what was answered is not asked again"
+    assert "Answers that had no content and counted as empty: 3 of mine." in capsys.readouterr().out
+    record = json.loads((out / "results.json").read_text())["sets"]["mine"]
+    assert (record["passed"], record["silent"]) == ({"absolute": 3, "double": 0}, 3)
+    assert record["truncated"] == 0
+
+
+def test_an_evaluation_of_a_server_that_is_mostly_silent_ends_with_an_error_and_goes_on_when_it_speaks(
+    tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    speaks = False
+
+    def answer(request: Json, number: int) -> Reply:
+        if request["n"] == 1 and not speaks:
+            return Reply(body=silence())
+        return Reply(body=completion(*[f"```python\n{RIGHT}\n```"] * request["n"]))
+
+    out = tmp_path / "out"
+    with serving(answer) as server:
+        asked = ("--player", f"openai:{server.url}#m", "--n", 9, "--temperature", 0, "--problems", problems, "-o", out)
+        assert run(*asked) != 0
+        assert "must answer with content, got none in 8 of" in capsys.readouterr().err
+        assert not (out / "results.json").exists()
+        speaks = True
+        assert run(*asked) == 0
+    assert "silent" not in json.loads((out / "results.json").read_text())["sets"]["mine"]
 
 
 def test_a_tester_behind_a_server_sees_the_function_and_is_not_told_of_a_bug(tmp_path: Path, problems: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_openai import FakeServer, Json, Reply, completion, echo, serving, wait_for
+from fake_openai import FakeServer, Json, Reply, completion, echo, serving, silence, wait_for
 
 from codea1_env.errors import ConfigurationError, PlayerError, PlayerGarbled, PlayerRefused, PlayerUnavailable
 from codea1_env.players import CoderRequest, OpenAIPlayer, Player, Request, Sampling, TesterRequest, Traffic
@@ -141,7 +141,9 @@ def test_what_passes_is_tried_again_with_growing_waits(status: int) -> None:
         (Reply(body=b'{"choices": []}'), PlayerGarbled),
         (Reply(body=b'{"choices": [3]}'), PlayerGarbled),
         (Reply(body=b'{"choices": [{"message": "text"}]}'), PlayerGarbled),
-        (Reply(body=b'{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}'), PlayerGarbled),
+        (Reply(body=b'{"choices": [{"message": {"content": null}, "finish_reason": "error"}]}'), PlayerGarbled),
+        (Reply(body=b'{"choices": [{"message": {"content": null}}]}'), PlayerGarbled),
+        (Reply(body=silence(finish_reason="abort")), PlayerGarbled),
         (Reply(body=b'{"choices": [{"message": {"content": ["text"]}}]}'), PlayerGarbled),
         (Reply(body=b'{"error": {"message": "out of memory"}}'), PlayerGarbled),
     ],
@@ -175,6 +177,66 @@ def test_an_answer_all_of_which_went_into_hidden_reasoning_is_empty_and_truncate
     with serving(lambda *_: Reply(body=body)) as server:
         ((answer,),) = Seat(server).player.respond(ONE)
     assert (answer.text, answer.truncated) == ("", True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        silence(),
+        silence(reasoning="It is 3."),
+        silence(reasoning_content="```python\ndef f(x): return 3\n```"),
+        silence(reasoning_content="It is 3.", content=""),
+        silence(reasoning="It is 3.", content="\n"),
+        silence(content=[{"type": "thinking", "thinking": "It is 3."}]),
+        silence(finish_reason="eos_token"),
+        silence(tool_calls=[{"id": "1"}], finish_reason="tool_calls"),
+        silence(finish_reason="content_filter"),
+        b'{"choices": [{"message": {"role": "assistant", "reasoning": "3"}, "finish_reason": "stop"}]}',
+    ],
+)
+def test_a_message_without_content_is_an_empty_answer_that_is_marked(body: bytes) -> None:
+    with serving(lambda *_: Reply(body=body)) as server:
+        seat = Seat(server)
+        ((answer,),) = seat.player.respond(ONE)
+    assert (answer.text.strip(), answer.truncated, answer.is_silent) == ("", False, True)
+    assert seat.waits == []
+
+
+def test_a_refusal_is_what_the_model_says_and_is_marked() -> None:
+    with serving(lambda *_: Reply(body=silence(refusal="I will not."))) as server:
+        ((answer,),) = Seat(server).player.respond(ONE)
+    assert (answer.text, answer.is_silent) == ("I will not.", True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        completion("def f(x): return 3"),
+        completion(""),
+        silence(content="x", reasoning_content="hm"),
+        silence(finish_reason="length", reasoning="hm"),
+    ],
+)
+def test_text_an_empty_text_and_an_answer_cut_off_are_not_silent(body: bytes) -> None:
+    with serving(lambda *_: Reply(body=body)) as server:
+        ((answer,),) = Seat(server).player.respond(ONE)
+    assert not answer.is_silent
+
+
+def test_a_server_that_is_mostly_silent_is_an_error_that_says_so_and_one_that_is_rarely_so_goes_on() -> None:
+    with serving(lambda *_: Reply(body=silence())) as server:
+        with pytest.raises(PlayerRefused, match=r"must answer with content, got none in 8 of 8 answers .*; turn"):
+            Seat(server, Traffic(concurrency=1)).player.respond(ONE * 20)
+        assert len(server.asked) == 8
+        assert len(Seat(server).player.respond(ONE * 7)) == 7
+        player = Seat(server).player
+        for _ in range(7):
+            player.respond(ONE)
+        with pytest.raises(PlayerRefused, match="got none in 8 of 8 answers"):
+            player.respond(ONE)
+    with serving(lambda _, number: Reply(body=silence() if number % 2 else completion("x"))) as server:
+        answers = Seat(server, Traffic(concurrency=1)).player.respond(ONE * 60)
+    assert sum(answer.is_silent for (answer,) in answers) == 30
 
 
 @pytest.mark.parametrize(

@@ -387,6 +387,10 @@ def as_table(report: Mapping[str, Any]) -> str:
         rows = [[record["measures"].get(measure) for record in sets.values()] for measure in names]
         means = ["-" if None in row else f"{100 * sum(each['mean'] for each in row) / len(row):.2f}" for row in rows]
         lines.append(f"| mean | | | {' | '.join(means)} | |")
+    silent = {name: record["silent"] for name, record in sets.items() if "silent" in record}
+    if silent:
+        counts = ", ".join(f"{count} of {name}" for name, count in silent.items())
+        lines += ["", f"Answers that had no content and counted as empty: {counts}."]
     return "\n".join(lines)
 
 

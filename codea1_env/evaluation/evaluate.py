@@ -237,10 +237,12 @@ def _ask(
     answered = iter(responses_of(player, requests, samples, plan.sampling, plan.seed))
     for problem, row in asked:
         group = [response for _ in row for response in next(answered)]
+        silent = sum(response.is_silent for response in group)
         journal.append({
             "kind": place[0], "set": place[1], "problem_id": problem.problem_id,
             "texts": [response.text for response in group],
             "truncated": sum(response.truncated for response in group),
+            **({"silent": silent} if silent else {}),
         })  # fmt: skip
 
 
@@ -394,6 +396,9 @@ def _report(
             | {problem_id: f"the sandbox failed: {why}" for problem_id, why in failed[name].items()},
             "truncated": sum(each["truncated"] for each in answers) / written if written else None,
         }
+        asked = [*answers, *(journal.suites[name, each["problem_id"]] for each in kept if is_selecting)]
+        if silent := sum(each.get("silent", 0) for each in asked):
+            record["silent"] = silent
         if plan.seat == "coder":
             ks = [k for k in _KS if k <= plan.samples]
             measures = program_measures([score["passed"] for score in kept], plan.samples, ks, plan.seed)

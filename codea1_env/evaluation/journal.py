@@ -35,8 +35,9 @@ class EvaluationJournal(Closing):
                 del self.scores[key]  # of another plan; or the line with the answers was damaged, and removed
 
     def _take(self, record: Mapping[str, Any]) -> None:
-        if record["kind"] in ("answers", "suites") and not 0 <= record["truncated"] <= len(record["texts"]):
-            raise ValueError("more cut off than there are texts")
+        counts = (record["truncated"], record.get("silent", 0)) if record["kind"] in ("answers", "suites") else ()
+        if not all(0 <= count <= len(record["texts"]) for count in counts):
+            raise ValueError("more cut off or silent than there are texts")
         self._tables[record["kind"]][record["set"], record["problem_id"]] = dict(record)
 
     def append(self, record: Mapping[str, Any]) -> None:

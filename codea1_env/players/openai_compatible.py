@@ -3,9 +3,9 @@
 Uses Python's own HTTP client: one kind of request is needed, and the `openai` package would install a dozen others,
 whose retries and time-outs could not be bounded as they are here.
 
-Every answer is one that the server gave. Temporary failures (no connection, time-outs, 408, 409, 425, 429, 5xx, answers
-that are no completion) are retried with exponential back-off. If all attempts fail, the type of the error says whose
-fault it is.
+Every answer is one that the server gave. A message without content is an empty one, and is counted (`completions.py`).
+Temporary failures (no connection, time-outs, 408, 409, 425, 429, 5xx, answers that are no completion) are retried with
+exponential back-off. If all attempts fail, the type of the error says whose fault it is.
 
 An answer that the prompt begins is continued as vLLM's and SGLang's servers do it (`continue_final_message`), and ends
 at its fence; other servers refuse the request or begin a new answer. Does not promise the same answers for a seed: the
@@ -34,7 +34,7 @@ from urllib.parse import urlsplit
 from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError, PlayerError, PlayerGarbled, PlayerRefused, PlayerUnavailable
 from codea1_env.players.chat import Prompt, chat_messages
-from codea1_env.players.completions import Completion, read_completions
+from codea1_env.players.completions import Completion, Silence, read_completions
 from codea1_env.players.http_json import Answer, Poster
 from codea1_env.players.pacing import Pace
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
@@ -120,6 +120,7 @@ class OpenAIPlayer:
         self._prompt = prompt
         self._token_limit_field = token_limit_field
         self._extra_fields = dict(extra_fields or {})
+        self._silence = Silence(self._url)
         self._sleep = sleep
         self._jitter = jitter or random.Random()
 
@@ -182,12 +183,14 @@ class OpenAIPlayer:
                 **self._extra_fields,
             }
             tokens = _estimate(messages) + count * sampling.max_tokens
-            answers += [self._response(each, begin) for each in self._complete(call, body, tokens)[:count]]
+            found = self._complete(call, body, tokens)[:count]
+            self._silence.note(found)
+            answers += [self._response(each, begin) for each in found]
         return answers
 
     def _response(self, completion: Completion, begin: Begun) -> Response:
         text, version = begin.answer + completion.text, completion.version or self.version
-        return Response(text, completion.truncated, self.name, version)
+        return Response(text, completion.truncated, self.name, version, is_silent=completion.is_silent)
 
     def _complete(self, call: _Call, body: Mapping[str, object], tokens: int) -> list[Completion]:
         """What the server answers, in the first attempt that works."""

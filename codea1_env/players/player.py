@@ -74,6 +74,8 @@ class Response:
     """The answer in the model's tokens, if there are any."""
     log_probs: tuple[float, ...] | None = None
     """Natural logarithm of each token's probability when it was sampled, if known."""
+    is_silent: bool = False
+    """Whether a server's message had no content, though the length limit left room: an empty answer, or a refusal."""
 
 
 class Player(Protocol):

@@ -158,6 +158,87 @@ def test_a_solution_without_what_is_asked_for_does_not_execute(one: Problem, san
     assert grade.executes is False
 
 
+OWNERS = {
+    "attribute": "class Solution:\n    def __init__(self):\n        self.f = lambda n: n + 1\n",
+    "getattr": "class Solution:\n    def __getattr__(self, name):\n        if name != 'f':\n            "
+    "raise AttributeError(name)\n        return lambda n: n + 1\n",
+    "any getattr": "class Solution:\n    def __getattr__(self, name):\n        return lambda n: n + 1\n",
+    "getattribute": "class Solution:\n    def __getattribute__(self, name):\n        return lambda n: n + 1\n",
+    "setattr": "class Solution:\n    def __init__(self):\n        setattr(self, 'f', self._f)\n"
+    "    def _f(self, n):\n        return n + 1\n",
+    "slots": "class Solution:\n    __slots__ = ('f',)\n    def __init__(self):\n        self.f = lambda n: n + 1\n",
+    "dict": "class Solution:\n    def __init__(self):\n        self.__dict__['f'] = lambda n: n + 1\n",
+    "property": "class Solution:\n    @property\n    def f(self):\n        return lambda n: n + 1\n",
+    "static": "class Solution:\n    @staticmethod\n    def f(n):\n        return n + 1\n",
+    "class attribute": "class Solution:\n    pass\nSolution.f = lambda self, n: n + 1\n",
+    "base": "class Base:\n    def __init__(self):\n        self.f = lambda n: n + 1\nclass Solution(Base):\n    pass\n",
+    "delegate": "class Other:\n    def f(self, n):\n        return n + 1\nclass Solution:\n    def __init__(self):\n"
+    "        self.one = Other()\n    def __getattr__(self, name):\n        return getattr(self.one, name)\n",
+    "factory": "class Other:\n    def f(self, n):\n        return n + 1\ndef Solution():\n    return Other()\n",
+    "namespace": "import types\ndef Solution():\n    return types.SimpleNamespace(f=lambda n: n + 1)\n",
+    "new": "class Other:\n    f = staticmethod(lambda n: n + 1)\nclass Solution:\n    def __new__(cls):\n"
+    "        return Other()\n",
+    "shadowing": "hasattr = getattr = callable = globals = None\n"
+    "class Solution:\n    def __init__(self):\n        self.f = lambda n: n + 1\n",
+    "objects are counted": "class Solution:\n    made = 0\n    def __init__(self):\n        Solution.made += 1\n"
+    "        made = Solution.made\n        self.f = lambda n: n + made\n",
+    "questions are counted": "class Solution:\n    def __init__(self):\n        self.asked = 0\n"
+    "    def __getattr__(self, name):\n        self.asked += 1\n        return lambda n: n + self.asked\n",
+}
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_a_method_is_what_an_object_has_and_not_only_its_class(owner: str, sandbox: LocalSandbox) -> None:
+    source = OWNERS[owner]
+    there: dict[str, Any] = {}
+    exec(source, there)
+    assert there["Solution"]().f(1) == 2, "what plain Python says"
+    reference = "class Solution:\n    def f(self, n):\n        return n + 1\n"
+    one = problem("method", "Solution().f", reference, ("Solution().f(1)", "2"), ("Solution().f(n=5)", "6"))
+    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
+    assert grade.executes is True
+    assert grade.verdicts[0] is Verdict.PASS
+
+
+def test_a_method_of_nodes_may_be_an_attribute_of_the_object(sandbox: LocalSandbox) -> None:
+    one = next(each for each in EVERY if each.entry_point == "Solution().turn")
+    there = REVERSED.replace("def turn(", "def _turn(") + "    def __init__(self):\n        self.turn = self._turn\n"
+    (grade,) = Arena(sandbox).grade(one, [there], one.golden_tests)
+    assert grade.all_passed
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class Solution:\n    pass\n",
+        "class Solution:\n    def __init__(self):\n        self.g = abs\n",
+        "class Solution:\n    def __init__(self, x):\n        self.f = abs\n",
+        "class Solution:\n    def __init__(self):\n        raise SystemExit\n",
+        "class Solution:\n    def __getattr__(self, name):\n        raise ValueError(name)\n",
+        "Solution = 3\n",
+        "Solution = None\n",
+    ],
+)
+def test_an_object_without_the_method_does_not_execute(source: str, sandbox: LocalSandbox) -> None:
+    one = problem(
+        "method", "Solution().f", "class Solution:\n    def f(self):\n        return 1\n", ("Solution().f()", "1")
+    )
+    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
+    assert grade.executes is False
+
+
+@pytest.mark.parametrize("kind", ["function", "method", "program"])
+def test_a_program_has_a_file_by_name(kind: str, sandbox: LocalSandbox) -> None:
+    told = "import os\nHERE = os.path.dirname(os.path.abspath(__file__))\n"
+    asked = {
+        "function": problem("function", "f", f"{told}def f():\n    return __file__.endswith('.py')\n", ("f()", "True")),
+        "method": problem("method", "Solution().add", told + METHOD, ("Solution().add(1)", "3")),
+        "program": problem("program", "run", f"{told}print(__file__[-3:])\n", ("run('')", "'.py\\n'")),
+    }
+    (grade,) = Arena(sandbox).grade(asked[kind], [asked[kind].reference_solution or ""], asked[kind].golden_tests)
+    assert grade.all_passed
+
+
 def test_every_call_of_a_method_has_a_new_object(sandbox: LocalSandbox) -> None:
     keeps = "class Solution:\n    seen = 0\n    def f(self):\n        self.seen += 1\n        return self.seen\n"
     one = problem("method", "Solution().f", keeps, ("Solution().f()", "1"))

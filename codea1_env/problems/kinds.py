@@ -85,17 +85,32 @@ if _codea1_builtins.callable(_codea1_builtins.globals().get({owner!r})):
 """
 _SOLUTION = """
 import builtins as _codea1_builtins
-if not _codea1_builtins.callable(_codea1_builtins.globals().get({name!r})) and _codea1_builtins.hasattr(
-    _codea1_builtins.globals().get("Solution"), {name!r}
-):
+if not _codea1_builtins.callable(_codea1_builtins.globals().get({name!r})) and _codea1_has_method():
     def {name}(*arguments, **named):
-        return Solution().{name}(*arguments, **named)
+        return _codea1_method()(*arguments, **named)
+"""
+# A method may be an attribute of the object or come from `__getattr__`. An object that is asked for it at the beginning
+# is the first call's, so that a program makes as many objects as it has calls.
+_OWNED = """
+_codea1_first = []
+
+def _codea1_has_method():
+    from builtins import BaseException, getattr, globals, hasattr
+    owner = globals().get({owner!r})
+    try:
+        if not hasattr(owner, {name!r}):
+            _codea1_first.append(getattr(owner(), {name!r}))
+    except BaseException:
+        return False
+    return True
+
+def _codea1_method():
+    return _codea1_first.pop() if _codea1_first else {owner}().{name}
 """
 _METHOD = """
-import builtins as _codea1_builtins
-if _codea1_builtins.hasattr(_codea1_builtins.globals().get({owner!r}), {name!r}):
+if _codea1_has_method():
     def {entry}(*arguments, **named):
-        return {owner}().{name}(*arguments, **named)
+        return _codea1_method()(*arguments, **named)
 """
 _GENERATOR = """
 import builtins as _codea1_builtins
@@ -285,14 +300,13 @@ def _codea1_plain(value, shape):
         found.pop()
     return found
 
-import builtins as _codea1_builtins
-if _codea1_builtins.hasattr(_codea1_builtins.globals().get({owner!r}), {name!r}):
+if _codea1_has_method():
     def {entry}(*arguments, **named):
         from builtins import list, zip
         shapes, result = {shapes!r}, {result!r}
         arguments = [_codea1_made(value, shape) for value, shape in zip(arguments, list(shapes.values()) + [None] * 99)]
         named = {{name: _codea1_made(value, shapes.get(name)) for name, value in named.items()}}
-        return _codea1_plain({owner}().{name}(*arguments, **named), result)
+        return _codea1_plain(_codea1_method()(*arguments, **named), result)
 """
 
 
@@ -316,7 +330,8 @@ def _kinds_name(problem: Problem) -> str:
 
 def _of_kind(problem: Problem, source: str) -> str:
     if problem.kind == "function":
-        return f"{source}\n{_SOLUTION.format(name=problem.entry_point)}" if has_solution_class(source) else source
+        method = (_OWNED + _SOLUTION).format(owner="Solution", name=problem.entry_point)
+        return f"{source}\n{method}" if has_solution_class(source) else source
     if problem.kind == "program":
         return _PROGRAM.format(entry=_ENTRY, source=source)
     if problem.kind == "coroutine" and "asyncio" in source:
@@ -352,8 +367,8 @@ def _epilogue(kind: Kind, entry_point: str, signatures: tuple[str, ...]) -> str:
         shapes = dict(_shapes(entry_point, signatures))
         if shapes:
             result = shapes.pop("return", None)
-            return _NODES.format(**known, shapes=shapes, result=result)
-        return _METHOD.format(**known)
+            return (_OWNED + _NODES).format(**known, shapes=shapes, result=result)
+        return (_OWNED + _METHOD).format(**known)
     return {"class": _CLASS, "generator": _GENERATOR, "coroutine": _COROUTINE}[kind].format(**known)
 
 

@@ -127,6 +127,7 @@ def _executed(code: types.CodeType, module_name: str) -> dict[str, Any]:
     """The namespace of a new module after its body has run. Raises what the body raises."""
     _forget_patterns()
     module = types.ModuleType(module_name)
+    module.__file__ = f"{module_name}.py"
     sys.modules[module_name] = module
     exec(code, module.__dict__)
     return module.__dict__
@@ -207,6 +208,7 @@ def _stdio(job: dict[str, Any], results: Results) -> None:
 
     def main() -> str:
         module = types.ModuleType("__main__")
+        module.__file__ = "program.py"
         sys.modules["__main__"] = module
         try:
             exec(compile(job["source"], "<program>", "exec", dont_inherit=True), module.__dict__)

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from codea1_env.judging.equality import is_near, is_opaque, member_text, number_in, same_tree
+from codea1_env.judging.equality import is_near, is_opaque, may_equal, member_text, number_in, same_tree
 from codea1_env.problems.checkers import COMPARISONS
 
 CLOSE = 1e-6
@@ -29,7 +29,7 @@ MOST_STEPS = 1 << 20
 def compares(checker: str, right: bytes, got: bytes, tolerance: float) -> bool:
     """Whether the untrusted `got` is right beside the trusted `right`, by one of COMPARISONS. Malformed bytes are
     not."""
-    if is_opaque(right) or is_opaque(got) or len(got) > 512 + 64 * len(right):  # as in `same_value`
+    if is_opaque(right) or is_opaque(got) or not may_equal(right, got):
         return False
     try:
         trees = json.loads(right), json.loads(got)
@@ -53,7 +53,9 @@ def _unordered(right: Any, got: Any, tolerance: float, size: int) -> bool:
         return all(left == right or is_near(left, right, tolerance) for left, right in zip(one, other, strict=True))
     if len(ours) * size > MOST_STEPS:
         return False
-    return _are_paired([[same_tree(each, item, tolerance) for each in ours] for item in theirs])
+    return _are_paired(
+        [sum(1 << column for column, each in enumerate(ours) if same_tree(each, item, tolerance)) for item in theirs]
+    )
 
 
 def _sorted_numbers(members: Sequence[Any]) -> list[int | float] | None:
@@ -63,29 +65,33 @@ def _sorted_numbers(members: Sequence[Any]) -> list[int | float] | None:
     return sorted(real) if len(real) == len(members) else None
 
 
-def _are_paired(fits: Sequence[Sequence[bool]]) -> bool:
-    """Whether each row can have a column of its own that fits it, by augmenting paths (Kuhn 1955). SciPy has it, which
-    the environment does not require."""
+def _are_paired(fits: Sequence[int]) -> bool:
+    """Whether each row can have a column of its own that fits it, by augmenting paths (Kuhn 1955): one bit of a row for
+    each column. SciPy has it, which the environment does not require."""
     row_of: dict[int, int] = {}
+    column_of: dict[int, int] = {}
     for start in range(len(fits)):
         reached: dict[int, int] = {}
         """The row from which a column was reached."""
-        waiting, free = [start], None
+        waiting, free, unseen = [start], None, -1
         while waiting and free is None:
             row = waiting.pop()
-            for column, is_fit in enumerate(fits[row]):
-                if is_fit and column not in reached:
-                    reached[column] = row
-                    if column not in row_of:
-                        free = column
-                        break
+            fresh = fits[row] & unseen
+            unseen &= ~fresh
+            while fresh and free is None:
+                column = (fresh & -fresh).bit_length() - 1
+                fresh &= fresh - 1
+                reached[column] = row
+                if column in row_of:
                     waiting.append(row_of[column])
+                else:
+                    free = column
         if free is None:
             return False
         while free is not None:  # along the path back, every row takes the column that it was reached by
             row = reached[free]
-            previous = next((column for column, owner in row_of.items() if owner == row), None)
-            row_of[free], free = row, previous
+            row_of[free] = row
+            column_of[row], free = free, column_of.get(row)
     return True
 
 

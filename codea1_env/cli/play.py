@@ -70,6 +70,7 @@ _IGNORED = {
     "assert_in_text": "prose with an assert in it",
     "main_block": "`if __name__` block",
     "too_long": "what is beyond the longest answer",
+    "too_much": "what takes too long to read",
     "assert_outside_fences": "assert outside the fenced blocks",
 }
 

@@ -27,15 +27,17 @@ from codea1_env.problems.near_equality import read_near_equality
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert
 from codea1_env.reading.parsing import SourceText, Unparsable, parse, source_of, unindented
 from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.steps import TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide.assertion_methods import condition_of
-from codea1_env.reading.wide.reader import CANDIDATE, WideReader, is_main
+from codea1_env.reading.wide.reader import CANDIDATE, WideReader
+from codea1_env.reading.wide.statements import is_main
 
 MAX_SCRIPT = 1 << 24
 """Characters of a script that is read."""
-_MOST_STATEMENTS = 1 << 15
-"""That are gone through, those of a loop once for each row."""
+_MOST_STEPS = 1 << 22
+"""Of reading one script, which may be larger than a suite."""
 _SHOWN = 200
 
 
@@ -89,7 +91,7 @@ class _Reader(WideReader):
 
     def __init__(self, entry_point: str, found: Extracted, rewriter: ast.NodeTransformer | None) -> None:
         super().__init__(entry_point)
-        self._left = _MOST_STATEMENTS
+        self._steps.left = _MOST_STEPS
         self._parsed, self._found, self._rewriter = ast.Module([], []), found, rewriter
         self._lists: dict[str, ast.expr] = {}
 
@@ -98,14 +100,18 @@ class _Reader(WideReader):
         try:
             self._parsed = parse(code, MAX_SCRIPT)
         except Unparsable as error:
-            if len(code) > MAX_SCRIPT:
-                self._lost(code, str(error))
+            failure = str(error)
+        else:
+            failure = ""
+        try:
+            if not failure:
+                self._module(self._parsed, code)
+            elif len(code) > MAX_SCRIPT:
+                self._lost(code, failure)
             else:
                 self._recover(code, 0)
-        else:
-            self._module(self._parsed, code)
-        if self._left < 0:
-            self._found.left_out.append(LeftOut("", f"more than {_MOST_STATEMENTS} statements"))
+        except TooMuch:
+            self._found.left_out.append(LeftOut("", Ignored.TOO_MUCH.value))
 
     def _module(self, module: ast.Module, code: str) -> None:
         if self._rewriter is not None:

@@ -29,6 +29,7 @@ _FENCE_LINE = re.compile(r"^( {0,3}|<[^\n<>`]*>[ \t]*)(`{3,}|~{3,})([^\n]*)$", r
 _STATEMENT = r"(?:async[ \t]+def|def|class|import|from|assert)[ \t]+(?=\S)"
 _CODE_BEHIND_FENCE = re.compile(rf"[ \t]*(?:(?:python|py)3?[ \t]+)?(?={_STATEMENT})", re.IGNORECASE)
 _PYTHON = re.compile(r"[ \t]*(?:python|py)3?(?![\w-])", re.IGNORECASE)
+_NOT_WHITE = re.compile(r"\S")
 
 _THINKING = r"(?:think|thinking|thoughts?|reasoning|analysis|seed:think)"
 _THINKS = re.compile(rf"\s*(?:<{_THINKING}>|\[THINK\])")
@@ -120,16 +121,21 @@ def fenced_ranges(text: str) -> list[Range]:
     """What stands between Markdown fences, as places in the normalised text."""
     ranges = []
     opening: re.Match[str] | None = None
+    begins = 0
+    """Where the first character inside of the open fence stands that is not white."""
     for match in _FENCE_LINE.finditer(text):
         fence, rest = match[2], match[3]
         if opening is None:
-            if fence[0] == "~" or "`" not in rest:
-                opening = match
+            opens = fence[0] == "~" or "`" not in rest
         elif _closes(match, opening):
             ranges.append((_begin(opening), match.start(), opening))
-            opening = None
-        elif rest.strip() and not text[opening.end() : match.start()].strip():
-            opening = match  # a model may open once more what its prompt has opened
+            opening, opens = None, False
+        else:  # a model may open once more what its prompt has opened
+            opens = bool(rest.strip()) and begins >= match.start()
+        if opens:
+            opening = match
+            inside = _NOT_WHITE.search(text, match.end())
+            begins = inside.start() if inside else len(text)
     if opening is not None:
         ranges.append((_begin(opening), len(text), opening))
     return ranges

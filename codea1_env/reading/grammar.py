@@ -204,7 +204,21 @@ def is_call(node: ast.AST, entry_point: str) -> bool:
 
 def mentions(node: ast.AST, name: str) -> bool:
     """Whether a function's name stands in it, or a call of that entry point."""
-    return any((type(inner) is ast.Name and inner.id == name) or is_call(inner, name) for inner in ast.walk(node))
+    return any(_names_it(inner, name) for inner in ast.walk(node))
+
+
+def mentioning(node: ast.AST, name: str) -> set[ast.AST]:
+    """The nodes below a node, and itself, that mention a function's name."""
+    nodes = list(ast.walk(node))
+    found: set[ast.AST] = set()
+    for inner in reversed(nodes):  # what stands in a node is walked behind it
+        if _names_it(inner, name) or any(child in found for child in ast.iter_child_nodes(inner)):
+            found.add(inner)
+    return found
+
+
+def _names_it(node: ast.AST, name: str) -> bool:
+    return (type(node) is ast.Name and node.id == name) or is_call(node, name)
 
 
 def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> WrittenTest:
@@ -229,7 +243,7 @@ def _around(left: ast.Call, value: Pure | None, source: str, entry_point: str, m
         tree = single_expression(text)  # a copy: nodes of remembered names are shared
         inner = _only_call(tree, entry_point)
         around = _Hole(inner).visit(tree)
-        check_pure(around, entry_point, frozenset((RETURNED,)), max_depth)
+        check_pure(around, entry_point, (frozenset((RETURNED,)),), max_depth)
         look = ast.unparse(around)
     arguments = arguments_of(inner, entry_point, max_depth, stars=True)
     encoded: bytes | None = b""  # stands for no value: nothing equals it
@@ -324,5 +338,5 @@ def pure_expression(node: ast.expr, entry_point: str, max_depth: int) -> Pure:
         tree = literal_tree(node, max_depth)
         return Pure(tree_source(tree), tree, True)
     except NotLiteral:
-        check_pure(node, entry_point, frozenset(), max_depth)
+        check_pure(node, entry_point, (), max_depth)
         return Pure(pure_source(node), None, False)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.reading.grammar import MAX_DEPTH, MAX_SOURCE
 from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.steps import Steps, size_of, steps_of
 
 MAX_INLINED = 1 << 19
 """Size of all that is inlined in one suite; an expression's size is near its length in characters."""
-MAX_READ = 1 << 20
-"""Nodes of one suite that are gone through for its names, those of a loop once for each row: more than a suite
-of common Python has that repeats nothing."""
 
+_BOUND = 8
+"""Steps of a name that is bound, beside those of its value."""
 CHANGING = frozenset(
     "add append appendleft clear difference_update discard extend extendleft insert intersection_update pop popitem "
     "popleft remove reverse rotate setdefault sort symmetric_difference_update update".split()
@@ -43,26 +43,67 @@ class _Remembered:
     node: ast.expr
     """All names in it inlined already. Shared, never changed."""
     size: int
+    steps: int
     levels: int
     reason: Reason | None = None
     """Why it cannot be used, where that is known already."""
 
 
+class _Change(NamedTuple):
+    """A name that gets another value."""
+
+    name: str
+    is_by_method: bool = False
+    """By a method of the object itself, which may be a new one (`_is_new_object`)."""
+
+
+class _Scope:
+    """The names of a module or a function, over those around it, which are not copied."""
+
+    __slots__ = ("_around", "_own")
+
+    def __init__(self, around: _Scope | None = None) -> None:
+        self._around = around
+        self._own: dict[str, _Remembered | None] = {}
+        """None: forgotten here."""
+
+    def __bool__(self) -> bool:
+        """Whether a name may be known."""
+        return bool(self._own or self._around)
+
+    def get(self, name: str) -> _Remembered | None:
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope._own:
+                return scope._own[name]
+            scope = scope._around
+        return None
+
+    def forget(self, name: str) -> None:
+        self._own.pop(name, None)
+        if self._around is not None and self._around.get(name) is not None:
+            self._own[name] = None
+
+    def remember(self, known: Iterable[tuple[str, _Remembered]]) -> None:
+        self._own.update(known)
+
+
 class Names:
-    """What the names of one suite stand for at the current statement."""
+    """What the names of one suite stand for at the current statement. Every method may raise TooMuch."""
 
-    __slots__ = ("_global", "_left", "_left_to_read", "_owner", "_remembered", "_was_used")
+    __slots__ = ("_changes", "_global", "_left", "_owner", "_remembered", "_steps", "_was_used")
 
-    def __init__(self, entry_point: str) -> None:
+    def __init__(self, entry_point: str, steps: Steps) -> None:
         """`entry_point`: a `canonical_name`."""
         owner, dot, _ = entry_point.partition("().")
         self._owner = owner if dot else ""
-        self._remembered: dict[str, _Remembered] = {}
-        self._global: dict[str, _Remembered] | None = None
+        self._remembered = _Scope()
+        self._global: _Scope | None = None
         """What a function sees beside its parameters, while one is read."""
         self._was_used = False
         self._left = MAX_INLINED
-        self._left_to_read = MAX_READ
+        self._steps = steps
+        self._changes: dict[tuple[ast.AST, str], frozenset[_Change]] = {}
 
     @property
     def are_a_functions(self) -> bool:
@@ -76,24 +117,32 @@ class Names:
         `is_inlined`: names that are left in the expressions stand for nothing known, whatever is bound under them now.
         """
         self._was_used = True
-        known = {} if is_inlined else self._remembered
-        self._remembered.update([(name, self._kept(expression, known)) for name, expression in pairs])
+        known = _Scope() if is_inlined else self._remembered
+        kept: dict[ast.expr, _Remembered] = {}  # `a = b = c = [...]` is one expression
+        bound: list[tuple[str, _Remembered]] = []
+        for name, expression in pairs:
+            self._steps.take(_BOUND)
+            if expression not in kept:
+                kept[expression] = self._kept(expression, known)
+            bound.append((name, kept[expression]))
+        self._remembered.remember(bound)
 
     def shadow(self, name: str) -> None:
         """What the suite itself defines under a name of Python's is not known."""
         self.bind([(name, _SHADOWED)], is_inlined=True)
 
-    def _kept(self, expression: ast.expr, known: dict[str, _Remembered]) -> _Remembered:
+    def _kept(self, expression: ast.expr, known: _Scope) -> _Remembered:
         copy = _Copy(known, MAX_INLINED)
         try:
-            return _Remembered(self._copied(copy, expression), copy.size, copy.levels)
+            return _Remembered(self._copied(copy, expression), copy.size, copy.steps, copy.levels)
         except Rejected as error:
-            return _Remembered(expression, 0, 0, error.reason)
+            return _Remembered(expression, 0, 0, 0, error.reason)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is remembered inside is forgotten at its end, and what was forgotten is remembered again."""
-        outside = dict(self._remembered)
+        outside = self._remembered
+        self._remembered = _Scope(outside)
         try:
             yield
         finally:
@@ -107,7 +156,7 @@ class Names:
         self._global = self._remembered if outside is None else outside
         with self.scope():
             if not is_nested:
-                self._remembered = dict(self._global)
+                self._remembered = _Scope(self._global)
             try:
                 yield
             finally:
@@ -117,58 +166,66 @@ class Names:
         """Forget every name that a statement seems to give another value: binds, deletes, or changes in place. What
         another name of the same object or a function changes is not seen."""
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            self._remembered.pop(statement.name, None)
-            return
-        # A name is bound here as a text by `except ... as x`, `case [x]` and a definition inside.
-        for node in ast.walk(statement) if self._remembered else ():
-            self._left_to_read -= 1
-            if self._left_to_read < 0:
-                self._remembered = {}
-                return
-            if isinstance(node, ast.alias):
-                self._remembered.pop((node.asname or node.name).split(".")[0], None)
-            elif isinstance(node, ast.Attribute):  # x.append(1), x[0].append(1)
-                if not self._is_new_object(node):
-                    self._pop(node.value)
-            elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
-                self._remembered.pop(name, None)
-            elif not isinstance(getattr(node, "ctx", None), ast.Load):
-                self._pop(node)  # x[0] = 1, x[0][0] = 1; x += 1
+            self._remembered.forget(statement.name)
+        else:
+            self._forget_all(statement, self._bound_in)
 
     def note_changes(self, expression: ast.expr) -> None:
         """Forget every name that gets another value while an expression is evaluated: by a method that changes it in
         place (`x.pop()`), or by `x := 1`."""
-        for node in ast.walk(expression) if self._remembered else ():
-            self._left_to_read -= 1
+        self._forget_all(expression, self._changed_in)
+
+    def _forget_all(self, node: ast.AST, found_in: Callable[[ast.AST], Iterator[_Change]]) -> None:
+        """Forget what is found in a node. It is searched once, however often it is gone through."""
+        if not self._remembered:
+            return
+        key = (node, found_in.__name__)
+        if key not in self._changes:
+            self._changes[key] = frozenset(found_in(node))
+        self._steps.take(1 + len(self._changes[key]))
+        for change in self._changes[key]:
+            if not (change.is_by_method and self._is_new_object(change.name)):
+                self._remembered.forget(change.name)
+
+    def _bound_in(self, statement: ast.AST) -> Iterator[_Change]:
+        followed: set[ast.AST] = set()
+        # A name is bound here as a text by `except ... as x`, `case [x]` and a definition inside.
+        for node in ast.walk(statement):
+            self._steps.take()
+            if isinstance(node, ast.alias):
+                yield _Change((node.asname or node.name).split(".")[0])
+            elif isinstance(node, ast.Attribute):  # x.append(1), x[0].append(1)
+                yield from _of_object(node.value, followed, isinstance(node.ctx, ast.Load))
+            elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
+                yield _Change(name)
+            elif not isinstance(getattr(node, "ctx", None), ast.Load):
+                yield from _of_object(node, followed)  # x[0] = 1, x[0][0] = 1; x += 1
+
+    def _changed_in(self, expression: ast.AST) -> Iterator[_Change]:
+        followed: set[ast.AST] = set()
+        for node in ast.walk(expression):
+            self._steps.take()
             called = node.func if isinstance(node, ast.Call) else None
             if isinstance(node, ast.NamedExpr):
-                self._pop(node.target)
-            elif isinstance(called, ast.Attribute) and called.attr in CHANGING and not self._is_new_object(called):
-                self._pop(called.value)
+                yield from _of_object(node.target, followed)
+            elif isinstance(called, ast.Attribute) and called.attr in CHANGING:
+                yield from _of_object(called.value, followed, isinstance(called.ctx, ast.Load))
 
     def occurs_in(self, text: str) -> bool:
         """Whether a text has any remembered name in it."""
-        return bool(self._remembered) and any(word in self._remembered for word in _WORD.findall(text))
+        return bool(self._remembered) and any(self._remembered.get(word) for word in _WORD.findall(text))
 
     def forget_in(self, text: str) -> None:
         """Forget every name that occurs in what cannot be read: it may have another value behind it."""
         for word in _WORD.findall(text) if self._remembered else ():
-            self._remembered.pop(word, None)
+            self._remembered.forget(word)
 
-    def _is_new_object(self, node: ast.Attribute) -> bool:
+    def _is_new_object(self, name: str) -> bool:
         """Whether a name stands for `Solution()`, where the entry point is a method of it: every call has an object of
         its own, and a method that is named `reverse` changes no list."""
-        known = self._remembered.get(node.value.id) if self._owner and isinstance(node.value, ast.Name) else None
+        known = self._remembered.get(name) if self._owner else None
         made = known.node.func if known is not None and isinstance(known.node, ast.Call) else None
-        return isinstance(node.ctx, ast.Load) and isinstance(made, ast.Name) and made.id == self._owner
-
-    def _pop(self, node: ast.AST) -> None:
-        """Forget the name of which this is a part."""
-        while isinstance(node, ast.Subscript | ast.Attribute):
-            self._left_to_read -= 1
-            node = node.value
-        if isinstance(node, ast.Name):
-            self._remembered.pop(node.id, None)
+        return isinstance(made, ast.Name) and made.id == self._owner
 
     def inlined(self, expression: ast.expr) -> ast.expr:
         """The expression with all names inlined. Raises Rejected where that makes it too large or too deep."""
@@ -177,34 +234,45 @@ class Names:
         copy = _Copy(self._remembered, self._left)
         node = self._copied(copy, expression)
         self._left -= copy.inlined
+        self._steps.take(copy.steps_inlined)  # whoever reads it goes through that, too
         return node
 
     def _copied(self, copy: _Copy, expression: ast.expr) -> ast.expr:
-        if self._left_to_read < 0:
-            raise Rejected(Reason.TOO_LARGE)
         try:
             return copy.of(expression, 0, frozenset())
         finally:
-            self._left_to_read -= copy.size - copy.inlined
+            self._steps.take(copy.steps - copy.steps_inlined)
+
+
+def _of_object(node: ast.AST, followed: set[ast.AST], is_by_method: bool = False) -> Iterator[_Change]:
+    """The name of which this is a part. `followed`: the parts whose names are found already."""
+    is_by_method = is_by_method and isinstance(node, ast.Name)
+    while isinstance(node, ast.Subscript | ast.Attribute) and node not in followed:
+        followed.add(node)
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield _Change(node.id, is_by_method)
 
 
 class _Copy:
     """One expression, copied as far as names are inlined in it."""
 
-    def __init__(self, remembered: dict[str, _Remembered], may_inline: int) -> None:
+    def __init__(self, remembered: _Scope, may_inline: int) -> None:
         self._remembered = remembered
         self._may_inline = may_inline
         self.size = 0
         """Of the copy so far: nodes, and characters in constants."""
         self.inlined = 0
         """The part of `size` that came from names."""
+        self.steps = 0
+        self.steps_inlined = 0
         self.levels = 0
         """Of nesting, in the copy so far."""
 
     def of(self, node: ast.expr, level: int, hidden: frozenset[str]) -> ast.expr:
         """The copy. `hidden`: names that the comprehensions around bind. Raises Rejected."""
         if type(node) is ast.Constant:
-            self._count(1 + _size(node.value), level)
+            self._count(1 + size_of(node.value), level, steps_of(node))
             return node
         self._count(1, level)
         if type(node) is ast.Name:
@@ -255,17 +323,19 @@ class _Copy:
     def _known(self, known: _Remembered, level: int) -> ast.expr:
         if known.reason is not None:
             raise Rejected(known.reason)
-        self.inlined += known.size
-        if self.inlined > self._may_inline:
+        if self.inlined + known.size > self._may_inline:
             raise Rejected(Reason.TOO_LARGE)
-        self._count(known.size, level + known.levels)
+        self._count(known.size, level + known.levels, known.steps)
+        self.inlined += known.size
+        self.steps_inlined += known.steps
         return known.node
 
-    def _count(self, size: int, level: int) -> None:
-        self.size += size
-        self.levels = max(self.levels, level)
-        if self.size > MAX_SOURCE:
+    def _count(self, size: int, level: int, steps: int = 1) -> None:
+        if self.size + size > MAX_SOURCE:
             raise Rejected(Reason.TOO_LARGE)
+        self.size += size
+        self.steps += steps
+        self.levels = max(self.levels, level)
         if level > _MAX_LEVELS:
             raise Rejected(Reason.TOO_DEEP)
 
@@ -275,9 +345,3 @@ def _like(node: ast.expr, fields: dict[str, object]) -> ast.expr:
     kind: Any = type(node)
     copy: ast.expr = kind(**fields)
     return copy
-
-
-def _size(constant: object) -> int:
-    if isinstance(constant, str | bytes):
-        return len(constant)
-    return constant.bit_length() >> 2 if isinstance(constant, int) else 0

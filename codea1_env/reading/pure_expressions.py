@@ -85,8 +85,12 @@ def pure_source(node: ast.expr) -> str:
     return f"({text})" if binds_weakly or (type(node) is ast.UnaryOp and type(node.op) is ast.Not) else text
 
 
-def check_pure(node: ast.AST, entry_point: str, bound: frozenset[str], room: int) -> None:
-    """Raises Rejected unless the expression is pure and at most `room` levels deep. `bound`: comprehensions' names."""
+Bound = tuple[frozenset[str], ...]
+
+
+def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int) -> None:
+    """Raises Rejected unless the expression is pure and at most `room` levels deep. `bound`: the names of every
+    comprehension around it."""
     kind = type(node)
     if room < 0:
         raise Rejected(Reason.TOO_DEEP)
@@ -97,13 +101,13 @@ def check_pure(node: ast.AST, entry_point: str, bound: frozenset[str], room: int
             raise Rejected(Reason.TOO_LARGE)
         return
     if type(node) is ast.Name:
-        if node.id not in bound:
+        if not _is_bound(node.id, bound):
             raise Rejected(Reason.ENTRY_POINT_AGAIN if node.id == entry_point else Reason.FORBIDDEN_NAME)
         return
     if type(node) is ast.Call:
         inner = _call_arguments(node, entry_point, bound)
     elif type(node) is ast.ListComp or type(node) is ast.SetComp or type(node) is ast.DictComp:
-        bound = bound | _targets(node.generators, entry_point)
+        bound = (*bound, _targets(node.generators, entry_point))
         inner = [part for clause in node.generators for part in (clause.iter, *clause.ifs)]
         inner += [node.key, node.value] if type(node) is ast.DictComp else [node.elt]  # type: ignore[union-attr]
     elif type(node) is ast.Dict:
@@ -122,14 +126,18 @@ def check_pure(node: ast.AST, entry_point: str, bound: frozenset[str], room: int
         check_pure(part, entry_point, bound, room - 1)
 
 
-def _call_arguments(node: ast.Call, entry_point: str, bound: frozenset[str]) -> list[ast.expr]:
+def _is_bound(name: str, bound: Bound) -> bool:
+    return any(name in names for names in bound)
+
+
+def _call_arguments(node: ast.Call, entry_point: str, bound: Bound) -> list[ast.expr]:
     """The arguments of a call of a harmless builtin. Raises Rejected for any other call."""
     if type(node.func) is not ast.Name:
         raise Rejected(_NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
     name = node.func.id
     if name == entry_point:
         raise Rejected(Reason.ENTRY_POINT_AGAIN)
-    if name not in BUILTINS or name in bound:
+    if name not in BUILTINS or _is_bound(name, bound):
         raise Rejected(Reason.FORBIDDEN_CALL)
     names = [keyword.arg for keyword in node.keywords]
     if None in names:

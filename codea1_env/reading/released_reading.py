@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import re
 import string
+from collections import Counter
 from collections.abc import Iterator
 
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, canonical_name, read_released, rejected
@@ -39,14 +40,14 @@ def released_suite(response: str, entry_point: str) -> Suite:
     name = canonical_name(entry_point)
     blocks = _PYTHON_BLOCK.findall(response)
     code = "\n".join(blocks) if blocks else response.strip()
-    unread = []
+    unread: Counter[Ignored] = Counter()
     if len(code) > MAX_CHARACTERS:
-        unread.append(Ignored.TOO_LONG)
+        unread[Ignored.TOO_LONG] += 1
         code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
     read = _in_blocks(code, name) if blocks else _by_lines(code, name)
     items = list(read)
-    tests = [item for item in items if isinstance(item, WrittenTest)]
-    return suite_of(tests, [*unread, *[item for item in items if isinstance(item, Ignored)]])
+    unread.update(item for item in items if isinstance(item, Ignored))
+    return suite_of([item for item in items if isinstance(item, WrittenTest)], unread)
 
 
 def released_nonprintable_share(response: str) -> float:

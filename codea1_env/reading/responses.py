@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -28,10 +29,12 @@ from codea1_env.reading.parsing import (
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
 from codea1_env.reading.signatures import has_solution_class
+from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored, Suite, suite_of
 from codea1_env.reading.test_case import TestCase
-from codea1_env.reading.wide.reader import WideReader, is_main
+from codea1_env.reading.wide.reader import WideReader
 from codea1_env.reading.wide.relational_tests import read_relational_case
+from codea1_env.reading.wide.statements import is_main
 
 __all__ = [
     "Ignored",
@@ -114,11 +117,11 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     code = "\n".join(map(trimmed, answer.blocks())) if answer.ranges else answer.text
     reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
     if len(code) > MAX_CHARACTERS:
-        reader.unread.append(Ignored.TOO_LONG)
+        reader.unread[Ignored.TOO_LONG] += 1
         code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
     reader.read(code)
-    outside = _asserts_outside(answer.text, answer.ranges) if answer.ranges else 0
-    return suite_of(reader.tests, [*reader.unread, *[Ignored.OUTSIDE_FENCES] * outside])
+    reader.unread[Ignored.OUTSIDE_FENCES] = _asserts_outside(answer.text, answer.ranges) if answer.ranges else 0
+    return suite_of(reader.tests, reader.unread)
 
 
 def asserts_in(response: str) -> int:
@@ -167,7 +170,7 @@ def _program_of(answer: Answer, defines: re.Pattern[str], entry_point: str) -> s
     if fitting or len(blocks) < 2:
         return (fitting or blocks or [""])[-1]
     marked = [trimmed(block) for block in answer.python_blocks() if block.strip()]
-    return (marked or list(filter(is_script, blocks)) or blocks)[-1]
+    return marked[-1] if marked else next(filter(is_script, reversed(blocks)), blocks[-1])
 
 
 def _asserts_outside(text: str, ranges: list[Range]) -> int:
@@ -208,18 +211,21 @@ class _SuiteReader:
 
     def __init__(self, entry_point: str) -> None:
         self._entry_point = entry_point
-        self._names = Names(entry_point)
+        self._names = Names(entry_point, Steps())
         self.tests: list[WrittenTest] = []
-        self.unread: list[Ignored] = []
+        self.unread: Counter[Ignored] = Counter()
 
     def read(self, code: str) -> None:
-        """Take every statement, or what parses."""
+        """Take every statement, or what parses, as far as the budget goes."""
         try:
-            module = parse(code)
-        except Unparsable:
-            self._recover(code)
-        else:
-            self._take(module, code)
+            try:
+                module = parse(code)
+            except Unparsable:
+                self._recover(code)
+            else:
+                self._take(module, code)
+        except TooMuch:
+            self.unread[Ignored.TOO_MUCH] += 1
 
     def _take(self, module: ast.Module, code: str) -> None:
         """Take every statement of code that parses."""
@@ -250,7 +256,7 @@ class _SuiteReader:
                 reason = Reason.TOO_LONG if is_long else Reason(fragment.failure)
                 self.tests.append(rejected(fragment.text.strip(), reason))
             else:
-                self.unread.append(Ignored.ASSERT_IN_TEXT if "assert" in fragment.text else Ignored.TEXT)
+                self.unread[Ignored.ASSERT_IN_TEXT if "assert" in fragment.text else Ignored.TEXT] += 1
 
     def _is_wanted(self, piece: str) -> bool:
         """Whether a piece can matter: parsing prose costs time and only counts it."""
@@ -284,13 +290,13 @@ class _SuiteReader:
             self._names.bind((name, value) for name in names if name != self._entry_point)
             self._names.note_changes(value)
             if self._entry_point in names:
-                self.unread.append(Ignored.ASSIGNMENT)
+                self.unread[Ignored.ASSIGNMENT] += 1
             return
         self._names.forget(statement)
         if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement.name in BUILTINS:
             self._names.shadow(statement.name)
         if not isinstance(statement, ast.Import | ast.ImportFrom):
-            self.unread.append(_kind(statement))
+            self.unread[_kind(statement)] += 1
 
 
 def _kind(statement: ast.stmt) -> Ignored:

@@ -6,8 +6,8 @@ linear in the response for every assert.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codea1_env.reading.answers import Answer
@@ -35,10 +35,12 @@ def test_spans(response: str, sources: Sequence[str]) -> list[Span | None]:
     text = normalised(response)
     # In characters of `text`: the places in `response` only differ where line breaks do, or after a byte order mark.
     places = None if len(text) == len(response) else _places(response)
-    regions = Answer.of(response).regions()
+    regions = deque(Answer.of(response).regions())
     cursor = lost = 0
     spans: list[Span | None] = []
     for source in sources:
+        while len(regions) > 1 and regions[0][1] <= cursor:
+            regions.popleft()
         place = _statement_at(text, source, regions, cursor) if source and lost < _MAX_LOST else None
         if place is None:
             lost += 1
@@ -52,15 +54,30 @@ def test_spans(response: str, sources: Sequence[str]) -> list[Span | None]:
 test_spans.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test
 
 
-def _statement_at(text: str, source: str, regions: Sequence[tuple[int, int]], cursor: int) -> int | None:
-    """Where a statement with this text begins, in one of the regions and not before the cursor."""
-    pattern = re.compile(rf"(?:^|;)[^\S\n]*({re.escape(source)})", re.MULTILINE)
+def _statement_at(text: str, source: str, regions: Iterable[tuple[int, int]], cursor: int) -> int | None:
+    """Where a statement with this text begins, in one of the regions and not before the cursor: at the beginning of a
+    line or behind a semicolon."""
     for start, end in regions:
-        # Cut out, since the code of an answer may begin within a line.
-        match = pattern.search(text[start:end], max(cursor - start, 0)) if end > cursor else None
-        if match is not None:
-            return start + match.start(1)
+        begin = max(start, cursor)
+        place = text.find(source, begin, end)
+        while place >= 0:
+            before = _last_not_blank(text, begin, place)
+            # The code of an answer may begin within a line.
+            if before in (";", "\n") or (not before and (begin == start or _is_line_start(text, begin))):
+                return place
+            place = text.find(source, place + 1, end)
     return None
+
+
+def _last_not_blank(text: str, begin: int, place: int) -> str:
+    """The character before the white space that ends at a place, or a line break in it; "" where there is none."""
+    while place > begin and text[place - 1] != "\n" and text[place - 1].isspace():
+        place -= 1
+    return text[place - 1] if place > begin else ""
+
+
+def _is_line_start(text: str, place: int) -> bool:
+    return place == 0 or text[place - 1] == "\n"
 
 
 def _places(response: str) -> list[int]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,6 +24,7 @@ class Ignored(StrEnum):
     OUTSIDE_FENCES = "assert_outside_fences"  # a line that begins with an assert, where fenced blocks are read
     DECORATED = "decorated"  # wide reading: a test under another decorator than `pytest.mark.parametrize`
     ROWS = "rows"  # wide reading: the rest of a table that is too long, or of a suite with too many tests
+    TOO_MUCH = "too_much"  # the rest of a suite that has more to read than `steps.MAX_STEPS`
     NO_EQUATION = "no_equation"  # paper fidelity, in fences: an assert that is no `call == value`
 
 
@@ -44,6 +44,6 @@ class Suite:
         return sum(count for reason, count in self.unread if reason is not Ignored.OUTSIDE_FENCES)
 
 
-def suite_of(tests: Iterable[WrittenTest], unread: Iterable[Ignored]) -> Suite:
-    """The suite with these tests; `unread` names one reason for every piece."""
-    return Suite(tuple(tests), tuple(Counter(unread).items()))
+def suite_of(tests: Iterable[WrittenTest], unread: Mapping[Ignored, int]) -> Suite:
+    """The suite with these tests; `unread` counts the pieces by reason."""
+    return Suite(tuple(tests), tuple((reason, count) for reason, count in unread.items() if count))

@@ -21,6 +21,9 @@ from codea1_env.reading.pure_expressions import Reason, Rejected
 RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
 """Functions, of unittest and of pytest, that say which exception must be raised."""
 _SPECIAL = re.compile(r"[.^$*+?{}\[\]|()]|\\[a-zA-Z0-9]")
+_BUILT_IN = {
+    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
+}
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -76,15 +79,16 @@ def _names(types: ast.expr) -> list[str]:
     for each in named:
         if not isinstance(each, ast.Name):
             raise Rejected(Reason.EXPECTS_EXCEPTION)
-        known = getattr(builtins, each.id, None)
-        names[each.id] = None
-        if isinstance(known, type) and issubclass(known, BaseException):
-            names |= {name: None for name, kind in vars(builtins).items() if _is_below(kind, known)}
+        if each.id not in names:
+            names[each.id] = None
+            names |= dict.fromkeys(_below(each.id))
     return list(names)
 
 
-def _is_below(kind: object, known: type) -> bool:
-    return isinstance(kind, type) and issubclass(kind, known)
+def _below(name: str) -> list[str]:
+    """The built-in exceptions that derive from the one of this name, itself among them; none where it is no such."""
+    known = _BUILT_IN.get(name)
+    return [each for each, kind in _BUILT_IN.items() if issubclass(kind, known)] if known else []
 
 
 def _text(pattern: ast.expr) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from codea1_env.reading.pure_expressions import Rejected
+from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide.displays import table
 
 MAX_ROWS_OF_ALL = 256
@@ -24,14 +25,16 @@ class Rows:
     """There are more."""
 
 
-def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.expr]) -> Rows | None:
-    """None where a decorator says something else. `inlined` puts names in place; raises Rejected."""
+def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.expr], steps: Steps) -> Rows | None:
+    """None where a decorator says something else. `inlined` puts names in place; raises Rejected. Raises TooMuch."""
     tables = [_rows(decorator, inlined) for decorator in reversed(decorators)]  # the nearest one varies slowest
     if None in tables:
         return None
     combined: Iterator[tuple[Row, ...]] = product(*(each.rows for each in tables if each))
-    merged = [{name: value for row in reversed(rows) for name, value in row.items()} for rows in
-             islice(combined, MAX_ROWS_OF_ALL + 1)]  # fmt: skip
+    merged: list[Row] = []
+    for rows in islice(combined, MAX_ROWS_OF_ALL + 1):
+        steps.take(len(rows) + sum(map(len, rows)))
+        merged.append({name: value for row in reversed(rows) for name, value in row.items()})
     is_cut = len(merged) > MAX_ROWS_OF_ALL or any(each.is_cut for each in tables if each)
     return Rows(tuple(merged[:MAX_ROWS_OF_ALL]), is_cut)
 
@@ -46,7 +49,8 @@ def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows 
     except Rejected:
         return None
     texts = listed.elts if isinstance(listed, ast.Tuple | ast.List) else [listed]
-    names = [part.strip() for text in texts for part in str(getattr(text, "value", "")).split(",") if part.strip()]
+    written = [text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
+    names = [part.strip() for text in written for part in text.split(",") if part.strip()]
     known = table(values)
     if known is None or not names:
         return None

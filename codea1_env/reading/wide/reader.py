@@ -9,15 +9,16 @@ Beside top-level asserts it reads those
 
 and names that are bound to literals, to rows or to a call. `assert a and b` is two tests. Each condition is an equality
 or a relation (`relational_tests.py`); the former is exactly what strict reading makes of it. Nothing is executed: a
-statement under `if`, `while` or `try` may never run, so it is not read. The work is bounded by MAX_TESTS and
-MAX_STATEMENTS, whatever the tables multiply.
+statement under `if`, `while` or `try` may never run, so it is not read. The work is bounded by MAX_TESTS and `Steps`,
+whatever the tables multiply: a statement is charged with all that stands in it each time that it is gone through.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections import ChainMap, Counter
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, rejected
@@ -25,17 +26,17 @@ from codea1_env.reading.inlining import Names
 from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse, unindented
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.relation import FUNCTIONS
+from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
 from codea1_env.reading.wide.exceptions import RAISING, condition_of_exception
 from codea1_env.reading.wide.parametrized import name_of, rows_of
 from codea1_env.reading.wide.relational_tests import read_condition
+from codea1_env.reading.wide.statements import Statements, is_main
 
 MAX_TESTS = 256
 """Tests that are read of one suite."""
-MAX_STATEMENTS = 4096
-"""Statements that are gone through, those of a loop once for each row."""
 _MAX_LEVELS = 12
 """Of functions that call each other and blocks inside blocks."""
 CANDIDATE = "candidate"
@@ -43,8 +44,6 @@ CANDIDATE = "candidate"
 _IS_CHECK = re.compile(rf"def\s+\w+\s*\(\s*{CANDIDATE}\s*\)")
 # A cheap guess at what may matter: parsing prose costs time and only counts it.
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
-_LEAVES = ("", "continue", "break", "return")
-"""How a statement may end the ones behind it: not at all, in this row of a loop, in all rows, or in the function."""
 _SKIPPING = frozenset(("pytest.skip", "self.skipTest", "sys.exit", "os._exit", "exit", "quit"))
 """Calls behind which nothing runs."""
 _HOMES = {"isclose": "math", "approx": "pytest"}
@@ -52,15 +51,24 @@ _HOMES = {"isclose": "math", "approx": "pytest"}
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
 
 
+class _Full(Exception):
+    """The suite has more than MAX_TESTS tests."""
+
+
 @dataclass(slots=True)
 class _Function:
     node: ast.FunctionDef
     source: SourceText
+    parameters: list[str] = field(init=False)
     is_nested: bool = False
     """It was defined while another function was read."""
     is_read: bool = False
     is_open: bool = False
     """It is being read: a call of itself in it is not followed."""
+
+    def __post_init__(self) -> None:
+        given = self.node.args
+        self.parameters = [argument.arg for argument in (*given.posonlyargs, *given.args)]
 
 
 @dataclass(slots=True)
@@ -69,35 +77,45 @@ class WideReader:
 
     entry_point: str
     tests: list[WrittenTest] = field(default_factory=list, init=False)
-    unread: list[Ignored] = field(default_factory=list, init=False)
+    unread: Counter[Ignored] = field(default_factory=Counter, init=False)
+    _steps: Steps = field(default_factory=Steps, init=False)
     _names: Names = field(init=False)
-    _functions: dict[str, _Function] = field(default_factory=dict, init=False)
+    _statements: Statements = field(init=False)
+    _functions: MutableMapping[str, _Function] = field(default_factory=dict, init=False)
     """What a call of each name is a call of."""
     _helpers: list[_Function] = field(default_factory=list, init=False)
     """Functions that are no tests: they are read where the suite calls them."""
-    _left: int = field(default=MAX_STATEMENTS, init=False)
     _level: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._names = Names(self.entry_point)
+        self._names = Names(self.entry_point, self._steps)
+        self._statements = Statements(self._steps)
 
     def read(self, code: str) -> None:
         """Take everything that can be read of the code."""
         code = unindented(code)
         try:
-            module = parse(code)
-        except Unparsable:
-            self._recover(code, 0)
-        else:
-            self._module(module, code)
-        self.unread += [Ignored.FUNCTION for helper in self._helpers if not helper.is_read]
-        if len(self.tests) > MAX_TESTS or self._left < 0:
-            del self.tests[MAX_TESTS:]
-            self.unread.append(Ignored.ROWS)
+            try:
+                module = parse(code)
+            except Unparsable:
+                self._recover(code, 0)
+            else:
+                self._module(module, code)
+        except _Full:
+            self.unread[Ignored.ROWS] += 1
+        except TooMuch:
+            self.unread[Ignored.TOO_MUCH] += 1
+        self.unread[Ignored.FUNCTION] += sum(not helper.is_read for helper in self._helpers)
 
     def _skip(self, what: Ignored, node: ast.AST) -> None:
         """Note that something is not read."""
-        self.unread.append(what)
+        self.unread[what] += 1
+
+    def _keep(self, test: WrittenTest) -> None:
+        """Raises _Full."""
+        if len(self.tests) == MAX_TESTS:
+            raise _Full
+        self.tests.append(test)
 
     def _module(self, module: ast.Module, code: str) -> None:
         source = SourceText(code)
@@ -133,38 +151,32 @@ class WideReader:
         """Note that a piece does not parse. `failure`: why; empty where it seems to be prose."""
         if re.match(r"assert\b", text) or re.match(r"self\.assert", text):
             is_long = len(text) > MAX_SOURCE
-            self.tests.append(rejected(text, Reason.TOO_LONG if is_long else Reason(failure)))
+            self._keep(rejected(text, Reason.TOO_LONG if is_long else Reason(failure)))
         else:
-            self.unread.append(Ignored.ASSERT_IN_TEXT if "assert" in text else Ignored.TEXT)
+            self.unread[Ignored.ASSERT_IN_TEXT if "assert" in text else Ignored.TEXT] += 1
 
     def _body(self, body: Sequence[ast.stmt], source: SourceText) -> str:
         """The statements of a module, a function or a block, in their order, as long as it is known that they run. One
-        of _LEAVES: what else may not."""
+        of LEAVES: what else may not."""
         if self._level >= _MAX_LEVELS:
-            self.unread.append(Ignored.BLOCK)
+            self.unread[Ignored.BLOCK] += 1
             return ""
         self._level += 1
         left = ""
         for place, statement in enumerate(body):
-            self._left -= 1
-            if self._left < 0 or len(self.tests) > MAX_TESTS:
-                break
+            self._statements.charge(statement)
             if left := self._statement(statement, source):
                 if hasattr(statement, "body"):  # what follows may run, and is not read for that reason
-                    self._skip_asserts(body[place + 1 :])
+                    for each in self._statements.asserting_behind(body, place):
+                        self._skip(Ignored.BLOCK, each)
                 break
         self._level -= 1
         return left
 
-    def _skip_asserts(self, statements: Sequence[ast.stmt]) -> None:
-        for statement in statements:
-            if any(isinstance(node, ast.Assert) for node in ast.walk(statement)):
-                self._skip(Ignored.BLOCK, statement)
-
     def _statement(self, statement: ast.stmt, source: SourceText) -> str:
-        """One of _LEAVES."""
+        """One of LEAVES."""
         if isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue):
-            return _leaves(statement)
+            return self._statements.leaves(statement)
         if isinstance(statement, ast.For):
             return self._loop(statement, source)
         if isinstance(statement, ast.With):
@@ -189,24 +201,24 @@ class WideReader:
         elif not isinstance(statement, ast.Pass | ast.Global | ast.Nonlocal):
             self._names.forget(statement)
             self._skip(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT, statement)
-            return _leaves(statement)
+            return self._statements.leaves(statement)
         return ""
 
     def _condition(self, condition: ast.expr, source: str, is_one: bool = False) -> None:
         """The tests of one assert: one, or one for each part of an `and` unless it `is_one`."""
         if len(source) > MAX_SOURCE:
-            self.tests.append(rejected(source, Reason.TOO_LONG))
+            self._keep(rejected(source, Reason.TOO_LONG))
             return
         try:
             known = self._inlined(condition)
         except Rejected as error:
-            self.tests.append(rejected(source, error.reason))
+            self._keep(rejected(source, error.reason))
             return
         finally:
             self._names.note_changes(condition)
         is_several = isinstance(known, ast.BoolOp) and isinstance(known.op, ast.And) and not is_one
         for part in known.values if is_several else [known]:  # type: ignore[attr-defined]  # a BoolOp
-            self.tests.append(read_condition(part, source, self.entry_point))
+            self._keep(read_condition(part, source, self.entry_point))
 
     def _inlined(self, expression: ast.expr) -> ast.expr:
         """The expression with names in place and elements taken out of displays. Raises Rejected."""
@@ -266,12 +278,11 @@ class WideReader:
         known = self._functions.get(node.name)
         if known is None or known.node is not node:
             known = self._functions[node.name] = _Function(node, source, self._names.are_a_functions)
-        parameters = _parameters(node)
-        is_check = parameters == [CANDIDATE]
+        is_check = known.parameters == [CANDIDATE]
         if not node.name.startswith("test") and not is_check:
             self._helpers.append(known)
             return
-        known_rows = rows_of(node.decorator_list, self._inlined)
+        known_rows = rows_of(node.decorator_list, self._inlined, self._steps)
         if known_rows is None:
             self._skip(Ignored.DECORATED, node)
             return
@@ -281,8 +292,7 @@ class WideReader:
             given = dict(row)
             if is_check:
                 given[CANDIDATE] = ast.Name(self.entry_point, ast.Load())
-            if self._left >= 0:
-                self._function(known, [name for name in parameters if name != "self"], given)
+            self._function(known, [name for name in known.parameters if name != "self"], given)
 
     def _forget(self, node: ast.FunctionDef | ast.ClassDef) -> None:
         """Its name stands for something else now; what the suite calls `len` is not Python's."""
@@ -292,6 +302,7 @@ class WideReader:
 
     def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> None:
         """Read a function's body with its parameters bound; not where it needs others, or is being read."""
+        self._steps.take(len(parameters))
         needed = parameters[: len(parameters) - len(known.node.args.defaults)]
         defaults = dict(zip(reversed(parameters), reversed(known.node.args.defaults), strict=False))
         if known.is_open or not set(needed) <= set(given) or self.entry_point in given:
@@ -306,16 +317,15 @@ class WideReader:
 
     def _called(self, known: _Function, call: ast.Call) -> None:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
-        parameters = _parameters(known.node)
         if known.node.decorator_list or call.keywords or known.node.args.kwonlyargs or known.node.args.vararg:
             self._skip(Ignored.STATEMENT, call)
-        elif not (known.is_read and (not parameters or parameters == [CANDIDATE])):
+        elif not (known.is_read and known.parameters in ([], [CANDIDATE])):
             try:
                 given = [self._inlined(argument) for argument in call.args]
             except Rejected:
                 self._skip(Ignored.STATEMENT, call)
                 return
-            self._function(known, parameters, dict(zip(parameters, given, strict=False)))
+            self._function(known, known.parameters, dict(zip(known.parameters, given, strict=False)))
 
     def _class(self, node: ast.ClassDef, source: SourceText) -> None:
         """The test methods of a class; what its `setUp` keeps is not known."""
@@ -329,7 +339,8 @@ class WideReader:
         outside = self._functions
         with self._names.scope():
             for method in methods:
-                self._functions = {**outside, method.name: _Function(method, source)}
+                self._statements.charge(method)
+                self._functions = ChainMap({method.name: _Function(method, source)}, outside)
                 self._definition(method, source)
         self._functions = outside
 
@@ -341,11 +352,9 @@ class WideReader:
         if known is None or statement.orelse:
             self._names.forget(statement)
             self._skip(Ignored.BLOCK, statement)
-            return _leaves(statement)
+            return self._statements.leaves(statement)
         left = ""
         for row in known.rows:
-            if self._left < 0 or len(self.tests) > MAX_TESTS:
-                break
             if (pairs := self._pairs(statement.target, row)) is None:
                 self._skip(Ignored.BLOCK, statement)
                 break
@@ -369,7 +378,7 @@ class WideReader:
         else:
             self._skip(Ignored.BLOCK, statement)
         self._names.forget(statement)
-        return "" if names & RAISING else _leaves(statement)
+        return "" if names & RAISING else self._statements.leaves(statement)
 
     def _exception(self, expects: ast.expr | None, body: Sequence[ast.stmt] | None, source: str) -> None:
         try:
@@ -377,7 +386,7 @@ class WideReader:
                 raise Rejected(Reason.EXPECTS_EXCEPTION)
             condition = condition_of_exception(expects, name_of(expects.func), body)
         except Rejected as error:
-            self.tests.append(rejected(source, error.reason))
+            self._keep(rejected(source, error.reason))
         else:
             self._condition(condition, source, is_one=True)
 
@@ -392,42 +401,7 @@ class WideReader:
                 self._names.shadow(name)
 
 
-def _leaves(statement: ast.stmt) -> str:
-    """Which of _LEAVES a statement that is not read may take. An error that it may raise is no way of passing."""
-    if isinstance(statement, ast.Return | ast.Raise):
-        return "return"
-    found = {""}
-    left: list[tuple[ast.AST, bool]] = [(statement, False)]
-    while left:
-        node, is_in_loop = left.pop()
-        if isinstance(node, ast.Return):
-            found.add("return")
-        elif isinstance(node, ast.Break | ast.Continue) and not is_in_loop:
-            found.add("break" if isinstance(node, ast.Break) else "continue")
-        elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case) and not _is_definition(node):
-            # The `else` of a loop is no part of it: a `break` there leaves the loop around it.
-            body = node.body if isinstance(node, ast.For | ast.AsyncFor | ast.While) else []
-            left += [(child, is_in_loop or child in body) for child in ast.iter_child_nodes(node)]
-    return max(found, key=_LEAVES.index)
-
-
-def _parameters(node: ast.FunctionDef) -> list[str]:
-    return [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
-
-
 def _dotted(function: ast.expr) -> str:
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
         return f"{function.value.id}.{function.attr}"
     return function.id if isinstance(function, ast.Name) else ""
-
-
-def _is_definition(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-
-
-def is_main(statement: ast.If) -> bool:
-    """Whether it is `if __name__ == "__main__":`."""
-    test = statement.test
-    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq) or statement.orelse:
-        return False
-    return "__name__" in {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}

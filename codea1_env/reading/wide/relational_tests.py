@@ -92,7 +92,7 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
     if not grammar.mentions(condition, entry_point):
         raise Rejected(Reason.NOT_ENTRY_POINT)
     text = grammar.shallow_source(condition, 2 * max_depth)
-    reader = _Terms(entry_point, max_depth)
+    reader = _Terms(condition, entry_point, max_depth)
     relation = reader.of(condition, max_depth)
     if reader.call is None or not all(map(_takes_its_parts, relation.walk())):
         raise Rejected(Reason.WRAPPED_CALL)
@@ -117,8 +117,9 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
 class _Terms:
     """Makes the terms of one relation, and keeps its call and its constants."""
 
-    def __init__(self, entry_point: str, max_depth: int) -> None:
+    def __init__(self, condition: ast.expr, entry_point: str, max_depth: int) -> None:
         self._entry_point = entry_point
+        self._mentioning = grammar.mentioning(condition, entry_point)
         self._max_depth = max_depth
         self._left = MAX_TERMS
         self.call: grammar.Arguments | None = None
@@ -131,7 +132,7 @@ class _Terms:
             raise Rejected(Reason.TOO_LARGE)
         if room <= 0:
             raise Rejected(Reason.TOO_DEEP)
-        if not grammar.mentions(node, self._entry_point):
+        if node not in self._mentioning:
             return self._constant(node)
         if type(node) is ast.Call:
             return self._called(node, room - 1)

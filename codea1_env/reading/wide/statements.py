@@ -1,0 +1,94 @@
+"""What holds of a statement however often it is gone through, found once: its size, what it may leave, what it hides.
+
+Plain facts of syntax trees. Does not know what a name stands for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from codea1_env.reading.steps import Steps, steps_of
+
+LEAVES = ("", "continue", "break", "return")
+"""How a statement may end the ones behind it: not at all, in this row of a loop, in all rows, or in the function."""
+_VISIT = 16
+"""Steps of a visit beside those of the nodes."""
+_WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+class Statements:
+    """Facts about the statements of one suite. Every method may raise TooMuch."""
+
+    __slots__ = ("_asserting", "_leaves", "_sizes", "_steps")
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._sizes: dict[ast.stmt, int] = {}
+        self._leaves: dict[ast.stmt, str] = {}
+        self._asserting: dict[ast.stmt, tuple[ast.stmt, ...]] = {}
+
+    def charge(self, statement: ast.stmt) -> None:
+        """Take the steps of one visit: all that stands in the statement but inside of the statements in it."""
+        if statement not in self._sizes:
+            self._sizes[statement] = sum(self._sizes_in(statement))
+        self._steps.take(_VISIT + self._sizes[statement])
+
+    def _sizes_in(self, statement: ast.stmt) -> Iterator[int]:
+        left: list[ast.AST] = [statement]
+        while left:
+            self._steps.take()
+            node = left.pop()
+            yield steps_of(node)
+            if node is statement or not isinstance(node, ast.stmt):
+                left += ast.iter_child_nodes(node)
+
+    def leaves(self, statement: ast.stmt) -> str:
+        """Which of LEAVES a statement that is not read may take. An error that it may raise is no way of passing."""
+        if statement not in self._leaves:
+            self._leaves[statement] = max(self._leaves_in(statement), key=LEAVES.index)
+        return self._leaves[statement]
+
+    def _leaves_in(self, statement: ast.stmt) -> Iterator[str]:
+        yield ""
+        left: list[tuple[ast.AST, bool]] = [(statement, False)]
+        while left:
+            self._steps.take()
+            node, is_in_loop = left.pop()
+            if isinstance(node, ast.Return) or (node is statement and isinstance(node, ast.Raise)):
+                yield "return"
+            elif isinstance(node, ast.Break | ast.Continue) and not is_in_loop:
+                yield "break" if isinstance(node, ast.Break) else "continue"
+            elif isinstance(node, _WITH_STATEMENTS) and not _is_definition(node):
+                is_loop = isinstance(node, ast.For | ast.AsyncFor | ast.While)
+                for name, value in ast.iter_fields(node):
+                    # The `else` of a loop is no part of it: a `break` there leaves the loop around it.
+                    is_inside = is_in_loop or (is_loop and name == "body")
+                    left += [(child, is_inside) for child in value or ()] if isinstance(value, list) else []
+
+    def asserting_behind(self, body: Sequence[ast.stmt], place: int) -> Sequence[ast.stmt]:
+        """The statements behind this one that have an assert in them. They are charged each time."""
+        statement = body[place]
+        if statement not in self._asserting:
+            self._asserting[statement] = tuple(filter(self._asserts, body[place + 1 :]))
+        self._steps.take(len(self._asserting[statement]))
+        return self._asserting[statement]
+
+    def _asserts(self, statement: ast.stmt) -> bool:
+        for node in ast.walk(statement):
+            self._steps.take()
+            if isinstance(node, ast.Assert):
+                return True
+        return False
+
+
+def _is_definition(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+
+
+def is_main(statement: ast.If) -> bool:
+    """Whether it is `if __name__ == "__main__":`."""
+    test = statement.test
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq) or statement.orelse:
+        return False
+    return "__name__" in {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}

@@ -10,7 +10,7 @@ ADAPTERS := rllib openenv verifiers
 WITH_TORCH := rllib
 
 .DELETE_ON_ERROR:
-.PHONY: demo demo-real test test-slow test-attacks test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
+.PHONY: demo demo-real test fuzz test-slow test-attacks test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
 
 demo: .venv/installed
 	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
@@ -26,6 +26,12 @@ test: .venv/installed
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder
+
+# Ten minutes of damaged texts, values and files. What fails is kept in tests/crashers, which `make test` reads again.
+FUZZ_S ?= 600
+fuzz: .venv/installed
+	end=$$(($$(date +%s) + $(FUZZ_S))); while [ $$(date +%s) -lt $$end ]; do \
+		CODEA1_FUZZ=1 $(BIN)/python -m pytest -q -n auto tests/test_fuzz_*.py || exit 1; done
 
 # Those of them that attack the judge under every backend: a few minutes.
 test-attacks: .venv/installed

@@ -17,6 +17,13 @@ import pytest
 
 from codea1_env.errors import SandboxError
 
+# `make fuzz` tries many more examples than `make test`.
+if os.environ.get("CODEA1_FUZZ"):
+    from hypothesis import settings
+
+    settings.register_profile("fuzz", max_examples=2000)
+    settings.load_profile("fuzz")
+
 AXE = "4.10.3"
 """Release of the accessibility checker."""
 

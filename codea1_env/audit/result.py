@@ -163,5 +163,5 @@ def read_result(text: str) -> Result:
             report["seconds"],
             report["seconds_per_verdict"],
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FormatError(f"a report must be one that `codea1 audit -o` wrote, got {error!r}") from None

@@ -44,6 +44,7 @@ from codea1_env.whole_files import append_whole, claimed
 
 SCHEMA = 1
 _HEADER = "codea1_recording"
+_OWN_HEADER = {_HEADER: SCHEMA, "codea1": codea1_env.__version__}
 _MATCH_FIELDS = frozenset(("problem", "config", "codes", "suites", "replays", "rewards"))
 _SCORE = "score"
 _MOST_TEXT = 1 << 12
@@ -118,7 +119,7 @@ class Recorder(Closing):
                 self._continue()
             self._file: io.FileIO = stack.enter_context(open(self._path, "ab", buffering=0))
             if not self._path.stat().st_size:
-                self._append({_HEADER: SCHEMA, "codea1": codea1_env.__version__})
+                self._append(_OWN_HEADER)
             self._open = stack.pop_all()
 
     def write(self, matches: Sequence[Match], scores: Sequence[MatchScore], config: RewardConfig) -> None:
@@ -137,6 +138,9 @@ class Recorder(Closing):
     def _continue(self) -> None:
         content = self._path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
+        if not whole and _line(_OWN_HEADER).startswith(content):  # whoever began it was killed at once
+            os.truncate(self._path, 0)
+            return
         try:
             lines = list(_records(whole.splitlines()))
         except FormatError as error:
@@ -146,8 +150,11 @@ class Recorder(Closing):
             os.truncate(self._path, len(whole))
 
     def _append(self, record: Mapping[str, object]) -> None:
-        line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-        append_whole(self._file, line, "the matches so far are in it")
+        append_whole(self._file, _line(record), "the matches so far are in it")
+
+
+def _line(record: Mapping[str, object]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def read_recording(

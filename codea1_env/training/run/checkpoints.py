@@ -116,7 +116,7 @@ def _marker(checkpoint: Path) -> dict[str, Any]:
         raise UnusableCheckpoint(
             f"{checkpoint} must hold {COMPLETE}, got none: it was not written to its end"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UnusableCheckpoint(f"{checkpoint / COMPLETE} must be readable JSON, got {error}") from None
     is_whole = isinstance(record, dict) and isinstance(record.get("rounds"), int) and record["rounds"] > 0
     if not is_whole or not isinstance(record.get("files"), dict) or not record["files"]:

@@ -94,7 +94,7 @@ class HiddenRecord:
             return {
                 int(done): {name: int(bits, 16) for name, bits in problems.items()} for done, problems in record.items()
             }
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise FormatError(
                 f"{self._file} must be the record of hidden tests that this run wrote, got another text ({error}); "
                 "without the file, regressions are counted anew"

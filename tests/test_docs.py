@@ -6,6 +6,7 @@ A page's blocks run in order in one empty folder. Before a block of commands, `<
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import subprocess
@@ -91,6 +92,9 @@ def test_every_command_exists_with_the_options_it_names(page: str, command: str)
             assert set(extras.split(",")) <= EXTRAS
     elif program == "codea1":
         check_codea1(words)
+    elif program.endswith(".sh"):
+        assert os.access(ROOT / program, os.X_OK)
+        assert f"$# -eq {len(words)} ]" in (ROOT / program).read_text(), "as many arguments as it takes"
     elif words[0] != "-m":
         assert program == "python"
         check_recipe(ROOT / words[0], words[1:])

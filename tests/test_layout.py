@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LAYOUT = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
 FOLDERS = ("codea1_env", "agents", "baselines", "experiments", "benchmarks", "examples")
-KINDS = {".py", ".js", ".css", ".html", ".jsonl", ".yaml", ".txt", ".ipynb", ".typed", ""}
+KINDS = {".py", ".sh", ".js", ".css", ".html", ".jsonl", ".yaml", ".txt", ".ipynb", ".typed", ""}
 """Suffixes of what a reader may look for; the empty one is the Dockerfile's."""
 
 

@@ -390,6 +390,26 @@ def test_readme_and_card_have_the_figures_of_the_page() -> None:
     assert f"and {more_than('preset-28', 'golden-equal')} at about equal compute" in readme
 
 
+def test_what_the_published_coder_came_to_on_questions_kept_back_stands_wherever_its_gain_does() -> None:
+    told = json.loads((ROOT / "docs" / "held-back.json").read_text())
+    difference = "{mean:+.1f} [{low:+.1f}, {high:+.1f}]".format(**told["difference"])
+    gain = more_than("code-a1-first-10", "base")
+    pages = {
+        name: " ".join((ROOT / name).read_text().split())
+        for name in ("README.md", "examples/adapters/README.md", "docs/real-models.md", "docs/claims.md")
+    }
+    for name, page in pages.items():
+        assert page.count(gain) == page.count(difference), name
+        assert gain in page, name
+        assert f"{told['questions'].replace(' of ', ' questions of ')}" in page or told["questions"] in page, name
+    card, page = pages["examples/adapters/README.md"], pages["docs/real-models.md"]
+    assert f"{told['percent']['coder']}, base {told['percent']['base']}, difference {difference}" in card
+    assert f"its coder has {told['percent']['coder']} % and the base {told['percent']['base']} %, {difference}" in page
+    for text in (card, page):
+        assert told["source"] in text
+        assert "not shown to carry over" in text
+
+
 def test_the_rounds_of_a_run_are_kept_once_each_with_what_the_seats_said(tmp_path: Path) -> None:
     """The second round was played twice, as after a resume: the later record counts."""
     lines = [

@@ -18,8 +18,8 @@ from codea1_env.judging.relations.tree_values import FAILURES, order_of
 from codea1_env.judging.relations.truth import MAX_WORK, fits, holds
 from codea1_env.reading.literals import encode, literal_tree
 from codea1_env.reading.pure_expressions import Reason
-from codea1_env.reading.relation import MAX_TERMS, Relation
 from codea1_env.reading.test_case import TestCase
+from codea1_env.reading.wide.relation import MAX_TERMS, Relation
 from codea1_env.reading.wide.relational_tests import read_condition, read_relational_case
 from codea1_env.sandbox.inside import values
 

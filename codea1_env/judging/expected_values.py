@@ -26,7 +26,7 @@ from codea1_env.judging.oracle import MOST_HANGS, ReferenceValue
 from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.validation import Asked
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.relation import Relation
+from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards.code_a1 import OracleMode
 
 _log = logging.getLogger(__name__)

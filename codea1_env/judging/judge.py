@@ -27,7 +27,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED, WrittenTest
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
-from codea1_env.reading.relation import Relation
+from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox.protocol import (
     ExpressionsJob,

@@ -22,8 +22,8 @@ from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import WrittenTest
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
-from codea1_env.reading.relation import Relation
 from codea1_env.reading.responses import Suite
+from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards import duel
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status

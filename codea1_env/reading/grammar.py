@@ -23,8 +23,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree, tree_source
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_pure, pure_source
-from codea1_env.reading.relation import Relation
 from codea1_env.reading.test_case import TestCase
+from codea1_env.reading.wide.relation import Relation
 
 Fidelity: TypeAlias = Literal["strict", "wide", "paper"]
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from codea1_env.judging.relations.tree_values import Undefined
 from codea1_env.reading.literals import Tree
-from codea1_env.reading.relation import Relation
+from codea1_env.reading.wide.relation import Relation
 
 MOST_CHOICES = 8
 """Parts that one `or` of `and`s may be multiplied out to."""

@@ -1,4 +1,4 @@
-"""Is a relation true of a returned value? Evaluates `reading/relation.py` on wire trees, on the trusted side.
+"""Is a relation true of a returned value? Evaluates `reading/wide/relation.py` on wire trees, on the trusted side.
 
     holds(relation, constants, returned)     after all candidates of a batch have ended
 
@@ -21,7 +21,7 @@ from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.relations.tree_functions import OPERATORS
 from codea1_env.judging.relations.tree_values import COMPARED, FAILURES, require_sound, truth
 from codea1_env.reading.literals import Tree
-from codea1_env.reading.relation import Relation
+from codea1_env.reading.wide.relation import Relation
 
 MAX_WORK = 1 << 18
 """Terms of a relation times bytes of its constants and of the right value: a larger test is rejected. Sorting a value

@@ -39,7 +39,7 @@ from codea1_env.judging.relations.conjuncts import conjuncts
 from codea1_env.judging.relations.tree_values import number_tree
 from codea1_env.judging.relations.truth import fits, holds_of
 from codea1_env.reading.literals import Tree
-from codea1_env.reading.relation import Relation
+from codea1_env.reading.wide.relation import Relation
 
 REFUSED = 0.5
 """Least share of the other values that the strongest part of a relation which counts must refuse."""

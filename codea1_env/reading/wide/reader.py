@@ -25,13 +25,13 @@ from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, rejected
 from codea1_env.reading.inlining import Names
 from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse, unindented
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
-from codea1_env.reading.relation import FUNCTIONS
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
 from codea1_env.reading.wide.exceptions import RAISING, condition_of_exception
 from codea1_env.reading.wide.parametrized import name_of, rows_of
+from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import read_condition
 from codea1_env.reading.wide.statements import Statements, is_main
 

@@ -19,7 +19,8 @@ from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert,
 from codea1_env.reading.literals import encode
 from codea1_env.reading.parsing import Unparsable
 from codea1_env.reading.pure_expressions import Reason, Rejected, pure_source
-from codea1_env.reading.relation import (
+from codea1_env.reading.test_case import TestCase
+from codea1_env.reading.wide.relation import (
     FUNCTIONS,
     MAX_TERMS,
     METHODS,
@@ -27,7 +28,6 @@ from codea1_env.reading.relation import (
     TYPES,
     Relation,
 )
-from codea1_env.reading.test_case import TestCase
 
 CLAIMED = "True"
 """What a relational test states about its condition."""

@@ -13,7 +13,7 @@ WITH_TORCH := rllib
 .PHONY: demo demo-real test fuzz test-slow test-attacks test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
 
 demo: .venv/installed
-	$(BIN)/python agents/train_grpo.py --preset mini --seed $(SEED)
+	$(BIN)/python experiments/demo.py --seed $(SEED)
 
 # The README's first table with a real model, on one core in about an hour: make demo-real MODEL=DIR. Resumes.
 demo-real: .venv/installed

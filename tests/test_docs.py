@@ -154,10 +154,6 @@ def test_a_newcomer_is_told_of_a_virtual_environment_before_anything_is_installe
         assert "pip install '.[train]'" in text
 
 
-def test_readme_says_what_fell_in_the_demo() -> None:
-    assert "fell from 0.273 to 0.173" in " ".join(PAGES["README.md"].split())
-
-
 def test_a_page_that_is_named_is_linked() -> None:
     """The map of files names files, not pages."""
     unlinked = {

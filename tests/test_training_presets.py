@@ -302,7 +302,7 @@ def test_arguments_override_the_preset(tmp_path: Path) -> None:
 
 BAD_ARGUMENTS = {
     "--preset tiny": "preset must be one of ['mini', 'smoke', '0.5b', '0.5b-fineprint', '0.5b-smoke', '1.5b', '3b', "
-    "'7b', 'bands', 'shift', 'skill'], got 'tiny'",
+    "'7b', 'bands', 'demo', 'shift', 'skill'], got 'tiny'",
     "--rounds 0": "--rounds must be a whole number in [1, 1000000], got 0",
     "--rounds many": "--rounds must be a whole number in [1, 1000000], got many",
     "--save-rounds -1": "--save-rounds must be a whole number in [1, 1000000], got -1",

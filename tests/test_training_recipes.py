@@ -113,8 +113,8 @@ def test_the_example_plays_a_checkpoint(finished: tuple[Path, str], here: Callab
 @pytest.mark.slow
 @pytest.mark.longest
 def test_the_mini_preset_improves_both_seats(cache: Path, tmp_path: Path) -> None:
-    """The demo's goal, which half of its rounds reach: +0.15 hidden pass rate, clear of zero, and a tester whose tests
-    are valid more often."""
+    """Half of its rounds reach its goal: +0.15 hidden pass rate, clear of zero, and a tester whose tests are valid more
+    often."""
     run(cache, "agents/train_grpo.py", "--output", str(tmp_path / "mini"), "--rounds", "50")
     rows = {row["name"]: row for row in json.loads((tmp_path / "mini" / "summary.json").read_text())["rows"]}
     hidden, valid = rows["coder: hidden pass rate"], rows["tester: valid tests"]

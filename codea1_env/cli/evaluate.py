@@ -78,7 +78,7 @@ _SHOWN = 5
 _ALIASES = {"kodcode": "kodcode-v1"}
 _OWN = ("bundled", "miniature")
 _HELD_OUT = 150
-"""Problems of the miniature family that `make demo` measures on; their seed there is 0, too."""
+"""Problems of the miniature family that the preset mini measures on; their seed there is 0, too."""
 
 
 def add_eval(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +87,7 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--player", metavar="PLAYER", required=True, help="who is measured, as below")
     parser.add_argument("--seat", choices=("coder", "tester"), default="coder", help="(default: coder)")
     parser.add_argument("--problems", metavar="SET", action="append", required=True, help="a problem file; bundled; "
-                        "miniature (the held-out problems of `make demo`); "
+                        "miniature (the held-out problems of the preset mini); "
                         f"one of {', '.join(SOURCES)} from the hub (extra `data`), or NAME=PATH from a local file of "
                         "its rows; may be given several times")  # fmt: skip
     parser.add_argument("--n", dest="samples", metavar="N", type=int, default=PAPER_SAMPLES, help="answers to each "

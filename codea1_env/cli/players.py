@@ -40,7 +40,7 @@ HELP = """\
   testers   golden, random, fuzz
   either    human, recorded:FILE (what `codea1 score` reads, or the journal of a coder's `codea1 eval`),
             hf:DIRECTORY-OR-REPOSITORY, vllm:DIRECTORY-OR-REPOSITORY, openai:URL#MODEL,
-            mini:DIRECTORY (a model of `make demo`, which knows its own short prompts only)
+            mini:DIRECTORY (a model built from nothing, which knows its own short prompts only)
 """
 SEARCH = "search"
 """The tester that searches for inputs by mutants of the program that it is shown: in `codea1 eval` only."""

@@ -233,7 +233,8 @@ def _final_rows(rows: Any, notes: list[str]) -> Iterator[Row]:
     for row in rows if isinstance(rows, list) else ():
         numbers = _numbers(row) if isinstance(row, dict) else {}
         if isinstance(row, dict) and isinstance(row.get("name"), str) and set(fields) <= set(numbers):
-            yield Row(row["name"], *(numbers[field] for field in fields))
+            base, trained, low, high = (numbers[field] for field in fields)
+            yield Row(row["name"], base, trained, low, high)
         else:
             notes.append(f"{SUMMARY}: a row must have a name, {', '.join(fields)}; one is left out")
 

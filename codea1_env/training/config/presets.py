@@ -1,9 +1,8 @@
 """The parts of a training run's configuration: frozen, self-validating sections, presets by name, overrides from a YAML
 file.
 
-`mini` and `smoke` are here; `bands` and the paper's runs are YAML files beside this one; a file of yours can extend
-any. The text under each field, in `run_sections.py` and `model_sections.py`, says what it means and where its value
-comes from.
+`mini` and `smoke` are here; the others are YAML files beside this one; a file of yours can extend any. The text under
+each field, in `run_sections.py` and `model_sections.py`, says what it means and where its value comes from.
 """
 
 from __future__ import annotations

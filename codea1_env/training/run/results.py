@@ -50,6 +50,9 @@ class Row:
     low: float
     """Lower end of the 95 % interval of the difference, paired over held-out problems."""
     high: float
+    base_by_problem: tuple[float, ...] = ()
+    """One entry per held-out problem, so that runs can be compared with each other; `base` is their mean."""
+    trained_by_problem: tuple[float, ...] = ()
 
 
 def compare(base: Measured, trained: Measured) -> list[Row]:
@@ -224,4 +227,5 @@ def plot_curves(records: Sequence[Mapping[str, Any]], file: Path) -> None:
 def _row(name: str, base: Sequence[float], trained: Sequence[float]) -> Row:
     interval = paired_interval(base, trained)
     base_mean = sum(base) / len(base)
-    return Row(name, base_mean, base_mean + interval.mean, interval.low, interval.high)
+    means = (base_mean, base_mean + interval.mean)
+    return Row(name, *means, interval.low, interval.high, tuple(base), tuple(trained))

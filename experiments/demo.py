@@ -1,0 +1,177 @@
+"""A run in which one sees both seats learn: golden tests and Code-A1 side by side, from one base, on two cores.
+
+    python experiments/demo.py --seed 0          # what `make demo` runs, in runs/demo-seed0
+
+Builds the base model; trains the coder on golden tests, and both seats by Code-A1, at the same time and on one core
+each; ends with a table, a picture and a page of the same questions before and after. A second call goes on where the
+first one was stopped. Does not promise the same numbers on another processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from codea1_env.cli import main as codea1
+from codea1_env.extras import for_script
+from codea1_env.yaml_files import read_yaml
+
+with for_script("train"):
+    import matplotlib.figure
+
+    from codea1_env.arena import Arena, Match
+    from codea1_env.players.player import CoderRequest, TesterRequest
+    from codea1_env.sandbox import open_sandbox
+    from codea1_env.training.config.arguments import exit_status
+    from codea1_env.training.config.presets import Preset, load_preset
+    from codea1_env.training.config.problem_sets import load_problem_sets
+    from codea1_env.training.models.sampling import load_model
+    from codea1_env.training.models.warm_start import base_model, default_cache
+    from codea1_env.training.run.duel_sample import DuelSample
+    from codea1_env.training.run.held_out import paired_interval
+
+ROOT = Path(__file__).resolve().parents[1]
+RECIPES = {"golden": "baselines/golden_tests.py", "code_a1": "agents/train_grpo.py"}
+ROWS = {
+    "coder: hidden pass rate": "coder: programs that pass all hidden tests",
+    "coder: golden pass rate": "coder: programs that pass the golden tests",
+    "tester: valid tests that kill": "tester: right tests that break a program, of those asked for",
+    "tester: inputs that kill": "tester: inputs that break a program, of those asked for",
+}
+"""Rows of a run's summary.json, and what the table calls them."""
+CURVES = {
+    "coder": {"hidden_pass_rate": "all hidden tests", "golden_pass_rate": "golden tests"},
+    "tester": {"input_kill_rate": "inputs that break a program", "kill_rate": "right tests that break a program"},
+}
+"""By seat, measures of the evaluations during a run, and what the picture calls them."""
+QUESTIONS, SUITES = 8, 2
+"""Held-out questions on the page, the first ones, and suites of each tester against each program."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seed", type=int, default=0, help="of both arms (default: 0)")
+    parser.add_argument("--output", type=Path, help="a directory (default: runs/demo-seedSEED)")
+    parser.add_argument("--config", type=Path, help="a YAML file with changes to the preset demo")
+    options = parser.parse_args()
+    output = options.output or Path(f"runs/demo-seed{options.seed}")
+    preset = load_preset("demo", options.config)
+    output.mkdir(parents=True, exist_ok=True)
+
+    base = base_model(preset, default_cache(dict(os.environ)))  # now, or both arms would build it
+    print(f"{preset.rounds} rounds on golden tests and by Code-A1, whose progress this is:", flush=True)
+    train(output, options)
+    known = read_yaml(output / "code_a1" / "config.yaml", "the run")
+    found = {"seed": known["seed"], "base": known["base"], "processor": known["starts"][-1]["processor"]}
+    found |= compared(*(json.loads((output / arm / "summary.json").read_text())["rows"] for arm in RECIPES))
+    (output / "demo.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    plot(output)
+    play(preset, base, output / "code_a1", output / "before_and_after")
+
+    print(f"\n{table_of(found)}\n\nBoth seats over the rounds: {output / 'demo.png'}")
+    print("A page of questions before and after. Each has the base's program, then that of the trained coder;")
+    print(f"under `round 0` the base tester attacks both, under `round {preset.rounds}` the trained one:", flush=True)
+    return codea1(["view", str(output / "before_and_after"), "-o", str(output / "before_and_after.html")])
+
+
+def train(output: Path, options: argparse.Namespace) -> None:
+    """Run what is left of both recipes, at the same time."""
+    running = {}
+    for arm, recipe in RECIPES.items():
+        run = output / arm
+        if (run / "summary.json").exists():
+            continue
+        changes = ["--config", str(options.config)] if options.config else []
+        new = ["--preset", "demo", *changes, "--seed", str(options.seed), "--output", str(run)]
+        told = ["--resume", str(run)] if (run / "config.yaml").exists() else new
+        with (output / f"{arm}.log").open("w") as log:
+            running[arm] = subprocess.Popen(
+                [sys.executable, str(ROOT / recipe), *told],
+                stdout=log,
+                stderr=None if arm == "code_a1" else log,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
+    try:
+        failed = [arm for arm, process in running.items() if process.wait()]
+    except KeyboardInterrupt:  # which the recipes have got, too: they save what they have
+        failed = [arm for arm, process in running.items() if process.wait()]
+    if failed:
+        raise SystemExit(
+            f"{RECIPES[failed[0]]} was stopped, see above or {output / failed[0]}.log; call again to go on"
+        )
+
+
+def compared(golden: list[Any], code_a1: list[Any]) -> dict[str, Any]:
+    """Of two runs' rows: means, and differences with intervals of 95 % over the same held-out problems."""
+    found: dict[str, Any] = {"problems": len(code_a1[0]["base_by_problem"]), "rows": {}}
+    by_name = {row["name"]: row for row in golden}
+    for row in code_a1:
+        if row["name"] in ROWS:
+            other = by_name.get(row["name"])
+            points = {"base": row["base_by_problem"], "golden": other and other["trained_by_problem"]}
+            points |= {"code_a1": row["trained_by_problem"]}
+            pairs = [(a, b) for a, b in (("base", "golden"), ("base", "code_a1"), ("golden", "code_a1"))]
+            differences = {
+                f"{after} - {before}": [each.mean, each.low, each.high]
+                for before, after in pairs
+                if points[before] and points[after]
+                for each in [paired_interval(points[before], points[after])]
+            }
+            means = {arm: sum(values) / len(values) for arm, values in points.items() if values}
+            found["rows"][ROWS[row["name"]]] = means | differences
+    return found
+
+
+def table_of(found: Mapping[str, Any]) -> str:
+    """In Markdown."""
+    lines = [f"| {found['problems']} held-out problems | base | golden tests | Code-A1 | Code-A1 minus golden tests |"]
+    lines.append("|---|---|---|---|---|")
+    for title, row in found["rows"].items():
+        told = {name: "{:+.3f} [{:+.3f}, {:+.3f}]".format(*row[name]) for name in row if " - " in name}
+        arms = [f"{row[arm]:.3f} ({told[f'{arm} - base']})" if arm in row else "" for arm in RECIPES]
+        lines.append(f"| {title} | {row['base']:.3f} | {' | '.join(arms)} | {told.get('code_a1 - golden', '')} |")
+    return "\n".join(lines)
+
+
+def plot(output: Path) -> None:
+    """Draw demo.png: what the evaluations of both runs found, on the first held-out problems."""
+    figure = matplotlib.figure.Figure(figsize=(10, 4), layout="constrained")
+    for axis, (seat, measures) in zip(figure.subplots(1, 2), CURVES.items(), strict=True):
+        for arm, line, name in (("code_a1", "o-", "Code-A1"), ("golden", "o--", "trained on golden tests")):
+            records = [json.loads(text) for text in (output / arm / "metrics.jsonl").read_text().splitlines()]
+            looks = [record for record in records if (record["kind"], record["seat"]) == ("evaluation", seat)]
+            for colour, (measure, title) in enumerate(measures.items()):
+                points = [(look["round"], look[measure]) for look in looks if measure in look]
+                if points:
+                    axis.plot(*zip(*points, strict=True), line, color=f"C{colour}", label=f"{title}, {name}")
+        axis.set(title=f"{seat}, held-out problems", xlabel="rounds done", ylim=(0, None))
+        axis.legend()
+    figure.savefig(output / "demo.png", dpi=110)
+
+
+def play(preset: Preset, base: Path, run: Path, folder: Path) -> None:
+    """Let the base and what was trained answer the same questions, and record it as rounds for the viewer."""
+    problems = load_problem_sets(preset, 0).held_out[:QUESTIONS]
+    coders = [load_model(model, preset).as_trained(preset, "coder", seed=0) for model in (base, run / "coder/final")]
+    answers = [coder.coder([CoderRequest(problem) for problem in problems], 1) for coder in coders]
+    programs = [(before[0], after[0]) for before, after in zip(*answers, strict=True)]
+    attacked = [TesterRequest(problem, code) for problem, both in zip(problems, programs, strict=True) for code in both]
+    folder.mkdir(exist_ok=True)
+    with open_sandbox() as sandbox:
+        arena = Arena(sandbox, preset.reward)
+        for rounds, model in ((0, base), (preset.rounds, run / "tester/final")):
+            suites = map(tuple, load_model(model, preset).as_trained(preset, "tester", seed=0).tester(attacked, SUITES))
+            rows = zip(suites, suites, strict=True)  # two programs of a question are neighbours
+            matches = [Match(*each) for each in zip(problems, programs, rows, strict=True)]
+            scores = arena.play(matches, update_book=False)
+            DuelSample(folder / "duels", QUESTIONS).keep(rounds - 1, matches, scores, arena.config)
+
+
+if __name__ == "__main__":
+    raise SystemExit(exit_status(main))

@@ -31,6 +31,7 @@ with for_script("train"):
     from codea1_env.training.config.arguments import exit_status
     from codea1_env.training.config.presets import Preset, load_preset
     from codea1_env.training.config.problem_sets import load_problem_sets
+    from codea1_env.training.engine.local import prepare_process
     from codea1_env.training.models.sampling import load_model
     from codea1_env.training.models.warm_start import base_model, default_cache
     from codea1_env.training.run.duel_sample import DuelSample
@@ -63,6 +64,7 @@ def main() -> int:
     output = options.output or Path(f"runs/demo-seed{options.seed}")
     preset = load_preset("demo", options.config)
     output.mkdir(parents=True, exist_ok=True)
+    prepare_process(preset.threads)
 
     base = base_model(preset, default_cache(dict(os.environ)))  # now, or both arms would build it
     print(f"{preset.rounds} rounds on golden tests and by Code-A1, whose progress this is:", flush=True)
@@ -109,23 +111,19 @@ def train(output: Path, options: argparse.Namespace) -> None:
 
 def compared(golden: list[Any], code_a1: list[Any]) -> dict[str, Any]:
     """Of two runs' rows: means, and differences with intervals of 95 % over the same held-out problems."""
-    found: dict[str, Any] = {"problems": len(code_a1[0]["base_by_problem"]), "rows": {}}
-    by_name = {row["name"]: row for row in golden}
-    for row in code_a1:
-        if row["name"] in ROWS:
-            other = by_name.get(row["name"])
-            points = {"base": row["base_by_problem"], "golden": other and other["trained_by_problem"]}
-            points |= {"code_a1": row["trained_by_problem"]}
-            pairs = [(a, b) for a, b in (("base", "golden"), ("base", "code_a1"), ("golden", "code_a1"))]
-            differences = {
-                f"{after} - {before}": [each.mean, each.low, each.high]
-                for before, after in pairs
-                if points[before] and points[after]
-                for each in [paired_interval(points[before], points[after])]
-            }
-            means = {arm: sum(values) / len(values) for arm, values in points.items() if values}
-            found["rows"][ROWS[row["name"]]] = means | differences
-    return found
+    rows: dict[str, Any] = {}
+    for name, title in ROWS.items():
+        runs = {"base": code_a1, "golden": golden, "code_a1": code_a1}
+        measured = {arm: row for arm, run in runs.items() for row in run if row["name"] == name}
+        points = {
+            arm: row["base_by_problem" if arm == "base" else "trained_by_problem"] for arm, row in measured.items()
+        }
+        rows[title] = {arm: sum(values) / len(values) for arm, values in points.items()}
+        for before, after in (("base", "golden"), ("base", "code_a1"), ("golden", "code_a1")):
+            if before in points and after in points:
+                found = paired_interval(points[before], points[after])
+                rows[title][f"{after} - {before}"] = [found.mean, found.low, found.high]
+    return {"problems": len(code_a1[0]["base_by_problem"]), "rows": rows}
 
 
 def table_of(found: Mapping[str, Any]) -> str:
@@ -141,7 +139,7 @@ def table_of(found: Mapping[str, Any]) -> str:
 
 def plot(output: Path) -> None:
     """Draw demo.png: what the evaluations of both runs found, on the first held-out problems."""
-    figure = matplotlib.figure.Figure(figsize=(10, 4), layout="constrained")
+    figure = matplotlib.figure.Figure(figsize=(11, 4.5), layout="constrained")
     for axis, (seat, measures) in zip(figure.subplots(1, 2), CURVES.items(), strict=True):
         for arm, line, name in (("code_a1", "o-", "Code-A1"), ("golden", "o--", "trained on golden tests")):
             records = [json.loads(text) for text in (output / arm / "metrics.jsonl").read_text().splitlines()]
@@ -151,7 +149,7 @@ def plot(output: Path) -> None:
                 if points:
                     axis.plot(*zip(*points, strict=True), line, color=f"C{colour}", label=f"{title}, {name}")
         axis.set(title=f"{seat}, held-out problems", xlabel="rounds done", ylim=(0, None))
-        axis.legend()
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, fontsize="small")  # covers no point
     figure.savefig(output / "demo.png", dpi=110)
 
 

@@ -40,17 +40,21 @@ def row(name: str, base: list[float], trained: list[float]) -> dict[str, Any]:
 
 def test_a_row_has_means_and_differences_over_the_same_problems() -> None:
     base, golden, ours = [0.0, 0.5, 0.0, 0.5], [0.25, 0.75, 0.25, 0.75], [1.0, 0.75, 1.0, 0.75]
-    kills = row("tester: valid tests that kill", [0.0] * 4, [0.5] * 4)
-    hidden = "coder: hidden pass rate"
-    found = demo.compared([row(hidden, base, golden)], [row(hidden, base, ours), kills, row("tester: other", [], [])])
-    coder, tester = found["rows"].values()
+    programs = ["coder: hidden pass rate", "coder: golden pass rate"]
+    tests = ["tester: valid tests that kill", "tester: inputs that kill", "tester: valid tests"]
+    suites = [row(name, [0.0] * 4, [0.5] * 4) for name in tests]
+    found = demo.compared(
+        [row(name, base, golden) for name in programs], [*(row(name, base, ours) for name in programs), *suites]
+    )
+    assert list(found["rows"]) == list(demo.ROWS.values())
+    coder, _, tester, _ = found["rows"].values()
     assert (coder["base"], coder["golden"], coder["code_a1"]) == (0.25, 0.5, 0.875)
     assert coder["golden - base"] == [0.25, 0.25, 0.25], "every problem gains as much"
     mean, low, high = coder["code_a1 - golden"]
     assert mean == 0.375
     assert 0 <= low < 0.375 < high <= 0.75
     assert tester == {"base": 0.0, "code_a1": 0.5, "code_a1 - base": [0.5, 0.5, 0.5]}
-    first, _, second, third = demo.table_of(found).splitlines()
+    first, _, second, _, third, _ = demo.table_of(found).splitlines()
     assert first == "| 4 held-out problems | base | golden tests | Code-A1 | Code-A1 minus golden tests |"
     assert "| 0.250 | 0.500 (+0.250 [+0.250, +0.250]) | 0.875 (+0.625 [" in second
     assert third.endswith("| 0.000 |  | 0.500 (+0.500 [+0.500, +0.500]) |  |")

@@ -102,11 +102,12 @@ def train(output: Path, options: argparse.Namespace) -> None:
     try:
         failed = [arm for arm, process in running.items() if process.wait()]
     except KeyboardInterrupt:  # which the recipes have got, too: they save what they have
-        failed = [arm for arm, process in running.items() if process.wait()]
+        for process in running.values():
+            process.wait()
+        raise
     if failed:
-        raise SystemExit(
-            f"{RECIPES[failed[0]]} was stopped, see above or {output / failed[0]}.log; call again to go on"
-        )
+        log = output / f"{failed[0]}.log"
+        raise SystemExit(f"{RECIPES[failed[0]]} has failed: see above or {log}; the same command goes on")
 
 
 def compared(golden: list[Any], code_a1: list[Any]) -> dict[str, Any]:

@@ -147,8 +147,8 @@ def test_a_request_is_put_in_the_design_that_is_given() -> None:
     [
         ("- coder", "must be a mapping of roles to templates, got ['coder']"),
         ("codr: evalplus", "a key must be one of extends, coder, repair, tester, black_box, unit_tests, got 'codr'"),
-        ("extends: nosuch", "extends must be one of begun, codea1, evalplus,"),
-        ("coder: nosuch", "coder must be one of begun, codea1, evalplus,"),
+        ("extends: nosuch", "extends must be one of begun, brief, codea1, evalplus,"),
+        ("coder: nosuch", "coder must be one of begun, brief, codea1, evalplus,"),
         ("coder: [a]", "coder must be a design's name or a mapping of fields to texts, got ['a']"),
         ("coder: {users: a}", "coder: a key must be one of user, system, response, examples, got 'users'"),
         ("coder: {user: 3}", "coder.user must be a list, got 3"),
@@ -185,7 +185,7 @@ def test_prompts_without_a_model_that_reads_them_are_refused(tmp_path: Path, cap
     assert main(["tournament", "--coder", "m=oracle", "--tester", "golden", "--prompts", "paper"]) == 2
     assert "got oracle, golden" in capsys.readouterr().err
     assert main(["eval", "--player", "hf:x", "--problems", "bundled", "--prompts", "nosuch"]) == 2
-    assert "prompts must be one of begun, codea1" in capsys.readouterr().err
+    assert "prompts must be one of begun, brief, codea1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -339,40 +339,8 @@ def test_the_goals_stand_beside_the_figures_of_the_record() -> None:
         assert f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}]" in mul
 
 
-README_CELLS = {
-    "one H100, 15 rounds of 8 questions": (
-        "code-a1-15", "golden-15", "golden-50", "frozen-seed0-15", "self-play-seed0-10",
-    ),
-    "one CPU core, the preset, 28 rounds of 4 questions": (
-        "preset-28", "golden-preset-28", "golden-equal", "frozen-preset-seed1-28",
-        "self-play-preset-seed1-26",
-    ),
-    "the same with tests that a question's programs share": ("shared-28", None, None, None, None),
-    "the same with all suites of a question on all its programs": ("union-28", None, None, None, None),
-    "shared tests on 109 questions of MBPP and LeetCode, 8 a round, 4 programs each, half the rate": (
-        "mixed-28", None, None, None, None,
-    ),
-}  # fmt: skip
-"""What stands in the cells of the first table of the README, by its rows; None: nothing, or no figure."""
-
-
 def more_than(player: str, other: str) -> str:
     return real_compare.shown(real_compare.beside(RECORD["coders"], player, other)[2], "+")
-
-
-@pytest.mark.parametrize("row", README_CELLS)
-def test_the_readmes_table_has_the_figures_of_the_record(row: str) -> None:
-    table = (
-        (ROOT / "README.md").read_text().split("**A real model in both seats.**")[1].split("\n- ")[0].replace("**", "")
-    )
-    line = next(line for line in table.splitlines() if line.startswith(f"| {row} |"))
-    shown = [cell.strip() for cell in line.strip("|").split("|")[1:]]
-    for cell, player in zip(shown, README_CELLS[row], strict=True):
-        if player is None:
-            assert cell in ("", "as above", "not run")
-        else:
-            runs = real_compare.seeds_of(RECORD["coders"]).get(player, [player])
-            assert cell == more_than(player, "base") + (", one" if len(runs) == 1 else "")
 
 
 def test_readme_and_card_have_the_figures_of_the_page() -> None:
@@ -382,12 +350,8 @@ def test_readme_and_card_have_the_figures_of_the_page() -> None:
     _, share, difference = real_compare.beside(RECORD["coders"], "code-a1-first-10", "base")
     assert f"{100 * share.mean:.1f}, base 45.6, difference {real_compare.shown(difference, '+')}" in card
     assert f"An earlier run of Code-A1 on other questions gained {real_compare.shown(difference, '+')}" in readme
-    base = real_compare.shown(real_compare.beside(RECORD["coders"], "base", "base")[1])
-    assert f"The base has {base.replace(' ', ' % ', 1)} of right answers" in readme
     assert more_than("code-a1-15", "base") in card
     assert more_than("code-a1-15", "golden-50") in readme
-    assert f"{more_than('preset-28', 'golden-preset-28')} from them at equal rounds" in readme
-    assert f"and {more_than('preset-28', 'golden-equal')} at about equal compute" in readme
 
 
 def test_what_the_published_coder_came_to_on_questions_kept_back_stands_wherever_its_gain_does() -> None:

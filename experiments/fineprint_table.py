@@ -208,7 +208,6 @@ def draw(cells: Cells, file: Path) -> None:
         },
     )
     coder.set_title("coder: programs that pass, %")
-    coder.set_ylim(0, 105)
     learnt = {
         arm: of_arm for arm, of_arm in arms.items() if table_of(of_arm, ("tester", "mutants", "kills")) is not None
     }
@@ -232,11 +231,12 @@ def _bars(axis: Any, arms: Mapping[str, Sequence[Mapping[str, Any]]], measures: 
         places = [list(arms).index(arm) + (place - (len(measures) - 1) / 2) * width for arm in found]
         means = [mean for mean, _, _ in found.values()]
         ends = [[mean - low for mean, low, _ in found.values()], [high - mean for mean, _, high in found.values()]]
-        axis.bar(
-            places, means, width * 0.95, yerr=ends, label=title, color=("#9db4c8", "#1f5f8b")[place], ecolor="#555555"
-        )
+        colour = ("#9db4c8", "#1f5f8b")[place]
+        bars = axis.bar(places, means, width * 0.95, yerr=ends, label=title, color=colour, ecolor="#555555")
+        axis.bar_label(bars, fmt="%.0f", padding=2, fontsize="small")
     axis.set_xticks(range(len(arms)), list(arms))
-    axis.legend(frameon=False)
+    axis.set_ylim(0, 1.3 * axis.get_ylim()[1])  # room for the legend
+    axis.legend(frameon=False, loc="upper center", ncols=2, fontsize="small")
     axis.spines[["top", "right"]].set_visible(False)
 
 

@@ -39,6 +39,9 @@ PROBLEMS = [
 ]
 COMMANDS = ("eval coder", "eval tester", "score", "score with a book", "tournament", "tournament recorded")
 HOW = {"SIGKILL": -9, "SIGINT": 130, "full": 1}
+QUICK = ("eval coder", "score with a book", "tournament recorded")
+EACH = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS]
+"""All of them, of which the quick suite runs one of each kind."""
 
 
 def answer(request: Json, number: int) -> Reply:
@@ -136,7 +139,7 @@ def goes_on(name: str, how: str, nth: int, place: Place, undisturbed: Any, folde
 
 
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EACH)
 def test_a_command_that_ends_in_the_middle_goes_on(
     name: str, how: str, place: Place, undisturbed: Any, tmp_path: Path
 ) -> None:
@@ -157,7 +160,7 @@ def test_a_command_that_ends_anywhere_goes_on(
         goes_on(name, how, nth, place, undisturbed, folder)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EACH)
 def test_a_damaged_line_of_a_journal_is_named_and_without_it_the_command_goes_on(
     name: str, place: Place, undisturbed: Any, tmp_path: Path
 ) -> None:
@@ -181,7 +184,7 @@ def test_a_damaged_line_of_a_journal_is_named_and_without_it_the_command_goes_on
     assert results(tmp_path, again.stdout) == expected
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EACH)
 def test_the_journal_of_other_work_is_refused_and_stays(name: str, place: Place, tmp_path: Path) -> None:
     command = place.command(name, tmp_path)
     run("SIGKILL", 5, command)
@@ -209,7 +212,7 @@ def test_another_input_is_not_taken_for_the_one_that_was_scored(place: Place, tm
 
 
 @pytest.mark.parametrize("size", [0, 50 << 10])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EACH)
 def test_a_limit_that_every_further_line_would_meet_is_one_error(
     name: str, size: int, place: Place, undisturbed: Any, tmp_path: Path
 ) -> None:
@@ -244,7 +247,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("after", [0, 4])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EACH)
 def test_a_sandbox_that_is_gone_ends_a_command_with_one_error(
     name: str, after: int, place: Place, undisturbed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
@@ -259,7 +262,7 @@ def test_a_sandbox_that_is_gone_ends_a_command_with_one_error(
     assert results(tmp_path, capsys.readouterr().out) == undisturbed(name)[0]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EACH)
 def test_what_the_sandbox_fails_by_itself_is_left_out_by_name_and_the_others_go_on(
     name: str, place: Place, undisturbed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
@@ -367,7 +370,7 @@ def as_nobody(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
-@pytest.mark.parametrize("name", [*COMMANDS, "tournament here", "train", "study"])
+@pytest.mark.parametrize("name", [*EACH, "tournament here", "train", "study"])
 def test_a_folder_that_an_ordinary_user_may_not_write_to_is_one_error(name: str, place: Place) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

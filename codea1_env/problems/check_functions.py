@@ -25,7 +25,7 @@ from codea1_env.problems.input_lists import (
 )
 from codea1_env.problems.near_equality import read_near_equality
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert
-from codea1_env.reading.parsing import SourceText, Unparsable, parse, source_of, unindented
+from codea1_env.reading.parsing import SourceText, Unparsable, normalised, parse, source_of, unindented
 from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.steps import TooMuch
 from codea1_env.reading.suites import Ignored
@@ -72,7 +72,7 @@ def extract(script: str, entry_point: str, rewriter: ast.NodeTransformer | None 
     """What `script` asserts about `entry_point`, under its own name or as the `candidate` of a check. `rewriter`: what
     becomes of a set's own spelling before it is read."""
     extracted = Extracted()
-    _Reader(canonical_name(entry_point), extracted, rewriter).read(unindented(script))
+    _Reader(canonical_name(entry_point), extracted, rewriter).read(unindented(normalised(script)))
     extracted.tests = list(dict.fromkeys(extracted.tests))
     extracted.unvalued = list(dict.fromkeys(extracted.unvalued))
     return extracted

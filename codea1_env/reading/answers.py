@@ -16,6 +16,7 @@ there: a no-break space inside of a program stays. Prose without a colon is left
 from __future__ import annotations
 
 import ast
+import bisect
 import keyword
 import re
 from collections.abc import Iterator, Sequence
@@ -78,6 +79,9 @@ class Answer:
         """Read one, in time linear in it."""
         whole = normalised(response)
         start = _thought_end(whole)
+        has_marks = start or "```" in whole or "~~~" in whole
+        if has_marks and is_script(whole):  # what looks like them stands in strings and comments
+            return cls(whole, 0, len(whole), [])
         begin, end = _edges(whole, start, len(whole))
         cut = _unopened_fence(whole[begin:end])
         if cut is not None:
@@ -169,9 +173,30 @@ def _block(content: str, opening: re.Match[str]) -> str:
 def _thought_end(text: str) -> int:
     """The place behind what a model thought aloud before its answer."""
     ends = [match.end() for match in _THOUGHT_ALONE.finditer(text)]
+    if ends:  # one in a program's string is none
+        blocks = [(begin, end) for begin, end, _ in fenced_ranges(text)]
+        blocks = [(begin, end) for begin, end in blocks if _holds_any(ends, begin, end) and parses(text[begin:end])]
+        ends = [place for place in ends if not any(begin < place <= end for begin, end in blocks)]
     begins = _THINKS.match(text)
     first = _THOUGHT.search(text, begins.end()) if begins else None
     return max([0, *ends[-1:], *([first.end()] if first else [])])
+
+
+def thinks_still(text: str) -> bool:
+    """Whether an answer that is being written has begun a thought and not ended it."""
+    begins = _THINKS.match(text)
+    return begins is not None and _THOUGHT.search(text, begins.end()) is None
+
+
+def behind_thought(text: str) -> str:
+    """An answer without what its model thought aloud."""
+    return text[_thought_end(text) :]
+
+
+def _holds_any(places: Sequence[int], begin: int, end: int) -> bool:
+    """Whether one of the places, in order, is in a part of the text."""
+    first = bisect.bisect_right(places, begin)
+    return first < len(places) and places[first] <= end
 
 
 def _unopened_fence(text: str) -> int | None:

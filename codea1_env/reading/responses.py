@@ -15,7 +15,16 @@ from dataclasses import dataclass
 
 from codea1_env.checks import require_choice
 from codea1_env.reading import grammar
-from codea1_env.reading.answers import Answer, Range, blocks_of, fenced_ranges, is_script, trimmed
+from codea1_env.reading.answers import (
+    Answer,
+    Range,
+    behind_thought,
+    blocks_of,
+    fenced_ranges,
+    is_script,
+    thinks_still,
+    trimmed,
+)
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import Names
 from codea1_env.reading.parsing import (
@@ -25,6 +34,7 @@ from codea1_env.reading.parsing import (
     end_line,
     fragments,
     parse,
+    unindented,
 )
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
@@ -97,9 +107,9 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
     try:
         parse(text)
     except Unparsable:
-        is_defined = defines.search(text) or _has_method(text, entry_point)
+        is_defined = defines.search(text) or has_solution_class(text)
         kept = "".join(_definitions(text)) if len(text) <= MAX_CHARACTERS and is_defined else ""
-        return Program(kept if defines.search(kept) or _has_method(kept, entry_point) else text)
+        return Program(kept if defines.search(kept) or has_solution_class(kept) else text)
     return Program(text)
 
 
@@ -127,9 +137,10 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
 def asserts_in(response: str) -> int:
     """Asserts at the top level of what `read_suite` reads. Of fenced blocks, where they parse together, else 0: as long
     as they go on to parse, nothing that follows changes the first of them. Of a bare response, those that parse."""
-    blocks = blocks_of(response, fenced_ranges(response))
-    code = "\n".join(blocks) if blocks else response
-    if "assert" not in code:
+    text = behind_thought(response)
+    blocks = blocks_of(text, fenced_ranges(text))
+    code = "\n".join(map(unindented, blocks)) if blocks else text
+    if "assert" not in code or thinks_still(response):
         return 0
     try:
         statements = parse(code).body
@@ -167,6 +178,7 @@ def _program_of(answer: Answer, defines: re.Pattern[str], entry_point: str) -> s
     fitting = [block for block, as_is in zip(blocks, written, strict=True) if defines.search(as_is)]
     fitting = fitting or list(filter(defines.search, blocks))
     fitting = fitting or [block for block in blocks if _has_method(block, entry_point)]
+    fitting = fitting or list(filter(has_solution_class, blocks))  # the method may be an attribute
     if fitting or len(blocks) < 2:
         return (fitting or blocks or [""])[-1]
     marked = [trimmed(block) for block in answer.python_blocks() if block.strip()]

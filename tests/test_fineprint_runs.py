@@ -160,8 +160,17 @@ def test_the_readme_and_the_page_have_what_the_cells_say() -> None:
         "fineprint": fineprint_table.arms_table(cells),
         "fineprint pairs": fineprint_table.pairs_table(cells),
         "fineprint clauses": fineprint_table.clauses_table(cells),
-        "fineprint curve": fineprint_table.curve_table(cells),
     }
     for name, table in tables.items():
         assert f"<!-- {name}: begin -->\n{table}\n<!-- {name}: end -->" in page, name
     assert f"<!-- fineprint: begin -->\n{tables['fineprint']}\n<!-- fineprint: end -->" in readme
+
+
+def test_the_claims_have_what_the_cells_say() -> None:
+    arms = fineprint_table.by_arm(fineprint_table.read_cells(ROOT / "docs" / "fineprint.json"))
+    path, rows = fineprint_table.MEASURES["coder: passes all hidden tests"], (ROOT / "docs" / "claims.md").read_text()
+    ours = fineprint_table.table_of(arms["Code-A1"], path)
+    for other in ("golden tests", "frozen tester"):
+        theirs = fineprint_table.table_of(arms[other], path)
+        assert ours is not None
+        assert fineprint_table.shown(fineprint_table.interval(ours, theirs), "+") in rows

@@ -92,7 +92,7 @@ def test_a_pretrained_model_is_asked_what_the_preset_says_and_the_run_records_th
 def test_prompts_that_a_preset_cannot_have_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"coder.user must name \{question\}, got a"):
         preset_from_dict({"prompts": {"coder": {"user": "Write it."}}}, INSTRUCT)
-    with pytest.raises(ConfigurationError, match="prompts must be one of begun, codea1, evalplus"):
+    with pytest.raises(ConfigurationError, match="prompts must be one of begun, brief, codea1, evalplus"):
         preset_from_dict({"prompts": "nosuch"}, INSTRUCT)
     by_test = {"algorithm": {"credit": "test"}, "prompts": "begun"}
     with pytest.raises(ConfigurationError, match=r"algorithm.credit must be suite where prompts.tester.re"):

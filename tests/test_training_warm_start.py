@@ -189,5 +189,7 @@ def test_a_mimetic_model_needs_heads_to_be_mimetic_with() -> None:
 
 
 def test_a_family_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="family must be one of miniature, bands, shift, got 'lists'"):
+    with pytest.raises(
+        ConfigurationError, match="family must be one of miniature, bands, shift, fineprint, .*, got 'lists'"
+    ):
         dataclasses.replace(MINI.problems, family="lists")

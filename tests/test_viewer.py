@@ -117,7 +117,7 @@ def test_scores_in_a_recording_do_not_change_its_replay(games: Path, sandbox: Lo
 def test_what_codea1_score_writes_with_details_is_shown_whole(tmp_path: Path) -> None:
     line = {
         "problem_id": "twice", "question": TWICE.question, "entry_point": "f",
-        "reference_solution": TWICE.reference_solution, "codes": [f"```python\n{WRONG}\n```", EVIL],
+        "reference_solution": TWICE.reference_solution, "codes": [f"```python\n{WRONG}\n```", f"x {EVIL} x"],
         "suites": [[SUITE], []],
     }  # fmt: skip
     (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\nnonsense\n")
@@ -127,7 +127,7 @@ def test_what_codea1_score_writes_with_details_is_shown_whole(tmp_path: Path) ->
     assert found.failed == 1
     (game,) = found.games
     assert game["programs"][0]["source"].strip() == WRONG
-    assert game["programs"][1]["source"] == EVIL
+    assert game["programs"][1]["source"] == f"x {EVIL} x"  # at its edges tags of an answer would be left out
     assert asserts_of(game, 0)[1][6:8] == ["fail", "[1, 3]"]
     assert game["config"]["tester_reward"] == "code-a1"
 

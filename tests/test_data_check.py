@@ -129,11 +129,15 @@ def test_the_command_says_so_of_each_and_ends_with_1_where_nothing_is_usable(
     assert capsys.readouterr().out.startswith("one\\n\\x1b[31mtwo: ")
 
 
-def test_a_tournament_refuses_problems_that_it_cannot_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tournament_refuses_problems_that_it_cannot_judge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     write_problems(tmp_path / "bad.jsonl", [problem(OPAQUE, problem_id="bad")])
     arguments = ["--coder", "oracle", "--coder", "mutant", "--tester", "golden"]
     assert main(["tournament", *arguments, "--problems", str(tmp_path / "bad.jsonl")]) == 2
     assert "1 of 1 that it cannot (bad: the reference returns plain data for no call" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.journal.jsonl*")), "of work that never began no journal stays"
 
 
 def test_a_trainer_leaves_out_what_cannot_be_judged_and_refuses_too_few(

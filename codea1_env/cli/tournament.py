@@ -118,7 +118,12 @@ def _tournament(options: argparse.Namespace) -> int:
     place = options.output or Path(f"tournament-{plan_digest(plan)}.journal.jsonl")
     with claim(("--output", place), ("--record", options.record)), TournamentJournal(place, plan) as journal:
         say_going_on(journal.file)
-        played = _played(options, coders, testers, problems, rewards, sampling, journal)
+        try:
+            played = _played(options, coders, testers, problems, rewards, sampling, journal)
+        except BaseException:
+            if options.output is None and journal.file.is_bare:  # nobody was asked: there is nothing to go on with
+                journal.file.remove()
+            raise
         print(_as_json(played, problems, options) if options.json else _as_text(played), flush=True)
         unscored = sum(each.unscored for each in played.coders)
         if unscored:

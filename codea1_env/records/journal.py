@@ -149,6 +149,11 @@ class Journal(Closing):
         with self.path.open("rb") as lines:
             self._file.truncate(sum(len(line) for line in itertools.islice(lines, number - 1)))
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing stands behind the plan."""
+        return next(self.numbered(), None) is None
+
     def remove(self) -> None:
         """What it is about has come to its end."""
         self.close()

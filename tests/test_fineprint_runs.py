@@ -160,6 +160,7 @@ def test_the_readme_and_the_page_have_what_the_cells_say() -> None:
         "fineprint": fineprint_table.arms_table(cells),
         "fineprint pairs": fineprint_table.pairs_table(cells),
         "fineprint clauses": fineprint_table.clauses_table(cells),
+        "fineprint curve": fineprint_table.curve_table(cells),
     }
     for name, table in tables.items():
         assert f"<!-- {name}: begin -->\n{table}\n<!-- {name}: end -->" in page, name

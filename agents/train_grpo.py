@@ -5,41 +5,43 @@
     python agents/train_grpo.py --engine ray         each seat in processes of its own; the same weights
     python agents/train_grpo.py --resume runs/mini-seed0
 
-Every round, the coder answers each question N times; the tester, who sees question and program, attacks each program
-with M suites; the arena runs them and pays both; the Mistake Book remembers what failed; each seat takes a GRPO step.
+The loop below is the whole method. What each line calls can be read in one step: `run` is in
+codea1_env/training/loop.py, a policy in codea1_env/training/policies/policy.py.
 """
 
-from codea1_env.training.config.arguments import exit_status, parse_arguments
+from codea1_env.configuration.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__)
 
-    # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.engine.recipe import recipe
-    from codea1_env.training.grpo.seats import coder_trainer, tester_trainer
-    from codea1_env.training.round.rounds import attacks_of
+    # Only now: this import loads torch, and a wrong argument must not wait for it.
+    from codea1_env.training.recipe import recipe
 
     with recipe(arguments, trains=("coder", "tester"), measures={"coder": "coder", "tester": "tester"}) as run:
-        asked, meeting, fidelity = run.asked, run.meeting(), run.preset.reward.fidelity
+        coder, testers = run.policy("coder"), run.testers()
 
-        # The coder's round: TRL samples N programs a question, calls this, and updates on the rewards.
-        def pay(round_index, problems, responses):
-            programs = attacks_of(problems, responses, fidelity)
-            return meeting.submit_codes(round_index, programs)  # waits until they are attacked and scored
+        for index in run.rounds():  # goes on where a checkpoint ended
+            questions = run.choose(index)
 
-        # The tester's round: TRL calls this, and updates on the suites that the score selects.
-        def attack(turn):
-            programs = turn.programs(meeting)  # waits until the coder has written them
-            suites = turn.sample(programs)  # M against each
-            return turn.score(meeting, programs, suites)  # in the arena: both seats are paid, the book learns
+            # The coder answers each question N times.
+            programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
 
-        run.train(
-            {
-                "coder": lambda seat, hooks: coder_trainer(seat, hooks, pay, asked),
-                "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack),
-            }
-        )
+            # The tester sees question and program, and attacks each program with M suites.
+            shown = run.shown(index, programs)
+            suites = [tester.sample(run.prompts.tester(shown), run.shape.suites) for tester in testers]
+
+            # The arena runs every suite on its program and pays both sides; the Mistake Book remembers what failed.
+            score = run.play(index, programs, suites)
+
+            # Each seat takes a GRPO step on what it earned.
+            for policy, batch in zip((coder, *testers), score.batches, strict=True):
+                advantages = policy.advantages(batch)  # against the group's mean: training/advantages.py
+                for update in policy.updates(batch, advantages):
+                    policy.backward(update)  # the clipped loss, and its gradient
+                    policy.step()  # clipping, optimizer, schedule
+
+            run.end(index)  # metrics, evaluation, checkpoint
     print(run)
     return 0
 

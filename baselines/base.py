@@ -7,14 +7,14 @@ The table has the columns of the other recipes; nothing was learnt, so its diffe
 checkpoints: a resumed run measures again.
 """
 
-from codea1_env.training.config.arguments import exit_status, parse_arguments
+from codea1_env.configuration.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__, recipe="base")
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.engine.recipe import recipe
+    from codea1_env.training.recipe import recipe
 
     with recipe(arguments, trains=("coder", "tester"), measures={"coder": None, "tester": None}) as run:
         pass  # nothing is trained

@@ -4,37 +4,42 @@
     python baselines/frozen_tester.py --preset smoke            seconds, nothing is learnt
     python baselines/frozen_tester.py --tester runs/mini-seed0  against that run's trained tester; else against the base
 
-Every round, the coder answers each question N times; the frozen tester attacks each program with M suites; the arena
-runs them and pays the coder, who takes a GRPO step. Otherwise as agents/train_grpo.py: compare the two.
+As agents/train_grpo.py, but that the tester takes no step: `diff` the two.
 """
 
-from codea1_env.training.config.arguments import exit_status, parse_arguments
+from codea1_env.configuration.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__, recipe="frozen", takes_tester=True)
 
-    # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.baselines.frozen_tester import FrozenTester
-    from codea1_env.training.engine.recipe import recipe
-    from codea1_env.training.grpo.seats import coder_trainer
-    from codea1_env.training.round.rounds import attacks_of
+    # Only now: this import loads torch, and a wrong argument must not wait for it.
+    from codea1_env.training.recipe import recipe
 
-    with recipe(arguments, trains=("coder", "tester"), measures={"coder": "coder"}) as run:
-        asked, meeting, tester, fidelity = run.asked, run.meeting(), run.tester, run.preset.reward.fidelity
+    with recipe(arguments, trains=("coder",), measures={"coder": "coder"}) as run:
+        coder, tester = run.policy("coder"), run.frozen("tester", run.tester)
 
-        # The coder's round: TRL samples N programs a question, calls this, and updates on the rewards.
-        def pay(round_index, problems, responses):
-            programs = attacks_of(problems, responses, fidelity)
-            return meeting.submit_codes(round_index, programs)  # waits until they are attacked and scored
+        for index in run.rounds():  # goes on where a checkpoint ended
+            questions = run.choose(index)
 
-        # The tester attacks every round, and is never updated.
-        run.train(
-            {
-                "coder": lambda seat, hooks: coder_trainer(seat, hooks, pay, asked),
-                "tester": lambda seat, hooks: FrozenTester(seat, hooks, meeting, tester),
-            }
-        )
+            # The coder answers each question N times.
+            programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
+
+            # The tester sees question and program, and attacks each program with M suites.
+            shown = run.shown(index, programs)
+            suites = tester.sample(run.prompts.tester(shown), run.shape.suites)
+
+            # The arena runs every suite on its program and pays the coder; the Mistake Book remembers what failed.
+            score = run.play(index, programs, [suites])
+
+            # The coder takes a GRPO step on what it earned.
+            batch = score.batches[0]
+            advantages = coder.advantages(batch)  # against the group's mean: training/advantages.py
+            for update in coder.updates(batch, advantages):
+                coder.backward(update)  # the clipped loss, and its gradient
+                coder.step()  # clipping, optimizer, schedule
+
+            run.end(index)  # metrics, evaluation, checkpoint
     print(run)
     return 0
 

@@ -4,28 +4,38 @@
     python baselines/golden_tests.py --preset smoke  seconds, nothing is learnt
     python baselines/golden_tests.py --resume runs/golden-seed0
 
-Every round, the coder answers each question N times; the arena grades each program on the question's golden tests; the
-coder takes a GRPO step. No tester, no suites, no Mistake Book. Otherwise as agents/train_grpo.py: compare the two.
+As agents/train_grpo.py without tester, suites and Mistake Book: `diff` the two.
 """
 
-from codea1_env.training.config.arguments import exit_status, parse_arguments
+from codea1_env.configuration.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__, recipe="golden")
 
-    # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.engine.recipe import recipe
-    from codea1_env.training.grpo.seats import coder_trainer
-    from codea1_env.training.round.rounds import golden_rewards
+    # Only now: this import loads torch, and a wrong argument must not wait for it.
+    from codea1_env.training.recipe import recipe
 
     with recipe(arguments, trains=("coder",), measures={"coder": "coder"}, golden_tests=True) as run:
-        asked = run.asked
+        coder = run.policy("coder")
 
-        # The coder's round: TRL samples N programs a question, calls this, and updates on the rewards.
-        pay = golden_rewards(run.arena, run.log, run.preset.evaluation.hidden_rounds)
+        for index in run.rounds():  # goes on where a checkpoint ended
+            questions = run.choose(index)
 
-        run.train({"coder": lambda seat, hooks: coder_trainer(seat, hooks, pay, asked)})
+            # The coder answers each question N times.
+            programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
+
+            # The arena runs the question's golden tests on every program.
+            score = run.grade(index, programs)
+
+            # The coder takes a GRPO step on what it earned.
+            batch = score.batches[0]
+            advantages = coder.advantages(batch)  # against the group's mean: training/advantages.py
+            for update in coder.updates(batch, advantages):
+                coder.backward(update)  # the clipped loss, and its gradient
+                coder.step()  # clipping, optimizer, schedule
+
+            run.end(index)  # metrics, evaluation, checkpoint
     print(run)
     return 0
 

@@ -5,33 +5,40 @@
     python baselines/static_tests.py --resume runs/static-seed0
 
 Once, for every problem, the tester writes M suites against programs of the base coder; the tests that count become the
-problem's golden tests, with the reference's values. Then as baselines/golden_tests.py: compare the two.
+problem's golden tests, with the reference's values. Then as baselines/golden_tests.py: `diff` the two.
 """
 
-from codea1_env.training.config.arguments import exit_status, parse_arguments
+from codea1_env.configuration.arguments import exit_status, parse_arguments
 
 
 def main() -> int:
     arguments = parse_arguments(__doc__, recipe="static", takes_tester=True)
 
     # Only now: these imports load torch, and a wrong argument must not wait for them.
-    from codea1_env.training.baselines.written_tests import written_golden_tests
-    from codea1_env.training.engine.recipe import recipe
-    from codea1_env.training.grpo.seats import coder_trainer
-    from codea1_env.training.round.rounds import golden_rewards
+    from codea1_env.training.recipe import recipe
+    from codea1_env.training.round.written_tests import as_golden_tests
 
     with recipe(arguments, trains=("coder",), measures={"coder": "coder"}) as run:
-        asked, arena, tester, problems = run.asked, run.arena, run.tester, run.problems
+        coder = run.policy("coder")
+        tested = as_golden_tests(run.written(run.problems), run.problems, run.directory / "coder")
 
-        # The coder's round: TRL samples N programs a question, calls this, and updates on the rewards.
-        pay = golden_rewards(arena, run.log, run.preset.evaluation.hidden_rounds)
+        for index in run.rounds():  # goes on where a checkpoint ended
+            questions = [tested[problem.problem_id] for problem in run.choose(index)]
 
-        # Before the first round, the tester writes the tests that are passed or failed in all of them.
-        def coder(seat, hooks):
-            written = {problem.problem_id: problem for problem in written_golden_tests(seat, arena, tester, problems)}
-            return coder_trainer(seat, hooks, pay, [written[problem.problem_id] for problem in asked])
+            # The coder answers each question N times.
+            programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
 
-        run.train({"coder": coder})
+            # The arena runs the tests that the tester wrote on every program.
+            score = run.grade(index, programs)
+
+            # The coder takes a GRPO step on what it earned.
+            batch = score.batches[0]
+            advantages = coder.advantages(batch)  # against the group's mean: training/advantages.py
+            for update in coder.updates(batch, advantages):
+                coder.backward(update)  # the clipped loss, and its gradient
+                coder.step()  # clipping, optimizer, schedule
+
+            run.end(index)  # metrics, evaluation, checkpoint
     print(run)
     return 0
 

@@ -23,16 +23,16 @@ with for_script("train"):
     import numpy as np
 
     from codea1_env.arena.arena import Arena
+    from codea1_env.configuration.presets import Preset, load_preset
     from codea1_env.errors import Codea1Error, ConfigurationError
     from codea1_env.players.player import TesterRequest
     from codea1_env.problems.families.bands import BUG_KINDS, BugKind, band_problems, bug_kind
     from codea1_env.problems.problem import Problem
     from codea1_env.sandbox import open_sandbox
-    from codea1_env.training.config.presets import Preset, load_preset
-    from codea1_env.training.engine.local import prepare_process
-    from codea1_env.training.models.chat import chat_of
     from codea1_env.training.models.sampling import Sampler, load_model
+    from codea1_env.training.process import prepare_process
     from codea1_env.training.run.held_out import TesterResult, evaluate_tester
+    from codea1_env.training.samples import Sampling
 
 VIEWS = ("the mutant", "the reference", "no program")
 
@@ -76,9 +76,8 @@ def _measure(tester: Path, count: int, samples: int) -> int:
 def _sampler(tester: Path, preset: Preset, view: str) -> Sampler:
     access = "black-box" if view == "no program" else "white-box"
     shown = dataclasses.replace(preset, options=dataclasses.replace(preset.options, access=access))
-    tokens, temperature = preset.grpo.tokens("tester"), preset.evaluation.temperature
-    loaded = load_model(tester, shown)
-    return loaded.sampler(shown, chat=chat_of(shown), tokens=tokens, temperature=temperature, seed=0)
+    how = Sampling(preset.grpo.tokens("tester"), preset.evaluation.temperature, seed=0)
+    return load_model(tester, shown).sampler(how)
 
 
 def _kills(

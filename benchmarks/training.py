@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import copy
 import dataclasses
 import os
 import tempfile
@@ -35,22 +34,27 @@ with for_script("train,dev"):
     from transformers.trainer_callback import PrinterCallback
     from trl import GRPOTrainer
 
+    from codea1_env.configuration.arguments import ENGINES, Arguments
+    from codea1_env.configuration.batches import seat_rows
+    from codea1_env.configuration.placement import SEATS
+    from codea1_env.configuration.presets import PRESETS, Preset
+    from codea1_env.language_models.directories import default_cache
+    from codea1_env.players.player import CoderRequest
     from codea1_env.players.prompts import Messages
     from codea1_env.problems.families.miniature import miniature_problems
     from codea1_env.problems.problem import Problem
-    from codea1_env.training.config.arguments import ENGINES, Arguments
-    from codea1_env.training.config.presets import PRESETS, Preset
-    from codea1_env.training.engine.local import prepare_process
-    from codea1_env.training.engine.recipe import open_engine
-    from codea1_env.training.grpo.seats import TesterTurn, coder_trainer, tester_trainer
+    from codea1_env.reading.responses import read_program
+    from codea1_env.training.loop import Recipe
     from codea1_env.training.models.chat import chat_of
-    from codea1_env.training.models.sampling import load_model
-    from codea1_env.training.models.warm_start import base_model, default_cache
-    from codea1_env.training.round.rounds import attacks_of, schedule
-    from codea1_env.training.run.callbacks import SeatHooks, SeatRun
+    from codea1_env.training.models.sampling import as_trained, load_model
+    from codea1_env.training.models.warm_start import base_model
+    from codea1_env.training.policies.arguments import grpo_arguments
+    from codea1_env.training.policies.backend import open_backend
+    from codea1_env.training.process import prepare_process
+    from codea1_env.training.recipe import open_arena
+    from codea1_env.training.round.questions import schedule
     from codea1_env.training.run.run_dir import Run
-
-SILENT = SeatHooks(log=lambda *_: None, evaluate=lambda *_: None, save=lambda *_: None, is_last=lambda _: False)
+    from codea1_env.training.seat_run import SeatRun
 
 NAMES = ("duel", "coder alone", "tester alone")
 
@@ -101,49 +105,47 @@ def cpu_s() -> float:
     return total
 
 
-def duel(preset: Preset, base: Path, asked: Sequence[Problem], directory: Path, engine_name: str) -> tuple[Side, float]:
+def duel(preset: Preset, base: Path, problems: Sequence[Problem], directory: Path, engine: str) -> tuple[Side, float]:
     """The duel, and the environment's share of its rounds."""
-    arguments = Arguments(preset, directory, 0, resume=False, engine=engine_name)
-    with Run(arguments, ("coder", "tester")) as run, open_engine(run, base, ()) as engine:
-        meeting, watch = engine.exchange(), Stopwatch()
-
-        def pay(round_index: int, problems: Sequence[Problem], responses: Sequence[str]) -> Any:
-            return meeting.submit_codes(round_index, attacks_of(problems, responses))
-
-        def attack(turn: TesterTurn) -> Any:
-            programs = turn.programs(meeting)
-            return turn.score(meeting, programs, turn.sample(programs))
-
-        def coder(seat: SeatRun, hooks: SeatHooks) -> Any:
-            trainer = coder_trainer(seat, hooks, pay, asked)
-            trainer.add_callback(watch)
-            return trainer
-
-        engine.train(
-            {
-                "coder": coder,
-                "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack),
-            }
-        )
+    arguments, cpu = Arguments(preset, directory, 0, resume=False, engine=engine), list[float]()
+    with Run(arguments, SEATS) as run, open_backend(run, base) as backend, open_arena(run) as arena:
+        duel = Recipe(run, backend, arena, base, base, problems)
+        seats = [duel.policy(seat) for seat in SEATS]
+        for index in duel.rounds():
+            before = cpu_s()
+            questions = duel.choose(index)
+            programs = duel.read(questions, seats[0].sample(duel.prompts.coder(questions), duel.shape.programs))
+            shown = duel.shown(index, programs)
+            score = duel.play(index, programs, [seats[1].sample(duel.prompts.tester(shown), duel.shape.suites)])
+            for policy, batch in zip(seats, score.batches, strict=True):
+                for update in policy.updates(batch, policy.advantages(batch)):
+                    policy.backward(update)
+                    policy.step()
+            cpu.append(cpu_s() - before)
+            duel.end(index)
+        duel.close()
         records = [record for record in run.records() if record["round"] > 1]
     parts = ("generating", "waiting", "learning")
-    seats = {seat: [r for r in records if r["seat"] == seat and r["kind"] == "seat"] for seat in ("coder", "tester")}
-    seconds = [sum(record[f"seconds_{part}"] for part in parts) for record in seats["coder"]]
-    generating = sum(record["seconds_generating"] for found in seats.values() for record in found)
-    rows = {seat: rows_of(preset, seat) for seat in seats}
-    tokens = sum(rows[seat] * float(np.mean([r["length"] for r in found])) for seat, found in seats.items())
+    logged = {seat: [r for r in records if r["seat"] == seat and r["kind"] == "seat"] for seat in SEATS}
+    seconds = [sum(record[f"seconds_{part}"] for part in parts) for record in logged["coder"]]
+    generating = sum(record["seconds_generating"] for found in logged.values() for record in found)
+    rows = {seat: seat_rows(preset, seat).sampled for seat in SEATS}
+    tokens = sum(rows[seat] * float(np.mean([r["length"] for r in found])) for seat, found in logged.items())
     scoring = sum(record["seconds_scoring"] for record in records if record["kind"] == "round")
-    return Side(seconds, generating / sum(seconds), tokens, watch.cpu[1:]), scoring / sum(seconds)
+    measured = [] if engine == "ray" else cpu[1:]
+    return Side(seconds, generating / sum(seconds), tokens, measured), scoring / sum(seconds)
 
 
-def alone(trainer: Any, seat: str, preset: Preset, prompts: Sequence[Any], base: Path) -> Side:
+def alone(run: SeatRun, prompts: Sequence[Any]) -> Side:
     """A stock trainer with the configuration of a seat's."""
-    watch = Stopwatch()
+    watch, rows = Stopwatch(), seat_rows(run.preset, run.seat)
+    arguments = grpo_arguments(run, rows)
+    arguments.logging_steps = 1
     stock = GRPOTrainer(
-        model=str(base),
-        args=copy.copy(trainer.args),
+        model=str(run.base),
+        args=arguments,
         train_dataset=Dataset.from_dict({"prompt": list(prompts)}),
-        processing_class=AutoTokenizer.from_pretrained(base),
+        processing_class=AutoTokenizer.from_pretrained(run.base),
         reward_funcs=watch.reward,
         callbacks=[watch],
     )
@@ -153,39 +155,21 @@ def alone(trainer: Any, seat: str, preset: Preset, prompts: Sequence[Any], base:
     lengths = [log["completions/mean_length"] for log in stock.state.log_history if "completions/mean_length" in log]
     seconds = rounds[2] - rounds[0]
     share = float((rounds[1] - rounds[0]).sum() / seconds.sum())
-    return Side(seconds.tolist(), share, float(np.mean(lengths[1:])) * rows_of(preset, seat), watch.cpu[1:])
+    return Side(seconds.tolist(), share, float(np.mean(lengths[1:])) * rows.sampled, watch.cpu[1:])
 
 
-def rows_of(preset: Preset, seat: str) -> int:
-    shape = preset.round
-    programs = shape.questions * shape.programs
-    return programs if seat == "coder" else programs * shape.suites
-
-
-def repetition(
-    preset: Preset, base: Path, asked: Sequence[Problem], shown: Sequence[Any], place: Path, engine: str
-) -> dict[str, Any]:
-    """Every side once."""
-    together, environment = duel(preset, base, asked, place / "duel", engine)
-    coder = coder_trainer(SeatRun(preset, base, place / "coder", 0), SILENT, lambda *_: [], asked)
-    tester: Any = tester_trainer(SeatRun(preset, base, place / "tester", 1), SILENT, None)  # type: ignore[arg-type]
-    coder_prompts = [chat_of(preset).coder(problem) for problem in asked]
+def prompts_of(preset: Preset, base: Path, asked: Sequence[Problem]) -> dict[str, list[Messages]]:
+    """The messages of each seat: the tester attacks the base's programs."""
+    chat, requests = chat_of(preset), [CoderRequest(problem) for problem in asked]
+    programs = load_model(base, preset).sampler(as_trained(preset, "coder", 0)).coder(requests, preset.round.programs)
     return {
-        "duel": together,
-        "coder alone": alone(coder, "coder", preset, coder_prompts, base),
-        "tester alone": alone(tester, "tester", preset, shown, base),
-        "environment": environment,
+        "coder": [chat.coder(problem) for problem in asked],
+        "tester": [
+            chat.tester(problem, read_program(text, problem.entry_point).source)
+            for problem, group in zip(asked, programs, strict=True)
+            for text in group
+        ],
     }
-
-
-def prompts_for_tester(preset: Preset, base: Path, asked: Sequence[Problem]) -> list[Messages]:
-    """The messages with which a tester attacks the base's programs."""
-    chat, shape = chat_of(preset), preset.round
-    sampler = load_model(base, preset).as_trained(preset, "coder", seed=0)
-    codes = sampler.responses([chat.coder(problem) for problem in asked], shape.programs)
-    repeated = [problem for problem in asked for _ in range(shape.programs)]
-    attacks = attacks_of(repeated, [code for group in codes for code in group])
-    return [chat.tester(attack.problem, attack.program) for attack in attacks]
 
 
 def main() -> None:
@@ -210,11 +194,15 @@ def main() -> None:
     )
     problems = miniature_problems("train", preset.problems.train, 0)
     asked = [problems[place] for place in schedule(len(problems), preset.rounds, shape.questions, 0)]
-    shown = prompts_for_tester(preset, base, asked)
+    prompts = prompts_of(preset, base, asked)
     found = []
     for _ in range(given.repetitions):
         with tempfile.TemporaryDirectory() as place:
-            found.append(repetition(preset, base, asked, shown, Path(place), given.engine))
+            together, environment = duel(preset, base, problems, Path(place) / "duel", given.engine)
+            found.append({"duel": together, "environment": environment})
+            for number, seat in enumerate(SEATS):
+                run = SeatRun(preset, base, Path(place) / seat, seed=number)
+                found[-1][f"{seat} alone"] = alone(run, prompts[seat])
     report(found)
 
 

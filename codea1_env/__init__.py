@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from codea1_env.arena.arena import Arena
     from codea1_env.arena.match import CodeScore, Grade, Match, MatchScore, SuiteScore
     from codea1_env.envs.environment import env, parallel_env, raw_env
+    from codea1_env.envs.vector import vector_env
     from codea1_env.errors import (
         BookFormatError,
         Codea1Error,
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from codea1_env.mistake_book.policies import BookConfig, BookPolicy, Shelf, Visit
     from codea1_env.problems import Problem, TestCase, bundled_problems, read_problems, write_problems
     from codea1_env.reading.responses import read_program, read_suite
-    from codea1_env.rewards.code_a1 import Group, ProgramResult, RewardConfig, TesterReward
+    from codea1_env.rewards.code_a1 import RewardConfig
     from codea1_env.rewards.duel import Duel, Status, Verdict
+    from codea1_env.rewards.interfaces import Accept, CoderReward, Group, ProgramResult, TesterReward
     from codea1_env.rewards.terms import SuiteTerms
     from codea1_env.sandbox import LocalSandbox, open_sandbox
     from codea1_env.viewer import view
@@ -46,6 +48,7 @@ _HOMES = {
     "codea1_env.mistake_book.policies": ("BookConfig", "BookPolicy", "Shelf", "Visit"),
     "codea1_env.rewards.duel": ("Duel", "Status", "Verdict"),
     "codea1_env.envs.environment": ("env", "parallel_env", "raw_env"),
+    "codea1_env.envs.vector": ("vector_env",),
     "codea1_env.errors": (
         "BookFormatError",
         "Codea1Error",
@@ -60,19 +63,21 @@ _HOMES = {
     "codea1_env.problems": ("Problem", "TestCase", "bundled_problems", "read_problems", "write_problems"),
     "codea1_env.reading.responses": ("read_program", "read_suite"),
     "codea1_env.rewards.terms": ("SuiteTerms",),
-    "codea1_env.rewards": ("Group", "ProgramResult", "RewardConfig", "TesterReward"),
+    "codea1_env.rewards": ("Accept", "CoderReward", "Group", "ProgramResult", "RewardConfig", "TesterReward"),
     "codea1_env.sandbox": ("LocalSandbox", "open_sandbox"),
     "codea1_env.viewer": ("view",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Accept",
     "Arena",
     "BookConfig",
     "BookFormatError",
     "BookPolicy",
     "CodeScore",
     "Codea1Error",
+    "CoderReward",
     "ConfigurationError",
     "Duel",
     "FormatError",
@@ -106,6 +111,7 @@ __all__ = [
     "read_problems",
     "read_program",
     "read_suite",
+    "vector_env",
     "view",
     "write_problems",
 ]

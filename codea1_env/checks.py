@@ -55,7 +55,8 @@ def json_object(text: str | bytes, name: str, error: type[Codea1Error]) -> dict[
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is a finite int or float, and no bool."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Whether the value is a finite float, or an int that a float can hold, and no bool."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False

@@ -9,21 +9,30 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from codea1_env.checks import require
 from codea1_env.errors import Codea1Error, ConfigurationError, OwnCodeFailed
 
 Base = TypeVar("Base")
+Made = TypeVar("Made")
 _loaded: dict[str, str] = {}
 """What was loaded last of each module, by the module's name."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+class Arguments(dict[str, Any]):
+    """The arguments of a part, as JSON holds them. Nobody changes them, so a configuration with some can be hashed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
+        return hash(json.dumps(self, sort_keys=True)) if self else 0
 
 
 def is_class_path(value: object) -> bool:
@@ -76,6 +85,39 @@ def load_class(path: str, base: type[Base], name: str, folders: Sequence[str] = 
     require(not open_names, name, f"name a class that defines {', '.join(open_names)}", path)
     assert isinstance(loaded, type)
     return loaded
+
+
+def made(kind: Callable[..., Made], *given: object, name: str, arguments: Mapping[str, Any]) -> Made:
+    """`kind(*given, **arguments)`. Raises ConfigurationError where it does not take them; `name`: of the option that
+    holds the arguments."""
+    require_taken(kind, *given, name=name, arguments=arguments)
+    return kind(*given, **arguments)
+
+
+def require_taken(kind: Callable[..., object], *given: object, name: str, arguments: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError where `kind(*given, **arguments)` cannot be called, as far as a signature tells."""
+    try:
+        inspect.signature(kind).bind(*given, **arguments)
+    except TypeError as error:
+        got = dict(arguments) or "none"
+        raise ConfigurationError(
+            f"{name} must be what {getattr(kind, '__name__', kind)} takes, got {got}: {error}"
+        ) from None
+    except ValueError:
+        pass  # written in C, it tells no signature
+
+
+def arguments_of(part: str, path: str | None, given: object) -> Arguments:
+    """The option that holds the arguments of `part`, which `path` names. Raises ConfigurationError for what no record
+    could hold, and for arguments of a built-in part."""
+    name = f"{part}_args"
+    is_named = isinstance(given, Mapping) and all(isinstance(key, str) for key in given)
+    require(is_named, name, "be a mapping of names to values", given)
+    require(not given or is_class_path(path), name, f"come with {part} of your own, module:Class", path)
+    try:
+        return Arguments(json.loads(json.dumps(given, allow_nan=False)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{name} must be what JSON can hold, got {given!r}: {error}") from None
 
 
 def as_own(error: Exception) -> Exception:

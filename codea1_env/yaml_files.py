@@ -2,7 +2,7 @@
 
 A file may come from anybody: it is bounded in bytes and in depth, has no aliases and no tags, so that reading it takes
 as long as the file is, has no key twice in a mapping, and holds what JSON can hold. Does not know what a field means:
-see `training/config/presets.py`.
+see `configuration/presets.py`.
 """
 
 from __future__ import annotations

@@ -10,12 +10,13 @@ from codea1_env.extras import for_script
 
 with for_script("train"):
     from codea1_env.arena import Arena, Match
+    from codea1_env.configuration.arguments import exit_status, read_configuration
     from codea1_env.players.player import CoderRequest, TesterRequest
     from codea1_env.problems.families.miniature import miniature_problems
+    from codea1_env.records.addresses import CONFIG_FILE
     from codea1_env.rewards import RewardConfig
     from codea1_env.sandbox import open_sandbox
-    from codea1_env.training.config.arguments import CONFIG_FILE, exit_status, read_configuration
-    from codea1_env.training.models.sampling import load_model
+    from codea1_env.training.models.sampling import as_trained, load_model
 
 
 def main(run: Path) -> int:
@@ -23,11 +24,11 @@ def main(run: Path) -> int:
     problem = miniature_problems("held_out", 1, seed=7)[0]
     print(problem.question, "\n")
 
-    coder = load_model(run / "coder/final", preset).as_trained(preset, "coder", seed=0)
+    coder = load_model(run / "coder/final", preset).sampler(as_trained(preset, "coder", seed=0))
     program = coder.coder([CoderRequest(problem)], samples=1)[0][0]
     print(program, "\n")
 
-    tester = load_model(run / "tester/final", preset).as_trained(preset, "tester", seed=0)
+    tester = load_model(run / "tester/final", preset).sampler(as_trained(preset, "tester", seed=0))
     suite = tester.tester([TesterRequest(problem, program)], samples=1)[0][0]
 
     with open_sandbox() as sandbox:

@@ -14,8 +14,8 @@ with for_script("train"):
 
     from codea1_env import Arena, LocalSandbox, bundled_problems
     from codea1_env.adapters.trl_rewards import CoderReward
+    from codea1_env.configuration.presets import SMOKE
     from codea1_env.players import RandomTester
-    from codea1_env.training.config.presets import SMOKE
     from codea1_env.training.models.warm_start import base_model
 
 if __name__ == "__main__":

@@ -26,14 +26,15 @@ with for_script("train"):
     import matplotlib.figure
 
     from codea1_env.arena import Arena, Match
+    from codea1_env.configuration.arguments import exit_status
+    from codea1_env.configuration.presets import Preset, load_preset
+    from codea1_env.configuration.problem_sets import load_problem_sets
+    from codea1_env.language_models.directories import default_cache
     from codea1_env.players.player import CoderRequest, TesterRequest
     from codea1_env.sandbox import open_sandbox
-    from codea1_env.training.config.arguments import exit_status
-    from codea1_env.training.config.presets import Preset, load_preset
-    from codea1_env.training.config.problem_sets import load_problem_sets
-    from codea1_env.training.engine.local import prepare_process
-    from codea1_env.training.models.sampling import load_model
-    from codea1_env.training.models.warm_start import base_model, default_cache
+    from codea1_env.training.models.sampling import as_trained, load_model
+    from codea1_env.training.models.warm_start import base_model
+    from codea1_env.training.process import prepare_process
     from codea1_env.training.run.duel_sample import DuelSample
     from codea1_env.training.run.held_out import paired_interval
 
@@ -157,7 +158,8 @@ def plot(output: Path) -> None:
 def play(preset: Preset, base: Path, run: Path, folder: Path) -> None:
     """Let the base and what was trained answer the same questions, and record it as rounds for the viewer."""
     problems = load_problem_sets(preset, 0).held_out[:QUESTIONS]
-    coders = [load_model(model, preset).as_trained(preset, "coder", seed=0) for model in (base, run / "coder/final")]
+    how = {seat: as_trained(preset, seat, seed=0) for seat in ("coder", "tester")}
+    coders = [load_model(model, preset).sampler(how["coder"]) for model in (base, run / "coder/final")]
     answers = [coder.coder([CoderRequest(problem) for problem in problems], 1) for coder in coders]
     programs = [(before[0], after[0]) for before, after in zip(*answers, strict=True)]
     attacked = [TesterRequest(problem, code) for problem, both in zip(problems, programs, strict=True) for code in both]
@@ -165,7 +167,7 @@ def play(preset: Preset, base: Path, run: Path, folder: Path) -> None:
     with open_sandbox() as sandbox:
         arena = Arena(sandbox, preset.reward)
         for rounds, model in ((0, base), (preset.rounds, run / "tester/final")):
-            suites = map(tuple, load_model(model, preset).as_trained(preset, "tester", seed=0).tester(attacked, SUITES))
+            suites = map(tuple, load_model(model, preset).sampler(how["tester"]).tester(attacked, SUITES))
             rows = zip(suites, suites, strict=True)  # two programs of a question are neighbours
             matches = [Match(*each) for each in zip(problems, programs, rows, strict=True)]
             scores = arena.play(matches, update_book=False)

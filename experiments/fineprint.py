@@ -150,20 +150,20 @@ def measured(
     """The seats on held-out questions; plain data, with a number for each question."""
     # Only now: these imports load torch, and a wrong argument must not wait for them.
     from codea1_env.arena.arena import Arena
+    from codea1_env.configuration.presets import load_preset
     from codea1_env.problems.families import FAMILIES
     from codea1_env.sandbox import open_sandbox
-    from codea1_env.training.config.presets import load_preset
-    from codea1_env.training.engine.local import prepare_process
-    from codea1_env.training.models.chat import chat_of
     from codea1_env.training.models.sampling import load_model
+    from codea1_env.training.process import prepare_process
     from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester
+    from codea1_env.training.samples import Sampling
 
     prepare_process(1)
     preset = load_preset(PRESET)
-    sampling = {"tokens": TOKENS, "temperature": TEMPERATURE, "top_p": TOP_P, "seed": 0}
+    how = Sampling(TOKENS, TEMPERATURE, seed=0, top_p=TOP_P)
 
     def sampler(seat: str) -> Any:
-        return load_model(models[seat], preset).sampler(preset, chat=chat_of(preset), **sampling)
+        return load_model(models[seat], preset).sampler(how)
 
     asked = {family: FAMILIES[family].draw("held_out", count, 0, 0.0) for family, count in questions.items()}
     told: dict[str, Any] = {"coder": {}, "tester": {}}

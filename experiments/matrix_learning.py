@@ -17,11 +17,11 @@ import torch
 from matrix_pools import Flags, Floats, Ints, Questions
 
 from codea1_env import MistakeBook, RewardConfig, TestCase
+from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.rewards.code_a1 import coder_reward, suite_terms
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
 from codea1_env.training.advantages import estimator_of
-from codea1_env.training.config.algorithm import Algorithm
-from codea1_env.training.row_labels import RowLabel
+from codea1_env.training.samples import RowLabel
 
 N, M, K = 8, 4, 4
 """Programs of a question, suites of a program, tests of a suite: as in the mini preset. An arm may have another K."""

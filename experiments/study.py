@@ -39,9 +39,9 @@ with for_script("train,solve"):
     from study_numbers import compute_of, curve_of, diagnostics_of
     from tqdm import tqdm
 
+    from codea1_env.configuration.presets import preset_names
     from codea1_env.errors import Codea1Error, ConfigurationError
     from codea1_env.starting import CLOSED
-    from codea1_env.training.config.presets import preset_names
     from codea1_env.training.run.provenance import code_revision, processor_name
     from codea1_env.whole_files import write_whole
     from codea1_env.yaml_files import read_yaml

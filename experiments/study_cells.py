@@ -29,11 +29,11 @@ from study_arms import Arm
 from study_numbers import measures_of
 
 from codea1_env.arena.failures import require_running
+from codea1_env.configuration.algorithm import digests, located
+from codea1_env.configuration.presets import Preset, load_preset, preset_from_dict
 from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.records.addresses import CONFIG_FILE
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.training.config.algorithm import digests, located
-from codea1_env.training.config.arguments import CONFIG_FILE
-from codea1_env.training.config.presets import Preset, load_preset, preset_from_dict
 from codea1_env.whole_files import write_whole
 
 ROOT = Path(__file__).parent.parent

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.training.config.batches import seat_rows
-from codea1_env.training.config.presets import Preset
+from codea1_env.configuration.batches import seat_rows
+from codea1_env.configuration.presets import Preset
 
 MEASURES = {
     "coder: hidden pass rate": "hidden",

@@ -1,4 +1,4 @@
-"""What the tests of the Ray engine share: a cluster, an undisturbed run, a seat that dies. Not a test module."""
+"""What the tests of the Ray engine share: a cluster, a seat that dies or learns something else. Not a test module."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ import pytest
 import ray
 import training_runs
 from ray_clusters import start_cluster
-from training_runs import TINY, play_duel
+from training_runs import SEATS, TINY, play_duel
 
 TWICE = dataclasses.replace(TINY, round=dataclasses.replace(TINY.round, updates=2))
 needs_cluster = pytest.mark.usefixtures("cluster")
+What = Callable[[Any, Any], None]
+"""What a test does once a round is scored: `what(run, score)`."""
 
 
 @pytest.fixture(scope="module")
@@ -38,24 +40,30 @@ def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-class InRound:
-    """A seat's meeting that does `what(meeting)` before it takes the programs of a round, counted from 1."""
+def in_round(number: int, *what: What) -> dict[str, Any]:
+    """For `play_duel`: what happens in a round, counted from 1, before it is learnt from."""
 
-    def __init__(self, meeting: Any, number: int, what: Callable[[Any], None]) -> None:
-        self._meeting, self._number, self._what = meeting, number, what
+    def on_score(run: Any, index: int, score: Any) -> None:
+        for each in what if index + 1 == number else ():
+            each(run, score)
 
-    def take_attacks(self, round_index: int) -> Any:
-        if round_index + 1 == self._number:
-            self._what(self._meeting)
-        return self._meeting.take_attacks(round_index)
-
-    def submit_suites(self, *arguments: Any) -> Any:
-        return self._meeting.submit_suites(*arguments)
+    return {"on_score": on_score}
 
 
-def meet_in_round(number: int, what: Callable[[Any], None]) -> dict[str, Any]:
-    return {"tester": lambda meeting: InRound(meeting, number, what)}
+def killed(seat: str, rank: int = -1) -> What:
+    """A process of a seat is gone."""
+    return lambda run, score: run._policies[seat]._ranks.actors[rank].__ray_call__.remote(die)
 
 
 def die(_: Any = None) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def learns_by(seat: str, loss: Callable[[Any], Any]) -> What:
+    """A seat takes a gradient of another loss."""
+
+    def what(run: Any, score: Any) -> None:
+        policy, batch = run._policies[seat], score.batches[SEATS.index(seat)]
+        policy.backward(policy.updates(batch, policy.advantages(batch))[0], loss)
+
+    return what

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
+from codea1_env.configuration.presets import SMOKE
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.reading.test_case import TestCase
-from codea1_env.training.config.presets import SMOKE
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e<svg/onload=x>"
 ROUND = {"coder_reward": 0.5, "tester_reward": 0.25, "book": 3, "seconds_scoring": 0.5, "seconds_judging": 0.3}

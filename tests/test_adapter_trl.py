@@ -132,7 +132,7 @@ def test_trls_trainer_takes_it(seat: str, arena: Arena, bases: Path, tmp_path: P
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from codea1_env.training.config.presets import SMOKE
+    from codea1_env.configuration.presets import SMOKE
     from codea1_env.training.models.warm_start import base_model
 
     model = base_model(SMOKE, bases)

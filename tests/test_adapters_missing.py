@@ -69,10 +69,10 @@ def test_training_without_a_board_does_not_ask_for_one(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "sys.modules['tensorboard'] = sys.modules['torch.utils.tensorboard'] = None\n"
-        "from codea1_env.training.config.arguments import parse_arguments\n"
+        "from codea1_env.configuration.arguments import parse_arguments\n"
         "sys.argv = ['x', '--preset', 'smoke', '--report-to', 'none', '--output', sys.argv[1]]\n"
         "parse_arguments('x')\n"
-        "import codea1_env.training.run.run_dir, codea1_env.training.engine.recipe\n"
+        "import codea1_env.training.run.run_dir, codea1_env.training.recipe\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import ended
 
 from codea1_env import bundled_problems
 from codea1_env.arena.arena import Arena
 from codea1_env.cli import main
+from codea1_env.configuration.presets import SMOKE, ProblemFiles
+from codea1_env.configuration.problem_sets import book_note, load_problem_sets
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.usability import MOST_HIDDEN, Usability, check_problems
 from codea1_env.problems import Problem, TestCase, read_problems, write_problems
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.training.config.arguments import parse_arguments
-from codea1_env.training.config.presets import SMOKE, ProblemFiles
-from codea1_env.training.config.problem_sets import book_note, load_problem_sets
 
 SAME = "def f(x):\n    return x\n"
 ONE = (TestCase("f(1)", "1"),)
@@ -154,10 +154,7 @@ def test_a_trainer_leaves_out_what_cannot_be_judged_and_refuses_too_few(
     assert "1 of 4 problems are left out: they cannot be judged" in caplog.text
     config = tmp_path / "own.yaml"
     config.write_text(f"extends: smoke\nproblems: {{file: {files.file}, held_out_file: {files.held_out_file}}}\n")
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", ["--config", str(config), "--dry-run"])
-    assert ended.value.code == 0
-    shown = capsys.readouterr().out
+    shown = ended(capsys, "--config", str(config), "--dry-run", status=0)
     assert "3 problems can be trained on, 1 measured on" in shown
     assert "Mistake Book replays nothing" not in shown, "questions come back"
     few = dataclasses.replace(SMOKE, rounds=2, round=dataclasses.replace(SMOKE.round, questions=2))
@@ -170,20 +167,16 @@ def test_a_trainer_leaves_out_what_cannot_be_judged_and_refuses_too_few(
     write_problems(tmp_path / "train.jsonl", [bad])
     with pytest.raises(ConfigurationError, match=r"that can be judged, got 0 of 1 in .*; `codea1 data check` says"):
         load_problem_sets(dataclasses.replace(SMOKE, problems=files), 0)
-    with pytest.raises(SystemExit) as refused:
-        parse_arguments("", ["--config", str(config), "--dry-run"])
-    assert refused.value.code == 2
+    ended(capsys, "--config", str(config), "--dry-run")
 
 
 def test_a_dry_run_says_that_no_question_comes_back(tmp_path: Path, capsys: Any) -> None:
     write_problems(tmp_path / "all.jsonl", [problem(problem_id=f"q{n}", hidden_tests=ONE) for n in range(5)])
     config = tmp_path / "own.yaml"
 
-    def planned(problems: str, recipe: str = "") -> str:
+    def planned(problems: str, recipe: str = "code_a1") -> str:
         config.write_text(f"extends: smoke\nrounds: 2\nround: {{questions: 2}}\nproblems: {{{problems}}}\n")
-        with pytest.raises(SystemExit):
-            parse_arguments("", ["--config", str(config), "--dry-run"], recipe)
-        return str(capsys.readouterr().out)
+        return ended(capsys, "--config", str(config), "--dry-run", status=0, recipe=recipe)
 
     given = f"file: {tmp_path / 'all.jsonl'}, "
     missing = tmp_path / "none.jsonl"
@@ -222,12 +215,10 @@ def test_questions_that_are_learnt_from_and_measured_on_are_told(tmp_path: Path,
     config = tmp_path / "own.yaml"
     files = f"{{file: {tmp_path / 'train.jsonl'}, held_out_file: {tmp_path / 'held_out.jsonl'}}}"
     config.write_text(f"extends: smoke\nround: {{questions: 1}}\nproblems: {files}\n")
-    with pytest.raises(SystemExit):
-        parse_arguments("", ["--config", str(config), "--dry-run"])
     assert (
         "note       1 of the problems that are trained on are among those measured on, or much like one: p1 shares a "
         "run of 13 words with the evaluation problem h0; leave them out of one file"
-    ) in capsys.readouterr().out
+    ) in ended(capsys, "--config", str(config), "--dry-run", status=0)
 
 
 # Rows

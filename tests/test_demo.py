@@ -13,7 +13,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from training_runs import run_here, same_weights
 
-from codea1_env.training.config.presets import load_preset
+from codea1_env.configuration.presets import load_preset
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.viewer import read_games
 

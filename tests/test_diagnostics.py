@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from codea1_env.arena.diagnostics import collusion_gap, diagnose, zero_groups
 from codea1_env.arena.match import CodeScore, Grade, MatchScore, SuiteScore
+from codea1_env.configuration.options import Options
 from codea1_env.errors import FormatError
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig, suite_terms
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
+from codea1_env.rewards.interfaces import Group
 from codea1_env.rewards.terms import SuiteTerms
-from codea1_env.rewards.tester_rewards import Group
-from codea1_env.training.config.options import Options
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.run.held_out import CoderResult
 from codea1_env.training.run.hidden_tests import HiddenRecord, hidden_metrics

@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 
 from codea1_env.cli import main
-from codea1_env.training.config.presets import load_preset
+from codea1_env.configuration.presets import load_preset
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))}
 BLOCK = re.compile(r"(?:^<!-- (run|not run: .+?) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^    ((?:python|codea1|make|pip) .*)$", re.MULTILINE)
-SHARED_OPTIONS = (ROOT / "codea1_env" / "training" / "config" / "flags.py").read_text()
+SHARED_OPTIONS = (ROOT / "codea1_env" / "configuration" / "flags.py").read_text()
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 
 
@@ -127,6 +127,17 @@ def test_every_command_has_its_line_on_the_page_of_the_command_line() -> None:
     commands = re.findall(r"^    ([a-z]+)\b", shown.getvalue(), re.MULTILINE)
     assert len(commands) > 6
     assert [name for name in commands if f"`codea1 {name}" not in PAGES["docs/command-line.md"]] == []
+
+
+def test_the_loop_that_a_page_shows_is_the_recipes() -> None:
+    lines = (ROOT / "agents" / "train_grpo.py").read_text().splitlines()
+    recipe = "\n".join(line.removeprefix("    ") for line in lines)  # it stands eight deep there, and four here
+    shown = {page: text for page, text in PAGES.items() if "run.rounds()" in text}
+    assert {"README.md", "docs/your-algorithm.md"} <= set(shown)
+    for page, text in shown.items():
+        loop = re.search(r"^    for index in run\.rounds\(\):.*\n(?:(?:     .*)?\n)+", text, re.MULTILINE)
+        assert loop, page
+        assert loop[0].rstrip() in recipe, page
 
 
 def test_the_site_has_every_page_that_its_navigation_names() -> None:

@@ -15,8 +15,8 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import yaml
 from training_runs import TINY, records, run_here, tiny_base, without_seconds
 
-from codea1_env.training.config.model_sections import WarmStartPreset
-from codea1_env.training.config.presets import load_preset
+from codea1_env.configuration.model_sections import WarmStartPreset
+from codea1_env.configuration.presets import load_preset
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "experiments"))  # where the script is

@@ -21,18 +21,17 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 import yaml
 from safetensors.torch import load_file
-from training_runs import SEATS, TINY, last_checkpoint, play_duel
+from test_training_baselines import PACKED
+from training_runs import ROOT, SEATS, last_checkpoint, play_duel
 
 from codea1_env.errors import FormatError
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import write_problems
-from codea1_env.training.config.model_sections import LoraPreset
 from codea1_env.training.run.checkpoints import mark_complete, rounds_of
 
-ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
 
-import gpu_state  # noqa: E402
+import gpu_state
 
 SCRIPT = ROOT / "experiments" / "gpu_run.sh"
 
@@ -264,14 +263,6 @@ def test_what_the_script_cannot_use_is_refused_in_one_line(changed: dict[int, st
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-PACKED = dataclasses.replace(
-    TINY,
-    trainer="packed",
-    lora=LoraPreset(rank=4, alpha=8.0),
-    grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2}),
-)
 
 
 def test_a_run_goes_on_from_rounded_moments_near_where_it_would_be_and_not_to_the_bit(

@@ -22,6 +22,10 @@ import torch
 from tiny_language_models import SHAPES, random_model
 
 import codea1_env
+from codea1_env.configuration.arguments import parse_arguments
+from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel
+from codea1_env.configuration.model_shapes import shape_of
+from codea1_env.configuration.presets import load_preset
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.language_models.base import Shape
 from codea1_env.language_models.continuous import ContinuousEngine
@@ -37,10 +41,6 @@ from codea1_env.players import CoderRequest, Sampling
 from codea1_env.players.hugging_face import HuggingFacePlayer
 from codea1_env.problems import bundled_problems
 from codea1_env.reading.responses import read_suite
-from codea1_env.training.config.arguments import parse_arguments
-from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
-from codea1_env.training.config.model_shapes import shape_of
-from codea1_env.training.config.presets import load_preset
 from codea1_env.training.models.shared_base import SeatModel, seat_model, shared_base
 from codea1_env.training.run.provenance import weights_hash
 

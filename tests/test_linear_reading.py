@@ -103,7 +103,12 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize("name", HEAVY)
+RARER = ("exceptions", "conditions", "names", "big rows", "if in rows")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in RARER else ()) for name in HEAVY]
+)
 def test_a_suite_ends_at_its_budget_by_name_and_keeps_what_stood_before(name: str) -> None:
     reads = read_suite(f"assert f(1) == 2\n{HEAVY[name]}assert f(3) == 4\n", "f", fidelity="wide")
     assert reads.tests[0].call == "f(1)"

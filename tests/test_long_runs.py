@@ -370,7 +370,7 @@ def as_nobody(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
-@pytest.mark.parametrize("name", [*EACH, "tournament here", "train", "study"])
+@pytest.mark.parametrize("name", [*EACH, "tournament here", "train", pytest.param("study", marks=pytest.mark.slow)])
 def test_a_folder_that_an_ordinary_user_may_not_write_to_is_one_error(name: str, place: Place) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

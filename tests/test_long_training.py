@@ -22,9 +22,9 @@ sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
 import study_cells  # noqa: E402  # after the path
 from test_study import FAKE, fake_arms, run  # noqa: E402
 
+from codea1_env.configuration.arguments import parse_arguments  # noqa: E402
 from codea1_env.errors import SandboxError  # noqa: E402
 from codea1_env.sandbox import LocalSandbox  # noqa: E402
-from codea1_env.training.config.arguments import parse_arguments  # noqa: E402
 from codea1_env.training.run.run_dir import Run  # noqa: E402
 
 TRAIN = [sys.executable, "agents/train_grpo.py"]
@@ -57,7 +57,7 @@ def finished(directory: Path, rounds: int) -> None:
 def test_a_finished_run_says_so_and_loads_nothing(tmp_path: Path) -> None:
     finished(tmp_path, 2)
     code = (
-        "import sys\nfrom codea1_env.training.config.arguments import parse_arguments\ntry:\n"
+        "import sys\nfrom codea1_env.configuration.arguments import parse_arguments\ntry:\n"
         f"    parse_arguments('', ['--resume', {str(tmp_path)!r}])\n"
         "except SystemExit as end:\n    sys.exit(end.code or 10 * ('torch' in sys.modules))"
     )
@@ -129,9 +129,7 @@ def test_a_study_that_is_killed_leaves_no_run_behind(recipe: str, tmp_path: Path
 
 
 def test_a_study_begins_no_further_cell_where_nothing_runs(
-    recipe: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = study_cells.plan(["smoke"], fake_arms(recipe, bad=13, good=40, other=41), [0], {})
 
@@ -151,10 +149,7 @@ def test_a_study_begins_no_further_cell_where_nothing_runs(
 
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
 def test_a_study_without_room_for_a_file_ends_with_one_error_and_goes_on(
-    nth: int,
-    recipe: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    nth: int, recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each cell writes its configuration and its results; what a run has done is not done again."""
     cells, written, write = (

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from codea1_env.cli import main
+from codea1_env.configuration.presets import SMOKE, preset_from_dict
 from codea1_env.mistake_book.policies import SKILL_BOOK, BookConfig
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.training.config.presets import SMOKE, preset_from_dict
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "options.md").read_text()

@@ -28,7 +28,7 @@ from codea1_env import (
 from codea1_env.records.recording import Recorder, read_recording, replay
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-OWN = ("own_reward", "own_book")
+OWN = ("own_reward", "own_coder", "own_book")
 PROBLEM = Problem(
     "double", "Twice x.", "double", "def double(x):\n    return 2 * x\n", golden_tests=(TestCase("double(5)", "10"),)
 )
@@ -38,6 +38,7 @@ SUITES = (
     ("assert double(3) == 9",),
     (),
 )
+LINE = ("problem_id", "question", "entry_point", "reference_solution", "golden_tests", "codes", "suites")
 REWARDS = [[1.0, 0.0], [0.0], []]
 """By hand: only `x + x` is right. The first suite catches `x * x` on 3 and `4` on 3; the second nobody; the third
 accuses the right program."""
@@ -82,8 +83,7 @@ def test_the_command_takes_a_reward_of_ones_own_into_every_process_and_records_i
     outside: Path, workers: int
 ) -> None:
     line = json.loads(PROBLEM.to_json()) | {"codes": CODES, "suites": SUITES}
-    names = ("problem_id", "question", "entry_point", "reference_solution", "golden_tests", "codes", "suites")
-    (outside / "in.jsonl").write_text(json.dumps({name: line[name] for name in names}) + "\n")
+    (outside / "in.jsonl").write_text(json.dumps({name: line[name] for name in LINE}) + "\n")
     done = command("score", "in.jsonl", "-o", "out.jsonl", "--suite-size", 2, "--details", "--workers", workers,
                    "--tester-reward", "own_reward:Reward")  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -92,6 +92,125 @@ def test_the_command_takes_a_reward_of_ones_own_into_every_process_and_records_i
     assert record["config"]["tester_reward"] == "own_reward:Reward"
     done = command("view", "out.jsonl", "-o", "page.html")
     assert done.returncode == 0, done.stderr
+
+
+def test_arguments_of_a_reward_reach_it_and_every_record(outside: Path) -> None:
+    config = RewardConfig(suite_size=2, tester_reward="own_reward:Reward", tester_reward_args={"accusing": -0.5})
+    with Recorder("games.jsonl") as recorder, Arena(LocalSandbox(), config, on_score=recorder.write) as arena:
+        (score,) = arena.play([Match(PROBLEM, CODES, SUITES)])
+    accused = [[1.0, 0.0], [-0.5], []]
+    assert [[suite.reward for suite in row] for row in score.suites] == accused
+    (recorded,) = read_recording(Path("games.jsonl").read_bytes().splitlines())
+    assert recorded.config == config
+    assert hash(recorded.config) == hash(config)
+    done = command("replay", "games.jsonl", "--tester-reward", "own_reward:Reward")
+    assert (done.returncode, "0 with other rewards" in done.stderr) == (0, True), done.stderr
+    line = json.loads(PROBLEM.to_json()) | {"codes": CODES, "suites": SUITES}
+    Path("in.jsonl").write_text(json.dumps({name: line[name] for name in LINE}) + "\n")
+    for given, status in (('{"accusing": -0.5}', 0), ('{"acusing": 1}', 2), ("[1]", 2), ("{", 2)):
+        done = command("score", "in.jsonl", "-o", "out.jsonl", "--suite-size", 2, "--details",
+                       "--tester-reward", "own_reward:Reward", "--tester-reward-args", given)  # fmt: skip
+        assert done.returncode == status, done.stderr
+        assert status == 0 or len(done.stderr.splitlines()) <= 3
+    record = json.loads(Path("out.jsonl").read_text())
+    assert [[suite["reward"] for suite in row] for row in record["suites"]] == accused
+    assert record["config"]["tester_reward_args"] == {"accusing": -0.5}
+    assert command("view", "out.jsonl", "-o", "page.html").returncode == 0
+
+
+def game_rewards(config: RewardConfig, code: str, suite: str) -> dict[str, float]:
+    """What both seats earn in one game of an environment."""
+    game = codea1_env.parallel_env([PROBLEM], rewards=config)
+    game.reset(seed=0)
+    game.step({"coder_0": code, "tester_0": ""})
+    _, rewards, *_ = game.step({"coder_0": "", "tester_0": suite})
+    game.close()
+    return rewards
+
+
+def test_an_environment_pays_by_the_arguments(outside: Path) -> None:
+    config = RewardConfig(suite_size=2, tester_reward="own_reward:Reward", tester_reward_args={"accusing": -0.25})
+    assert game_rewards(config, CODES[0], "assert double(3) == 9")["tester_0"] == -0.25
+
+
+@pytest.mark.parametrize(
+    ("change", "rewards"),
+    [
+        # By its own suites `x * x` passes nothing, for its stated 9 is corrected to 6; by all it passes 2 of 4 tests.
+        ({}, [1.0, -1.0, -1.0]),
+        ({"coder_tests": "union"}, [1.0, -1.0, -1.0]),
+        ({"coder_reward": None, "coder_reward_args": {}}, [1.0, 0.0, 0.0]),
+        ({"coder_reward": None, "coder_reward_args": {}, "coder_tests": "union"}, [1.0, 0.5, 0.5]),
+        ({"coder_reward": "skill", "coder_reward_args": {}}, [1.0, 0.5, 0.5]),
+    ],
+)
+def test_a_coder_reward_of_ones_own_pays_programs_and_is_replayed(
+    change: dict[str, Any], rewards: list[float], outside: Path
+) -> None:
+    own = {"coder_reward": "own_coder:AllOrNothing", "coder_reward_args": {"nothing": -1.0}}
+    config = RewardConfig(suite_size=2, **(own | change))
+    with Recorder("games.jsonl") as recorder, Arena(LocalSandbox(), config, on_score=recorder.write) as arena:
+        (score,) = arena.play([Match(PROBLEM, CODES, SUITES)])
+    assert [code.reward for code in score.codes] == rewards
+    assert [[suite.reward for suite in row] for row in score.suites] == [[0.5, 0.25], [0.5], []]  # as without it
+    (recorded,) = read_recording(Path("games.jsonl").read_bytes().splitlines())
+    assert recorded.config == config
+    trusted = ["--coder-reward", config.coder_reward] if config.own else []
+    done = command("replay", "games.jsonl", *trusted)
+    assert (done.returncode, "0 with other rewards" in done.stderr) == (0, True), done.stderr
+    assert command("view", "games.jsonl", "-o", "page.html").returncode == 0
+
+
+def test_an_environment_and_the_command_pay_by_a_coder_reward_of_ones_own(outside: Path) -> None:
+    config = RewardConfig(coder_reward="own_coder:AllOrNothing", coder_reward_args={"nothing": -1})
+    suite = "assert double(2) == 4\nassert double(3) == 6"
+    assert game_rewards(config, CODES[1], suite)["coder_0"] == -1
+    assert game_rewards(config, CODES[0], suite)["coder_0"] == 1.0
+    line = json.loads(PROBLEM.to_json()) | {"codes": CODES, "suites": SUITES}
+    Path("in.jsonl").write_text(json.dumps({name: line[name] for name in LINE}) + "\n")
+    done = command("score", "in.jsonl", "-o", "out.jsonl", "--coder-reward", "own_coder:AllOrNothing",
+                   "--coder-reward-args", '{"nothing": -1}', "--details", "--workers", 2)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    record = json.loads(Path("out.jsonl").read_text())
+    assert [code["reward"] for code in record["codes"]] == [1.0, -1, -1]
+    assert record["config"]["coder_reward"] == "own_coder:AllOrNothing"
+
+
+def test_a_tester_reward_that_pays_programs_itself_is_told_where_that_went(outside: Path) -> None:
+    Path("own_old.py").write_text(
+        "from codea1_env import TesterReward\nclass Old(TesterReward):\n"
+        "    def suite(self, duel, terms, group): return terms\n"
+        "    def program(self, result): return 0.5\n"
+    )
+    with pytest.raises(ConfigurationError, match="must leave what a program is paid to a coder_reward"):
+        _ = RewardConfig(tester_reward="own_old:Old").reward
+
+
+@pytest.mark.parametrize("part", ["reward", "coder", "book"])
+def test_arguments_that_a_part_does_not_take_are_refused_in_one_line(part: str, outside: Path) -> None:
+    option, path, taken = {
+        "reward": ("tester_reward", "own_reward:Reward", "accusing"),
+        "coder": ("coder_reward", "own_coder:AllOrNothing", "nothing"),
+        "book": ("policy", "own_book:Recent", "visits"),
+    }[part]
+
+    def made(path: str, given: Any) -> object:
+        named: dict[str, Any] = {option: path, f"{option}_args": given}
+        return BookConfig(**named).rule if part == "book" else RewardConfig(**named).require_parts()
+
+    made(path, {taken: 1})
+    for given, must in (
+        ({"other": 1}, "be what .* takes"),
+        ({taken: object()}, "be what JSON can hold"),
+        ({taken: float("nan")}, "be what JSON can hold"),
+        ([1], "be a mapping of names to values"),
+        ({1: 1}, "be a mapping of names to values"),
+    ):
+        with pytest.raises(ConfigurationError, match=rf"\A{option}_args must {must}.*, got .*\Z"):
+            made(path, given)
+    for built_in in {"reward": ("code-a1", "utrl"), "coder": ("code-a1", "skill", None)}.get(part, ("counting",)):
+        with pytest.raises(ConfigurationError, match=f"{option}_args must come with {option} of your own"):
+            made(built_in, {taken: 1})
 
 
 def test_a_recording_alone_makes_no_module_be_imported(outside: Path) -> None:
@@ -110,8 +229,10 @@ def test_a_recording_alone_makes_no_module_be_imported(outside: Path) -> None:
 
 
 WRONG_REWARDS = """
-from codea1_env import TesterReward
+from codea1_env import CoderReward, TesterReward
+from codea1_env.rewards.terms import Parts
 import dataclasses
+from fractions import Fraction
 class Open(TesterReward): pass
 class Alone(TesterReward):
     runs_golden = True
@@ -121,11 +242,23 @@ class Word(TesterReward):
     def suite(self, duel, terms, group): return terms
 class Nothing(TesterReward):
     def suite(self, duel, terms, group): return None
-class NoNumber(TesterReward):
-    def suite(self, duel, terms, group): return dataclasses.replace(terms, reward=float("nan"))
-class TextForAProgram(TesterReward):
-    def suite(self, duel, terms, group): return dataclasses.replace(terms, reward=7.0)
-    def program(self, result): return "x"
+class Pays(TesterReward):
+    def __init__(self, config, values): super().__init__(config); self.values = values
+    def suite(self, duel, terms, group):
+        return dataclasses.replace(terms, **{name: eval(value) for name, value in self.values.items()})
+class Says(TesterReward):
+    def __init__(self, config, parts="terms", alpha="None", tests="[0] * len(duel.tests)"):
+        super().__init__(config); self.said = parts, alpha, tests
+    def suite(self, duel, terms, group): return terms
+    def parts(self, terms): return super().parts(terms) if self.said[0] == "terms" else eval(self.said[0])
+    def effective_alpha(self, terms): return eval(self.said[1])
+    def tests(self, duel, terms, group): return eval(self.said[2])
+class Coder(CoderReward):
+    def __init__(self, config, value): super().__init__(config); self.value = value
+    def program(self, result): return eval(self.value)
+class Elsewhere(TesterReward):
+    coder_reward = 5
+    def suite(self, duel, terms, group): return terms
 """
 
 
@@ -138,6 +271,7 @@ class TextForAProgram(TesterReward):
         ("own_wrong:Open", "must name a class that defines suite"),
         ("own_wrong:Alone", "runs_union must be True with runs_golden, got False"),
         ("own_wrong:Word", "runs_union must be True or False, got 'yes'"),
+        ("own_wrong:Elsewhere", "coder_reward of the tester reward must name a coder reward, .*, got 5"),
     ],
 )
 def test_what_is_no_reward_is_refused_before_anything_runs(name: str, message: str, outside: Path) -> None:
@@ -146,22 +280,43 @@ def test_what_is_no_reward_is_refused_before_anything_runs(name: str, message: s
         Arena(sandbox, RewardConfig(tester_reward=name))
 
 
+NO_NUMBERS = ("float('nan')", "float('inf')", "-float('inf')", "None", "True", "'1'", "[1.0]", "1j", "10 ** 400",
+              "Fraction(1, 2)")  # fmt: skip
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
 @pytest.mark.parametrize(
-    ("name", "must"),
+    ("part", "name", "arguments", "must"),
     [
-        ("Nothing", "a suite must be terms with a finite reward"),
-        ("NoNumber", "a suite must be terms with a finite reward"),
-        ("TextForAProgram", "a program must be a finite number, got 'x'"),
+        *[
+            ("tester_reward", "Pays", {"values": {term: "VALUE"}}, "pays a suite must be terms with a finite reward")
+            for term in ("reward", "adversarial", "validity", "alpha", "f_new", "v")
+        ],
+        ("tester_reward", "Says", {"parts": "Parts(0.0, VALUE)"}, "says of the parts of a reward must be Parts of"),
+        ("tester_reward", "Says", {"parts": "VALUE"}, "says of the parts of a reward must be Parts of"),
+        ("tester_reward", "Says", {"alpha": "VALUE"}, "says of alpha must be None or a finite number"),
+        ("tester_reward", "Says", {"tests": "[0, VALUE]"}, "pays the tests must be 2 numbers"),
+        ("tester_reward", "Says", {"tests": "VALUE"}, "pays the tests must be 2 numbers"),
+        ("coder_reward", "Coder", {"value": "VALUE"}, "pays a program must be a finite number"),
     ],
 )
-def test_a_reward_that_pays_no_number_is_an_error_and_no_score(name: str, must: str, outside: Path) -> None:
+def test_a_reward_that_pays_no_number_is_an_error_and_no_score(
+    part: str, name: str, arguments: dict[str, Any], must: str, value: str, outside: Path
+) -> None:
+    if (arguments, value) == ({"alpha": "VALUE"}, "None"):
+        return  # that is an answer: the reward has no such weight
     (outside / "own_wrong.py").write_text(WRONG_REWARDS)
-    config = RewardConfig(tester_reward=f"own_wrong:{name}")
+    given = json.loads(json.dumps(arguments).replace("VALUE", value))
+    config = RewardConfig(**{part: f"own_wrong:{name}", f"{part}_args": given})
+    book = MistakeBook()
     with (
-        Arena(LocalSandbox(), config) as arena,
-        pytest.raises(ConfigurationError, match=f"'own_wrong:{name}' pays {must}"),
+        Recorder("games.jsonl") as recorder,
+        Arena(LocalSandbox(), config, book, on_score=recorder.write) as arena,
+        pytest.raises(ConfigurationError, match=rf"\Awhat {part} 'own_wrong:{name}' {must}.*, got .*\Z"),
     ):
-        arena.play([Match(PROBLEM, CODES[:1], SUITES[:1])])
+        arena.play([Match(PROBLEM, CODES[1:2], SUITES[:1])])
+    assert not len(book)
+    assert list(read_recording(Path("games.jsonl").read_bytes().splitlines())) == []
 
 
 @pytest.mark.parametrize(
@@ -227,6 +382,25 @@ def test_a_book_of_ones_own_policy_round_trips_and_names_it(outside: Path) -> No
         MistakeBook.load("book.jsonl", BookConfig())
 
 
+def test_a_books_policy_takes_arguments_which_its_file_names(outside: Path) -> None:
+    config = BookConfig(policy="own_book:Recent", policy_args={"visits": 1}, capacity=2)
+    book = MistakeBook(config)
+    for failed in (A, B, C):
+        book.record("p", [], [failed])
+    assert book.replay("p", 8) == (C, B)  # A failed two visits ago
+    book.record("p", [], [])
+    assert book.replay("p", 8) == (C,)
+    book.save("book.jsonl")
+    header = json.loads(Path("book.jsonl").read_text().splitlines()[0])
+    assert (header["policy"], header["policy_args"]) == ("own_book:Recent", {"visits": 1})
+    assert MistakeBook.load("book.jsonl", config) == book
+    assert MistakeBook.load("book.jsonl").config.policy_args == {"visits": 1}  # imported already
+    for wrong in ([1], 1, "x"):
+        Path("wrong.jsonl").write_text(json.dumps(header | {"policy_args": wrong}) + "\n")
+        with pytest.raises(BookFormatError, match="line 1: policy_args must be an object"):
+            MistakeBook.load("wrong.jsonl")
+
+
 def test_a_book_alone_makes_no_module_be_imported(outside: Path) -> None:
     recent_book().save("book.jsonl")
     other = Path("book.jsonl").read_text().replace("own_book:", "own_third:")
@@ -268,7 +442,52 @@ class Lost(Invents):
     def visited(self, shelf, visit): shelf.frequencies = None
 class Listed(Invents):
     def visited(self, shelf, visit): shelf.qualities = list(visit.failures)
+class Counts(Invents):
+    def __init__(self, config, **values): super().__init__(config); self.values = values
+    def visited(self, shelf, visit):
+        self.seen = shelf
+        for name, value in self.values.items():
+            if name == "visits": shelf.visits = eval(value)
+            else: getattr(shelf, name).update(dict.fromkeys(visit.failures, eval(value)))
+class Attributes(Invents):
+    def __init__(self, config, name, value): super().__init__(config); setattr(self, name, eval(value))
 """
+
+
+@pytest.mark.parametrize("value", [*(each for each in NO_NUMBERS if "Frac" not in each), "-1", "0"])
+@pytest.mark.parametrize("kept", ["frequencies", "qualities", "visits"])
+def test_a_policy_that_keeps_no_number_is_an_error_and_the_book_is_as_it_was(
+    kept: str, value: str, outside: Path
+) -> None:
+    (outside / "own_policies.py").write_text(WRONG_POLICIES)
+    values = {"frequencies": "1", "qualities": "1", kept: value}
+    book = MistakeBook(BookConfig(policy="own_policies:Counts", policy_args=values))
+    if (kept, value) == ("visits", "0"):
+        return  # that is a number of visits
+    with pytest.raises(ConfigurationError, match=r"\Awhat the book's policy .* keeps must be .*, got .*\Z"):
+        book.record("p", [], [A])
+    assert len(book) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rates", "1"), ("rates", "None"), ("whole_frequencies", "'no'"), ("most_quality", "float('nan')"),
+     ("most_quality", "-float('inf')"), ("most_quality", "0"), ("most_quality", "'1'"), ("most_quality", "None")],
+)  # fmt: skip
+def test_an_attribute_of_a_policy_that_is_none_is_refused_at_once(name: str, value: str, outside: Path) -> None:
+    (outside / "own_policies.py").write_text(WRONG_POLICIES)
+    config = BookConfig(policy="own_policies:Attributes", policy_args={"name": name, "value": value})
+    with pytest.raises(ConfigurationError, match=rf"\Aown_policies:Attributes.{name} must be .*, got .*\Z"):
+        MistakeBook(config)
+
+
+def test_what_a_policy_still_holds_is_not_the_book(outside: Path) -> None:
+    (outside / "own_policies.py").write_text(WRONG_POLICIES)
+    config = BookConfig(policy="own_policies:Counts", policy_args={"frequencies": "1"})
+    book = MistakeBook(config)
+    book.record("p", [], [A])
+    config.rule.seen.frequencies[A] = float("nan")  # type: ignore[attr-defined]  # of the class above
+    assert book.frequencies("p") == {A: 1}
 
 
 def test_what_is_no_policy_is_refused(outside: Path) -> None:
@@ -301,15 +520,21 @@ def test_what_is_no_policy_is_refused(outside: Path) -> None:
 
 def test_a_preset_takes_and_records_classes_of_ones_own(outside: Path) -> None:
     pytest.importorskip("yaml", reason="the extra `train` is not installed")
-    from codea1_env.training.config.presets import SMOKE, preset_from_dict
+    from codea1_env.configuration.presets import SMOKE, preset_from_dict
 
     changes: dict[str, Any] = {
-        "reward": {"tester_reward": "own_reward:Reward"},
-        "book": {"policy": "own_book:Recent", "capacity": 2},
+        "reward": {
+            "tester_reward": "own_reward:Reward",
+            "tester_reward_args": {"accusing": -1},
+            "coder_reward": "own_coder:AllOrNothing",
+            "coder_reward_args": {"nothing": -1},
+        },
+        "book": {"policy": "own_book:Recent", "policy_args": {"visits": 9}, "capacity": 2},
     }
     preset = preset_from_dict(changes, SMOKE)
     assert preset.to_dict()["reward"]["tester_reward"] == "own_reward:Reward"
     assert preset.to_dict()["book"]["policy"] == "own_book:Recent"
+    assert preset.to_dict()["book"]["policy_args"] == {"visits": 9}
     assert preset_from_dict(preset.to_dict(), SMOKE) == preset
     assert preset.algorithm.path == ()
     with pytest.raises(ConfigurationError, match="no_such_module"):
@@ -335,13 +560,13 @@ def test_classes_and_prompts_of_ones_own_are_found_beside_the_configuration_and_
     )
     begun = (
         "import sys, yaml; from pathlib import Path\n"
-        "from codea1_env.training.config.presets import load_preset\n"
+        "from codea1_env.configuration.presets import load_preset\n"
         "preset = load_preset(None, Path('../beside/own.yaml'))\n"
         "print(yaml.safe_dump({'seed': 0, 'preset': preset.to_dict()}))\n"
     )
     resumed = (
         "import sys; from pathlib import Path\n"
-        "from codea1_env.training.config.arguments import read_configuration\n"
+        "from codea1_env.configuration.arguments import read_configuration\n"
         "preset, _ = read_configuration(Path(sys.argv[1]))\n"
         "print(type(preset.reward.reward).__module__, type(preset.book.rule).__module__, preset.prompts.coder.system)\n"
     )

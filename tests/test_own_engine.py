@@ -11,14 +11,15 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import numpy as np
-from test_training_packed import PACKED, coder_of
+from test_training_baselines import PACKED
+from training_runs import play_duel
 
+from codea1_env.configuration.arguments import exit_status
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling, checked
 from codea1_env.players.player import CoderRequest
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.training.config.arguments import exit_status
-from codea1_env.training.models.sampling import load_model
+from codea1_env.training.models.sampling import as_trained, load_model
 from codea1_env.training.models.shared_base import engine_of
 
 WHOLE = Completion((1, 2), (-0.5, 1e-6), "end")
@@ -91,12 +92,12 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_training_and_evaluation_refuse_what_it_must_not_return(own: Any, base: Path, tmp_path: Path) -> None:
-    preset = dataclasses.replace(PACKED, rounds=1, algorithm=own("Engine"))
+    preset = dataclasses.replace(PACKED, algorithm=own("Engine"))
     says = r"algorithm.rollouts: Engine.sample must return a log-probability for each of an answer's 1 tokens"
     with pytest.raises(ConfigurationError, match=says):
-        coder_of(base, tmp_path, preset, [0.0, 1.0]).lesson()
+        play_duel(tmp_path / "run", base, rounds=1, preset=preset)
     (problem,) = miniature_problems("held_out", 1, 0)
-    sampler: Any = load_model(base, preset).as_trained(preset, "coder", 0)
+    sampler = load_model(base, preset).sampler(as_trained(preset, "coder", 0))
     with pytest.raises(ConfigurationError, match=says):
         sampler.coder([CoderRequest(problem)], 2)
 
@@ -112,11 +113,10 @@ def test_an_error_in_it_is_told_as_that_of_ones_own_code(
     own: Any, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["agents/train_grpo.py"])
-    preset = dataclasses.replace(PACKED, rounds=1, algorithm=own("Failing"))
+    preset = dataclasses.replace(PACKED, algorithm=own("Failing"))
 
     def main() -> int:
-        coder_of(base, tmp_path, preset, []).lesson()
-        return 0
+        return int(play_duel(tmp_path / "run", base, rounds=1, preset=preset))
 
     assert exit_status(main) == 1
     said = capsys.readouterr().err.splitlines()
@@ -126,6 +126,5 @@ def test_an_error_in_it_is_told_as_that_of_ones_own_code(
 
 def test_a_loss_of_ones_own_that_does_not_look_at_the_model_is_refused(own: Any, base: Path, tmp_path: Path) -> None:
     loss = dataclasses.replace(PACKED.algorithm, loss_type="own_engine:elsewhere")
-    trainer = coder_of(base, tmp_path, dataclasses.replace(PACKED, rounds=1, algorithm=loss), [0.0, 1.0, 1.0, 1.0])
     with pytest.raises(ConfigurationError, match=r"with the gradient of batch.logps, got one that does not depend"):
-        trainer.train()
+        play_duel(tmp_path / "run", base, rounds=1, preset=dataclasses.replace(PACKED, algorithm=loss))

@@ -14,6 +14,9 @@ from codea1_env import parallel_env
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.cli import main
+from codea1_env.configuration.arguments import parse_arguments
+from codea1_env.configuration.presets import SMOKE, ProblemFiles
+from codea1_env.configuration.problem_sets import load_problem_sets
 from codea1_env.errors import ConfigurationError, ProblemFormatError
 from codea1_env.evaluation.wrong_programs import examine
 from codea1_env.judging.importing import import_drafts
@@ -23,9 +26,6 @@ from codea1_env.problems.sources import Draft
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.training.config.arguments import parse_arguments
-from codea1_env.training.config.presets import SMOKE, ProblemFiles
-from codea1_env.training.config.problem_sets import load_problem_sets
 from codea1_env.training.run.held_out import evaluate_coder
 
 REFERENCE = "def f(x):\n    return x + 1\n"

@@ -44,6 +44,7 @@ PROBLEMS = st.builds(
     license=TEXTS,
     time_limit_s=st.floats(0, 3600, exclude_min=True) | st.integers(1, 3600),
     memory_mb=st.integers(64, 1 << 20),
+    suite_size=st.none() | st.integers(1, 100),
     tolerance=st.sampled_from([0.0, 0, 1e-6]),
     packages=st.sampled_from([(), ("numpy",)]),
     kind_and_checker=st.tuples(st.sampled_from([*ON_DATA, "program"]), st.sampled_from(["", CHECKER]))
@@ -76,6 +77,7 @@ def test_a_problem_survives_json_exactly(problem: Problem) -> None:
 @pytest.mark.parametrize("field", FIELDS)
 def test_the_content_hash_covers_every_field(field: str) -> None:
     other = {"entry_point": "g", "time_limit_s": 2.0, "memory_mb": 64, "mutants": ("m",)}
+    other |= {"compare": {"float": {"absolute": 0.5}}, "suite_size": 2, "time_limit": {"times_reference": 5}}
     other |= {"tolerance": 0.5, "packages": ("numpy",), "kind": "class", "checker": "close", "raises": ("E",)}
     other |= dict.fromkeys(("golden_tests", "hidden_tests"), (TestCase("f(1)", "2"),))
     problem = Problem("p", "q", "f")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.training.config.presets import load_preset
+from codea1_env.configuration.presets import load_preset
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -24,6 +24,7 @@ from report_pages import HOSTILE, ROUND, line, write_hostile_run, write_run
 
 from codea1_env.arena.match import CodeScore, Match, MatchScore, SuiteScore
 from codea1_env.cli import main
+from codea1_env.configuration.presets import load_preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
 from codea1_env.records.recording import Recorder
@@ -35,7 +36,6 @@ from codea1_env.report.runs_read import RunRead, read_run, read_runs
 from codea1_env.report.svg_chart import line_chart, shown, smoothed, thinned, ticks
 from codea1_env.report.times import time_splits
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.training.config.presets import load_preset
 from codea1_env.yaml_files import read_yaml
 
 

@@ -12,9 +12,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from codea1_env.configuration.presets import load_preset
 from codea1_env.problems.families.bands import BandQuestion
 from codea1_env.problems.families.shift import RULES, shift_problems, shift_questions, slipped, slips, written
-from codea1_env.training.config.presets import load_preset
 from codea1_env.training.models import corpora, warm_start
 
 ROOT = Path(__file__).parents[1]

@@ -60,7 +60,7 @@ def test_ctrl_c_while_codea1_starts_is_one_line_and_130(way: str, module: str, t
 @pytest.mark.parametrize(
     "recipe", ["agents/train_grpo.py", *sorted(f"baselines/{path.name}" for path in (ROOT / "baselines").glob("*.py"))]
 )
-@pytest.mark.parametrize("module", ["gymnasium", "codea1_env.training.config.presets"])
+@pytest.mark.parametrize("module", ["gymnasium", "codea1_env.configuration.presets"])
 def test_ctrl_c_while_a_recipe_starts_is_one_line_and_130(recipe: str, module: str, tmp_path: Path) -> None:
     command = [str(ROOT / recipe), "--preset", "smoke", "--dry-run"]
     assert interrupted(command, module, tmp_path) == (130, "", "codea1: interrupted\n")

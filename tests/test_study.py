@@ -25,8 +25,8 @@ from estimates import by_base, mean_by_base, mean_with_t  # noqa: E402
 from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
 from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
 
+from codea1_env.configuration.batches import seat_rows  # noqa: E402
 from codea1_env.errors import ConfigurationError  # noqa: E402
-from codea1_env.training.config.batches import seat_rows  # noqa: E402
 
 # A recipe's command line and files, in a tenth of a second: its score is what the arm's `rounds` and the seed make it.
 FAKE = """

@@ -15,9 +15,11 @@ from codea1_env.reading.spans import Span, test_spans
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import write_score
 from codea1_env.rewards.code_a1 import RewardConfig, suite_terms
+from codea1_env.rewards.coder_rewards import best_solution, union_reward
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
+from codea1_env.rewards.interfaces import Group
 from codea1_env.rewards.terms import SuiteTerms
-from codea1_env.rewards.tester_rewards import Group, best_solution, per_test_rewards, suite_reward, union_reward
+from codea1_env.rewards.tester_rewards import per_test_rewards, suite_reward
 from codea1_env.sandbox import LocalSandbox
 
 KEPT, WRONG, WRONG_RELATION, VACUOUS, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trl.trainer.utils import nanstd
 
-from codea1_env.training.advantages import NO_SIGNAL, Estimator, estimator_of, without_signal
-from codea1_env.training.config.algorithm import Algorithm
+from codea1_env.configuration.algorithm import Algorithm
+from codea1_env.training.advantages import NO_SIGNAL, Estimator, advantages_of, described, estimator_of, without_signal
 from codea1_env.training.credit import token_advantages
-from codea1_env.training.row_labels import RowLabel
+from codea1_env.training.samples import Row, RowLabel, Sample, Span
 
 
 def labels(groups: Sequence[str], questions: Sequence[str] = "", seats: Sequence[str] = ()) -> list[RowLabel]:
@@ -188,3 +188,46 @@ def test_without_tests_every_token_has_the_advantage_of_the_suite() -> None:
 
 def test_a_token_that_covers_two_tests_belongs_to_the_first() -> None:
     assert token_advantages([(0, 9)], [(2, 4), (5, 9)], [1.0, 2.0], 0.0) == [1.0]
+
+
+def batch(*rows: tuple[str, float | None], tests: Sequence[tuple[float, ...]] = (), resting: str = "") -> list[Row]:
+    """Of group and reward. `tests`: what those of each suite earn. `resting`: a group that is not learnt from."""
+    spans: tuple[Span, ...] = ((0, 2), (3, 5))
+    earned = [(spans[: len(each)], each) for each in tests] or [((), ())] * len(rows)
+    return [
+        Row(Sample((0,), (0,), ""), reward, RowLabel(group, group, "tester", *own), group != resting)
+        for (group, reward), own in zip(rows, earned, strict=True)
+    ]
+
+
+def test_each_test_of_a_suite_has_its_own_advantage() -> None:
+    """Three suites of one group: tests 1, 0 | 1, no score | none. Mean 1/2 over the scored tests, without a scale."""
+    estimator = estimator_of(Algorithm(scale="none", credit="test"))
+    rows = batch(("g", 0.5), ("g", None), ("g", 0.5), tests=((1.0, 0.0), (1.0, 1.0), ()))
+    found = advantages_of(estimator, rows)
+    assert found.tests == ((0.5, -0.5), (0.0, 0.0), ())
+    assert found.rows.tolist() == [0, 0, 0]
+    assert not found.silent.any(), "a good and a bad test teach, though their suites earn the same"
+
+
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_the_only_row_of_a_group_with_a_score_has_no_advantage_and_is_not_refused(scale: str) -> None:
+    rows = batch(("a", 0.5), ("a", None))
+    assert advantages_of(estimator_of(Algorithm(scale=scale)), rows).rows.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("drops", "learnt"), [("keep", [1, 1, 0, 0, 0, 1, 1]), ("drop", [1, 1, 0, 0, 0, 0, 0])])
+def test_what_is_learnt_from_is_scored_plays_and_may_have_to_teach(drops: str, learnt: list[int]) -> None:
+    rows = batch(("a", 0.0), ("a", 1.0), ("a", None), ("b", 0.0), ("b", 1.0), ("c", 1.0), ("c", 1.0), resting="b")
+    found = advantages_of(estimator_of(Algorithm(zero_variance=drops)), rows)
+    assert found.learnt.int().tolist() == learnt
+    assert not found.rests
+    assert advantages_of(estimator_of(Algorithm(zero_variance=drops)), rows[3:5]).rests, "another's turn"
+    assert advantages_of(estimator_of(Algorithm(zero_variance=drops)), rows[5:]).rests == (drops == "drop")
+
+
+def test_a_batch_is_described_by_its_groups() -> None:
+    """a: 0, 1, sample deviation 0.7071068. b: 0. c: one score alone has none."""
+    rows = batch(("a", 0.0), ("a", 1.0), ("b", 0.5), ("b", 0.5), ("c", 1.0), ("c", None))
+    told = described(rows, advantages_of(estimator_of(Algorithm()), rows))
+    assert told == pytest.approx({"reward": 3 / 5, "reward_std": 0.7071068 / 2, "frac_reward_zero_std": 4 / 6})

@@ -1,9 +1,11 @@
-"""The baselines whose tester does not learn by reinforcement: in this process, as their command lines run."""
+"""The baselines in which one side does not learn by reinforcement: in this process, as their command lines run."""
 
 import dataclasses
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +15,16 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
-from training_runs import TINY, last_checkpoint, run_here, same_weights
+from training_runs import TINY, last_checkpoint, records, run_here, same_weights, without_seconds
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
+from codea1_env.configuration.model_sections import LoraPreset
+from codea1_env.configuration.options import Options
+from codea1_env.configuration.placement import Placement, SeatPlacement
+from codea1_env.configuration.presets import Preset
+from codea1_env.configuration.run_sections import MemoryPreset
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.families.miniature import miniature_problems
@@ -25,16 +32,10 @@ from codea1_env.problems.jsonl import read_problems
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.baselines.frozen_tester import FrozenTester
-from codea1_env.training.baselines.sft import supervised_tester
-from codea1_env.training.baselines.written_tests import WrittenSuite, counting_tests, with_written_tests, write_suites
-from codea1_env.training.config.model_sections import LoraPreset
-from codea1_env.training.config.options import Options
-from codea1_env.training.config.placement import Placement, SeatPlacement
-from codea1_env.training.config.presets import Preset
-from codea1_env.training.config.run_sections import MemoryPreset
+from codea1_env.training.loop import Recipe
 from codea1_env.training.models.chat import chat_of, tokens_of
-from codea1_env.training.run.callbacks import SeatRun
+from codea1_env.training.policies import backend
+from codea1_env.training.round.written_tests import Demonstrations, WrittenSuite, counting_tests, with_written_tests
 
 PACKED = dataclasses.replace(
     TINY,
@@ -42,6 +43,7 @@ PACKED = dataclasses.replace(
     lora=LoraPreset(rank=4, alpha=8.0),
     grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2}),
 )
+with_both_trainers = pytest.mark.parametrize("preset", [TINY, PACKED], ids=["trl", "packed"])
 
 
 @pytest.fixture
@@ -61,10 +63,13 @@ def run_recipe(bases: Path, base: Path, tmp_path: Path, monkeypatch: pytest.Monk
     return run
 
 
-def records(directory: Path, kind: str, seat: str = "") -> list[dict]:
-    found = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
-    chosen = [record for record in found if record["kind"] == kind and record["seat"] == seat]
-    return [{key: value for key, value in record.items() if not key.startswith("seconds")} for record in chosen]
+def final(run: Path, seat: str) -> bytes:
+    (file,) = (run / seat / "final").glob("*.safetensors")
+    return file.read_bytes()
+
+
+def problems_of_a_run() -> dict[str, Any]:
+    return {problem.problem_id: problem for problem in miniature_problems("train", TINY.problems.train, 0)}
 
 
 def test_the_base_is_measured_in_both_seats_and_stays_as_it_is(run_recipe) -> None:
@@ -74,31 +79,46 @@ def test_the_base_is_measured_in_both_seats_and_stays_as_it_is(run_recipe) -> No
     assert any(row["base"] > 0 for row in rows), "a base that can do nothing at all shows nothing here"
 
 
-def test_against_a_frozen_tester_the_coder_learns_the_tester_does_not_and_a_resumed_run_is_the_same(
-    run_recipe, base: Path
+BASELINES = {
+    "frozen_tester": "coder",
+    "golden_tests": "coder",
+    "static_tests": "coder",
+    "expert_iteration": "coder",
+    "sft": "tester",
+}
+
+
+@pytest.mark.parametrize("name", BASELINES)
+@with_both_trainers
+def test_one_seat_learns_and_an_interrupted_run_goes_on_as_if_nothing_had_happened(
+    name: str, preset: Preset, run_recipe, base: Path
 ) -> None:
-    whole = run_recipe("frozen_tester", "whole", "--rounds", "4")
-    assert same_weights(whole / "tester" / "final", base)
-    assert not same_weights(whole / "coder" / "final", base)
-    assert len(MistakeBook.load(whole / "book.jsonl")) == records(whole, "round")[-1]["book"] > 0
-    run_recipe("frozen_tester", "parts", "--rounds", "2")
-    parts = run_recipe("frozen_tester", "parts", "--rounds", "4", resume=True)
-    starts = yaml.safe_load((parts / "config.yaml").read_text())["starts"]
-    assert [start["rounds_done"] for start in starts] == [0, 2], "it goes on, and does not begin again"
-    assert same_weights(parts / "coder" / "final", whole / "coder" / "final")
+    seat, rounds = BASELINES[name], ("--rounds", "3", "--save-rounds", "1")
+    whole = run_recipe(name, "whole", *rounds, preset=preset)
+    parts = Path(shutil.copytree(whole, whole.parent / "parts"))
+    for step in (3, 2):
+        (parts / seat / f"checkpoint-{step}" / "complete.json").unlink()
+    for gone in ("final", "checkpoint-3"):
+        shutil.rmtree(parts / seat / gone)
+    (parts / "summary.json").unlink()
+    run_recipe(name, "parts", resume=True)
+    assert final(parts, seat) == final(whole, seat)
+    for kind in ("round", "seat"):
+        who = seat if kind == "seat" else ""
+        mine, others = (without_seconds(records(run, kind, who)) for run in (whole, parts))
+        for line in (*mine, *others):
+            line.pop("tokens_per_second", None)
+        assert mine == others
+        assert len(mine) == 3
     assert (parts / "book.jsonl").read_bytes() == (whole / "book.jsonl").read_bytes()
-    assert records(parts, "round") == records(whole, "round")
-    suites = {(record["valid_tests"], record["killing_tests"]) for record in records(whole, "round")}
-    assert len(suites) > 1, "every round has suites of its own"
-
-
-def test_a_resumed_run_against_a_frozen_tester_is_the_same_with_the_packed_trainer(run_recipe) -> None:
-    whole = run_recipe("frozen_tester", "whole", "--rounds", "2", preset=PACKED)
-    run_recipe("frozen_tester", "parts", "--rounds", "1", preset=PACKED)
-    parts = run_recipe("frozen_tester", "parts", "--rounds", "2", resume=True)
-    assert records(parts, "round") == records(whole, "round")
-    name = "coder/final/adapter_model.safetensors"
-    assert (parts / name).read_bytes() == (whole / name).read_bytes()
+    assert sorted(each.name for each in whole.iterdir() if (each / "final").is_dir()) == [seat]
+    starts = yaml.safe_load((parts / "config.yaml").read_text())["starts"]
+    assert [start["rounds_done"] for start in starts] == [0, 1], "it goes on, and does not begin again"
+    assert preset != TINY or not same_weights(whole / seat / "final", base)
+    if name == "frozen_tester":
+        assert len(MistakeBook.load(whole / "book.jsonl")) == records(whole, "round")[-1]["book"] > 0
+        suites = {(record["valid_tests"], record["killing_tests"]) for record in records(whole, "round")}
+        assert len(suites) > 1, "every round has suites of its own"
 
 
 def test_a_frozen_tester_that_was_replaced_does_not_go_on(run_recipe, base: Path, tmp_path: Path) -> None:
@@ -132,47 +152,79 @@ def test_a_frozen_tester_writes_suites_against_the_selected_programs_alone(run_r
     assert [record["not_attacked"] for record in records(run, "round")] == [0]
 
 
-def test_supervised_learning_takes_what_the_arena_validated_and_moves_the_tester_alone(run_recipe, base: Path) -> None:
-    whole = run_recipe("sft", "whole")
-    assert not same_weights(whole / "tester" / "final", base)
-    assert not (whole / "coder").exists()
-    rows = [json.loads(line) for line in (whole / "tester" / "suites.jsonl").read_text().splitlines()]
-    problems = {p.problem_id: p for p in miniature_problems("train", TINY.problems.train, 0)}
-    matches = [Match(problems[row["problem_id"]], (row["program"],), ((row["suite"],),)) for row in rows]
+def test_supervised_learning_takes_what_the_arena_validated(run_recipe) -> None:
+    run = run_recipe("sft", "run")
+    rows = [json.loads(line) for line in (run / "tester" / "suites.jsonl").read_text().splitlines()]
+    matches = [Match(problems_of_a_run()[row["problem_id"]], (row["program"],), ((row["suite"],),)) for row in rows]
     with open_sandbox() as sandbox:
         scores = Arena(sandbox, TINY.reward).play(matches)
     statuses = {test.status for score in scores for test in score.suites[0][0].duel.tests}
     assert statuses == {Status.KEPT}
 
 
-def test_an_interrupted_supervised_run_goes_on_as_if_nothing_had_happened(run_recipe) -> None:
-    whole = run_recipe("sft", "whole", "--rounds", "3", "--save-rounds", "1")
-    final = whole / "tester" / "final" / "model.safetensors"
-    expected = final.read_bytes()
-    for step in (3, 2):
-        (whole / "tester" / f"checkpoint-{step}" / "complete.json").unlink()
-    run_recipe("sft", "whole", resume=True)
-    assert final.read_bytes() == expected
-
-
-def test_supervised_learning_with_the_packed_trainer_begins_at_the_bases_loss_and_goes_on_to_the_same_bits(
-    run_recipe, base: Path
-) -> None:
+@with_both_trainers
+def test_supervised_learning_begins_at_the_loss_of_the_base(preset: Preset, run_recipe, base: Path) -> None:
     """The loss of the first round, before anything is learnt, is the mean over tokens by transformers."""
-    preset = PACKED
-    whole = run_recipe("sft", "whole", "--rounds", "3", "--save-rounds", "1", preset=preset)
-    suites = [json.loads(line) for line in (whole / "tester" / "suites.jsonl").read_text().splitlines()]
+    run = run_recipe("sft", "run", "--rounds", "3", preset=preset)
+    suites = [json.loads(line) for line in (run / "tester" / "suites.jsonl").read_text().splitlines()]
     count = preset.round.questions * preset.round.attacked * preset.round.suites
-    first = [suites[place % len(suites)] for place in range(count)]
-    losses = [record["loss"] for record in records(whole, "seat", "tester")]
-    assert losses[0] == pytest.approx(loss_by_transformers(base, first), rel=1e-4)
-    assert losses[-1] < losses[0]
-    final = whole / "tester" / "final" / "adapter_model.safetensors"
-    expected = final.read_bytes()
-    for step in (3, 2):
-        (whole / "tester" / f"checkpoint-{step}" / "complete.json").unlink()
-    run_recipe("sft", "whole", resume=True, preset=preset)
-    assert final.read_bytes() == expected
+    tokenizer, asked = AutoTokenizer.from_pretrained(base), []
+    for place in range(count):
+        suite = suites[place % len(suites)]
+        messages = chat_of(TINY).tester(problems_of_a_run()[suite["problem_id"]], suite["program"])
+        answer = tokenizer(suite["suite"], add_special_tokens=False)["input_ids"]
+        asked.append((tokens_of(tokenizer, messages), [*answer, tokenizer.eos_token_id]))
+    losses = [record["loss"] for record in records(run, "seat", "tester")]
+    assert losses[0] == pytest.approx(loss_by_transformers(base, asked), rel=1e-4)
+    learnt = losses[-1] if preset is PACKED else loss_by_transformers(run / "tester" / "final", asked)
+    assert learnt < losses[0]
+
+
+def paid(patch: pytest.MonkeyPatch, *rewards: float) -> list[Any]:
+    """Pay programs in turn, whatever they pass; what was graded."""
+    graded, grade = list[Any](), Recipe.grade
+
+    def pay(*given: Any) -> Any:
+        score = grade(*given)
+        rows = [dataclasses.replace(row, reward=rewards[i % len(rewards)]) for i, row in enumerate(score.batches[0])]
+        graded.append(dataclasses.replace(score, batches=(rows,)))
+        return graded[-1]
+
+    patch.setattr(Recipe, "grade", pay)
+    return graded
+
+
+@with_both_trainers
+def test_expert_iteration_learns_from_the_programs_that_pass_all_tests(
+    preset: Preset, run_recipe, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graded = paid(monkeypatch, 1.0, 0.9)
+    run = run_recipe("expert_iteration", "run", "--rounds", "1", preset=preset)
+    passed = [(row.sample.prompt, row.sample.tokens) for row in graded[0].batches[0][::2]]
+    (line,) = records(run, "seat", "coder")
+    assert line["loss"] == pytest.approx(loss_by_transformers(base, passed), rel=1e-4)
+
+
+@with_both_trainers
+def test_expert_iteration_rests_where_no_program_passes(
+    preset: Preset, run_recipe, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid(monkeypatch, 0.9)
+    (file,) = (run_recipe("expert_iteration", "run", preset=preset) / "coder" / "final").glob("*.safetensors")
+    started = load_file(base / "model.safetensors")
+    for name, tensor in load_file(file).items():  # what an adapter adds is 0, as it began
+        assert torch.equal(tensor, started[name]) if preset is TINY else "lora_A" in name or not tensor.any()
+
+
+def loss_by_transformers(base: Path, asked: Sequence[tuple[Sequence[int], Sequence[int]]]) -> float:
+    """Mean over the answers' tokens, each with its prompt alone."""
+    model, total, tokens = AutoModelForCausalLM.from_pretrained(base), 0.0, 0
+    for prompt, answer in asked:
+        labels = torch.tensor([[-100] * len(prompt) + list(answer)])
+        with torch.no_grad():
+            loss = model(input_ids=torch.tensor([[*prompt, *answer]]), labels=labels).loss
+        total, tokens = total + float(loss) * len(answer), tokens + len(answer)
+    return total / tokens
 
 
 def test_supervised_learning_has_adapters_passes_and_optimizer_as_the_configuration_says(run_recipe) -> None:
@@ -202,57 +254,26 @@ def test_supervised_learning_does_not_take_a_step_that_makes_the_weights_useless
     assert not list((directory / "tester").glob("checkpoint-*")), "none was kept"
 
 
-def test_a_tokenizer_without_an_end_is_refused_before_suites_are_written(base: Path, tmp_path: Path) -> None:
-    endless = tmp_path / "endless"
-    shutil.copytree(base, endless)
-    told = json.loads((endless / "tokenizer_config.json").read_text())
-    (endless / "tokenizer_config.json").write_text(json.dumps({**told, "eos_token": None}))
-    run = SeatRun(TINY, endless, tmp_path / "tester", seed=0)
-    with pytest.raises(ConfigurationError, match="its tokenizer must have an eos_token, got none in"):
-        supervised_tester(run, None, None, [], None)
+def test_a_tokenizer_without_an_end_is_refused(tmp_path: Path) -> None:
+    prompts: Any = SimpleNamespace(chat=chat_of(TINY), tokenizer=SimpleNamespace(eos_token_id=None))
+    with pytest.raises(ConfigurationError, match="its tokenizer must have an eos_token, got none"):
+        Demonstrations([], prompts, tmp_path)
 
 
-def test_models_beside_the_trainers_are_where_the_seats_placement_says(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_models_beside_the_policies_are_where_the_seats_placement_says(
+    base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-
-    def load(directory: Path, preset: Preset, device: str = "cpu") -> None:
-        asked.append(device)
-        raise InterruptedError
-
-    for module in ("frozen_tester", "written_tests"):
-        monkeypatch.setattr(f"codea1_env.training.baselines.{module}.load_model", load)
+    monkeypatch.setattr(backend, "load_model", lambda directory, preset, device: device)
     on_gpu = dataclasses.replace(TINY, placement=Placement(tester=SeatPlacement(gpus_per_node=1)))
     for preset, device in ((TINY, "cpu"), (on_gpu, "cuda")):
-        run = SeatRun(preset, base, tmp_path / "tester", seed=0)
-        for sample in (lambda: FrozenTester(run, None, None, base), lambda: write_suites(run, None, base, [])):  # noqa: B023  # called at once
-            with pytest.raises(InterruptedError):
-                sample()
-            assert asked.pop() == device
-
-
-def loss_by_transformers(base: Path, suites: list[dict]) -> float:
-    """Mean over the suites' tokens, each with its prompt alone."""
-    problems = {problem.problem_id: problem for problem in miniature_problems("train", TINY.problems.train, 0)}
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(base), AutoTokenizer.from_pretrained(base)
-    total = tokens = 0.0
-    for suite in suites:
-        messages = chat_of(TINY).tester(problems[suite["problem_id"]], suite["program"])
-        prompt = tokens_of(tokenizer, messages)
-        answer = [*tokenizer(suite["suite"], add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
-        labels = torch.tensor([[-100] * len(prompt) + answer])
-        with torch.no_grad():
-            loss = model(input_ids=torch.tensor([prompt + answer]), labels=labels).loss
-        total, tokens = total + float(loss) * len(answer), tokens + len(answer)
-    return total / tokens
+        assert backend.LocalBackend(preset, base).model("tester", base) == device
 
 
 def test_static_supervision_pays_for_the_tests_that_a_tester_wrote_and_for_no_others(run_recipe, base: Path) -> None:
     output = run_recipe("static_tests", "static", "--tester", str(base))
     assert yaml.safe_load((output / "config.yaml").read_text())["tester"] == str(base)
     written = read_problems(output / "coder" / "golden_tests.jsonl")
-    own = {problem.problem_id: problem for problem in miniature_problems("train", TINY.problems.train, 0)}
+    own = problems_of_a_run()
     assert sum(len(problem.golden_tests) for problem in written) > 0
     with open_sandbox() as sandbox:
         arena = Arena(sandbox)

@@ -20,20 +20,14 @@ import torch
 import yaml
 from safetensors.torch import save_file
 
+from codea1_env.configuration.arguments import Arguments, exit_status, parse_arguments
+from codea1_env.configuration.model_sections import LoraPreset
+from codea1_env.configuration.options import Options
+from codea1_env.configuration.presets import SMOKE, Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems import bundled_problems
-from codea1_env.training.config.arguments import Arguments, exit_status, parse_arguments
-from codea1_env.training.config.model_sections import LoraPreset
-from codea1_env.training.config.options import Options
-from codea1_env.training.config.presets import SMOKE, Preset
 from codea1_env.training.run import lock
-from codea1_env.training.run.checkpoints import (
-    UnusableCheckpoint,
-    forget_old,
-    latest_common,
-    mark_complete,
-    rounds_of,
-)
+from codea1_env.training.run.checkpoints import UnusableCheckpoint, forget_old, latest_common, mark_complete, rounds_of
 from codea1_env.training.run.provenance import code_revision, processor
 from codea1_env.training.run.run_dir import Run
 from codea1_env.whole_files import write_whole
@@ -56,8 +50,10 @@ def outputs(directory: Path) -> dict[str, Path]:
     return {seat: directory / seat for seat in SEATS}
 
 
-def test_a_checkpoint_is_complete_with_everything_that_was_in_it(tmp_path: Path) -> None:
-    assert rounds_of(save(tmp_path, 3)) == 3
+def save_all(directory: Path, *rounds: int) -> None:
+    for each in rounds:
+        for output in outputs(directory).values():
+            assert rounds_of(save(output, each)) == each
 
 
 DAMAGES: dict[str, Callable[[Path], Any]] = {
@@ -79,9 +75,7 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
 def test_a_damaged_checkpoint_is_left_out_by_name_and_the_one_before_is_taken(
     tmp_path: Path, seat: str, damage: Callable[[Path], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    for rounds in (1, 2):
-        for output in outputs(tmp_path).values():
-            save(output, rounds)
+    save_all(tmp_path, 1, 2)
     assert latest_common(outputs(tmp_path)) == {name: tmp_path / name / "checkpoint-4" for name in SEATS}
     damage(tmp_path / seat / "checkpoint-4")
     with pytest.raises(UnusableCheckpoint):
@@ -102,9 +96,7 @@ def test_a_round_counts_only_when_all_seats_have_it(tmp_path: Path) -> None:
 def test_seats_that_took_other_numbers_of_steps_have_no_round_in_common(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for output in outputs(tmp_path).values():
-        save(output, 1)
-        save(output, 2)
+    save_all(tmp_path, 1, 2)
     save(tmp_path / "tester", 3)
     mark_complete(tmp_path / "tester" / "checkpoint-6", 2)
     assert latest_common(outputs(tmp_path)) == {name: tmp_path / name / "checkpoint-2" for name in SEATS}
@@ -187,8 +179,7 @@ def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None
     problems = bundled_problems()
     with a_run(tmp_path) as run:
         run.set_problems(problems[:3], problems[3:])
-    with a_run(tmp_path, resume=True):
-        pass
+    a_run(tmp_path, resume=True).__exit__()
     record = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert record["seed"] == 7
     assert record["preset"] == TWO_UPDATES.to_dict()
@@ -219,37 +210,29 @@ def test_a_run_that_is_resumed_with_edited_code_of_ones_own_says_so(
         reward=dataclasses.replace(TWO_UPDATES.reward, tester_reward="mine_reward:Mine"),
         book=dataclasses.replace(TWO_UPDATES.book, policy="mine_policy:Mine"),
     )
-    with a_run(tmp_path / "run", preset=preset):
-        pass
-    for seat in SEATS:
-        save(tmp_path / "run" / seat, 1)
-    with a_run(tmp_path / "run", preset=preset, resume=True):
-        pass
+    a_run(tmp_path / "run", preset=preset).__exit__()
+    save_all(tmp_path / "run", 1)
+    a_run(tmp_path / "run", preset=preset, resume=True).__exit__()
     assert "resumed under other conditions" not in caplog.text
     with (tmp_path / "mine_reward.py").open("a") as file:
         file.write("# edited\n")
-    with a_run(tmp_path / "run", preset=preset, resume=True):
-        pass
+    a_run(tmp_path / "run", preset=preset, resume=True).__exit__()
     assert "resumed under other conditions (the code of mine_reward:Mine " in caplog.text
     record = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     assert set(record["starts"][-1]["own_code"]) == {"mine_reward:Mine", "mine_policy:Mine"}
 
 
 def test_a_run_that_is_resumed_on_another_processor_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with a_run(tmp_path):
-        pass
-    for seat in SEATS:
-        save(tmp_path / seat, 1)
-    with a_run(tmp_path, resume=True):
-        pass
+    a_run(tmp_path).__exit__()
+    save_all(tmp_path, 1)
+    a_run(tmp_path, resume=True).__exit__()
     assert "resumed under other conditions" not in caplog.text, "the same machine"
     file = tmp_path / "config.yaml"
     record = yaml.safe_load(file.read_text())
     here = record["starts"][-1]["processor"]["instructions"]
     record["starts"][-1]["processor"] |= {"instructions": "sse2", "threads": 77}
     file.write_text(yaml.safe_dump(record))
-    with a_run(tmp_path, resume=True):
-        pass
+    a_run(tmp_path, resume=True).__exit__()
     threads = torch.get_num_threads()
     assert f"(processor: instructions sse2, now {here}; processor: threads 77, now {threads})" in caplog.text
     assert len(yaml.safe_load(file.read_text())["starts"]) == 3
@@ -267,8 +250,7 @@ def test_a_resumed_run_refuses_other_problems(tmp_path: Path) -> None:
     problems = bundled_problems()
     with a_run(tmp_path) as run:
         run.set_problems(problems[:3], problems[3:])
-    for seat in SEATS:
-        save(tmp_path / seat, 1)
+    save_all(tmp_path, 1)
     with a_run(tmp_path, resume=True) as run:
         run.set_problems(problems[:3], problems[3:])
         with pytest.raises(ConfigurationError, match="the problems of a resumed run must be those it had"):
@@ -287,8 +269,7 @@ def test_a_run_names_its_base_and_a_resumed_one_refuses_another(tmp_path: Path) 
         (base / "model.safetensors").write_bytes(weights)
     with a_run(tmp_path / "run") as run:
         run.set_base(bases[0])
-    for seat in SEATS:
-        save(tmp_path / "run" / seat, 1)
+    save_all(tmp_path / "run", 1)
     with a_run(tmp_path / "run", resume=True) as run:
         run.set_base(bases[1])
         assert len(yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["base"]) == 64
@@ -300,16 +281,19 @@ def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) ->
     with a_run(tmp_path) as run:
         for kind, rounds in (("evaluation", 0), ("round", 1), ("evaluation", 1), ("round", 2), ("evaluation", 2)):
             run.log(kind, rounds, {"value": 1.0})
-        save(tmp_path / "coder", 1)
-        save(tmp_path / "tester", 1)
+        save_all(tmp_path, 1)
         save(tmp_path / "coder", 2)
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "seat", "rou')  # killed in the middle of a line
+    (tmp_path / "duels").mkdir()
+    for name in ("round-1.jsonl", "round-2.jsonl", "round-10.jsonl", "round-1.jsonl.partial", "notes.txt"):
+        (tmp_path / "duels" / name).touch()
     with a_run(tmp_path, resume=True) as run:
         assert run.rounds_done == 1
         assert [(r["kind"], r["round"]) for r in run.records()] == [("evaluation", 0), ("round", 1), ("evaluation", 1)]
         assert not (tmp_path / "coder" / "checkpoint-4").exists()
         assert run.checkpoint("coder") == tmp_path / "coder" / "checkpoint-2"
+    assert sorted(file.name for file in (tmp_path / "duels").iterdir()) == ["notes.txt", "round-1.jsonl"]
 
 
 def test_a_run_that_lost_its_checkpoints_is_refused_and_one_that_had_none_begins_again(
@@ -332,8 +316,7 @@ def test_a_run_that_lost_its_checkpoints_is_refused_and_one_that_had_none_begins
     with pytest.raises(ConfigurationError, match="must find a whole checkpoint"):
         a_run(tmp_path, resume=True)
     (tmp_path / "tester" / "final").rmdir()
-    for seat in SEATS:
-        save(tmp_path / seat, 1)
+    save_all(tmp_path, 1)
     a_run(tmp_path, resume=True).__exit__()
     shutil.rmtree(tmp_path / "tester")
     with pytest.raises(ConfigurationError, match="must find a whole checkpoint"):
@@ -343,10 +326,9 @@ def test_a_run_that_lost_its_checkpoints_is_refused_and_one_that_had_none_begins
 def test_files_in_the_place_of_checkpoints_are_left_out_and_go_with_the_rounds_that_are_played_again(
     tmp_path: Path,
 ) -> None:
-    with a_run(tmp_path):
-        pass
+    a_run(tmp_path).__exit__()
+    save_all(tmp_path, 1)
     for seat in SEATS:
-        save(tmp_path / seat, 1)
         (tmp_path / seat / "checkpoint-4").write_text("no directory")
     with a_run(tmp_path, resume=True) as run:
         assert run.rounds_done == 1
@@ -427,23 +409,11 @@ def test_a_run_is_resumed_by_its_own_recipe_only(tmp_path: Path, capsys: pytest.
     assert parse_arguments("", ["--resume", str(output)]).resume
 
 
-def test_a_resumed_run_forgets_the_duels_that_it_plays_again(tmp_path: Path) -> None:
-    with a_run(tmp_path):
-        save(tmp_path / "coder", 1)
-        save(tmp_path / "tester", 1)
-    (tmp_path / "duels").mkdir()
-    for name in ("round-1.jsonl", "round-2.jsonl", "round-10.jsonl", "round-1.jsonl.partial", "notes.txt"):
-        (tmp_path / "duels" / name).touch()
-    with a_run(tmp_path, resume=True):
-        assert sorted(file.name for file in (tmp_path / "duels").iterdir()) == ["notes.txt", "round-1.jsonl"]
-
-
 def test_a_finished_run_that_is_resumed_does_not_count_its_last_evaluation_twice(tmp_path: Path) -> None:
     with a_run(tmp_path) as run:
         run.log("round", 2, {"value": 1.0})
         run.log("evaluation", 2, {"value": 1.0})
-        for seat in SEATS:
-            save(tmp_path / seat, 2)
+        save_all(tmp_path, 2)
     with a_run(tmp_path, resume=True) as run:
         assert [record["kind"] for record in run.records()] == ["round"]
 
@@ -485,8 +455,7 @@ def test_a_line_of_the_metrics_that_is_no_record_ends_a_resumed_run_in_one_line_
 ) -> None:
     with a_run(tmp_path) as run:
         run.log("round", 1, {"value": float("nan"), "other": 1.5})
-    for seat in SEATS:
-        save(tmp_path / seat, 1)
+    save_all(tmp_path, 1)
     metrics = tmp_path / "metrics.jsonl"
     whole = metrics.read_bytes()
     metrics.write_bytes(whole + line + b"\n" + whole)

@@ -21,12 +21,13 @@ from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.models.chat import chat_of
-from codea1_env.training.models.sampling import Sampler
+from codea1_env.training.models.chat import Prompter, chat_of
+from codea1_env.training.models.sampling import LoadedModel, Sampler
 from codea1_env.training.models.tiny import build_model
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester, paired_interval
 from codea1_env.training.run.results import Measured, Row, as_table, compare
+from codea1_env.training.samples import Sampling
 
 RIGHT = "def f(xs):\n    return len(xs)"
 NO_EMPTY = "def f(xs):\n    return len(xs) or 1"
@@ -139,24 +140,24 @@ def test_zeros_before_and_after_are_not_compared() -> None:
 
 def test_samples_repeat_and_leave_the_global_stream_alone(tmp_path_factory: pytest.TempPathFactory) -> None:
     preset = dataclasses.replace(TINY, warm_start=dataclasses.replace(TINY.warm_start, steps=0))
-    saved = base_model(preset, tmp_path_factory.mktemp("cache"))
-    tokenizer = AutoTokenizer.from_pretrained(saved)
+    tokenizer = AutoTokenizer.from_pretrained(base_model(preset, tmp_path_factory.mktemp("cache")))
     model = build_model(preset.model, tokenizer, seed=3).train()
-    questions = [CoderRequest(problem) for problem in miniature_problems("held_out", 3, 0)]
-    chat = chat_of(preset)
+    prompter, questions = Prompter(chat_of(preset), tokenizer), miniature_problems("held_out", 3, 0)
+
+    def said(seed: int, temperature: float = 1.0, samples: int = 2) -> list[list[str]]:
+        sampler = Sampler(LoadedModel(model, tokenizer, preset), prompter, Sampling(8, temperature, seed))
+        return sampler.coder([CoderRequest(problem) for problem in questions], samples)
+
     before = torch.get_rng_state()
-    sampler = Sampler(model, tokenizer, chat, tokens=8, temperature=1.0, seed=5)
-    first = sampler.coder(questions, 2)
+    first = said(5)
     assert torch.equal(before, torch.get_rng_state())
     assert model.training, "as it was found"
     assert [len(responses) for responses in first] == [2, 2, 2]
-    assert first == sampler.coder(questions, 2)
-    assert first != Sampler(model, tokenizer, chat, tokens=8, temperature=1.0, seed=6).coder(questions, 2)
+    assert first == said(5) != said(6)
     model.generation_config.update(min_new_tokens=8, no_repeat_ngram_size=1, min_p=0.9, repetition_penalty=3.0)
-    assert first == sampler.coder(questions, 2), "what a model's authors recommend does not count"
+    assert first == said(5), "what a model's authors recommend does not count"
     assert model.generation_config.min_p == 0.9, "as it was found"
-    greedy = Sampler(model, tokenizer, chat, tokens=8, temperature=0.0, seed=5).coder(questions, 1)
-    assert greedy == Sampler(model, tokenizer, chat, tokens=8, temperature=0.0, seed=9).coder(questions, 1)
+    assert said(5, temperature=0.0, samples=1) == said(9, temperature=0.0, samples=1)
 
 
 def test_problems_without_golden_tests_say_nothing_about_them(arena: Arena) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from codea1_env.configuration.algorithm import Algorithm
+from codea1_env.configuration.options import ACCESSES, OPPONENTS, SCHEDULES, SELECTIONS, Options
+from codea1_env.configuration.presets import MINI, PRESETS, preset_from_dict
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.training.config.algorithm import Algorithm
-from codea1_env.training.config.options import ACCESSES, OPPONENTS, SCHEDULES, SELECTIONS, Options
-from codea1_env.training.config.presets import MINI, PRESETS, preset_from_dict
 
 
 def test_the_presets_are_the_papers_method() -> None:

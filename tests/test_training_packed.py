@@ -1,4 +1,4 @@
-"""The trainer for small models on CPUs: a duel of tiny models, resumed to the bit, and held against TRL's own step."""
+"""The policy for small models: a duel of tiny models, resumed to the bit, and held against TRL's own loss."""
 
 import dataclasses
 import json
@@ -16,38 +16,48 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
-from safetensors.torch import load_file
-from training_runs import SEATS, TINY, last_checkpoint, play_alone, play_duel, records, without_seconds
+from training_runs import (
+    SEATS,
+    TINY,
+    assert_same_runs,
+    learn,
+    play_alone,
+    play_duel,
+    records,
+    weights,
+    without_evaluations,
+    without_seconds,
+)
 
 import codea1_env
+from codea1_env.configuration.arguments import parse_arguments
+from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel
+from codea1_env.configuration.options import Options
+from codea1_env.configuration.placement import Placement, SeatPlacement
+from codea1_env.configuration.presets import Preset, load_preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.rollouts import Completion
-from codea1_env.players.player import CoderRequest, TesterRequest
+from codea1_env.players.player import CoderRequest
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.training.baselines.sft import Untrained
-from codea1_env.training.config.arguments import parse_arguments
-from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
-from codea1_env.training.config.options import Options
-from codea1_env.training.config.placement import Placement, SeatPlacement
-from codea1_env.training.config.presets import Preset, load_preset
-from codea1_env.training.grpo.packed import GAP
-from codea1_env.training.grpo.packed_loss import Clipped, PackedRow, StepShape
-from codea1_env.training.grpo.past_opponents import RECORDS, SNAPSHOTS, snapshot
-from codea1_env.training.grpo.seats import coder_trainer, train
-from codea1_env.training.models.chat import chat_of
-from codea1_env.training.models.sampling import load_model
+from codea1_env.training.models.chat import Prompter, chat_of
+from codea1_env.training.models.sampling import Sampler, load_model
 from codea1_env.training.models.shared_base import shared_base
-from codea1_env.training.run.callbacks import SeatHooks, SeatRun
+from codea1_env.training.policies.packed import PackedPolicy
+from codea1_env.training.policies.packed_loss import Clipped, PackedRow, StepShape
+from codea1_env.training.process import prepare_process
 from codea1_env.training.run.resuming import as_configured
-from codea1_env.training.run.run_dir import BOOK
+from codea1_env.training.samples import Batch, Row, RowLabel, Sampling
+from codea1_env.training.seat_run import SeatRun
 
-PACKED = dataclasses.replace(
-    TINY,
-    trainer="packed",
-    lora=LoraPreset(rank=4, alpha=8.0),
-    grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2}),
+PACKED = without_evaluations(
+    trainer="packed", lora=LoraPreset(rank=4, alpha=8.0), grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2})
 )
+ASKED = miniature_problems("train", 2, 0)
+
+
+def changed(**sections: Any) -> Preset:
+    return dataclasses.replace(PACKED, **sections)
 
 
 @pytest.fixture(scope="module")
@@ -58,29 +68,16 @@ def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def adapter(directory: Path) -> dict[str, torch.Tensor]:
-    return load_file(directory / "adapter_model.safetensors")
-
-
-def untimed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in record.items() if k != "tokens_per_second"} for record in without_seconds(found)]
-
-
-def assert_same_bits(one: Path, other: Path) -> None:
-    """Adapters, optimizers, the book, and metrics but for times."""
-    for seat in SEATS:
-        mine, others = adapter(one / seat / "final"), adapter(other / seat / "final")
-        assert all(torch.equal(mine[name], others[name]) for name in mine)
-        states = (last_checkpoint(run / seat) / "trainer.pt" for run in (one, other))
-        assert len({state.read_bytes() for state in states}) == 1
-        assert untimed(records(one, "seat", seat)) == untimed(records(other, "seat", seat))
-    assert without_seconds(records(one, "round")) == without_seconds(records(other, "round"))
-    assert (one / BOOK).read_bytes() == (other / BOOK).read_bytes()
+def resumed(base: Path, directory: Path, preset: Preset, rounds: Sequence[int]) -> Path:
+    """A run that is started once for each of `rounds`."""
+    for start, end in enumerate(rounds):
+        play_duel(directory, base, rounds=end, preset=preset, resume=start > 0)
+    return directory
 
 
 def test_both_seats_learn_beside_one_base(whole: Path, base: Path) -> None:
     for seat in SEATS:
-        final = adapter(whole / seat / "final")
+        final = weights(whole / seat / "final")
         assert any(float(tensor.abs().max()) > 0 for name, tensor in final.items() if "lora_B" in name)
         record = json.loads((whole / seat / "final" / "base.json").read_text())
         assert Path(record["base"]) == base.resolve()
@@ -96,17 +93,17 @@ def test_a_resumed_run_comes_to_the_same_bits_without_peft(
     whole: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails: the extra `train` does not bring it
-    play_duel(tmp_path, base, rounds=2, preset=PACKED)
-    play_duel(tmp_path, base, rounds=3, preset=PACKED, resume=True)
-    assert_same_bits(whole, tmp_path)
+    assert_same_runs(whole, resumed(base, tmp_path, PACKED, (2, 3)))
 
 
-@pytest.mark.parametrize("trainer", ["packed", "trl"])
+TRAINERS = pytest.mark.parametrize("preset", [PACKED, TINY], ids=["packed", "trl"])
+
+
+@TRAINERS
 def test_a_resumed_run_learns_at_the_rate_that_its_configuration_has_now(
-    trainer: Any, base: Path, tmp_path: Path
+    preset: Preset, base: Path, tmp_path: Path
 ) -> None:
     """As the error of a gradient that is not finite advises. The schedule is constant: the rate is what is set."""
-    preset = PACKED if trainer == "packed" else dataclasses.replace(TINY, trainer="trl")
     for rounds, rate in ((1, 1e-2), (2, 1e-3)):
         grpo = preset.grpo.changed({"learning_rate": rate, "lr_scheduler_type": "constant", "warmup_steps": 0})
         play_duel(tmp_path, base, rounds=rounds, preset=dataclasses.replace(preset, grpo=grpo), resume=rounds > 1)
@@ -114,14 +111,11 @@ def test_a_resumed_run_learns_at_the_rate_that_its_configuration_has_now(
         assert [line["learning_rate"] for line in records(tmp_path, "seat", seat)] == [1e-2, 1e-3]
 
 
-@pytest.mark.parametrize("trainer", ["packed", "trl"])
-def test_a_run_with_more_rounds_goes_on_where_its_schedule_would_be(trainer: Any, base: Path, tmp_path: Path) -> None:
+@TRAINERS
+def test_a_run_with_more_rounds_goes_on_where_its_schedule_would_be(preset: Preset, base: Path, tmp_path: Path) -> None:
     """A rate that has fallen to 0 at the end of a run would make the next step one that learns nothing."""
-    preset = PACKED if trainer == "packed" else dataclasses.replace(TINY, trainer="trl")
     grpo = preset.grpo.changed({"learning_rate": 1e-2, "lr_scheduler_type": "linear", "warmup_steps": 0})
-    for rounds in (1, 3):
-        changed_rounds = dataclasses.replace(preset, rounds=rounds, grpo=grpo)
-        play_duel(tmp_path, base, rounds=rounds, preset=changed_rounds, resume=rounds > 1)
+    resumed(base, tmp_path, dataclasses.replace(preset, grpo=grpo), (1, 3))
     for seat in SEATS:
         rates = [line["learning_rate"] for line in records(tmp_path, "seat", seat)]
         assert rates == pytest.approx([1e-2, 2 / 3 * 1e-2, 1 / 3 * 1e-2])
@@ -146,6 +140,18 @@ def test_rates_that_were_not_edited_are_left_alone() -> None:
     assert schedule.get_last_lr() == [pytest.approx(0.49)]
 
 
+def coder_of(base: Path, directory: Path, preset: Preset, earned: Sequence[float | None]) -> tuple[PackedPolicy, Batch]:
+    """A coder, and what it wrote in its first round, which earned this, row by row, and none behind it."""
+    prepare_process()
+    policy = PackedPolicy(SeatRun(preset, base, directory / "coder", 0))
+    policy.begin(0)
+    drawn = policy.sample(Prompter(chat_of(preset), policy.tokenizer).coder(ASKED), preset.round.programs)
+    samples = [(problem.problem_id, one) for problem, group in zip(ASKED, drawn, strict=True) for one in group]
+    rewards = [*earned, *[None] * (len(samples) - len(earned))]
+    rows = zip(samples, rewards, strict=True)
+    return policy, [Row(one, reward, RowLabel(name, name, "coder")) for (name, one), reward in rows]
+
+
 def test_a_loss_of_ones_own_is_the_mean_over_passes_however_many_a_group_takes(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,12 +161,11 @@ def test_a_loss_of_ones_own_is_the_mean_over_passes_however_many_a_group_takes(
     monkeypatch.syspath_prepend(str(tmp_path))
     own = changed(rounds=1, algorithm=dataclasses.replace(PACKED.algorithm, loss_type="flat:loss"))
     for name, tokens in (("whole", 100_000), ("row by row", 1)):
-        trainer = coder_of(base, tmp_path / name, own, [0.0, 1.0] * 4)
-        trainer._learner = Learner(
-            trainer.model.shared.model.base, trainer.model.shared.adapters[trainer.model.adapter], tokens
-        )
-        trainer.train()
-        assert trainer._logs["loss"] == pytest.approx(1.0), name
+        policy, batch = coder_of(base, tmp_path / name, own, [0.0, 1.0] * 4)
+        adapters = policy.model.shared.adapters
+        policy._learner = Learner(policy.model.shared.model.base, adapters[policy.model.adapter], tokens)
+        learn(policy, batch)
+        assert policy.metrics()["loss"] == pytest.approx(1.0), name
 
 
 def test_an_engine_of_ones_own_samples_in_the_place_of_the_built_in_one(
@@ -175,7 +180,7 @@ def test_an_engine_of_ones_own_samples_in_the_place_of_the_built_in_one(
 
     assert mine.calls >= 2, "each seat once a round"
     for seat in SEATS:
-        first, other = (untimed(records(run, "seat", seat))[0] for run in (whole, tmp_path / "run"))
+        first, other = (without_seconds(records(run, "seat", seat))[0] for run in (whole, tmp_path / "run"))
         assert first.keys() == other.keys()
         for name in ("tokens", "prompt_tokens", "length", "reward"):
             assert first[name] == other[name]
@@ -200,55 +205,26 @@ class Counting(GenerateEngine):
 """
 
 
-def test_past_opponents_are_adapters_beside_the_base_and_a_resumed_run_plays_the_same_ones(
-    base: Path, tmp_path: Path
-) -> None:
-    past = Options(opponents="prioritised", opponent_every=1)
-    preset = changed(options=past, problems=dataclasses.replace(PACKED.problems, train=2))
-    play_duel(tmp_path / "whole", base, rounds=4, preset=preset)
-    play_duel(tmp_path / "resumed", base, rounds=2, preset=preset)
-    play_duel(tmp_path / "resumed", base, rounds=4, preset=preset, resume=True)
-    assert_same_bits(tmp_path / "whole", tmp_path / "resumed")
-    assert all("past_coder_reward" in record for record in records(tmp_path / "whole", "round"))
-    for seat in SEATS:
-        kept = snapshot(tmp_path / "whole" / seat, 2)
-        checkpoint = tmp_path / "whole" / seat / "checkpoint-2"
-        assert (kept / "adapter_model.safetensors").read_bytes() == (
-            checkpoint / "adapter_model.safetensors"
-        ).read_bytes()
-    fared = json.loads((tmp_path / "whole" / "tester" / "checkpoint-4" / RECORDS).read_text())
-    assert set(fared["coder"]) - {"0"}, "only the base was drawn: no adapter of the past has played"
-    assert not [name for name in shared_base(base, preset).adapters if SNAPSHOTS in name]
-
-
 def test_the_divergence_from_the_base_begins_at_zero_and_holds_the_adapters_back(
     whole: Path, base: Path, tmp_path: Path
 ) -> None:
     """With a large weight the seats stay nearer to the base than without; the first step does not know it yet."""
-    held = changed(grpo=PACKED.grpo.changed({"beta": 5.0}))
-    play_duel(tmp_path / "held", base, rounds=3, preset=held)
+    preset = changed(grpo=PACKED.grpo.changed({"beta": 5.0}))
+    held = resumed(base, tmp_path / "held", preset, (3,))
     for seat in SEATS:
         assert not any("kl" in line for line in records(whole, "seat", seat)), "nobody asked the base"
-        divergences = [line["kl"] for line in records(tmp_path / "held", "seat", seat)]
+        divergences = [line["kl"] for line in records(held, "seat", seat)]
         assert divergences[0] == pytest.approx(0.0, abs=1e-6)
         assert divergences[-1] > 1e-4
-        assert distance(tmp_path / "held" / seat / "final") < distance(whole / seat / "final")
-    play_duel(tmp_path / "resumed", base, rounds=1, preset=held)
-    play_duel(tmp_path / "resumed", base, rounds=3, preset=held, resume=True)
-    assert_same_bits(tmp_path / "held", tmp_path / "resumed")
+        assert added(held / seat / "final") < added(whole / seat / "final")
+    assert_same_runs(held, resumed(base, tmp_path / "resumed", preset, (1, 3)))
 
 
-def distance(directory: Path) -> float:
-    """Of the weights that are added to the base's: the sum of the products' squares."""
-    found = adapter(directory)
+def added(directory: Path) -> float:
+    """To the base's weights: the sum of the products' squares."""
+    found = weights(directory)
     names = [name for name in found if "lora_A" in name]
     return sum(float((found[name.replace("lora_A", "lora_B")] @ found[name]).square().sum()) for name in names)
-
-
-def test_self_play_learns_with_one_adapter(base: Path, tmp_path: Path) -> None:
-    play_alone(tmp_path, base, rounds=2, preset=PACKED)
-    assert len(records(tmp_path, "seat", "player")) == 2
-    assert (tmp_path / "player" / "final" / "base.json").is_file()
 
 
 def test_suites_are_written_against_the_programs_alone_that_the_tester_learns_from(base: Path, tmp_path: Path) -> None:
@@ -266,48 +242,35 @@ def test_suites_are_written_against_the_programs_alone_that_the_tester_learns_fr
     assert (tmp_path / "alone" / "player" / "final" / "base.json").is_file()
 
 
-def test_what_a_seat_left_is_sampled_with_its_adapter(whole: Path, base: Path) -> None:
-    sampling = {"chat": chat_of(PACKED), "tokens": 20, "temperature": 1.0, "seed": 3}
-    asked = [SimpleNamespace(problem=problem, program="") for problem in miniature_problems("held_out", 3, 0)]
-    trained: Any = load_model(whole / "coder" / "final", PACKED).sampler(PACKED, **sampling)
-    plain: Any = load_model(base, PACKED).sampler(PACKED, **sampling)
-    assert trained.coder(asked, 4) == trained.coder(asked, 4)
-    assert trained.coder(asked, 4)[1:] == trained.coder(asked, 4)[1:]
-    assert trained.coder(asked, 4) != plain.coder(asked, 4)
+def test_what_a_seat_left_is_sampled_with_its_adapter_and_a_base_without(whole: Path, base: Path) -> None:
+    asked = [CoderRequest(problem) for problem in miniature_problems("held_out", 3, 0)]
+
+    def said(directory: Path) -> list[list[str]]:
+        loaded = load_model(directory, PACKED)
+        how = Sampling(20, 1.0, seed=3)
+        return Sampler(loaded, Prompter(chat_of(PACKED), loaded.tokenizer), how).coder(asked, 4)
+
+    assert said(whole / "coder" / "final") == said(whole / "coder" / "final") != said(base)
 
 
-@pytest.mark.parametrize("preset", [TINY, PACKED], ids=["trl", "packed"])
+@TRAINERS
 def test_greedy_answers_are_the_same_however_many_are_asked_for(preset: Preset, base: Path) -> None:
-    sampler: Any = load_model(base, preset).sampler(preset, chat=chat_of(preset), tokens=20, temperature=0.0, seed=3)
-    asked = [SimpleNamespace(problem=problem, program="") for problem in miniature_problems("held_out", 2, 0)]
-    answers = sampler.coder(asked, 3)
-    assert [len(row) for row in answers] == [3, 3]
-    assert [row for row in answers for _ in row] == [[row[0]] * 3 for row in answers for _ in row]
+    loaded = load_model(base, preset)
+    sampler = Sampler(loaded, Prompter(chat_of(preset), loaded.tokenizer), Sampling(20, 0.0, seed=3))
+    answers = sampler.coder([CoderRequest(problem) for problem in miniature_problems("held_out", 2, 0)], 3)
+    assert answers == [[row[0]] * 3 for row in answers]
     assert answers[0] != answers[1]
-
-
-def coder_of(base: Path, directory: Path, preset: Preset, earned: Sequence[float | None]) -> Any:
-    """The trainer of a coder who is paid this, row by row, and none behind it."""
-    asked = miniature_problems("train", preset.round.questions * preset.rounds, 0)
-    hooks = SeatHooks(lambda *_: None, lambda *_: None, lambda *_: None, lambda _: False)
-
-    def pay(round_index: int, problems: Any, texts: Sequence[str]) -> list[float | None]:
-        return [*earned, *[None] * (len(texts) - len(earned))]
-
-    return coder_trainer(SeatRun(preset, base, directory / "coder", 0), hooks, pay, asked)
 
 
 def test_two_updates_a_round_are_both_in_its_metrics(base: Path, tmp_path: Path) -> None:
     """The gap between sampler and learner is that of the first one, since only there both are the same policy."""
     two = changed(rounds=1, round=dataclasses.replace(PACKED.round, updates=2, questions=2, programs=4))
     for name, earned in (("both", [0.0, 1.0] * 4), ("the first alone", [0.0, 1.0] * 2 + [1.0] * 4)):
-        trainer = coder_of(base, tmp_path / name, two, earned)
-        trainer.train()
-        logs = trainer._logs
-        assert logs[GAP] < 1e-3, "without what the first update has changed"
-        assert logs["grad_norm"] > 0
-        assert logs["entropy"] > 0
-        assert logs["learning_rate"] > 0
+        policy, batch = coder_of(base, tmp_path / name, two, earned)
+        learn(policy, batch)
+        logs = policy.metrics()
+        assert logs["sampling_gap"] < 1e-3, "without what the first update has changed"
+        assert all(logs[each] > 0 for each in ("grad_norm", "entropy", "learning_rate"))
 
 
 @pytest.mark.parametrize("zero_variance", ["keep", "drop"])
@@ -316,10 +279,11 @@ def test_what_has_no_score_is_in_no_loss_and_its_tokens_are_not_counted(
 ) -> None:
     algorithm = dataclasses.replace(PACKED.algorithm, zero_variance=zero_variance)
     preset = changed(rounds=1, grpo=PACKED.grpo.changed({"beta": 1.0}), algorithm=algorithm)
-    groups, step = coder_of(base, tmp_path, preset, [None, 0.0, 1.0, 0.5]).lesson()
-    ((_, members),) = groups
+    policy, batch = coder_of(base, tmp_path, preset, [None, 0.0, 1.0, 0.5])
+    (update,) = policy.updates(batch, policy.advantages(batch))
+    ((_, members),) = update.groups
     assert len(members) == 3
-    assert step.tokens == sum(len(row.tokens) for row in members)
+    assert update.step.tokens == sum(len(row.tokens) for row in members)
 
 
 @pytest.mark.parametrize("finish", ["stop", "length"])
@@ -327,15 +291,16 @@ def test_what_ends_with_its_last_token_is_cut_off_where_the_engine_says_so(
     base: Path, tmp_path: Path, finish: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     preset = changed(rounds=1, grpo=PACKED.grpo.changed({"mask_truncated_completions": True, "beta": 1.0}))
-    trainer = coder_of(base, tmp_path, preset, [0.0, 1.0, 1.0, 1.0])
 
     def sample(requests: Any, sampling: Any) -> list[list[Completion]]:
         one = Completion((5,) * sampling.max_tokens, (-1.0,) * sampling.max_tokens, finish)
         return [[one] * request.samples for request in requests]
 
-    monkeypatch.setattr(trainer.model.shared.engine, "sample", sample)
-    groups, _ = trainer.lesson()
-    assert sum(len(members) for _, members in groups) == (4 if finish == "stop" else 0)
+    monkeypatch.setattr(shared_base(base, preset).engine, "sample", sample)
+    policy, batch = coder_of(base, tmp_path, preset, [0.0, 1.0, 1.0, 1.0])
+    (update,) = policy.updates(batch, policy.advantages(batch))
+    assert sum(len(members) for _, members in update.groups) == (4 if finish == "stop" else 0)
+    assert policy.metrics()["truncated"] == (finish == "length")
 
 
 def test_an_adapter_of_another_base_is_refused(whole: Path, base: Path, tmp_path: Path) -> None:
@@ -355,6 +320,7 @@ def test_the_losses_are_trls(loss_type: str, beta: float, is_corrected: bool) ->
     """TRL's own `_compute_loss` on the same rows, with a model that says what it is told."""
     from trl import GRPOConfig, GRPOTrainer
 
+    prepare_process()
     arguments = GRPOConfig(
         output_dir="unused", loss_type=loss_type, beta=beta, epsilon=0.2, epsilon_high=0.28, delta=1.5,
         max_completion_length=9, use_cpu=True, bf16=False, use_bias_correction_kl=is_corrected,
@@ -403,10 +369,6 @@ def test_the_losses_are_trls(loss_type: str, beta: float, is_corrected: bool) ->
 
 def unchanged(values: Any, *_: Any, **__: Any) -> Any:
     return values
-
-
-def changed(**sections: Any) -> Preset:
-    return dataclasses.replace(PACKED, **sections)
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
@@ -467,35 +429,30 @@ def test_what_the_trainer_cannot_do_is_refused() -> None:
         changed(stop_at_tests=True, reward=dataclasses.replace(PACKED.reward, fidelity="paper"))
 
 
-def test_a_testers_answers_end_with_their_last_paid_test_where_the_preset_says_so(whole: Path, base: Path) -> None:
-    asked: list[tuple[str, list[int]]] = []
-
-    class Engine:
-        prompt_tokens = 0
-
-        def sample(self, requests: Any, sampling: Any) -> list[list[Completion]]:
-            asked[-1][1].extend(request.tests for request in requests)
-            return [[Completion((0,), (0.0,), "end")] * request.samples for request in requests]
-
-    (problem,) = miniature_problems("held_out", 1, 0)
-    requests = {"coder": CoderRequest(problem), "tester": TesterRequest(problem, "def f(x): return x")}
+def test_a_testers_answers_end_with_their_last_paid_test_where_the_preset_says_so(base: Path) -> None:
+    tokenizer, tests = load_model(base, PACKED).tokenizer, PACKED.reward.suite_size
     for stops in (False, True):
-        preset = dataclasses.replace(PACKED, stop_at_tests=stops)
-        loaded = load_model(whole / "tester" / "final", preset)
-        model = dataclasses.replace(loaded.model, shared=dataclasses.replace(loaded.model.shared, engine=Engine()))
-        for seat, request in requests.items():
-            asked.append((seat, []))
-            sampler = dataclasses.replace(loaded, model=model).as_trained(preset, seat, seed=0)
-            getattr(sampler, seat)([request], 2)
-    tests = PACKED.reward.suite_size
-    assert asked == [("coder", [0]), ("tester", [0]), ("coder", [0]), ("tester", [tests])]
+        prompts = Prompter(chat_of(changed(stop_at_tests=stops)), tokenizer)
+        assert [prompt.tests for prompt in prompts.coder(ASKED)] == [0, 0]
+        assert [prompt.tests for prompt in prompts.tester([(ASKED[0], "def f(x): return x")])] == [tests * stops]
 
 
-def test_a_base_that_learns_nothing_is_saved(base: Path, tmp_path: Path) -> None:
-    """As the baseline `sft` does where no suite counts."""
-    loaded = load_model(base, PACKED)
-    train(Untrained(loaded.model, loaded.tokenizer), SeatRun(PACKED, base, tmp_path, seed=0))
-    assert load_model(tmp_path / "final", PACKED).model.shared is loaded.model.shared
+def test_a_policy_asks_its_engine_to_end_answers_with_their_last_test(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In training, and where it is measured or plays as it is."""
+    preset, asked = changed(stop_at_tests=True), list[int]()
+
+    def sample(requests: Any, sampling: Any) -> list[list[Completion]]:
+        asked.extend(request.tests for request in requests)
+        return [[Completion((0,), (0.0,), "end")] * request.samples for request in requests]
+
+    policy, _ = coder_of(base, tmp_path, preset, [])
+    monkeypatch.setattr(policy.model.shared.engine, "sample", sample)
+    prompts = Prompter(chat_of(preset), policy.tokenizer).tester([(ASKED[0], "def f(x): return x")])
+    policy.draw(prompts, 2)
+    policy.answer(prompts, 2, Sampling(8, 1.0, seed=0))
+    assert asked == [PACKED.reward.suite_size] * 2
 
 
 @pytest.mark.parametrize("name", ["0.5b", "0.5b-smoke"])

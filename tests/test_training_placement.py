@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
+from codea1_env.configuration.presets import MINI, SMOKE, preset_from_dict
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.config.placement import Placement, SeatPlacement, trainer_arguments
-from codea1_env.training.config.presets import MINI, SMOKE, preset_from_dict
 
 
 @pytest.mark.parametrize(

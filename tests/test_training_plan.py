@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import ended
 
+from codea1_env.configuration.arguments import parse_arguments
+from codea1_env.configuration.batches import CODE_A1, ROLES, seat_rows
+from codea1_env.configuration.memory_estimate import cached_positions, cached_rows, packed_memory, seat_memory
+from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel
+from codea1_env.configuration.model_shapes import KNOWN, Shape, shape_of
+from codea1_env.configuration.plan import plan_of
+from codea1_env.configuration.presets import MINI, Preset, load_preset, preset_from_dict, preset_names
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.config.arguments import parse_arguments
-from codea1_env.training.config.batches import CODE_A1, ROLES, seat_rows
-from codea1_env.training.config.memory_estimate import cached_positions, cached_rows, packed_memory, seat_memory
-from codea1_env.training.config.model_sections import LoraPreset, PretrainedModel
-from codea1_env.training.config.model_shapes import KNOWN, Shape, shape_of
-from codea1_env.training.config.plan import plan_of
-from codea1_env.training.config.presets import MINI, Preset, load_preset, preset_from_dict, preset_names
 
 ROOT = Path(__file__).parent.parent
 GIB = 1 << 30
@@ -93,6 +94,7 @@ SAMPLED_AND_LEARNT = {
     "self-play": {"player": (96, 48)},
     "golden": {"coder": (32, 32)},
     "static": {"coder": (32, 32)},
+    "expert": {"coder": (32, 32)},
     "sft": {"tester": (0, 16)},
     "base": {},
 }
@@ -193,10 +195,7 @@ def test_the_page_on_real_models_has_the_plan_that_is_printed(
     (tmp_path / "qwen-1.5b" / "config.json").write_text(json.dumps({**sizes, "model_type": "qwen2"}))
     (tmp_path / "qwen-1.5b" / "chat_template.jinja").write_text("of an instruct model")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", command.split())
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == shown
+    assert ended(capsys, *command.split(), status=0) == shown
 
 
 @pytest.mark.parametrize(
@@ -334,9 +333,8 @@ def test_a_dry_run_prints_the_plan_without_torch_and_ends_well(name: str, dry_ru
 def test_a_dry_run_of_what_cannot_work_ends_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("extends: 7b\nmemory: {gpu_gib: 40}\n")
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match="2"):
         parse_arguments("", ["--config", str(file), "--dry-run"])
-    assert ended.value.code == 2
     printed = capsys.readouterr()
     assert "must hold" in printed.err
     assert printed.out == ""
@@ -348,10 +346,7 @@ def test_a_dry_run_looks_for_modules_of_ones_own_as_the_run_does(
     file = tmp_path / "mine.yaml"
     file.write_text('extends: smoke\nalgorithm: {advantage: "planned_own:Estimator"}\n')
     for status, said in ((2, "algorithm must name a module that can be imported"), (0, "plan of smoke")):
-        with pytest.raises(SystemExit) as ended:
-            parse_arguments("", ["--config", str(file), "--dry-run"])
-        assert ended.value.code == status
-        assert said in "".join(capsys.readouterr())
+        assert said in ended(capsys, "--config", str(file), "--dry-run", status=status)
         (tmp_path / "planned_own.py").touch()  # found, and not imported
 
 
@@ -362,10 +357,8 @@ def test_the_plan_of_a_run_on_disk_is_that_of_its_configuration(
 
     preset: Preset = dataclasses.replace(MINI, rounds=6)
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"seed": 4, "preset": preset.to_dict()}))
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", ["--resume", str(tmp_path), "--rounds", "9", "--dry-run"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.strip() == plan_of(dataclasses.replace(preset, rounds=9))
+    said = ended(capsys, "--resume", str(tmp_path), "--rounds", "9", "--dry-run", status=0)
+    assert said.strip() == plan_of(dataclasses.replace(preset, rounds=9))
 
 
 @pytest.mark.parametrize(
@@ -384,8 +377,6 @@ def test_a_plan_refuses_what_its_run_refuses_in_one_line(
 ) -> None:
     (tmp_path / "file").write_text("full")
     places = {"file": str(tmp_path / "file"), "directory": str(tmp_path)}
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", [*(each.format(**places) for each in given.split()), "--dry-run"])
-    error = capsys.readouterr().err
-    assert (ended.value.code, error.count("\n")) == (2, 1)
-    assert must in error
+    said = ended(capsys, *(each.format(**places) for each in given.split()), "--dry-run")
+    assert said.count("\n") == 1
+    assert must in said

@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import ended
 
-from codea1_env.errors import ConfigurationError
-from codea1_env.mistake_book.policies import SKILL_BOOK
-from codea1_env.problems.bundled import bundled_problems
-from codea1_env.problems.jsonl import write_problems
-from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.training.config.arguments import parse_arguments, read_configuration
-from codea1_env.training.config.presets import (
+from codea1_env.configuration.arguments import parse_arguments, read_configuration
+from codea1_env.configuration.presets import (
     CONFIGS,
     MINI,
     SMOKE,
@@ -25,6 +21,11 @@ from codea1_env.training.config.presets import (
     preset_from_dict,
     preset_names,
 )
+from codea1_env.errors import ConfigurationError
+from codea1_env.mistake_book.policies import SKILL_BOOK
+from codea1_env.problems.bundled import bundled_problems
+from codea1_env.problems.jsonl import write_problems
+from codea1_env.rewards.code_a1 import RewardConfig
 
 ROOT = Path(__file__).parent.parent
 
@@ -283,19 +284,8 @@ def test_defaults_are_the_mini_preset_in_a_free_directory(tmp_path: Path, monkey
 
 
 def test_arguments_override_the_preset(tmp_path: Path) -> None:
-    argv = [
-        "--preset",
-        "smoke",
-        "--rounds",
-        "9",
-        "--save-rounds",
-        "3",
-        "--seed",
-        "5",
-        "--output",
-        str(tmp_path / "new"),
-    ]
-    arguments = parse_arguments("", argv)
+    argv = "--preset smoke --rounds 9 --save-rounds 3 --seed 5 --output".split()
+    arguments = parse_arguments("", [*argv, str(tmp_path / "new")])
     assert arguments.preset == dataclasses.replace(SMOKE, rounds=9, save_rounds=3)
     assert (arguments.seed, arguments.output) == (5, tmp_path / "new")
 
@@ -325,10 +315,7 @@ def test_a_bad_argument_ends_with_status_2_and_must_and_got(
     argv: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", argv.split())
-    assert ended.value.code == 2
-    assert BAD_ARGUMENTS[argv] in capsys.readouterr().err.replace("\n", " ")
+    assert BAD_ARGUMENTS[argv] in ended(capsys, *argv.split()).replace("\n", " ")
 
 
 @pytest.mark.parametrize("recipe", ["agents/train_grpo.py", "baselines/golden_tests.py"])
@@ -363,10 +350,7 @@ def test_a_model_that_cannot_be_trained_is_told_from_its_files(
         (tmp_path / directory).mkdir()
     (tmp_path / "bare" / "config.json").write_text('{"model_type": "qwen2"}')
     (tmp_path / "text.gguf").write_text("no model")
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", ["--preset", preset, "--model", str(tmp_path / name)])
-    assert ended.value.code == 2
-    assert why in capsys.readouterr().err.splitlines()[-1]
+    assert why in ended(capsys, "--preset", preset, "--model", str(tmp_path / name)).splitlines()[-1]
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]], ids=["run", "plan"])
@@ -389,21 +373,16 @@ def test_weights_that_are_not_whole_are_told_from_how_they_begin(
         (tmp_path / "model.safetensors").write_bytes(weights)
     elif more:
         pytest.skip("a plan may be made before the weights are there")
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", ["--preset", "0.5b-smoke", "--model", str(tmp_path), *more])
-    assert ended.value.code == 2
-    assert "--model must h" in (said := capsys.readouterr().err.splitlines()[-1])
-    assert said.endswith(why.format(tmp_path))
+    said = ended(capsys, "--preset", "0.5b-smoke", "--model", str(tmp_path), *more)
+    assert "--model must h" in said
+    assert said.rstrip().endswith(why.format(tmp_path))
 
 
 def test_a_model_with_too_few_positions_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "qwen2", "max_position_embeddings": 512}')
     (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
     (tmp_path / "model.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", ["--preset", "0.5b-smoke", "--model", str(tmp_path)])
-    assert ended.value.code == 2
-    said = capsys.readouterr().err.splitlines()[-1]
+    said = ended(capsys, "--preset", "0.5b-smoke", "--model", str(tmp_path))
     assert "--model must have max_position_embeddings for the coder's prompt and response, " in said
     assert f"got 512 in {tmp_path / 'config.json'}" in said
 
@@ -427,23 +406,17 @@ def test_a_gguf_file_is_planned_without_its_package_and_run_with_it_only(
     file = tmp_path / "tiny.gguf"
     file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1, len(texts) + len(numbers) + 1) + body)
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", ["--preset", "0.5b", "--dry-run", "--model", str(file)])
-    assert ended.value.code == 0
-    assert f"model      {file}, 494,032,768 weights" in capsys.readouterr().out
+    assert f"model      {file}, 494,032,768 weights" in ended(
+        capsys, "--preset", "0.5b", "--dry-run", "--model", str(file), status=0
+    )
     write_problems(tmp_path / "problems.jsonl", bundled_problems())
     argv = ["--preset", "0.5b-smoke", "--model", str(file), "--problems", str(tmp_path / "problems.jsonl")]
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("", argv)
-    assert ended.value.code == 2
-    assert f"{file} needs the extra `gguf`, got none: pip install" in capsys.readouterr().err.splitlines()[-1]
+    said = ended(capsys, *argv)
+    assert f"{file} needs the extra `gguf`, got none: pip install" in said
 
 
 def test_help_gives_the_default_of_every_argument(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments("What it does.", ["--help"])
-    assert ended.value.code == 0
-    text = capsys.readouterr().out
+    text = ended(capsys, "--help", status=0)
     options = "--preset --config --output --seed --rounds --save-rounds --keep-checkpoints --resume --dry-run".split()
     options += ["--model", "--problems", "--keep-duels", "--engine", "--ray-address", "--report-to"]
     assert all(option in text for option in options)
@@ -536,7 +509,7 @@ def test_an_optimizer_that_cannot_be_is_refused_with_the_configuration(name: str
 )
 def test_a_schedule_that_cannot_be_built_is_refused_at_start(given: dict[str, Any], says: str) -> None:
     pytest.importorskip("trl", reason="the extra `train` is not installed")
-    from codea1_env.training.grpo.seats import require_schedules
+    from codea1_env.training.policies.arguments import require_schedules
 
     for name in ("linear", "constant", "inverse_sqrt", "polynomial", "cosine_with_restarts"):
         require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed({"lr_scheduler_type": name})))

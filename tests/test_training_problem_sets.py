@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from codea1_env.configuration.presets import MINI, SMOKE, Preset, ProblemFiles
+from codea1_env.configuration.problem_sets import load_problem_sets, require_files
 from codea1_env.errors import ConfigurationError, ProblemFormatError
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
-from codea1_env.training.config.presets import MINI, SMOKE, Preset, ProblemFiles
-from codea1_env.training.config.problem_sets import load_problem_sets, require_files
 
 CASE = (TestCase("f(1)", "1"),)
 

@@ -10,18 +10,28 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
-import training_runs
-from ray_training import TWICE, cluster, die, meet_in_round, needs_cluster, whole
-from training_runs import SEATS, assert_same_runs, play_duel, same_weights
-from transformers import TrainerCallback
+import ray
+import yaml
+from ray_training import TWICE, cluster, in_round, killed, needs_cluster, whole
+from test_training_baselines import PACKED as PACKED_PRESET
+from training_runs import (
+    SEATS,
+    TINY,
+    assert_same_runs,
+    play_alone,
+    play_duel,
+    run_here,
+    same_weights,
+    without_evaluations,
+)
 
+from codea1_env.configuration.algorithm import Algorithm
+from codea1_env.configuration.options import Options
+from codea1_env.configuration.placement import Placement, SeatPlacement
+from codea1_env.configuration.presets import Preset
 from codea1_env.errors import SeatFailed
-from codea1_env.training.config.algorithm import Algorithm
-from codea1_env.training.config.options import Options
-from codea1_env.training.config.placement import Placement, SeatPlacement
-from codea1_env.training.engine.ray_actors import RankPlace
-from codea1_env.training.engine.ray_cluster import rank_environments
-from codea1_env.training.run.run_dir import BOOK
+from codea1_env.training.policies.ray_seats import RankPlace
+from codea1_env.training.policies.remote import rank_environments
 
 __all__ = ["cluster", "whole"]
 
@@ -29,6 +39,15 @@ pytestmark = [
     pytest.mark.longest,
     pytest.mark.filterwarnings("default::ResourceWarning", "ignore::DeprecationWarning:ray"),
 ]
+PACKED = {"trainer": "packed", "lora": PACKED_PRESET.lora, "grpo": PACKED_PRESET.grpo}
+TESTERS = ("coder", "tester", "tester_1")
+PAST = Options(opponents="uniform", opponent_every=1, tester_book=1, selection="random")
+DUELS = {
+    "options": {"options": PAST, "algorithm": Algorithm(advantage="question")},
+    "packed": PACKED,
+    "two testers": {"seats": TESTERS},
+    "two testers, packed": {"seats": TESTERS, **PACKED},
+}
 
 
 @needs_cluster
@@ -37,39 +56,87 @@ def test_both_engines_give_the_same_bits(whole: Path, base: Path, tmp_path: Path
     assert_same_runs(whole, tmp_path / "ray")
 
 
-class NoteWeights(TrainerCallback):
-    """Leaves a digest of a rank's weights when its training ends."""
+@pytest.mark.slow
+@needs_cluster
+@pytest.mark.parametrize("changes", DUELS.values(), ids=DUELS)
+def test_a_duel_that_goes_on_under_ray_has_the_bits_of_a_local_one(
+    changes: dict[str, Any], base: Path, tmp_path: Path
+) -> None:
+    preset = without_evaluations(**changes)
+    assert not play_duel(tmp_path / "local", base, rounds=2, preset=preset)
+    for rounds in (1, 2):
+        assert not play_duel(tmp_path / "ray", base, rounds=rounds, preset=preset, engine="ray", resume=rounds > 1)
+    assert_same_runs(tmp_path / "local", tmp_path / "ray")
+    finals = [next((tmp_path / "ray" / seat / "final").glob("*.safetensors")).read_bytes() for seat in preset.seats]
+    assert len(set(finals)) == len(preset.seats), "every seat has learnt something of its own"
 
-    def __init__(self, directory: Path, seat: str) -> None:
-        self._directory, self._seat = directory, seat
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-        digest = hashlib.sha256()
-        for _, weight in sorted(rest["model"].state_dict().items()):
-            digest.update(weight.numpy().tobytes())
-        (self._directory / f"{self._seat}-{args.process_index}").write_text(digest.hexdigest())
+@pytest.mark.slow
+@needs_cluster
+@pytest.mark.parametrize("changes", [{"algorithm": Algorithm(credit="test")}, PACKED], ids=["trl", "packed"])
+def test_self_play_with_the_past_gives_the_same_bits_under_both_engines(
+    changes: dict[str, Any], base: Path, tmp_path: Path
+) -> None:
+    options = Options(opponents="prioritised", opponent_every=1, tester_book=1)
+    preset = dataclasses.replace(TINY, options=options, **changes)
+    for engine in ("local", "ray"):
+        assert not play_alone(tmp_path / engine, base, rounds=2, preset=preset, engine=engine)
+    assert_same_runs(tmp_path / "local", tmp_path / "ray")
 
 
-PLACED = {seat: SeatPlacement(ranks=2) for seat in SEATS}
+@pytest.mark.slow
+@needs_cluster
+@pytest.mark.parametrize("recipe", ["golden_tests", "frozen_tester", "static_tests", "sft", "expert_iteration"])
+@pytest.mark.parametrize("changes", [{}, PACKED], ids=["trl", "packed"])
+def test_every_baseline_gives_the_same_bits_under_both_engines(
+    recipe: str, changes: dict[str, Any], bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    preset: Preset = dataclasses.replace(TINY, rounds=2, **changes)
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(preset.to_dict()))
+    for engine in ("local", "ray"):
+        argv = ["--config", str(tmp_path / "tiny.yaml"), "--output", str(tmp_path / engine), "--engine", engine]
+        run_here(f"baselines/{recipe}.py", *argv, cache=bases, patch=monkeypatch, capsys=capsys)
+    assert_same_runs(tmp_path / "local", tmp_path / "ray")
+
+
+def weights_digest(actor: Any) -> str:
+    digest = hashlib.sha256()
+    for _, weight in sorted(actor._policy._trainer.model.state_dict().items()):
+        digest.update(weight.numpy().tobytes())
+    return digest.hexdigest()
 
 
 @pytest.mark.slow
 @needs_cluster
 def test_two_ranks_a_seat_hold_the_same_weights_and_resume_to_the_same_bits(base: Path, tmp_path: Path) -> None:
-    preset = dataclasses.replace(TWICE, placement=Placement(**PLACED))
+    two_ranks = Placement(*(SeatPlacement(ranks=2) for _ in SEATS))
+    preset, noted = dataclasses.replace(TWICE, placement=two_ranks), dict[str, list[str]]()
 
-    def note_weights(seat: str, trainer: Any) -> None:
-        trainer.add_callback(NoteWeights(tmp_path, seat))
+    def note_weights(run: Any, score: Any) -> None:
+        for seat in SEATS:
+            actors = run._policies[seat]._ranks.actors
+            noted[seat] = ray.get([actor.__ray_call__.remote(weights_digest) for actor in actors])
 
-    assert not play_duel(tmp_path / "whole", base, rounds=3, preset=preset, engine="ray", on_built=note_weights)
+    how: dict[str, Any] = {"rounds": 3, "preset": preset, "engine": "ray"}
+    assert not play_duel(tmp_path / "whole", base, **how, **in_round(3, note_weights))
     for seat in SEATS:
-        first, second = ((tmp_path / f"{seat}-{rank}").read_text() for rank in range(2))
+        first, second = noted[seat]
         assert first == second
         assert not same_weights(tmp_path / "whole" / seat / "final", base)
-    cut = meet_in_round(3, die)
     with pytest.raises(SeatFailed, match="the tester is gone"):
-        play_duel(tmp_path / "resumed", base, rounds=3, preset=preset, engine="ray", wrappers=cut)
-    assert not play_duel(tmp_path / "resumed", base, rounds=3, preset=preset, engine="ray", resume=True)
+        play_duel(tmp_path / "resumed", base, **how, **in_round(3, killed("tester")))
+    assert not play_duel(tmp_path / "resumed", base, **how, resume=True)
+    assert_same_runs(tmp_path / "whole", tmp_path / "resumed")
+
+
+@pytest.mark.slow
+@needs_cluster
+def test_self_play_on_two_ranks_resumes_to_the_same_bits(base: Path, tmp_path: Path) -> None:
+    algorithm = Algorithm(credit="test", zero_variance="drop")
+    preset = without_evaluations(placement=Placement(coder=SeatPlacement(ranks=2)), algorithm=algorithm)
+    for run, rounds, resume in (("whole", 2, False), ("resumed", 1, False), ("resumed", 2, True)):
+        assert not play_alone(tmp_path / run, base, rounds=rounds, preset=preset, engine="ray", resume=resume)
+    assert not same_weights(tmp_path / "whole" / "player" / "final", base)
     assert_same_runs(tmp_path / "whole", tmp_path / "resumed")
 
 
@@ -87,46 +154,3 @@ def test_ranks_are_told_their_place_and_see_the_gpus_of_their_seat_on_their_mach
     assert {(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found} == {("10.0.0.1", "4001")}
     assert [each["CUDA_VISIBLE_DEVICES"] for each in found] == ["2,3", "2,3", "0,1", "0,1"]
     assert rank_environments(places[:1]) == [{}]
-
-
-@pytest.mark.slow
-@needs_cluster
-def test_self_play_with_the_past_gives_the_same_bits_under_both_engines(base: Path, tmp_path: Path) -> None:
-    options = Options(opponents="prioritised", opponent_every=1, tester_book=1)
-    preset = dataclasses.replace(training_runs.TINY, options=options, algorithm=Algorithm(credit="test"))
-    for engine in ("local", "ray"):
-        assert not training_runs.play_alone(tmp_path / engine, base, rounds=2, preset=preset, engine=engine)
-    one, other = tmp_path / "local", tmp_path / "ray"
-    assert training_runs.same_weights(one / "player" / "final", other / "player" / "final")
-    assert (one / BOOK).read_bytes() == (other / BOOK).read_bytes()
-    for kind, seat in (("round", ""), ("seat", "player"), ("evaluation", "coder"), ("evaluation", "tester")):
-        mine, others = (training_runs.records(run, kind, seat) for run in (one, other))
-        assert training_runs.without_seconds(mine) == training_runs.without_seconds(others)
-
-
-@pytest.mark.slow
-@needs_cluster
-def test_self_play_on_two_ranks_resumes_to_the_same_bits(base: Path, tmp_path: Path) -> None:
-    algorithm = Algorithm(credit="test", zero_variance="drop")
-    placement = Placement(coder=SeatPlacement(ranks=2))
-    preset = dataclasses.replace(training_runs.TINY, placement=placement, algorithm=algorithm)
-
-    def play(run: str, rounds: int, resume: bool = False) -> Path:
-        directory = tmp_path / run
-        assert not training_runs.play_alone(directory, base, rounds=rounds, preset=preset, engine="ray", resume=resume)
-        return directory / "player" / "final"
-
-    whole = play("whole", 2)
-    assert not same_weights(whole, base)
-    play("resumed", 1)
-    assert same_weights(play("resumed", 2, resume=True), whole)
-
-
-@pytest.mark.slow
-@needs_cluster
-def test_a_duel_with_options_gives_the_same_bits_under_both_engines(base: Path, tmp_path: Path) -> None:
-    options = Options(opponents="uniform", opponent_every=1, tester_book=1, selection="random")
-    preset = dataclasses.replace(training_runs.TINY, options=options, algorithm=Algorithm(advantage="question"))
-    for engine in ("local", "ray"):
-        assert not play_duel(tmp_path / engine, base, rounds=2, preset=preset, engine=engine)
-    assert_same_runs(tmp_path / "local", tmp_path / "ray")

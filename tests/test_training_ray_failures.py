@@ -1,7 +1,5 @@
 """The Ray engine, when something fails: an end with a cause, and a run that goes on to the same bits."""
 
-import dataclasses
-import json
 import os
 import re
 import signal
@@ -9,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,21 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
-import ray
-from ray_training import TWICE, cluster, die, meet_in_round, needs_cluster, whole
-from training_runs import SEATS, TINY, NoSandbox, assert_same_runs, play_duel
+from ray_training import (
+    TWICE,
+    What,
+    cluster,
+    in_round,
+    killed,
+    learns_by,
+    needs_cluster,
+    whole,
+)
+from training_runs import ROOT, SEATS, NoSandbox, assert_same_runs, play_duel, records, without_evaluations
 
-from codea1_env.errors import SeatFailed
+from codea1_env.configuration.placement import Placement, SeatPlacement
+from codea1_env.errors import ConfigurationError, SandboxError, SeatFailed
+from codea1_env.training.run import lock
 
 __all__ = ["cluster", "whole"]
 
@@ -31,57 +40,28 @@ pytestmark = [
     pytest.mark.filterwarnings("default::ResourceWarning", "ignore::DeprecationWarning:ray"),
 ]
 
-ROOT = Path(__file__).parent.parent
-UNMEASURED = dataclasses.replace(TINY, evaluation=dataclasses.replace(TINY.evaluation, every_rounds=0))
+RECIPE = str(ROOT / "agents" / "train_grpo.py")
+UNMEASURED = without_evaluations()
+TWO_RANKS = without_evaluations(placement=Placement(coder=SeatPlacement(ranks=2)))
 
 
-def score_in_round(number: int, what: Callable[[], None]) -> dict[str, Any]:
-    def wrap(score: Any) -> Any:
-        def wrapped(round_index: int, *rest: Any) -> Any:
-            if round_index + 1 == number:
-                what()
-            return score(round_index, *rest)
-
-        return wrapped
-
-    return {"coder": wrap}
-
-
-def divide() -> None:
+def divide(_: Any) -> Any:
     raise ZeroDivisionError("the coder's own\nand more")
 
 
-def kill_the_arena(meeting: Any) -> None:
-    os.kill(ray.get(meeting.actor.process.remote()), signal.SIGKILL)
+def divide_in_a_rank(batch: Any) -> Any:
+    """The other one waits for it."""
+    return divide(batch) if os.environ["RANK"] == "1" else (batch.logps * batch.mask).sum()
 
 
-def sleep_for_ever(_: Any) -> None:
+def sleep_for_ever(_: Any) -> Any:
     time.sleep(1e6)
 
 
-@needs_cluster
-def test_a_killed_seat_ends_the_run_which_is_resumed_to_the_same_bits(whole: Path, base: Path, tmp_path: Path) -> None:
-    directory = tmp_path / "killed"
-    with pytest.raises(SeatFailed, match="the tester is gone: ") as raised:
-        play_duel(directory, base, rounds=3, preset=TWICE, engine="ray", wrappers=meet_in_round(3, die))
-    assert_told_and_saved(raised.value, directory)
-    assert not play_duel(directory, base, rounds=3, preset=TWICE, engine="ray", resume=True)
-    assert_same_runs(whole, directory)
-
-
-@needs_cluster
-@pytest.mark.parametrize("engines", [("ray", "local"), ("local", "ray")], ids="-then-".join)
-def test_a_run_is_resumed_under_the_other_engine_to_the_same_bits(
-    whole: Path, base: Path, tmp_path: Path, engines: tuple[str, str]
-) -> None:
-    failure = SeatFailed if engines[0] == "ray" else ZeroDivisionError
-    with pytest.raises(failure, match="the coder's own") as raised:
-        play_duel(tmp_path, base, rounds=3, preset=TWICE, engine=engines[0], wrappers=score_in_round(3, divide))
-    if engines[0] == "ray":
-        assert str(raised.value).startswith("the coder failed: ZeroDivisionError: the coder's own and more")
-        assert_told_and_saved(raised.value, tmp_path)
-    assert not play_duel(tmp_path, base, rounds=3, preset=TWICE, engine=engines[1], resume=True)
-    assert_same_runs(whole, tmp_path)
+def patient_for_a_second(run: Any, score: Any) -> None:
+    for policy in run._policies.values():
+        policy.metrics()  # all that it was asked before is done
+        policy._ranks._patience_s = 1.0
 
 
 def assert_told_and_saved(failure: BaseException, directory: Path) -> None:
@@ -92,102 +72,140 @@ def assert_told_and_saved(failure: BaseException, directory: Path) -> None:
         assert list((directory / seat).glob("checkpoint-*/complete.json"))
 
 
+@needs_cluster
+def test_a_killed_seat_ends_the_run_which_is_resumed_to_the_same_bits(whole: Path, base: Path, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"rounds": 3, "preset": TWICE, "engine": "ray"}
+    with pytest.raises(SeatFailed, match="the tester is gone: ") as raised:
+        play_duel(tmp_path, base, **how, **in_round(3, killed("tester")))
+    assert_told_and_saved(raised.value, tmp_path)
+    assert not play_duel(tmp_path, base, **how, resume=True)
+    assert_same_runs(whole, tmp_path)
+
+
+@needs_cluster
+@pytest.mark.parametrize("engines", [("ray", "local"), ("local", "ray")], ids="-then-".join)
+def test_a_run_is_resumed_under_the_other_engine_to_the_same_bits(
+    whole: Path, base: Path, tmp_path: Path, engines: tuple[str, str]
+) -> None:
+    failure = SeatFailed if engines[0] == "ray" else ZeroDivisionError
+    how: dict[str, Any] = {"rounds": 3, "preset": TWICE}
+    with pytest.raises(failure, match="the coder's own") as raised:
+        play_duel(tmp_path, base, **how, engine=engines[0], **in_round(3, learns_by("coder", divide)))
+    if engines[0] == "ray":
+        assert str(raised.value).startswith("the coder failed: ZeroDivisionError: the coder's own and more")
+        assert_told_and_saved(raised.value, tmp_path)
+    assert not play_duel(tmp_path, base, **how, engine=engines[1], resume=True)
+    assert_same_runs(whole, tmp_path)
+
+
 # A seat that raises, and one that is killed, are above.
-FAILURES = {
-    "the arena killed": (meet_in_round(3, kill_the_arena), "the arena is gone: "),
-    "a raise while the peer hangs": (
-        meet_in_round(3, sleep_for_ever) | score_in_round(3, divide),
-        "the coder failed: ZeroDivisionError",
+FAILURES: dict[str, tuple[tuple[What, ...], str, Any]] = {
+    "a raise while the other seat hangs": (
+        (learns_by("coder", sleep_for_ever), learns_by("tester", divide)),
+        "the tester failed: ZeroDivisionError",
+        UNMEASURED,
     ),
+    "a hang": (
+        (patient_for_a_second, learns_by("tester", sleep_for_ever)),
+        "the tester must answer within 1 s, got nothing: it hangs",
+        UNMEASURED,
+    ),
+    "a raise of one rank": (
+        (learns_by("coder", divide_in_a_rank),),
+        "the coder failed: ZeroDivisionError",
+        TWO_RANKS,
+    ),
+    "a killed rank": ((killed("coder", 1),), "the coder is gone: ", TWO_RANKS),
 }
 
 
 @needs_cluster
-@pytest.mark.parametrize(("wrappers", "cause"), FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize(("what", "cause", "preset"), FAILURES.values(), ids=FAILURES)
 def test_a_failure_ends_the_run_with_its_cause_and_a_checkpoint(
-    base: Path, tmp_path: Path, wrappers: dict[str, Any], cause: str
+    base: Path, tmp_path: Path, what: tuple[What, ...], cause: str, preset: Any
 ) -> None:
     with pytest.raises(SeatFailed, match=cause) as raised:
-        play_duel(tmp_path, base, rounds=3, preset=UNMEASURED, engine="ray", wrappers=wrappers)
+        play_duel(tmp_path, base, rounds=3, preset=preset, engine="ray", **in_round(3, *what))
     assert_told_and_saved(raised.value, tmp_path)
-    assert not play_duel(tmp_path, base, rounds=3, preset=UNMEASURED, resume=True)
+    assert not play_duel(tmp_path, base, rounds=3, preset=preset, engine="ray", resume=True)
 
 
 @needs_cluster
 def test_a_lost_sandbox_ends_the_run(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(SeatFailed, match="the arena failed: SandboxError: round 1 must be scored, got no score"):
-        play_duel(tmp_path, base, rounds=3, preset=UNMEASURED, engine="ray", make_sandbox=NoSandbox)
+    with pytest.raises(SandboxError, match=r"^the sandbox must answer, got no answer$"):
+        play_duel(tmp_path, base, rounds=3, preset=UNMEASURED, engine="ray", make_sandbox=lambda: closing(NoSandbox()))
 
 
-class Recipe:
-    """agents/train_grpo.py as a user runs it, many short rounds, with all processes that it starts."""
+@needs_cluster
+def test_actors_hold_the_lock_of_their_run_until_they_have_ended(base: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    tried = []
 
-    def __init__(self, directory: Path, bases: Path) -> None:
-        psutil = pytest.importorskip("psutil")
-        self.output = directory / "run"
-        self.environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-        self.environment["CODEA1_CACHE"] = str(bases)
-        options = ["--preset", "smoke", "--engine", "ray", "--rounds", "2000", "--output", str(self.output)]
-        self.process = psutil.Popen(
-            [sys.executable, "agents/train_grpo.py", *options],
-            cwd=ROOT,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+    def go_on_without_the_first_process(run: Any, score: Any) -> None:
+        run._run._lock.release()  # as when it is killed
+        monkeypatch.setattr(lock, "WAIT_S", 0.5)
+        with pytest.raises(ConfigurationError, match="must not be in use by another"):
+            lock.RunLock(tmp_path, alone=True)
+        monkeypatch.undo()
+        tried.append(run)
 
-    def family_in_training(self) -> list[Any]:
-        """Its descendants, once each seat has learnt from a round."""
-        while self.process.poll() is None and {r["seat"] for r in lines(self.output) if r["kind"] == "seat"} != set(
-            SEATS
+    assert not play_duel(
+        tmp_path, base, rounds=1, preset=UNMEASURED, engine="ray", **in_round(1, go_on_without_the_first_process)
+    )
+    assert tried
+    lock.RunLock(tmp_path, alone=True).release()
+
+
+@pytest.fixture
+def begun(bases: Path, tmp_path: Path, monkeypatch: Any) -> Callable[[], tuple[Any, list[Any]]]:
+    """Starts agents/train_grpo.py as a user does, many short rounds in `run`: the process, and all that it has started
+    once each seat has learnt from a round."""
+    psutil = pytest.importorskip("psutil")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("CODEA1_CACHE", str(bases))
+
+    def begin() -> tuple[Any, list[Any]]:
+        options = ["--preset", "smoke", "--engine", "ray", "--rounds", "2000", "--output", str(tmp_path / "run")]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = psutil.Popen([sys.executable, RECIPE, *options], start_new_session=True, **pipes)
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        while process.poll() is None and not (
+            metrics.exists() and all(records(tmp_path / "run", "seat", seat) for seat in SEATS)
         ):
             time.sleep(0.05)
-        return list(self.process.children(recursive=True))
+        return process, process.children(recursive=True)
 
-    def end(self, family: list[Any]) -> tuple[int, str, str]:
-        """Status and outputs; nothing that it started is left."""
-        out, errors = self.process.communicate(timeout=240)
-        import psutil
-
-        assert not psutil.wait_procs(family, timeout=60)[1]
-        return self.process.returncode, out.decode(), errors.decode()
-
-    def rounds(self) -> set[int]:
-        return {r["round"] for r in lines(self.output) if r["kind"] == "round"}
-
-    def resume(self, rounds: int) -> None:
-        options = ["--resume", str(self.output), "--rounds", str(rounds)]
-        command = [sys.executable, "agents/train_grpo.py", *options]
-        subprocess.run(command, cwd=ROOT, env=self.environment, check=True, capture_output=True)
+    return begin
 
 
-def test_ctrl_c_finishes_the_round_leaves_nothing_running_and_the_run_goes_on(bases: Path, tmp_path: Path) -> None:
-    recipe = Recipe(tmp_path, bases)
-    family = recipe.family_in_training()
-    os.killpg(recipe.process.pid, signal.SIGINT)  # as a terminal does: to everything that was started
-    status, _, errors = recipe.end(family)
+def ended(process: Any, family: list[Any]) -> tuple[int, str]:
+    """Status and errors; nothing that it started is left."""
+    import psutil
+
+    _, errors = process.communicate(timeout=240)
+    assert not psutil.wait_procs(family, timeout=60)[1]
+    return process.returncode, errors
+
+
+def test_ctrl_c_finishes_the_round_leaves_nothing_running_and_the_run_goes_on(begun: Any, tmp_path: Path) -> None:
+    process, family = begun()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everything that was started
+    status, errors = ended(process, family)
     assert status == 130, errors[-2000:]
-    assert "stopped; both seats are saved" in errors
-    steps = [{int(path.name.split("-")[1]) for path in (recipe.output / seat).glob("checkpoint-*")} for seat in SEATS]
+    assert "stopped; all seats are saved" in errors
+    run = tmp_path / "run"
+    steps = [{int(path.name.split("-")[1]) for path in (run / seat).glob("checkpoint-*")} for seat in SEATS]
     assert steps[0] == steps[1]
     done = max(steps[0])
-    assert recipe.rounds() == set(range(1, done + 1))
-    recipe.resume(done + 1)
-    assert recipe.rounds() == set(range(1, done + 2))
+    assert [line["round"] for line in records(run, "round")] == list(range(1, done + 1))
+    command = [sys.executable, RECIPE, "--resume", str(run), "--rounds", str(done + 1)]
+    subprocess.run(command, check=True, capture_output=True)
+    assert [line["round"] for line in records(run, "round")] == list(range(1, done + 2))
 
 
-def test_a_killed_actor_ends_the_recipe_with_one_line_and_the_status_1(bases: Path, tmp_path: Path) -> None:
-    recipe = Recipe(tmp_path, bases)
-    family = recipe.family_in_training()
-    victim = next(process for process in family if "SeatActor" in process.cmdline()[0])
-    victim.kill()
-    status, _, errors = recipe.end(family)
+def test_a_killed_actor_ends_the_recipe_with_one_line_and_the_status_1(begun: Any) -> None:
+    process, family = begun()
+    next(each for each in family if "SeatActor" in each.cmdline()[0]).kill()
+    status, errors = ended(process, family)
     assert status == 1
     assert "Traceback" not in errors
     assert re.match(r"train_grpo\.py: the (coder|tester) is gone: ", errors.splitlines()[-1])
-
-
-def lines(output: Path) -> list[dict[str, Any]]:
-    file = output / "metrics.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,18 +18,16 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
-from training_runs import TINY, run_here
+from training_runs import ROOT, TINY, records, run_here
 
+from codea1_env.configuration.arguments import exit_status, read_configuration
+from codea1_env.configuration.presets import SMOKE, PretrainedModel, load_preset
+from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.bundled import bundled_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.records.recording import read_recording
-from codea1_env.training.config.arguments import exit_status, read_configuration
-from codea1_env.training.config.presets import SMOKE, PretrainedModel, load_preset
-from codea1_env.training.config.run_sections import ProblemFiles
 from codea1_env.training.models.base import base_model
-
-ROOT = Path(__file__).parent.parent
 
 
 def run(cache: Path, *argv: str) -> str:
@@ -56,6 +55,15 @@ def finished(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     return output, run(cache, "agents/train_grpo.py", "--preset", "smoke", "--output", str(output))
 
 
+def refused(script: str, *argv: str, patch: Any, capsys: Any) -> str:
+    """What a recipe says last that ends with the status 2."""
+    patch.setattr("sys.argv", [script, *argv])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / script), run_name="__main__")
+    assert ended.value.code == 2
+    return str(capsys.readouterr().err.splitlines()[-1])
+
+
 def measured(output: Path) -> set[str]:
     """The seats of which there is a measure."""
     lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
@@ -73,6 +81,11 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
         assert (output / name).is_file()
     assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert list((output / "tensorboard").glob("events*"))
+    parts = ("seconds_generating", "seconds_waiting", "seconds_learning")
+    both = zip(records(output, "seat", "coder"), records(output, "seat", "tester"), strict=True)
+    for coder, tester in both:  # they add up to the round
+        assert min(seat[part] for seat in (coder, tester) for part in parts) >= 0
+        assert sum(coder[part] for part in parts) == pytest.approx(sum(tester[part] for part in parts))
     rows = json.loads((output / "summary.json").read_text())["rows"]
     assert all(row["low"] <= row["trained"] - row["base"] + 1e-9 for row in rows)
 
@@ -80,27 +93,60 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
 def test_a_finished_run_can_be_carried_further(finished: tuple[Path, str], here: Callable[..., str]) -> None:
     output, _ = finished
     here("agents/train_grpo.py", "--resume", str(output), "--rounds", "3")
-    lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
-    assert [line["round"] for line in lines if line["kind"] == "round"] == [1, 2, 3]
+    assert [line["round"] for line in records(output, "round")] == [1, 2, 3]
 
 
-def test_the_golden_baseline_trains_the_coder_alone(here: Callable[..., str], tmp_path: Path) -> None:
-    output = tmp_path / "golden"
-    printed = here("baselines/golden_tests.py", "--preset", "smoke", "--output", str(output))
-    assert "tester" not in printed
-    assert measured(output) == {"coder"}
-    assert (output / "coder" / "final" / "model.safetensors").is_file()
-    assert not (output / "tester").exists()
+@pytest.mark.parametrize(
+    ("name", "seat", "roles"),
+    [
+        ("golden_tests", "coder", {"coder"}),
+        ("expert_iteration", "coder", {"coder"}),
+        ("self_play", "player", {"coder", "tester"}),
+    ],
+)
+def test_a_baseline_trains_one_model_and_measures_it_in_its_roles(
+    name: str, seat: str, roles: set[str], here: Callable[..., str], tmp_path: Path
+) -> None:
+    printed = here(f"baselines/{name}.py", "--preset", "smoke", "--output", str(tmp_path / "run"))
+    assert ("tester" in printed) == ("tester" in roles)
+    assert measured(tmp_path / "run") == roles
+    assert (tmp_path / "run" / seat / "final" / "model.safetensors").is_file()
+    assert [each for each in ("coder", "tester", "player") if (tmp_path / "run" / each).exists()] == [seat]
+    kept = [file.read_bytes().splitlines() for file in sorted((tmp_path / "run").glob("duels/*.jsonl"))]
+    assert [len(list(read_recording(lines))) for lines in kept] == ([1, 1] if seat == "player" else [])
 
 
-def test_self_play_trains_one_model_and_measures_it_as_both_seats(here: Callable[..., str], tmp_path: Path) -> None:
-    output = tmp_path / "self-play"
-    here("baselines/self_play.py", "--preset", "smoke", "--output", str(output))
-    assert measured(output) == {"coder", "tester"}
-    assert (output / "player" / "final" / "model.safetensors").is_file()
-    assert not (output / "coder").exists()
-    kept = [(output / "duels" / f"round-{number}.jsonl").read_bytes().splitlines() for number in (1, 2)]
-    assert [len(list(read_recording(lines))) for lines in kept] == [1, 1]
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    """A recipe of one's own: the golden tests' under another name."""
+    text = (ROOT / "baselines" / "golden_tests.py").read_text()
+    assert 'recipe="golden"' in text
+    (tmp_path / "mine.py").write_text(text.replace('recipe="golden"', 'recipe="mine", like="golden"'))
+    return str(tmp_path / "mine.py")
+
+
+def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(
+    mine: str, here: Callable[..., str], tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    output = str(tmp_path / "run")
+    assert "the coder learns from golden tests" in here(mine, "--preset", "smoke", "--dry-run")
+    here(mine, "--preset", "smoke", "--rounds", "1", "--output", output)
+    said = refused("baselines/golden_tests.py", "--resume", output, patch=monkeypatch, capsys=capsys)
+    assert "--resume must be the directory of a run of this recipe, golden, got" in said
+    here(mine, "--resume", output, "--rounds", "2")
+    assert [line["round"] for line in records(tmp_path / "run", "round")] == [1, 2]
+
+
+@pytest.mark.parametrize("roles", ['recipe="mine"', 'recipe="mine", like="own"', 'recipe=""', 'recipe="Golden"'])
+def test_a_recipe_that_nobody_knows_is_refused(
+    roles: str, mine: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    text = Path(mine).read_text()
+    Path(mine).write_text(text.replace('recipe="mine", like="golden"', roles))
+    said = refused(mine, "--output", str(tmp_path / "run"), patch=monkeypatch, capsys=capsys)
+    assert said.startswith("mine.py: a recipe must be one of code_a1, frozen, self-play, golden, ")
+    assert "parse_arguments(__doc__, recipe=" in said
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_example_plays_a_checkpoint(finished: tuple[Path, str], here: Callable[..., str]) -> None:
@@ -147,36 +193,24 @@ def pretrained_config(directory: Path, model: Path) -> Path:
     return config
 
 
+@pytest.mark.parametrize(
+    "script", ["agents/train_grpo.py", pytest.param("baselines/golden_tests.py", marks=pytest.mark.slow)]
+)
 def test_a_pretrained_model_and_problem_files_go_through_the_same_recipes(
-    finished: tuple[Path, str], here: Callable[..., str], tmp_path: Path
+    script: str, base: Path, here: Callable[..., str], tmp_path: Path
 ) -> None:
-    config = pretrained_config(tmp_path, finished[0] / "coder" / "final")
-    output = tmp_path / "run"
-    here("agents/train_grpo.py", "--config", str(config), "--output", str(output))
+    config, output = pretrained_config(tmp_path, base), tmp_path / "run"
+    here(script, "--config", str(config), "--output", str(output))
+    # What so small a model scores differs between processors and may be 0: this asks what was measured, not how much.
     assert measured(output) == {"coder"}, "there is no mutant to measure a tester on"
-    preset, _ = read_configuration(output / "config.yaml")
-    assert preset == load_preset(None, config)
-    lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
-    assert [line["not_attacked"] for line in lines if line["kind"] == "round"] == [0, 0]
-    for seat in ("coder", "tester"):
-        rounds = [line for line in lines if line["kind"] == "seat" and line["seat"] == seat]
+    assert read_configuration(output / "config.yaml")[0] == load_preset(None, config)
+    lines, is_duel = records(output, "round"), script.startswith("agents")
+    assert [line.get("not_attacked") for line in lines] == ([0, 0] if is_duel else [None, None])
+    for seat in ("coder", "tester") if is_duel else ("coder",):
+        rounds = records(output, "seat", seat)
         assert [line["round"] for line in rounds] == [1, 2]
         assert all(0 <= line["truncated"] <= 1 for line in rounds)
         assert (output / seat / "final" / "model.safetensors").is_file()
-
-
-@pytest.mark.slow
-def test_the_baseline_takes_a_pretrained_model_and_problem_files_too(
-    base: Path, here: Callable[..., str], tmp_path: Path
-) -> None:
-    config = pretrained_config(tmp_path, base)
-    output = tmp_path / "golden"
-    here("baselines/golden_tests.py", "--config", str(config), "--output", str(output))
-    # What so small a model scores differs between processors and may be 0: this asks what was measured, not how much.
-    assert measured(output) == {"coder"}
-    lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
-    assert [line["round"] for line in lines if line["kind"] == "round"] == [1, 2]
-    assert (output / "coder" / "final" / "model.safetensors").is_file()
 
 
 def test_a_model_that_is_nowhere_is_refused_with_must_and_got(tmp_path: Path) -> None:
@@ -207,16 +241,11 @@ def test_a_model_that_is_not_whole_ends_a_run_before_it_has_a_directory(
         (model / "config.json").write_text(json.dumps(sizes))
     else:
         (model / "tokenizer.json").write_text("{")
-    output = tmp_path / "run"
-    argv = ["agents/train_grpo.py", "--config", str(config), "--output", str(output), "--engine", engine]
-    monkeypatch.setattr("sys.argv", argv)
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(ROOT / argv[0]), run_name="__main__")
-    assert ended.value.code == 2
-    said = capsys.readouterr().err.splitlines()[-1]
+    argv = ["--config", str(config), "--output", str(tmp_path / "run"), "--engine", engine]
+    said = refused("agents/train_grpo.py", *argv, patch=monkeypatch, capsys=capsys)
     assert said.startswith("train_grpo.py: --model must have ")
     assert str(model) in said
-    assert not output.exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_repository_out_of_reach_ends_a_run_in_one_line_and_before_it_has_a_directory(
@@ -226,17 +255,19 @@ def test_a_repository_out_of_reach_ends_a_run_in_one_line_and_before_it_has_a_di
         raise LocalEntryNotFoundError("No network.\nTry again.\n\nOr not.")
 
     monkeypatch.setattr("codea1_env.training.models.base.snapshot_download", snapshot_download)
-    config, output = pretrained_config(tmp_path, base), tmp_path / "run"
-    argv = ["agents/train_grpo.py", "--config", str(config), "--model", "no/model", "--output", str(output)]
-    monkeypatch.setattr("sys.argv", argv)
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(ROOT / argv[0]), run_name="__main__")
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1] == (
+    argv = [
+        "--config",
+        str(pretrained_config(tmp_path, base)),
+        "--model",
+        "no/model",
+        "--output",
+        str(tmp_path / "run"),
+    ]
+    assert refused("agents/train_grpo.py", *argv, patch=monkeypatch, capsys=capsys) == (
         "train_grpo.py: --model must be a directory or a model within reach on the hub, got 'no/model': "
         "No network. Try again. Or not."
     )
-    assert not output.exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_cannot_be_used_ends_a_recipe_with_status_2_and_one_line(

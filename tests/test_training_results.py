@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from codea1_env.training.run.callbacks import RoundClock
+
 from codea1_env.training.run.results import cost
 
 
@@ -48,21 +48,3 @@ def test_a_run_without_rounds_has_no_split() -> None:
     spent = cost({"evaluation": 1.0}, [{"kind": "evaluation", "seat": "coder", "round": 0}])
     assert spent.shares() == {}
     assert "round" not in str(spent)
-
-
-def test_the_parts_of_a_seats_round_add_up_to_it() -> None:
-    """Begins at 10, generates from 12 to 15, learns from 19 on, ends at 20: 3 + (2 + 4) + 1 = 10."""
-    times = iter([10.0, 12.0, 15.0, 19.0, 20.0])
-    clock = RoundClock(now=lambda: next(times))
-    clock.begin()
-    clock.start()
-    clock.hand_over()
-    clock.resume()
-    assert clock.seconds() == {"seconds_generating": 3.0, "seconds_waiting": 6.0, "seconds_learning": 1.0}
-
-
-def test_a_seat_that_hands_nothing_over_learns_all_the_time() -> None:
-    times = iter([10.0, 14.0])
-    clock = RoundClock(now=lambda: next(times))
-    clock.begin()
-    assert clock.seconds() == {"seconds_generating": 0.0, "seconds_waiting": 0.0, "seconds_learning": 4.0}

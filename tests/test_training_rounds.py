@@ -1,6 +1,7 @@
 """What a round is: the schedule of questions, the selection of attacked programs, the rewards of both seats."""
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -8,27 +9,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.arena.arena import Arena
+from codea1_env.configuration.algorithm import Algorithm
+from codea1_env.configuration.arguments import Arguments
+from codea1_env.configuration.options import Options
+from codea1_env.configuration.presets import SMOKE
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.config.arguments import Arguments
-from codea1_env.training.config.options import Options
-from codea1_env.training.config.presets import SMOKE
-from codea1_env.training.round.exchange import Exchange, ExchangeClosed
+from codea1_env.training.round.questions import Chooser, PassRate, chooser_of, chosen, schedule
 from codea1_env.training.round.rounds import (
-    SelectedSuite,
-    attacks_of,
-    golden_rewards,
+    PastPlay,
+    ReadProgram,
+    Round,
+    Score,
+    grade_round,
     in_places,
     put_to_tester,
-    schedule,
-    score_round,
-    scored_round,
+    read_programs,
 )
 from codea1_env.training.round.rules import RoundRules, select_attacked
+from codea1_env.training.samples import Sample
 
 DOUBLE = Problem(
     "double",
@@ -40,6 +43,11 @@ DOUBLE = Problem(
 RIGHT = "def double(x):\n    return 2 * x"
 SQUARE = "def double(x):\n    return x * x"
 BROKEN = "def double(x:\n    return"
+EDGE = "assert double(3) == 6"
+"""Valid; SQUARE fails it."""
+BLIND = "assert double(2) == 4"
+"""Valid; SQUARE passes it."""
+BOTH = f"{BLIND}\n{EDGE}"
 
 
 @pytest.fixture
@@ -48,15 +56,51 @@ def arena() -> Iterator[Arena]:
         yield Arena(sandbox, RewardConfig(suite_size=2))
 
 
+def said(texts: Sequence[str | None]) -> list[Sample]:
+    return [Sample((0,), (0,), text) for text in texts]
+
+
+def written(arena: Arena, answers: Sequence[str], questions: int = 1) -> list[ReadProgram]:
+    """The coder's answers to `questions` questions that ask the same."""
+    asked, size = [dataclasses.replace(DOUBLE, problem_id=f"double {q}") for q in range(questions)], len(answers)
+    groups = [said(answers[q * size // questions : (q + 1) * size // questions]) for q in range(questions)]
+    return read_programs(arena, asked, groups)
+
+
+def score_round(
+    arena: Arena,
+    answers: Sequence[str],
+    suites: Sequence[Sequence[str | None]],
+    *,
+    attacked: int = 1,
+    questions: int = 1,
+    rules: RoundRules = RoundRules(),  # noqa: B008  # it is frozen
+    past: PastPlay = PastPlay(),  # noqa: B008
+    index: int = 0,
+) -> Score:
+    """`suites`: against each answer, in order."""
+    shape = dataclasses.replace(
+        SMOKE.round, questions=questions, programs=len(answers) // questions, suites=2, attacked=attacked
+    )
+    rows = [said(row) for row in suites]
+    return Round(index, shape, written(arena, answers, questions), [rows], rules, past).score(arena)
+
+
+def earned(score: Score) -> list[float | None]:
+    """By the coder."""
+    return [row.reward for row in score.batches[0]]
+
+
+def learnt(score: Score) -> list[tuple[int, float | None]]:
+    """By the tester: the place of the program, and what the suite earned."""
+    return [(int(row.label.group.removeprefix("tester ")), row.reward) for row in score.batches[1]]
+
+
 def test_a_round_without_a_program_that_fits_says_which_limit_to_raise(arena: Arena) -> None:
-    attacks = attacks_of([DOUBLE] * 2, [RIGHT, SQUARE])
-    with pytest.raises(
-        ConfigurationError, match=r"round 3 must have a program that fits .* raise round.tester_prompt_t"
-    ):
-        scored_round(
-            arena, attacks, [[None, None], [None, None]], SMOKE.round, lambda *_: None,
-            round_index=2, rules=RoundRules(Options().selection),
-        )  # fmt: skip
+    must = r"round 3 must have a program that fits .* raise round.tester_prompt_t"
+    for other in ([None, None], []):
+        with pytest.raises(ConfigurationError, match=must):
+            score_round(arena, [RIGHT, SQUARE], [[None, None], other], index=2)
 
 
 @given(st.integers(1, 30), st.integers(1, 40), st.integers(1, 30), st.integers(0, 1000))
@@ -96,30 +140,54 @@ def test_the_programs_whose_suites_spread_most_are_selected(
     assert select_attacked(rewards, count) == selected
 
 
-def test_a_round_pays_both_seats_and_trains_the_tester_on_the_widest_spread(arena: Arena) -> None:
-    """By hand, K = 2, alpha = 1/2. Suite A holds two valid tests, one of which SQUARE fails; suite B none at all.
+class Wrong(Chooser):
+    """Not a choice."""
 
-    RIGHT: A has R_val 1, f_new 0, so R_T 1/2; B has 0. SQUARE: A has R_val 1, f_new 1/2, so R_T 3/4; B has 0.
-    The spread is larger for SQUARE. Coder: RIGHT passes 2 of 2 of A and B counts 0, mean 1/2; SQUARE (1/2 + 0) / 2.
+    def __init__(self, problems: Sequence[Problem], seed: int, places: object) -> None:
+        super().__init__(problems, seed)
+        self.places = places
+
+    def choose(self, round_index: int, count: int) -> list[int]:
+        return self.places  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("places", [[0], [0, 0], [0, 3], [0, -1], [0, 1, 2], [0, 1.0], [0, True], None, "01"])
+def test_a_chooser_chooses_as_many_different_problems_as_a_round_asks(places: object) -> None:
+    problems = [dataclasses.replace(DOUBLE, problem_id=str(number)) for number in range(3)]
+    assert chosen(Wrong(problems, 0, [2, 0]), 0, 2) == [problems[2], problems[0]]
+    with pytest.raises(ConfigurationError, match=r"Wrong.choose must return 2 different places in \[0, 3\), got "):
+        chosen(Wrong(problems, 0, places), 0, 2)
+
+
+def test_a_curriculum_asks_what_is_passed_now_and_then_and_goes_on_from_its_state() -> None:
+    problems = [dataclasses.replace(DOUBLE, problem_id=str(number)) for number in range(40)]
+    chooser = chooser_of(Algorithm(questions="pass_rate"), problems, 3)
+    chooser.learn({str(number): (0.0, 1.0, 0.5, 0.4)[number % 4] for number in range(40)})
+    asked = [place for index in range(50) for place in chooser.choose(index, 4)]
+    assert sum(place % 4 > 1 for place in asked) > 0.7 * len(asked), "those between always and never"
+    assert {place % 4 for place in asked} == {0, 1, 2, 3}, "and none is forgotten"
+    again = PassRate(problems, 3)
+    again.restore(chooser.state())
+    assert again.choose(50, 4) == chooser.choose(50, 4) != PassRate(problems, 4).choose(50, 4)
+
+
+def test_a_round_pays_both_seats_and_trains_the_tester_on_the_widest_spread(arena: Arena) -> None:
+    """By hand, K = 2, alpha = 1/2. BOTH holds two valid tests, one of which SQUARE fails; the other suite none at all.
+
+    RIGHT: BOTH has R_val 1, f_new 0, so R_T 1/2; the other 0. SQUARE: R_val 1, f_new 1/2, so R_T 3/4; the other 0.
+    The spread is larger for SQUARE. Coder: RIGHT passes 2 of 2 and the other counts 0, mean 1/2; SQUARE (1/2 + 0) / 2.
     """
-    suite_a = "assert double(2) == 4\nassert double(3) == 6"
-    suite_b = "nothing to see"
-    attacks = attacks_of([DOUBLE, DOUBLE], [f"Here:\n```python\n{RIGHT}\n```", SQUARE])
-    assert attacks[0].program.strip() == RIGHT
-    score = score_round(arena, attacks, [[suite_a, suite_b]] * 2, programs=2, attacked=1)
-    assert score.coder == pytest.approx([0.5, 0.25])
-    assert [(row.attack, row.suite) for row in score.tester] == [(1, 0), (1, 1)]
-    assert [row.reward for row in score.tester] == pytest.approx([0.75, 0.0])
+    score = score_round(arena, [f"Here:\n```python\n{RIGHT}\n```", SQUARE], [[BOTH, "nothing to see"]] * 2)
+    assert earned(score) == pytest.approx([0.5, 0.25])
+    assert learnt(score) == [(1, pytest.approx(0.75)), (1, 0.0)]
+    assert [row.sample.text for row in score.batches[1]] == [BOTH, "nothing to see"]
     assert score.metrics["valid_tests"] == pytest.approx(4 / 8)
     assert score.metrics["killing_tests"] == pytest.approx(1 / 8)
     assert score.metrics["book"] == len(arena.book) == 1
 
 
 def test_the_book_is_replayed_in_the_next_round(arena: Arena) -> None:
-    attacks = attacks_of([DOUBLE, DOUBLE], [SQUARE, RIGHT])
-    suites = [["assert double(3) == 6", ""]] * 2
-    first = score_round(arena, attacks, suites, programs=2, attacked=1)
-    second = score_round(arena, attacks, suites, programs=2, attacked=1)
+    first, second = (score_round(arena, [SQUARE, RIGHT], [[EDGE, ""]] * 2) for _ in range(2))
     assert first.metrics["replayed"] == 0
     assert second.metrics["replayed"] == 1
     assert second.metrics["replays_failed"] == pytest.approx(1 / 2)
@@ -131,7 +199,7 @@ def test_a_round_says_which_suites_could_not_be_read_and_why(arena: Arena) -> No
         ["These two:\n```python\nassert double(2) == 4\n```", "Try 2, which is 4."],
         ["It is this one.\n\ndef test_it():\n    assert double(2) == 4\n", "assert len(double) > 1"],
     ]
-    metrics = score_round(arena, attacks_of([DOUBLE] * 2, [RIGHT, SQUARE]), suites, programs=2, attacked=1).metrics
+    metrics = score_round(arena, [RIGHT, SQUARE], suites).metrics
     assert {name: value for name, value in metrics.items() if name.startswith("unreadable")} == {
         "unreadable": 3 / 4,
         "unreadable_text": 2 / 4,
@@ -140,38 +208,40 @@ def test_a_round_says_which_suites_could_not_be_read_and_why(arena: Arena) -> No
     }
 
 
+def journal_says(directory: Path, capsys: pytest.CaptureFixture[str], *lines: tuple[str, dict[str, float]]) -> str:
+    """What a run shows of these rows, each of a kind or a seat."""
+    from codea1_env.training.run.journal import Journal
+    from codea1_env.training.run.run_dir import Run
+
+    with Run(Arguments(SMOKE, directory / "run", 0, False, "local"), seats=("coder", "tester")) as run:
+        journal, rounds = Journal(run), 0
+        journal.doing("evaluating")
+        for kind, values in lines:
+            rounds += kind == "round"
+            seat = "" if kind == "round" else kind
+            journal.write("seat" if seat else "round", rounds, {"coder_reward": 0.0, **values}, seat)
+        journal.close()
+    told = capsys.readouterr()
+    return told.out + told.err
+
+
 @pytest.mark.parametrize(("share", "is_said"), [(0.75, True), (0.5, False)])
 def test_a_run_whose_suites_are_mostly_unreadable_says_so_with_the_reasons(
     share: float, is_said: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from codea1_env.training.run.journal import Journal
-    from codea1_env.training.run.run_dir import Run
-
-    reasons = {"unreadable_function": share / 3, "unreadable_text": share}
-    with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
-        journal = Journal(run)
-        for rounds_done in (1, 2):
-            journal.write("round", rounds_done, {"coder_reward": 0.0, "unreadable": share, **reasons})
-        journal.close()
-    said = capsys.readouterr()
+    row = {"unreadable": share, "unreadable_function": share / 3, "unreadable_text": share}
+    told = journal_says(tmp_path, capsys, ("round", row), ("round", row))
     shown = "round 1: 75% of the tester's suites hold no test that can be read and earn nothing; what they hold is text"
-    assert (said.out + said.err).count(shown + " (75%), function (25%)") == is_said, "once, the commonest reason first"
-    assert ("unreadable=0.75" in said.err) == is_said
+    assert told.count(shown + " (75%), function (25%)") == is_said, "once, the commonest reason first"
+    assert ("unreadable=0.75" in told) == is_said
 
 
 @pytest.mark.parametrize(("shares", "is_shown"), [((0.0, 0.25), True), ((0.25, 0.0), False)])
 def test_what_may_be_earned_without_its_purpose_is_shown_while_there_is_any(
     shares: tuple[float, float], is_shown: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from codea1_env.training.run.journal import Journal
-    from codea1_env.training.run.run_dir import Run
-
-    with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
-        journal = Journal(run)
-        for rounds_done, share in enumerate(shares, 1):
-            journal.write("round", rounds_done, {"vacuous_tests": share, "constant_programs": 0.0})
-        journal.close()
-    last = capsys.readouterr().err.rpartition("rounds:")[2]
+    rows = [("round", {"vacuous_tests": share, "constant_programs": 0.0}) for share in shares]
+    last = journal_says(tmp_path, capsys, *rows).rpartition("rounds:")[2]
     assert ("vacuous=0.25" in last) == is_shown
     assert "constant" not in last
 
@@ -179,36 +249,32 @@ def test_what_may_be_earned_without_its_purpose_is_shown_while_there_is_any(
 def test_a_run_of_one_round_shows_the_tokens_a_second_of_both_seats(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from codea1_env.training.run.journal import Journal
-    from codea1_env.training.run.run_dir import Run
-
-    with Run(Arguments(SMOKE, tmp_path / "run", 0, False, "local"), seats=("coder", "tester")) as run:
-        journal = Journal(run)
-        journal.doing("evaluating")
-        journal.write("round", 1, {"coder_reward": 0.0})
-        for seat, speed in (("coder", 123.4), ("tester", 45.6)):
-            journal.write("seat", 1, {"tokens_per_second": speed}, seat)
-        journal.close()
-    said = capsys.readouterr().err
-    assert f"rounds (evaluating):   0%|          | 0/{SMOKE.rounds}" in said
-    assert "R_C=0.00, coder tokens/s=123, tester tokens/s=46" in said
+    speeds = [(seat, {"tokens_per_second": speed}) for seat, speed in (("coder", 123.4), ("tester", 45.6))]
+    told = journal_says(tmp_path, capsys, ("round", {}), *speeds)
+    assert f"rounds (evaluating):   0%|          | 0/{SMOKE.rounds}" in told
+    assert "R_C=0.00, coder tokens/s=123, tester tokens/s=46" in told
 
 
 def test_selected_rows_come_in_groups_question_by_question(arena: Arena) -> None:
-    attacks = attacks_of([DOUBLE] * 2 + [DOUBLE] * 2, [BROKEN, SQUARE, SQUARE, BROKEN])
-    suites = [["assert double(3) == 6", ""]] * 4
-    score = score_round(arena, attacks, suites, programs=2, attacked=1)
-    assert [(row.attack, row.suite) for row in score.tester] == [(1, 0), (1, 1), (2, 0), (2, 1)]
-    assert all(isinstance(row, SelectedSuite) and row.reward is not None for row in score.tester)
+    score = score_round(arena, [BROKEN, SQUARE, SQUARE, BROKEN], [[EDGE, ""]] * 4, questions=2)
+    assert [place for place, _ in learnt(score)] == [1, 1, 2, 2]
+    assert [row.label.question for row in score.batches[1]] == ["double 0", "double 0", "double 1", "double 1"]
+    assert [row.label.group for row in score.batches[0]] == ["coder double 0"] * 2 + ["coder double 1"] * 2
+
+
+def test_where_seats_take_turns_the_rows_of_the_one_that_rests_are_not_learnt_from(arena: Arena) -> None:
+    rules = RoundRules(Options(schedule="alternating"))
+    for index, learning in enumerate((True, False)):
+        coder, tester = score_round(arena, [RIGHT, SQUARE], [[EDGE, ""]] * 2, rules=rules, index=index).batches
+        assert {row.learns for row in coder} == {learning}
+        assert {row.learns for row in tester} == {not learning}
 
 
 def test_the_golden_baseline_pays_the_share_of_golden_tests_passed(arena: Arena) -> None:
-    logged: list[tuple[int, dict[str, float]]] = []
-    score = golden_rewards(arena, lambda index, values: logged.append((index, dict(values))))
-    assert score(4, [DOUBLE] * 3, [RIGHT, SQUARE, BROKEN]) == [1.0, 0.5, 0.0]
-    assert logged[0][0] == 4
-    assert logged[0][1]["coder_reward"] == pytest.approx(0.5)
-    assert logged[0][1]["executes"] == pytest.approx(2 / 3)
+    score = grade_round(arena, written(arena, [RIGHT, SQUARE, BROKEN]), RoundRules(), 4)
+    assert earned(score) == [1.0, 0.5, 0.0]
+    assert score.metrics["coder_reward"] == pytest.approx(0.5)
+    assert score.metrics["executes"] == pytest.approx(2 / 3)
 
 
 PROGRAMS = [0.2, 0.9, None, 0.9]
@@ -249,86 +315,108 @@ def test_all_programs_and_the_widest_spread_are_selected_as_asked() -> None:
 def test_tests_are_paid_one_by_one_and_stand_where_they_are_written(arena: Arena) -> None:
     """K = 2, alpha 1/2, against SQUARE: double(2) valid, passed: 1/2; double(3) valid, failed: 1; rejected: 0."""
     response = "```python\nassert double(2) == 4\nassert double(3) == 6\n```\nThese two."
-    rules = RoundRules(credit="test")
-    attacks = attacks_of([DOUBLE], [SQUARE])
-    score = score_round(arena, attacks, [[response, "assert nothing"]], programs=1, attacked=1, rules=rules)
-    first, second = (row.label for row in score.tester)
+    suites = [[response, "assert nothing"], ["", ""]]
+    score = score_round(arena, [SQUARE, BROKEN], suites, rules=RoundRules(credit="test"))
+    first, second = (row.label for row in score.batches[1])
     assert [response[start:end] for start, end in first.spans] == ["assert double(2) == 4", "assert double(3) == 6"]
     assert first.test_rewards == pytest.approx((0.5, 1.0))
     assert second.test_rewards == (0.0,)
-    plain = score_round(arena, attacks, [[response, "assert nothing"]], programs=1, attacked=1)
-    assert [row.label.spans for row in plain.tester] == [(), ()]
+    assert [row.label.spans for row in score_round(arena, [SQUARE, BROKEN], suites).batches[1]] == [(), ()]
 
 
-def test_early_rounds_pay_the_tester_for_validity_first(arena: Arena) -> None:
-    """Suite A of the test above against SQUARE: R_val 1, f_new 1/2. alpha 1: R_T 1; alpha 3/4: 7/8; alpha 1/2: 3/4."""
+def test_early_rounds_pay_the_tester_for_validity_first_and_say_so(arena: Arena) -> None:
+    """BOTH against SQUARE: R_val 1, f_new 1/2. alpha 1: R_T 1; alpha 3/4: 7/8; alpha 1/2: 3/4. The rest earns 0."""
     rules = RoundRules(Options(validity_first_rounds=2))
-    attacks = attacks_of([DOUBLE, DOUBLE], [SQUARE, BROKEN])
-    suites = [["assert double(2) == 4\nassert double(3) == 6", ""]] * 2
-    found = []
-    for index in range(3):
+    for index, alpha, reward in ((0, 1, 1), (1, 3 / 4, 7 / 8), (2, 1 / 2, 3 / 4)):
         arena.book = MistakeBook()
-        score = score_round(arena, attacks, suites, programs=2, attacked=1, rules=rules, round_index=index)
-        assert score.tester[0].attack == 0
-        found.append(score.tester[0].reward)
-    assert found == pytest.approx([1, 7 / 8, 3 / 4])
-
-
-def test_a_seat_whose_peer_never_comes_gives_up(arena: Arena) -> None:
-    meeting = Exchange(arena, SMOKE.round, lambda index, metrics: None, patience_s=0.05)
-    with pytest.raises(ExchangeClosed, match=r"the other seat must come to round 1 within 0.05 s, got nothing"):
-        meeting.take_attacks(0)
+        past = PastPlay(suites=((EDGE, EDGE),) * 2)  # an old tester's suites are in no number of the present one
+        score = score_round(arena, [SQUARE, BROKEN], [[BOTH, ""]] * 2, rules=rules, index=index, past=past)
+        assert learnt(score) == [(0, pytest.approx(reward)), (0, 0.0)]
+        parts = {name: value for name, value in score.metrics.items() if name.startswith("paid_")}
+        expected = {"paid_validity": alpha / 4, "paid_adversarial": (1 - alpha) / 2 / 4, "paid_penalty": 0}
+        assert parts == pytest.approx(expected), "means over four suites, one of which earned anything"
+        assert score.metrics["tester_reward"] == pytest.approx(reward / 4)
 
 
 def test_a_program_that_could_not_be_put_to_the_tester_has_no_score_and_neither_have_its_suites(arena: Arena) -> None:
     """By hand: K = 2. SQUARE passes the test at 2 and fails that at 3; RIGHT was not attacked."""
-    attacks = attacks_of([DOUBLE, DOUBLE], [RIGHT, SQUARE])
-    suites = [[None, None], ["assert double(2) == 4\nassert double(3) == 6"] * 2]
-    score = score_round(arena, attacks, suites, programs=2, attacked=2)
-    assert score.coder == [None, pytest.approx(0.5)]
-    assert [row.reward for row in score.tester] == [None, None, pytest.approx(0.75), pytest.approx(0.75)]
+    suites = [[None, None], [BOTH] * 2]
+    score = score_round(arena, [RIGHT, SQUARE], suites, attacked=2)
+    assert earned(score) == [None, pytest.approx(0.5)]
+    assert learnt(score) == [(0, None), (0, None), (1, pytest.approx(0.75)), (1, pytest.approx(0.75))]
     assert score.metrics["not_attacked"] == 1
     assert score.metrics["unscored"] == 0
     assert score.metrics["coder_reward"] == pytest.approx(0.5), "the mean over what was attacked"
-    (first,) = {row.attack for row in score_round(arena, attacks, suites, programs=2, attacked=1).tester}
-    assert first == 1, "what has no score is selected last"
-    nothing = score_round(arena, attacks, [[None, None]] * 2, programs=2, attacked=1)
-    assert nothing.coder == [None, None]
-    assert [row.reward for row in nothing.tester] == [None, None]
+    assert {place for place, _ in learnt(score_round(arena, [RIGHT, SQUARE], suites))} == {1}, "no score comes last"
 
 
 def test_a_program_without_suites_of_its_own_is_paid_by_its_questions(arena: Arena) -> None:
-    """By hand: K = 2. SQUARE passes the test at 2 and fails that at 3. The first program alone was put to the tester,
-    and in the second call its prompt was too long."""
+    """By hand: K = 2. SQUARE passes the test at 2 and fails that at 3. Only the first was put to the tester."""
     arena.config = RewardConfig(suite_size=2, coder_tests="union")
-    rules = RoundRules(Options(selection="ahead"))
-    attacks = attacks_of([DOUBLE, DOUBLE, DOUBLE], [RIGHT, SQUARE, BROKEN])
-    suites = [["assert double(2) == 4\nassert double(3) == 6"] * 2, [], []]
-    score = score_round(arena, attacks, suites, programs=3, attacked=1, rules=rules)
-    assert score.coder == [1, pytest.approx(0.5), 0]
-    assert [row.attack for row in score.tester] == [0, 0]
+    score = score_round(
+        arena, [RIGHT, SQUARE, BROKEN], [[BOTH] * 2, [], []], rules=RoundRules(Options(selection="ahead"))
+    )
+    assert earned(score) == [1, pytest.approx(0.5), 0]
+    assert [place for place, _ in learnt(score)] == [0, 0]
     assert score.metrics["not_attacked"] == 0
     assert score.metrics["coder_reward"] == pytest.approx(0.5), "the mean over all that were paid"
-    nothing = score_round(arena, attacks, [[None, None], [], []], programs=3, attacked=1, rules=rules)
-    assert nothing.coder == [None, None, None], "nothing was written that could pay them"
-    assert [row.reward for row in nothing.tester] == [None, None]
 
 
-def test_the_first_different_programs_are_put_to_the_tester_and_stand_in_their_places() -> None:
+def test_the_first_different_programs_are_put_to_the_tester_and_stand_in_their_places(arena: Arena) -> None:
     rules = RoundRules(Options(selection="ahead"))
     assert rules.put_to_tester(["a", "a", "", "b", "c"], 2) == [0, 3]
     assert rules.put_to_tester(["a(", "", "b(", "a"], 2) == [0, 3], "what cannot be parsed fills up"
     assert rules.put_to_tester(["a(", "a", "a"], 2) == [1, 2], "equal ones come before what cannot be parsed"
     assert RoundRules().put_to_tester(["a", "a"], 1) == [0, 1]
-    attacks = attacks_of([DOUBLE] * 4, [RIGHT, RIGHT, SQUARE, RIGHT])
-    assert put_to_tester(attacks, 2, 1, rules) == [0, 2]
-    assert in_places([[1], [2], [3]], [0, 2], 4) == [[1], [], [2], [], [3]]
+    shape = dataclasses.replace(SMOKE.round, programs=2, attacked=1)
+    assert put_to_tester(written(arena, [RIGHT, RIGHT, SQUARE, RIGHT], 2), shape, rules) == [0, 2]
+    assert in_places([[1], [2], [3]], [0, 2], 4) == [[1], (), [2], (), [3]]
 
 
 def test_the_error_of_an_oracle_without_a_reference_is_logged(arena: Arena) -> None:
     """Two of three programs are wrong alike: their vote on double(3) is 9, and the reference says 6."""
     arena.config = RewardConfig(suite_size=2, oracle="majority")
-    attacks = attacks_of([DOUBLE] * 3, [SQUARE, SQUARE, RIGHT])
-    score = score_round(arena, attacks, [["assert double(3) == 9"]] * 3, programs=3, attacked=1)
+    score = score_round(arena, [SQUARE, SQUARE, RIGHT], [["assert double(3) == 9"]] * 3)
     assert score.metrics["oracle_error"] == 1
-    assert score.coder == [1, 1, 0]
+    assert earned(score) == [1, 1, 0]
+
+
+def test_an_old_program_can_train_the_tester_and_leaves_no_trace_in_the_book(arena: Arena) -> None:
+    """K = 1, alpha 1/2. Present: RIGHT twice, all suites earn 1/2. Old: SQUARE, EDGE earns 1, BLIND 1/2: it spreads."""
+    arena.config = RewardConfig(suite_size=1)
+    past = PastPlay(programs=tuple(written(arena, [SQUARE])), old_coders=1, against=(said([EDGE, BLIND]),))
+    score = score_round(arena, [RIGHT] * 2, [[EDGE, BLIND]] * 2, past=past)
+    assert learnt(score) == [(2, 1.0), (2, 0.5)]
+    assert earned(score) == [1.0, 1.0]
+    assert score.past_coder == score.metrics["past_coder_reward"] == pytest.approx(0.5), "it passes one suite of two"
+    assert len(arena.book) == 0
+
+
+def test_an_old_testers_suites_judge_the_present_programs_and_train_nobody(arena: Arena) -> None:
+    """SQUARE passes BLIND and fails the old tester's EDGE: R_C 1/2. The present tester's one suite is its only row."""
+    arena.config = RewardConfig(suite_size=1)
+    score = score_round(arena, [SQUARE, RIGHT], [[BLIND]] * 2, past=PastPlay(suites=((EDGE,), (EDGE,))))
+    assert earned(score) == [0.5, 1.0]
+    assert learnt(score) == [(0, 0.5)]
+    assert score.past_tester == pytest.approx(0.5), "it caught one of the two programs"
+    assert len(arena.book) == 1, "what the present program fails is remembered, whoever wrote it"
+
+
+def test_only_the_present_testers_suites_enter_its_mistake_book(arena: Arena) -> None:
+    past = PastPlay(suites=((EDGE, EDGE), ()), programs=tuple(written(arena, [SQUARE])), against=(said([BLIND]),))
+    score = score_round(arena, [SQUARE] * 2, [[BLIND]] * 2, rules=RoundRules(Options(tester_book=2)), past=past)
+    assert [[len(row) for row in match.suites] for match in score.played] == [[1, 1], [1]]
+    assert score.past_coder is None, "a target of the book is no old coder"
+
+
+def test_each_of_two_testers_learns_from_its_own_suites(arena: Arena) -> None:
+    """K = 2. The first writes EDGE, the second BOTH, against SQUARE: R_T 1/4 + 1/4, and 1/2 + 1/4."""
+    shape = dataclasses.replace(SMOKE.round, questions=1, programs=2, suites=2, attacked=1)
+    suites = [[said([text, ""]), said(["", ""])] for text in (EDGE, BOTH)]
+    testers = ("tester_0", "tester_1")
+    score = Round(0, shape, written(arena, [SQUARE, RIGHT]), suites, testers=testers).score(arena)
+    rows = [[(row.label.group, row.sample.text, row.reward) for row in batch] for batch in score.batches[1:]]
+    assert rows == [
+        [("tester_0 0", EDGE, pytest.approx(0.5)), ("tester_0 0", "", 0.0)],
+        [("tester_1 0", BOTH, pytest.approx(0.75)), ("tester_1 0", "", 0.0)],
+    ]

@@ -18,19 +18,8 @@ def test_a_run_killed_at_random_moments_ends_as_an_undisturbed_one(
     bases: Path, tmp_path: Path, engine: str, kills: str, rounds: str
 ) -> None:
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
-    options = [
-        "--engine",
-        engine,
-        "--updates",
-        "2",
-        "--kills",
-        kills,
-        "--rounds",
-        rounds,
-        "--output",
-        str(tmp_path / "runs"),
-    ]
-    command = [sys.executable, "benchmarks/resume_torture.py", *options]
+    told = f"--engine {engine} --updates 2 --kills {kills} --rounds {rounds} --output {tmp_path / 'runs'}"
+    command = [sys.executable, "benchmarks/resume_torture.py", *told.split()]
     environment = os.environ | {"CODEA1_CACHE": str(bases)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

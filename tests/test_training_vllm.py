@@ -5,18 +5,17 @@ Optional: `make test-vllm` makes an environment that has vLLM.
 
 import dataclasses
 import importlib.util
-import json
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import TINY, play_duel, tiny_base
+from training_runs import SEATS, TINY, play_duel, records, tiny_base
 from trl import GRPOConfig
 
-from codea1_env.training.config.placement import Placement, SeatPlacement, trainer_arguments
-from codea1_env.training.grpo.vllm_colocated import before_building
+from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
+from codea1_env.training.policies.vllm_colocated import before_building
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
 ROUNDS = 4
@@ -42,9 +41,8 @@ def test_a_seat_without_its_generator_says_how_to_get_it(tmp_path: Path) -> None
 def test_vllm_samples_from_the_weights_of_every_update(tmp_path: Path) -> None:
     """What vLLM says of the tokens that it drew, and what the trained model says of them, is the same."""
     play_duel(tmp_path / "run", tiny_base(tmp_path), rounds=ROUNDS, preset=PRESET)
-    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    for seat in ("coder", "tester"):
-        logged = sorted((record for record in records if record["seat"] == seat), key=lambda record: record["round"])
+    for seat in SEATS:
+        logged = records(tmp_path / "run", "seat", seat)
         assert [record["round"] for record in logged] == list(range(1, ROUNDS + 1))
         assert logged[-1]["kl"] > 0.02, "the policy has hardly moved: stale weights would pass"
         for record in logged:

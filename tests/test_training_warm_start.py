@@ -12,13 +12,14 @@ import torch
 from training_runs import TINY, same_weights
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from codea1_env.configuration.presets import MINI, WarmStartPreset, load_preset
 from codea1_env.errors import ConfigurationError
+from codea1_env.language_models.directories import default_cache
 from codea1_env.problems.families.miniature import miniature_compositions
-from codea1_env.training.config.presets import MINI, WarmStartPreset, load_preset
 from codea1_env.training.models import tiny  # its `tester_messages` would pass for a test
 from codea1_env.training.models.corpora import BASIC, EDGE, band_pieces, examples
 from codea1_env.training.models.tiny import build_model, build_tokenizer, coder_messages
-from codea1_env.training.models.warm_start import base_model, default_cache
+from codea1_env.training.models.warm_start import base_model
 
 CORPUS = list(examples(MINI, 400))
 FEW_STEPS = dataclasses.replace(TINY, warm_start=WarmStartPreset(steps=3, examples_per_step=4, problems=20))

@@ -13,6 +13,7 @@ from codea1_env.judging.judge import Expectation
 from codea1_env.judging.relations.status import related
 from codea1_env.judging.relations.vacuity import others, refusals
 from codea1_env.problems import bundled_problems
+from codea1_env.problems.tolerances import EXACT, within
 from codea1_env.reading.literals import literal_tree, tree_source
 from codea1_env.reading.wide.relational_tests import read_condition
 from codea1_env.rewards.duel import Status
@@ -25,7 +26,7 @@ def status(claim: str, right: bytes, *mutants: object, entry_point: str = "f", t
     assert test.arguments is not None
     assert test.value is not None
     stated = Expectation(test.arguments, test.value, relation=test.relation)
-    return related(stated, right, [values.encode(mutant) for mutant in mutants], tolerance, set()).status
+    return related(stated, right, [values.encode(mutant) for mutant in mutants], within(tolerance), set()).status
 
 
 def bundled() -> Iterator[tuple[str, str, Any]]:
@@ -134,7 +135,7 @@ def test_no_more_of_what_mutants_return_is_looked_at_than_there_is_time_for() ->
 
     def looked_at(mutants: list[bytes]) -> int:
         constants, arguments = test.value or b"", test.arguments or b""
-        return len(refusals(test.relation, constants, arguments, values.encode([1, 2, 3]), mutants, 0.0))  # type: ignore[arg-type]
+        return len(refusals(test.relation, constants, arguments, values.encode([1, 2, 3]), mutants, EXACT))  # type: ignore[arg-type]
 
     large = [values.encode([n] * 10_000) for n in range(9)]
     assert [looked_at(large[:n]) - looked_at([]) for n in (1, 6, 7, 9)] == [1, 6, 6, 6]

@@ -13,14 +13,16 @@ from typing import Any
 import pytest
 
 import codea1_env
-from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig
+from codea1_env import Arena, LocalSandbox, Match, MistakeBook, Problem, RewardConfig, TestCase
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.judging.returned import cut
+from codea1_env.mistake_book.policies import Shelf
 from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.viewer import Found, make_page, read_games
 from codea1_env.viewer.games import MOST_SOURCE
 from codea1_env.viewer.page import SCRIPTS, STYLES
+from codea1_env.viewer.shelves import RunBook, book_on_page
 
 PACKAGE = Path(__file__).parents[1] / "codea1_env" / "viewer"
 TWICE = Problem("twice", "f(x): twice x", "f", "def f(x):\n    return x * 2")
@@ -374,3 +376,114 @@ def test_the_duels_of_real_models_among_the_examples_make_a_page_and_are_worth_t
     again = list(replay(recorded[:2], sandbox))
     assert all(each.is_same for each in again)
     assert any(asserts_of(game, program) for game in shown for program in range(len(game["programs"])))
+
+
+FAILS = TestCase("f(3)", "6")
+
+
+def saved(path: Path, *tests: tuple[TestCase, int], question: str = "twice") -> MistakeBook:
+    book = MistakeBook()
+    for case, failures in tests:
+        book.record(question, (), [case] * failures)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    book.save(path)
+    return book
+
+
+def run_with(book: MistakeBook | None, directory: Path, sandbox: LocalSandbox, **how: Any) -> Path:
+    """A run that kept one round's game, with `book` replayed to two programs."""
+    (directory / "duels").mkdir(parents=True)
+    with Recorder(directory / "duels" / "round-1.jsonl", **how) as recorder:
+        Arena(sandbox, None, book, on_score=recorder.write).play([Match(TWICE, (RIGHT, WRONG), ((SUITE,), (SUITE,)))])
+    return directory
+
+
+def test_the_book_of_a_run_says_how_often_each_test_failed_and_how_it_fared_where_it_was_replayed(
+    tmp_path: Path, sandbox: LocalSandbox
+) -> None:
+    other = TestCase("f(0)", "0")
+    book = saved(tmp_path / "book.jsonl", (FAILS, 5), (other, 2))
+    run = run_with(book.copy(), tmp_path / "run", sandbox)
+    never = TestCase("f(9)", "18")
+    saved(run / "book.jsonl", (never, 1), (FAILS, 7))
+    assert read_games(run, 100).book == {
+        "source": "book.jsonl", "note": "",
+        "questions": [["twice", [
+            ["f(3)", "6", 7, {"pass": 1, "fail": 1}, [[1, 0]]],
+            ["f(0)", "0", None, {"pass": 2}, [[1, 1]]],  # it has left the book since
+            ["f(9)", "18", 1, {}, []],
+        ]]],
+    }  # fmt: skip
+    page = codea1_env.view(run)
+    assert content(page.content)["book"] == read_games(run, 100).book
+
+
+def test_the_latest_checkpoint_that_is_complete_has_the_book_of_a_run(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    saved(run / "book.jsonl", (FAILS, 1))
+    for step, failures in ((9, 2), (10, 3), (11, 4)):
+        saved(run / "coder" / f"checkpoint-{step}" / "book.jsonl", (FAILS, failures))
+        (run / "tester" / f"checkpoint-{step}").mkdir(parents=True)
+        if step < 11:
+            for seat in ("coder", "tester"):
+                (run / seat / f"checkpoint-{step}" / "complete.json").write_text("{}")
+    found = read_games(run, 100).book
+    assert found is not None
+    assert found["source"] == "coder/checkpoint-10/book.jsonl"
+    assert found["questions"] == [["twice", [["f(3)", "6", 3, {}, []]]]]
+    assert main(["view", str(run), "-o", str(tmp_path / "page.html")]) == 0, "also without a duel"
+
+
+def test_a_recording_has_of_the_book_what_it_replayed(tmp_path: Path, sandbox: LocalSandbox) -> None:
+    book = saved(tmp_path / "book.jsonl", (FAILS, 5))
+    run = run_with(book.copy(), tmp_path / "run", sandbox)
+    file = run / "duels" / "round-1.jsonl"
+    fared = [["twice", [["f(3)", "6", None, {"pass": 1, "fail": 1}, [[1, 0]]]]]]
+    assert read_games(file, 100).book == {"source": "", "note": "", "questions": fared}
+    score = json.loads(file.read_bytes().splitlines()[2])["match"]["score"]
+    (tmp_path / "scores.jsonl").write_text(json.dumps(score) + "\n")
+    assert read_games(tmp_path / "scores.jsonl", 100).book == {"source": "", "note": "", "questions": fared}
+    lean = run_with(book, tmp_path / "lean", sandbox, scores=False) / "duels" / "round-1.jsonl"
+    assert read_games(lean, 100).book["questions"] == [["twice", [["f(3)", "6", None, {}, [[1, 0]]]]]]  # type: ignore[index]
+
+
+def test_without_book_and_replays_there_is_nothing_of_a_book(games: Path) -> None:
+    found = read_games(games, 100)
+    assert found.book is None
+    assert "book" not in content(make_page("page", found.games, book=found.book))
+
+
+def test_of_a_large_book_the_page_has_what_was_replayed_and_failed_most_and_says_so() -> None:
+    shelves = {
+        f"question {number}": Shelf({TestCase(f"f({place})", "1"): place + 1 for place in range(10)})
+        for number in range(100)
+    }
+    replayed = {"id": "question 7", "number": 3, "replays": [["f(0)", "1"]], "programs": [{"suites": []}]}
+    found = book_on_page(RunBook("book.jsonl", shelves), [replayed], most=50)
+    assert found is not None
+    assert found["note"].startswith("Shown are 50 of 1,000 tests, of 49 of 100 questions: those that the shown games")
+    assert sum(len(tests) for _, tests in found["questions"]) == 50
+    name, (first, *_) = found["questions"][0]
+    assert (name, first) == ("question 7", ["f(0)", "1", 1, {}, [[3, 0]]])
+    assert {test[2] for _, tests in found["questions"] for test in tests[name == "question 7" :]} <= {10}
+
+
+def test_a_book_that_cannot_be_read_is_said_and_costs_no_duel(tmp_path: Path, sandbox: LocalSandbox) -> None:
+    run = run_with(None, tmp_path / "run", sandbox)
+    (run / "book.jsonl").write_text('{"schema": 1, "kind": "mistake_book"}\nnonsense\n')
+    found = read_games(run, 100)
+    assert found.duels == 2
+    assert found.book is not None
+    assert found.book["note"].startswith("The book cannot be read: line 2 must be JSON")
+
+
+def test_hostile_texts_of_a_book_are_data_and_cut(tmp_path: Path) -> None:
+    text = EVIL + "x" * 10_000
+    saved(tmp_path / "run" / "book.jsonl", (TestCase(text, EVIL), 1), question=EVIL)
+    page = codea1_env.view(tmp_path / "run").content
+    assert page.count(b"</template>") == 1
+    assert b"onerror=alert" not in page
+    ((name, ((call, expected, *_),)),) = content(page)["book"]["questions"]
+    assert (name, expected) == (EVIL, EVIL)
+    assert call.startswith(EVIL)
+    assert call.endswith("more characters]")

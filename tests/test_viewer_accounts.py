@@ -87,7 +87,7 @@ def test_every_method_has_its_lines_and_one_of_somebodys_own_is_not_imported(
     assert lines(account(paid)["lines"])[reward] == (numbers, 19 / 48)
     decides = {
         "skill": "the tests of all suites of the question decide",
-        "somebodys_own:Reward": "what this tester reward",
+        "somebodys_own:Reward": "what this coder reward",
     }
     assert account(paid)["coder"][-1][1].startswith(decides.get(method, "mean of the shares of its 2 suites"))
 

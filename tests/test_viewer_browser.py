@@ -18,6 +18,7 @@ from viewer_pages import ATTACKS, attack_game, game, row, shared_game, write_pag
 from codea1_env.judging.returned import cut
 from codea1_env.viewer import Found, Page
 from codea1_env.viewer.games import MOST_SOURCE
+from codea1_env.viewer.page import STYLES
 
 pytestmark = pytest.mark.browser
 SIZES = ((360, 740), (768, 1024), (1440, 900))
@@ -114,6 +115,57 @@ def test_a_replayed_test_has_its_panel(open_page: Open, plain: Path) -> None:
     page = open_page(plain)
     page.click('.matrix [aria-label="program 1, replayed test 3: times out"]')
     assert "one of 3 in f_hist and p_hist" in page.inner_text(".why")
+
+
+def book_page(path: Path, games: list[Any]) -> Path:
+    tests = [
+        ["f(3)", "6", 4, {"pass": 1, "timeout": 2}, [[1, 1], [2, 1]]],
+        ["f(9)", "18", 1, {}, []],
+        ["f(0)", "0", None, {}, [[1, 0]]],
+    ]
+    questions = [["twice", tests], *([f"question {number}", tests[1:2]] for number in range(20))]
+    book = {"source": "coder/checkpoint-2/book.jsonl", "note": "Shown are 23 of 100 tests.", "questions": questions}
+    return write_page(path, games, book=book)
+
+
+def test_the_book_shows_its_tests_and_leads_to_where_they_were_replayed(open_page: Open, tmp_path: Path) -> None:
+    page = open_page(book_page(tmp_path / "book.html", [game("twice"), game("second")]))
+    page.click("#book")
+    assert "As in coder/checkpoint-2/book.jsonl." in page.inner_text("main")
+    assert "Shown are 23 of 100 tests." in page.inner_text("main")
+    rows = [re.sub(r"\s+", " ", text) for text in texts(page, ".shelf tbody tr")[:3]]
+    assert rows == [
+        "f(3) 6 4 ✓ 1 ∞ 2 game 1game 2",
+        "f(9) 18 1 not replayed",
+        "f(0) 0 – replayed; verdicts are not in this file game 1",
+    ]
+    assert page.locator('.fared[aria-label="times out: 2"]').count() == 1
+    assert page.locator(".shelf").count() == 3, "the others are drawn when they are opened"
+    page.click("summary:has-text('question 15')")
+    assert page.locator(".shelf").count() == 4
+    page.click(".shelf button:has-text('game 2')")
+    assert texts(page, "#why-title") == ["PROGRAM 1, REPLAYED TEST 2"]
+    assert texts(page, ".duel-name h2") == ["second"]
+    page.keyboard.press("b")
+    assert page.url.endswith("#book")
+    assert texts(page, "#book-title") == ["Mistake Book"]
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_a_book_without_duels_is_what_the_page_opens_on(width: int, open_page: Open, tmp_path: Path) -> None:
+    page = open_page(book_page(tmp_path / "book.html", []), width=width)
+    assert texts(page, "#book-title") == ["Mistake Book"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page = open_page(book_page(tmp_path / "other.html", [game()]), width=width, address="#book")
+    assert texts(page, "#book-title") == ["Mistake Book"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_page_without_a_book_has_no_button_for_one(open_page: Open, plain: Path) -> None:
+    page = open_page(plain)
+    assert not page.locator("#book").is_visible()
+    page.keyboard.press("b")
+    assert texts(page, ".duel-name h2") == ["twice"]
 
 
 def test_programs_that_met_all_suites_show_what_each_came_to(open_page: Open, tmp_path: Path) -> None:
@@ -427,7 +479,12 @@ def test_the_narrow_page_turns_from_list_to_duel_and_back(open_page: Open, plain
 def test_no_text_runs_or_breaks_the_page(name: str, open_page: Open, tmp_path: Path) -> None:
     text = ATTACKS[name]
     hostile = attack_game(name, cut(text, MOST_SOURCE))
-    page = open_page(write_page(tmp_path / "page.html", [hostile, game("after")], title="<b>" + text[:300]))
+    test = [text[:4096], text[:4096], 1, {"fail": 1, "__proto__": 2}, [[1, 0]]]
+    book = {"source": text[:300], "note": text[:300], "questions": [[text[:400] or "none", [test]]]}
+    page = open_page(write_page(tmp_path / "page.html", [hostile, game("after")], title="<b>" + text[:300], book=book))
+    page.click("#book")
+    assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
+    page.click(".shelf button")
     page.click(".matrix .is-fail")
     page.click("summary:has-text('Reference')")
     page.hover(".program .code")
@@ -440,7 +497,7 @@ def test_no_text_runs_or_breaks_the_page(name: str, open_page: Open, tmp_path: P
     )
     scripts = page.evaluate("document.scripts.length")
     assert scripts == page.evaluate("document.querySelectorAll('body > script').length")
-    assert page.evaluate("document.querySelectorAll('style').length") == 4
+    assert page.evaluate("document.querySelectorAll('style').length") == len(STYLES)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.focus("#list")
     page.keyboard.press("End")

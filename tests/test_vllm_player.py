@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def test_vllm_plays_both_seats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from codea1_env.training.grpo.vllm_colocated import ENVIRONMENT
+    from codea1_env.training.policies.vllm_colocated import ENVIRONMENT
 
     for name, value in {**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"}.items():
         monkeypatch.setenv(name, value)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import runpy
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,19 @@ import torch
 from safetensors.torch import load_file
 
 from codea1_env.arena.arena import Arena
+from codea1_env.configuration.arguments import Arguments
+from codea1_env.configuration.presets import SMOKE, Preset, WarmStartPreset
 from codea1_env.errors import SandboxError
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import open_sandbox
-from codea1_env.training.config.arguments import Arguments
-from codea1_env.training.config.presets import SMOKE, Preset, WarmStartPreset
-from codea1_env.training.engine.local import Build, LocalEngine, prepare_process
-from codea1_env.training.grpo.seats import Score, TesterTurn, coder_trainer, tester_trainer
-from codea1_env.training.grpo.self_play import self_play_trainer
+from codea1_env.training.loop import Recipe
 from codea1_env.training.models.warm_start import base_model
-from codea1_env.training.round.rounds import Rewards, RoundScore, attacks_of, schedule
+from codea1_env.training.policies.backend import open_backend
+from codea1_env.training.policies.policy import Policy
+from codea1_env.training.process import prepare_process
+from codea1_env.training.round.rounds import Score
 from codea1_env.training.run.run_dir import BOOK, Run
+from codea1_env.training.samples import Batch
 
 ROOT = Path(__file__).parent.parent
 SEATS = ("coder", "tester")
@@ -75,7 +75,8 @@ def tiny_base(cache: Path, preset: Preset = TINY) -> Path:
     return base_model(preset, cache)
 
 
-def play_duel(
+@contextmanager
+def opened(
     directory: Path,
     base: Path,
     *,
@@ -86,109 +87,104 @@ def play_duel(
     engine: str = "local",
     arena_type: type[Arena] = Arena,
     make_sandbox: Callable[[], Any] = open_sandbox,
-    wrappers: Mapping[str, Callable[[Any], Any]] | None = None,
-    delays: Mapping[str, float] | None = None,
-    on_built: Callable[[str, Any], None] = lambda seat, trainer: None,
-    order: Sequence[str] = ("coder", "tester"),
-) -> bool:
-    """The training part of agents/train_grpo.py. True if it was interrupted.
-
-    `wrappers`: by seat, around the coder's reward and around the tester's meeting. `delays`: seconds that a seat holds
-    everybody up before it starts. `on_built`: told each rank's trainer. `arena_type`: for the local engine.
-    """
+    seats: Sequence[str] = SEATS,
+    recipe: str = "code_a1",
+    address: str | None = None,
+) -> Iterator[Recipe]:
+    """What a recipe's loop works with, without the evaluations before and after."""
     prepare_process()
     preset = dataclasses.replace(preset, rounds=rounds)
     problems = miniature_problems("train", preset.problems.train, seed)
     held_out = miniature_problems("held_out", preset.problems.held_out, 0)
-    asked = [problems[place] for place in schedule(len(problems), rounds, preset.round.questions, seed)]
-    arguments = Arguments(preset, directory, seed, resume, engine)
-    wrap = {"coder": unwrapped, "tester": unwrapped} | dict(wrappers or {})
-
-    def delayed(seat: str, build: Build) -> Build:
-        def build_later(seat_run: Any, hooks: Any) -> Any:
-            time.sleep((delays or {}).get(seat, 0.0))
-            trainer = build(seat_run, hooks)
-            on_built(seat, trainer)
-            return trainer
-
-        return build_later
-
-    with Run(arguments, seats=("coder", "tester")) as run, ExitStack() as stack:
-        playing: Any
-        if engine == "local":
-            arena = arena_type(stack.enter_context(make_sandbox()), preset.reward, run.book())
-            playing = LocalEngine(run, arena, base, held_out)
-        else:
-            from codea1_env.training.engine.ray_cluster import open_ray_engine
-
-            ray_engine = open_ray_engine(run, base, held_out, make_sandbox=make_sandbox)
-            playing = stack.enter_context(ray_engine)
-        meeting = playing.exchange()
-        builds: dict[str, Build] = {
-            "coder": lambda seat, hooks: coder_trainer(seat, hooks, wrap["coder"](paid_at(meeting)), asked),
-            "tester": lambda seat, hooks: tester_trainer(seat, hooks, attack_at(wrap["tester"](meeting))),
-        }
-        interrupted = playing.train({seat: delayed(seat, builds[seat]) for seat in order})
-        playing.arena.book.save(directory / BOOK)
-    return bool(interrupted)
+    arguments = Arguments(preset, directory, seed, resume, engine, recipe=recipe, address=address)
+    with (
+        Run(arguments, preset.seats_of(seats), held_out) as run,
+        open_backend(run, base) as backend,
+        make_sandbox() as sandbox,
+    ):
+        arena = arena_type(sandbox, preset.reward, run.book(), on_failure="apart")
+        loop = Recipe(run, backend, arena, base, base, problems)
+        try:
+            yield loop
+        finally:
+            loop.close()
 
 
-def paid_at(meeting: Any) -> Score:
-    """The coder's round, as agents/train_grpo.py has it."""
-
-    def pay(round_index: int, problems: Sequence[Problem], responses: Sequence[str]) -> Rewards:
-        rewards: Rewards = meeting.submit_codes(round_index, attacks_of(problems, responses))
-        return rewards
-
-    return pay
-
-
-def attack_at(meeting: Any) -> Callable[[TesterTurn], RoundScore]:
-    """The tester's round, as agents/train_grpo.py has it."""
-
-    def attack(turn: TesterTurn) -> RoundScore:
-        programs = turn.programs(meeting)
-        return turn.score(meeting, programs, turn.sample(programs))
-
-    return attack
-
-
-def play_alone(
-    directory: Path, base: Path, *, rounds: int, preset: Preset = TINY, resume: bool = False, engine: str = "local"
+def play_duel(
+    directory: Path,
+    base: Path,
+    *,
+    rounds: int,
+    on_score: Callable[[Recipe, int, Score], Score | None] | None = None,
+    **how: Any,
 ) -> bool:
-    """The training part of baselines/self_play.py. True if it was interrupted."""
-    prepare_process()
-    preset = dataclasses.replace(preset, rounds=rounds)
-    problems = miniature_problems("train", preset.problems.train, 0)
-    held_out = miniature_problems("held_out", preset.problems.held_out, 0)
-    asked = [problems[place] for place in schedule(len(problems), rounds, preset.round.questions, 0)]
-    with Run(Arguments(preset, directory, 0, resume, engine), seats=("player",)) as run, ExitStack() as stack:
-        playing: Any
-        if engine == "local":
-            arena = Arena(stack.enter_context(open_sandbox()), preset.reward, run.book())
-            playing = LocalEngine(run, arena, base, held_out)
-        else:
-            from codea1_env.training.engine.ray_cluster import open_ray_engine
-
-            playing = stack.enter_context(open_ray_engine(run, base, held_out))
-        table, log = playing.arena, playing.log_round
-        interrupted = playing.train({"player": lambda seat, hooks: self_play_trainer(seat, hooks, table, log, asked)})
-        playing.arena.book.save(directory / BOOK)
-    return bool(interrupted)
+    """The loop of agents/train_grpo.py. True if it was interrupted. `on_score`: told of each round before it is learnt
+    from; what it returns is learnt in its place. `how`: as for `opened`."""
+    with opened(directory, base, rounds=rounds, **how) as run:
+        coder, testers = run.policy("coder"), run.testers()
+        for index in run.rounds():
+            questions = run.choose(index)
+            programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
+            shown = run.shown(index, programs)
+            suites = [tester.sample(run.prompts.tester(shown), run.shape.suites) for tester in testers]
+            score = run.play(index, programs, suites)
+            if on_score is not None:
+                score = on_score(run, index, score) or score
+            for policy, batch in zip((coder, *testers), score.batches, strict=True):
+                learn(policy, batch)
+            run.end(index)
+    return run.interrupted
 
 
-def unwrapped(what: Any) -> Any:
-    return what
+def play_alone(directory: Path, base: Path, *, rounds: int, **how: Any) -> bool:
+    """The loop of baselines/self_play.py. True if it was interrupted."""
+    with opened(directory, base, rounds=rounds, seats=("player",), recipe="self-play", **how) as run:
+        player = run.policy("player")
+        for index in run.rounds():
+            questions = run.choose(index)
+            programs = run.read(questions, player.sample(run.prompts.coder(questions), run.shape.programs))
+            suites = player.sample(run.prompts.tester(run.shown(index, programs)), run.shape.suites)
+            score = run.play(index, programs, [suites])
+            learn(player, [row for role in score.batches for row in role])
+            run.end(index)
+    return run.interrupted
+
+
+def learn(policy: Policy, batch: Batch) -> None:
+    for update in policy.updates(batch, policy.advantages(batch)):
+        policy.backward(update)
+        policy.step()
+
+
+def fail_in_round(bad: int) -> Callable[[Recipe, int, Score], None]:
+    """For `on_score`: round `bad`, counted from 1, fails before it is learnt from."""
+
+    def fail(run: Recipe, index: int, score: Score) -> None:
+        if index + 1 == bad:
+            raise ZeroDivisionError("the round's own")
+
+    return fail
+
+
+def without_evaluations(preset: Preset = TINY, **sections: Any) -> Preset:
+    return dataclasses.replace(preset, evaluation=dataclasses.replace(preset.evaluation, every_rounds=0), **sections)
 
 
 def weights(directory: Path) -> dict[str, torch.Tensor]:
-    return load_file(directory / "model.safetensors")
+    """Of a model, or of an adapter."""
+    return load_file(next(directory.glob("*model.safetensors")))
 
 
 def same_weights(one: Path, other: Path) -> bool:
     """Bit for bit."""
     a, b = weights(one), weights(other)
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def distance(one: Path, other: Path) -> float:
+    """The largest difference of two weights."""
+    a, b = weights(one), weights(other)
+    return max(float((a[name] - b[name]).abs().max()) for name in a)
 
 
 def records(directory: Path, kind: str, seat: str = "") -> list[dict[str, Any]]:
@@ -198,20 +194,25 @@ def records(directory: Path, kind: str, seat: str = "") -> list[dict[str, Any]]:
 
 
 def without_seconds(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in record.items() if not key.startswith("seconds")} for record in found]
+    """Without what the clock said."""
+    return [
+        {name: value for name, value in record.items() if "seconds" not in name and "per_second" not in name}
+        for record in found
+    ]
 
 
 def assert_same_runs(one: Path, other: Path) -> None:
-    """Bit for bit: final weights, the last checkpoints' optimizers and generators, the book, metrics but for times."""
-    for seat in SEATS:
+    """Bit for bit: final weights, everything in the last checkpoints, the book, metrics but for times."""
+    seats = [path.parent.name for path in one.glob("*/final")]
+    for seat in seats:
         assert same_weights(one / seat / "final", other / seat / "final"), seat
-        for kind in ("seat", "evaluation"):
-            assert without_seconds(records(one, kind, seat)) == without_seconds(records(other, kind, seat))
         mine, others = last_checkpoint(one / seat), last_checkpoint(other / seat)
-        assert mine.name == others.name
-        for name in ("optimizer.pt", "scheduler.pt", *(path.name for path in mine.glob("rng_state*.pth"))):
+        names = {path.name for path in mine.iterdir()}
+        assert (mine.name, names) == (others.name, {path.name for path in others.iterdir()})
+        for name in names - {"training_args.bin", "complete.json"}:  # which name the directory, and its digest
             assert (mine / name).read_bytes() == (others / name).read_bytes(), f"{seat} {name}"
-    assert without_seconds(records(one, "round")) == without_seconds(records(other, "round"))
+    for kind, seat in (("round", ""), *((kind, seat) for kind in ("seat", "evaluation") for seat in (*SEATS, *seats))):
+        assert without_seconds(records(one, kind, seat)) == without_seconds(records(other, kind, seat))
     assert (one / BOOK).read_bytes() == (other / BOOK).read_bytes()
     assert logged_names(one) == logged_names(other)
 

@@ -70,8 +70,10 @@ def shared_game() -> dict[str, Any]:
     return shared
 
 
-def write_page(path: Path, games: list[dict[str, Any]], title: str = "games.jsonl") -> Path:
-    path.write_bytes(make_page(title, games))
+def write_page(
+    path: Path, games: list[dict[str, Any]], title: str = "games.jsonl", book: dict[str, Any] | None = None
+) -> Path:
+    path.write_bytes(make_page(title, games, book=book))
     return path
 
 

@@ -79,9 +79,9 @@ class DiscreteMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray's types
 
         Raises ConfigurationError where that pick is missing or is none.
         """
-        agent = move_from(self._episode, action_dict)
+        moved = move_from(self._episode, action_dict)
         over = self._episode.turn is None
-        paid = AGENTS if over else (agent,)
+        paid = AGENTS if over else moved
         return (
             self._observations(),
             {agent: self._episode.reward(agent) for agent in paid},

@@ -202,7 +202,9 @@ def _for_coder(score: MatchScore) -> str:
     verdicts = [*(test.verdict for test in duel.tests), *(each.verdict for each in duel.replays)]
     ran = [verdict for verdict in verdicts if verdict is not None]
     head = f"{ran.count(Verdict.PASS)} of {len(ran)} tests passed."
-    if not duel.executes:
+    if score.codes[0].refused:
+        head = "The program may not run."
+    elif not duel.executes:
         head = "The program does not load, or does not define the function."
     return f"{head}\n{failed_tests(score)}".rstrip("\n")
 

@@ -15,6 +15,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
@@ -44,15 +45,19 @@ from codea1_env.judging.judge import (
 )
 from codea1_env.judging.own_tests import OwnTest, OwnTests, left_out, told
 from codea1_env.judging.schedule import Turn
+from codea1_env.judging.time_limits import TimeLimits
 from codea1_env.judging.validation import Asked, read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.responses import Suite, read_program, read_suite
+from codea1_env.problems.tolerances import EXACT, Tolerances
+from codea1_env.reading.grammar import Fidelity
+from codea1_env.reading.responses import Program, Suite, read_program, read_suite
 from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.admission import refused_by
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Duel
-from codea1_env.sandbox.protocol import JobResult, Sandbox
+from codea1_env.sandbox.protocol import JobResult, Outcome, OutcomeKind, Sandbox
 
 __all__ = ["Arena", "BookChanges", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore", "book_changes"]
 
@@ -74,14 +79,15 @@ class Arena(Closing):
         config: RewardConfig | None = None,
         book: MistakeBook | None = None,
         *,
-        tolerance: float = 0.0,
+        tolerance: Tolerances | float = EXACT,
         execution_cache_mb: int = EXECUTION_CACHE_MB,
         on_score: Callable[[Sequence[Match], Sequence[MatchScore], RewardConfig], None] | None = None,
         on_failure: OnFailure = "unscored",
     ) -> None:
         """Raises ConfigurationError for an argument of another kind.
 
-        `tolerance`: relative and absolute, for comparing floats; 0 is exact.
+        `tolerance`: what values may be off by, by types or of floats; 0 is exact. What `config.compare` and a problem
+        allow counts, too.
 
         `execution_cache_mb`: MiB of outcomes of programs' calls to remember across batches; 0 runs everything anew.
         `on_score`: is told of every batch and what it came to, e.g. `codea1_env.records.recording.Recorder.write`.
@@ -92,26 +98,32 @@ class Arena(Closing):
         require(is_sandbox(sandbox), "sandbox", "be a sandbox, as codea1_env.open_sandbox makes it", sandbox)
         require(isinstance(config, RewardConfig | None), "config", "be None or a codea1_env.RewardConfig", config)
         require(isinstance(book, MistakeBook | None), "book", "be None or a codea1_env.MistakeBook", book)
-        require(isinstance(tolerance, int | float) and 0 <= tolerance < 1, "tolerance", "be in [0, 1)", tolerance)
         require(on_score is None or callable(on_score), "on_score", "be None or callable", on_score)
         require_choice("on_failure", on_failure, ("unscored", "apart", "raise"))
         self._on_score = on_score
         self._on_failure = on_failure
         self.config = config or RewardConfig()
-        _ = self.config.reward  # a reward of one's own that cannot be loaded is known before anything runs
+        self.config.require_parts()
         self.book = book if book is not None else MistakeBook()
         self._sandbox = sandbox
         self._is_closed = False
-        self._judge = Judge(sandbox, tolerance, execution_cache_mb=execution_cache_mb)
+        allowed = Tolerances.of(tolerance).or_laxer(self.config.compare)
+        self._judge = Judge(sandbox, allowed, execution_cache_mb=execution_cache_mb)
         self._own_tests = OwnTests(self._judge)
+        self._time_limits = TimeLimits(self._judge, self._own_tests, self.config.time_limit)
         self._told: set[tuple[str, str]] = set()
         self._read: BoundedCache[tuple[str, str, str], Suite] = BoundedCache(_READ_CACHE_MB << 20)
+        self._read_programs: BoundedCache[tuple[str, str, str], Program] = BoundedCache(_READ_CACHE_MB << 20)
         self.seconds: dict[str, float] = {}
         """Of the last batch that was scored, by part: `parsing`, `judging` (the sandbox is in it), `rewarding`."""
 
-    def play(self, matches: Sequence[Match], *, update_book: bool = True) -> list[MatchScore]:
+    def play(
+        self, matches: Sequence[Match], *, update_book: bool = True, books: Sequence[MistakeBook] | None = None
+    ) -> list[MatchScore]:
         """Score every match, in order. All replays are taken before the batch; the book is updated after it, in order.
 
+        `books`: a Mistake Book of its own for each match, in the place of the arena's. Each match then comes to what
+        it would come to alone, in an arena with that book: they share the passes of the sandbox and nothing else.
         If the sandbox fails, `on_failure` says what happens; by default every reward of the batch is None and the book
         does not change. Raises UnusableReference
         if the oracle is a reference that is missing or does not work, SandboxUnsafe if the machine is not safe, and
@@ -122,9 +134,10 @@ class Arena(Closing):
         matches = _listed("matches", "be Match objects in a list", matches)
         for match in matches:
             require(isinstance(match, Match), "every match", "be a codea1_env.Match", match)
+        games = _games(matches, self.book, books)
         config = self.config.by_reference if _are_measured(matches) else self.config
         self.seconds = {}
-        results = self._attempted("matches have no score", lambda part: self._play(part, config), matches)
+        results = self._attempted("matches have no score", lambda part: self._play(part, config), games)
         scores = [
             _unscored(match, config, str(result)) if isinstance(result, SandboxError) else result
             for match, result in zip(matches, results, strict=True)
@@ -132,7 +145,9 @@ class Arena(Closing):
         if self._on_score is not None:  # before the book changes: where it raises, the batch may be played again
             self._on_score([self._as_judged(match) for match in matches], scores, config)
         if update_book:
-            self.remember([result for result in results if not isinstance(result, SandboxError)])
+            for game, result in zip(games, results, strict=True):
+                if not isinstance(result, SandboxError):
+                    _remember(game.book, result)
         return scores
 
     def _attempted(
@@ -154,24 +169,40 @@ class Arena(Closing):
         return results
 
     def _as_judged(self, match: Match) -> Match:
-        """With the tolerance that counted: a problem is recorded, and an arena is not."""
-        tolerance = self._judge.tolerance(match.problem)
-        if tolerance == match.problem.tolerance:
-            return match
-        return dataclasses.replace(match, problem=dataclasses.replace(match.problem, tolerance=tolerance))
+        """With the tolerance and the time limit that counted: a problem is recorded, and an arena is not."""
+        problem = self._time_limits.known(match.problem)
+        allowed = self._judge.tolerances(problem)
+        if allowed != problem.tolerances:
+            problem = dataclasses.replace(problem, tolerance=0.0, compare=allowed)
+        return match if problem is match.problem else dataclasses.replace(match, problem=problem)
+
+    def _timed(self, games: Sequence[_Game]) -> list[_Game]:
+        """With time limits in seconds."""
+        problems = self._time_limits.settled([game.match.problem for game in games])
+        return [
+            game
+            if problem is game.match.problem
+            else dataclasses.replace(game, match=dataclasses.replace(game.match, problem=problem))
+            for game, problem in zip(games, problems, strict=True)
+        ]
 
     def remember(self, scores: Sequence[MatchScore]) -> None:
         """Update the book with matches that were played with `update_book=False`, in order."""
         for score in scores:
-            changes = book_changes(score, rate=self.book.config.rates)
-            record_changes(self.book, score.problem_id, changes)
+            _remember(self.book, score)
 
-    def _play(self, matches: Sequence[Match], config: RewardConfig) -> list[MatchScore]:
+    def _play(self, games: Sequence[_Game], config: RewardConfig) -> list[MatchScore]:
+        games = self._timed(games)  # before anything else runs: a limit follows from the problem alone
         started = time.perf_counter()
-        programs = [_programs(match, config) for match in matches]
+        matches = [game.match for game in games]
+        programs = [
+            [self._program(code, match.problem.entry_point, config.fidelity).source for code in match.codes]
+            for match in matches
+        ]
+        refused = [refused_by(sources, config) for sources in programs]
         suites = [(match.problem, self._suite(text, match, config)) for match in matches for text in _texts(match)]
         parsed = time.perf_counter()
-        replays = self._replays([match.problem for match in matches])
+        replays = self._replays(games)
         golden = [self._golden(match.problem, config) for match in matches]
         read = read_suites(self._judge, suites, config)
         asked = _like_suites(matches, [suite.asked for suite in read])
@@ -179,7 +210,7 @@ class Arena(Closing):
             program_turns(match, sources, [[one.calls for one in row] for row in rows], replayed, trusted, config)
             for match, sources, rows, replayed, trusted in zip(matches, programs, asked, replays, golden, strict=True)
         ]
-        ran = self._run(turns)
+        ran = self._run(turns, refused, [game.number for game in games])
         # From here on nothing runs on a candidate: what follows knows the right values.
         oracle = BatchOracle(
             self._judge,
@@ -195,13 +226,14 @@ class Arena(Closing):
             Bout(
                 match,
                 tuple(sources),
+                tuple(rules),
                 tuple(map(tuple, rows)),
                 tuple(replayed),
                 tuple(map(tuple, left_out)),
                 trusted,
             )
-            for match, sources, rows, replayed, left_out, trusted in zip(
-                matches, programs, tests, replays, ignored, golden, strict=True
+            for match, sources, rules, rows, replayed, left_out, trusted in zip(
+                matches, programs, refused, tests, replays, ignored, golden, strict=True
             )
         ]
         judged = time.perf_counter()
@@ -217,12 +249,31 @@ class Arena(Closing):
         self.seconds = parts
         return match_scores
 
-    def _run(self, turns: Sequence[Sequence[ProgramTurns]]) -> dict[Turn, JobResult]:
-        """What all turns of a batch came to, in one pass."""
-        every = dict.fromkeys(
-            turn for match in turns for program in match for turn in (program.replays, *program.suites, program.golden)
-        )
-        return dict(zip(every, self._judge.run(list(every)), strict=True))
+    def _run(
+        self, turns: Sequence[Sequence[ProgramTurns]], refused: Sequence[Sequence[str]], numbers: Sequence[int]
+    ) -> dict[Turn, JobResult]:
+        """What all turns of a batch came to, in one pass. A program that may not run is one that does not load.
+        `numbers`: of each match, `_Game.number`."""
+        every: dict[Turn, str] = {}
+        games: list[int] = []
+        for match, rules, number in zip(turns, refused, numbers, strict=True):
+            for program, rule in zip(match, rules, strict=True):
+                every.update(dict.fromkeys(program.all, rule))
+                games += [] if rule else [number] * len(program.all)
+        results = iter(self._judge.run([turn for turn, rule in every.items() if not rule], games))
+        return {turn: _not_run(rule) if rule else next(results) for turn, rule in every.items()}
+
+    def program(self, problem: Problem, response: str) -> Program:
+        """A response as `play` reads it; read once, however often it is asked for."""
+        return self._program(response, problem.entry_point, self.config.fidelity)
+
+    def _program(self, text: str, entry_point: str, fidelity: Fidelity) -> Program:
+        key = (text, entry_point, fidelity)
+        program = self._read_programs.get(key)
+        if program is None:
+            program = read_program(text, entry_point, fidelity=fidelity)
+            self._read_programs.put(key, program, len(text) * _BYTES_PER_CHARACTER)
+        return program
 
     def _suite(self, text: str, match: Match, config: RewardConfig) -> Suite:
         """One response, read; the same one for the same text, so that what follows from it alone is done once."""
@@ -269,12 +320,15 @@ class Arena(Closing):
         for problem in problems:
             self._golden(problem, self.config)
 
-    def _replays(self, problems: Sequence[Problem]) -> list[list[Replay]]:
+    def _replays(self, games: Sequence[_Game]) -> list[list[Replay]]:
         """The Mistake Book tests of every question, as data."""
         limit = self.config.replay_limit
-        asked = [limit] * len(problems)
+        problems = [game.match.problem for game in games]
+        asked = [limit] * len(games)
         while True:
-            cases = [self.book.replay(each.problem_id, most) for each, most in zip(problems, asked, strict=True)]
+            cases = [
+                game.book.replay(game.match.problem.problem_id, most) for game, most in zip(games, asked, strict=True)
+            ]
             booked = self._own_tests.read(list(zip(problems, cases, strict=True)), self.config.fidelity)
             replays = [
                 [Replay(test.case, test.expectation) for test in row if test.expectation][:limit] for row in booked
@@ -317,12 +371,15 @@ class Arena(Closing):
         ]
 
     def _graded(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
+        problems = self._time_limits.settled([problem for problem, _, _ in items])
+        items = [(problem, texts, tests) for problem, (_, texts, tests) in zip(problems, items, strict=True)]
         rows = self._own_tests.read([(problem, tests) for problem, _, tests in items])
         rows = [list(self._some(problem, row)) for (problem, _, _), row in zip(items, rows, strict=True)]
         waiting = []
         for (problem, responses, _), row in zip(items, rows, strict=True):
             expected = tuple(test.expectation for test in row if test.expectation)
-            waiting += [Trial(problem, read_program(text, problem.entry_point).source, expected) for text in responses]
+            sources = [self._program(text, problem.entry_point, "strict").source for text in responses]
+            waiting += [Trial(problem, source, expected) for source in sources]
         results = iter(self._judge.try_programs(waiting))
         return [
             [_grade(next(results), row) for _ in responses] for (_, responses, _), row in zip(items, rows, strict=True)
@@ -336,6 +393,10 @@ class Arena(Closing):
     def _require_open(self) -> None:
         if self._is_closed:
             raise ConfigurationError("the arena must be open to play and to grade, got one that was closed")
+
+
+def _not_run(rule: str) -> JobResult:
+    return JobResult(False, Outcome(OutcomeKind.ERROR, error=f"<refused: {rule}>"), ())
 
 
 def _listed(name: str, must: str, given: Iterable[_Item]) -> list[_Item]:
@@ -380,12 +441,38 @@ def is_sandbox(given: object) -> bool:
     return not isinstance(given, type) and callable(getattr(given, "run", None)) and hasattr(given, "version")
 
 
+@dataclass(frozen=True, slots=True)
+class _Game:
+    """A match, the Mistake Book that it is played with, and which of the batch's matches it may share programs with:
+    those of its number."""
+
+    match: Match
+    book: MistakeBook
+    number: int = 0
+
+
+def _games(matches: Sequence[Match], book: MistakeBook, books: Sequence[MistakeBook] | None) -> list[_Game]:
+    """Raises ConfigurationError for books that are not one for each match."""
+    if books is None:
+        return [_Game(match, book) for match in matches]
+    books = _listed("books", "be None or MistakeBook objects in a list", books)
+    are_books = len(books) == len(matches) and all(isinstance(each, MistakeBook) for each in books)
+    must = f"be None or {len(matches)} codea1_env.MistakeBook objects, one for each match"
+    require(are_books, "books", must, books)
+    require(len({id(each) for each in books}) == len(books), "books", "be different objects", books)
+    return [_Game(*game, number) for number, game in enumerate(zip(matches, books, strict=True))]
+
+
 def _are_measured(matches: Sequence[Match]) -> bool:
     """Whether the batch is for measuring. Raises ConfigurationError for a batch that is both."""
     kinds = {match.by_reference for match in matches}
     if len(kinds) > 1:
         raise ConfigurationError("by_reference must be the same for all matches of a batch, got both: play them apart")
     return True in kinds
+
+
+def _remember(book: MistakeBook, score: MatchScore) -> None:
+    record_changes(book, score.problem_id, book_changes(score, rate=book.config.rates))
 
 
 def record_changes(book: MistakeBook, problem_id: str, changes: BookChanges) -> None:

@@ -19,9 +19,11 @@ from codea1_env.judging.schedule import Turn, turn
 from codea1_env.judging.validation import ValidatedTest
 from codea1_env.reading.responses import nonprintable_share
 from codea1_env.reading.test_case import TestCase
-from codea1_env.rewards.code_a1 import Group, RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.coder_rewards import best_solution, own_reward, union_reward
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Verdict
-from codea1_env.rewards.tester_rewards import best_solution, own_reward, suite_reward, union_reward
+from codea1_env.rewards.interfaces import Group
+from codea1_env.rewards.tester_rewards import suite_reward
 from codea1_env.sandbox.protocol import JobResult
 
 Found = TypeVar("Found")
@@ -42,6 +44,8 @@ class Bout:
     match: Match
     sources: tuple[str, ...]
     """The programs, as read from `match.codes`."""
+    refused: tuple[str, ...]
+    """The rule by which each may not run; empty where it may."""
     rows: tuple[tuple[tuple[ValidatedTest, ...], ...], ...]
     """The suites, as validated; `rows[i]` were written against program i."""
     replays: tuple[Replay, ...]
@@ -61,6 +65,10 @@ class ProgramTurns:
     """Its own suites, or all of the question's."""
     golden: Turn
 
+    @property
+    def all(self) -> tuple[Turn, ...]:
+        return (self.replays, *self.suites, self.golden)
+
 
 def asks_all(config: RewardConfig) -> bool:
     """Whether every program of a question is asked every suite of it."""
@@ -78,7 +86,7 @@ def program_turns(
     """All that the programs of a match are asked. `rows[i][j]`: the calls of all tests of suite j against program i
     that can be read, valid or not: which of them count is not known yet, and must not be."""
     every = list(chain.from_iterable(rows))
-    problem, room = match.problem, config.suite_size
+    problem, room = match.problem, match.problem.suite_size_or(config.suite_size)
     return [
         ProgramTurns(
             turn(problem, source, [replay.expectation.arguments for replay in replays], room),
@@ -111,6 +119,7 @@ def comparisons(
 
 def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> MatchScore:
     """The score of the match from the results of its `trials`, in their order."""
+    config = config.with_suite_size(bout.match.problem.suite_size)
     tried = [_take(bout, row, results, config) for row in bout.rows]
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
     judged: _Judged = {}
@@ -127,8 +136,8 @@ def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> 
     return MatchScore(
         bout.match.problem.problem_id,
         tuple(
-            CodeScore(outcome.executes, reward, source, outcome.replays)
-            for outcome, reward, source in zip(tried, rewards, bout.sources, strict=True)
+            CodeScore(outcome.executes, reward, source, outcome.replays, rule)
+            for outcome, reward, source, rule in zip(tried, rewards, bout.sources, bout.refused, strict=True)
         ),
         tuple(tuple(_suite_score(duel, config, group) for duel, group in row) for row in rows),
     )

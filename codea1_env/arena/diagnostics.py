@@ -131,14 +131,14 @@ class _Parts:
 
 
 def _parts(terms: SuiteTerms, config: RewardConfig) -> _Parts:
-    parts = config.reward.parts(terms)
+    parts = config.with_suite_size(terms.suite_size).reward.parts(terms)
     return _Parts(parts.validity, parts.adversarial, parts.total - terms.reward)
 
 
 def _weight_left(row: Sequence[SuiteScore], config: RewardConfig) -> float | None:
     terms = row[0].terms
     assert terms is not None  # only scored suites come here
-    return config.reward.effective_alpha(terms)
+    return config.with_suite_size(terms.suite_size).reward.effective_alpha(terms)
 
 
 def _validity_share(row: Sequence[SuiteScore], config: RewardConfig) -> float | None:

@@ -14,8 +14,8 @@ from codea1_env.judging.expected_values import OracleError
 from codea1_env.mistake_book.policies import RatedTest
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
-from codea1_env.rewards.code_a1 import Group
 from codea1_env.rewards.duel import ROUNDING, Duel, JudgedReplay, Verdict
+from codea1_env.rewards.interfaces import Group
 from codea1_env.rewards.terms import SuiteTerms
 from codea1_env.rewards.tester_rewards import booked_quality
 
@@ -55,6 +55,8 @@ class CodeScore:
     """The program as read from the response."""
     replays: tuple[JudgedReplay, ...] = ()
     """The Mistake Book's tests, run on the program; those of its duels, if it has any."""
+    refused: str = ""
+    """The rule by which the program was not allowed to run (`RewardConfig.accept`); then it does not execute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,15 @@ Exit codes are those of docs/command-line.md. Does not run anything.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import textwrap
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from codea1_env.checks import json_object
 from codea1_env.errors import ConfigurationError
 from codea1_env.records.journal import Journal
 from codea1_env.sandbox import BACKENDS
@@ -47,6 +49,22 @@ def add_command(commands: Commands, name: str, *, summary: str, description: str
 def add_debug(parser: argparse.ArgumentParser) -> None:
     # Suppressed: what was given before the command's name must not be undone by the command's default.
     parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show where an error came from")
+
+
+def json_arguments(text: str) -> dict[str, Any]:
+    """The type of an option that holds the arguments of a part of one's own."""
+    try:
+        return json_object(text, "arguments", ConfigurationError)
+    except ConfigurationError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def json_value(text: str) -> object:
+    """The type of an option that holds JSON of any kind; whoever uses it says what it must be."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def add_actions(parser: Parser) -> Commands:

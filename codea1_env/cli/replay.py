@@ -11,10 +11,11 @@ import json
 import sys
 from pathlib import Path
 
+from codea1_env.class_paths import load_class
 from codea1_env.cli.common import add_sandbox, require_file, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.records.recording import Replayed, read_recording, replay
-from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.code_a1 import PARTS
 from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
 
@@ -36,8 +37,9 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
         "input", metavar="GAMES.jsonl", type=Path, help="what codea1_env.records.recording.Recorder wrote"
     )
     add_sandbox(parser, workers=False)
-    parser.add_argument("--tester-reward", metavar="MODULE:CLASS", help="the tester reward of your own by which "
-                        "recorded matches were scored; a recording alone makes no module be imported")  # fmt: skip
+    for part in PARTS:
+        parser.add_argument(f"--{part.replace('_', '-')}", metavar="MODULE:CLASS", help="the one of your own by which "
+                            "recorded matches were scored; a recording alone makes no module be imported")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="a line for each match: line, problem_id, same, recorded, "
                         "now")  # fmt: skip
 
@@ -46,8 +48,9 @@ def _replay(options: argparse.Namespace) -> int:
     require_file("the recording", options.input)
     if not options.input.stat().st_size:
         raise ConfigurationError(f"the recording must hold matches, got the empty file {options.input}")
-    if options.tester_reward is not None:
-        _ = RewardConfig(tester_reward=options.tester_reward).reward
+    for part, base in PARTS.items():
+        if (path := getattr(options, part)) is not None:
+            load_class(path, base, f"--{part.replace('_', '-')}")
     compared = unscored = different = 0
     cut: list[str] = []
     kilobytes = options.input.stat().st_size / 1e3

@@ -104,7 +104,7 @@ def _with_viewer(shown: Shown, output: Path, number: int, written: list[Path]) -
     if not len(shown.kept):
         return shown
     beside = output.with_name(f"{output.stem}-duels{number if number > 1 else ''}.html")
-    write_whole(beside, make_page(shown.run.name, shown.kept.games))
+    write_whole(beside, make_page(shown.run.name, shown.kept.games, book=shown.kept.book))
     written.append(beside)
     return Shown(shown.run, shown.kept, quote(beside.name))
 

@@ -10,14 +10,23 @@ from collections import Counter
 from pathlib import Path
 
 from codea1_env.bounded_cache import bytes_of
-from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_place, say, say_going_on
+from codea1_env.cli.common import (
+    add_sandbox,
+    claim,
+    json_arguments,
+    json_value,
+    require_at_least_one,
+    require_place,
+    say,
+    say_going_on,
+)
 from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.records.journal import Journal
 from codea1_env.records.score_journal import open_score_journal, outputs, score_onwards
 from codea1_env.records.score_stream import ScoringPlan
-from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
+from codea1_env.rewards.code_a1 import CODER_REWARDS, TESTER_REWARDS, RewardConfig
 from codea1_env.terminal import Progress
 from codea1_env.whole_files import whole_file
 
@@ -52,6 +61,22 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tester-reward", metavar="NAME", default=default.tester_reward, help="what a suite is paid: "
                         f"{', '.join(TESTER_REWARDS)}, or MODULE:CLASS of your own, see docs/options.md (default: "
                         f"{default.tester_reward})")  # fmt: skip
+    parser.add_argument("--tester-reward-args", metavar="JSON", type=json_arguments, default={}, help="arguments of a "
+                        "tester reward of your own, a JSON object")  # fmt: skip
+    parser.add_argument("--coder-reward", metavar="NAME", default=default.coder_reward, help="what a program is paid: "
+                        f"{', '.join(CODER_REWARDS)}, or MODULE:CLASS of your own (default: what goes with the tester "
+                        "reward)")  # fmt: skip
+    parser.add_argument("--coder-reward-args", metavar="JSON", type=json_arguments, default={}, help="likewise of a "
+                        "coder reward of your own")  # fmt: skip
+    parser.add_argument("--accept", metavar="MODULE:CLASS", help="what says, by its text alone, whether a program may "
+                        "run (default: every program may)")  # fmt: skip
+    parser.add_argument("--accept-args", metavar="JSON", type=json_arguments, default={}, help="likewise of --accept")
+    parser.add_argument("--compare", metavar="JSON", type=json_value, default=0.0, help="what values may be off by: a "
+                        "number, relative and absolute, of floats, or by types, as docs/your-problems.md says "
+                        "(default: 0)")  # fmt: skip
+    parser.add_argument("--time-limit", metavar="JSON", type=json_value, help="what a call may take where the line "
+                        "does not say: {\"times_reference\": 5, \"at_least\": 1} is five times what the reference "
+                        "takes for the slowest of the line's tests, and 1 s at least (default: 1 s)")  # fmt: skip
     parser.add_argument("--coder-tests", choices=("own", "union"), default=default.coder_tests, help="judge a program "
                         "by its own suites, or by all of its question (paper and default: own)")  # fmt: skip
     parser.add_argument("--oracle", choices=("reference", "golden", "majority", "dual"), default=default.oracle,
@@ -85,10 +110,17 @@ def _score(options: argparse.Namespace) -> int:
         suite_size=options.suite_size,
         fidelity=options.fidelity,
         tester_reward=options.tester_reward,
+        tester_reward_args=options.tester_reward_args,
+        coder_reward=options.coder_reward,
+        coder_reward_args=options.coder_reward_args,
+        accept=options.accept,
+        accept_args=options.accept_args,
+        compare=options.compare,
+        time_limit=options.time_limit,
         coder_tests=options.coder_tests,
         oracle=options.oracle,
     )
-    _ = config.reward  # one that cannot be loaded is an error of the command's, not of each line
+    config.require_parts()  # one that cannot be loaded is an error of the command's, not of each line
     usual = RewardConfig()
     weighs = options.tester_reward not in TESTER_REWARDS or options.tester_reward == usual.tester_reward
     if options.alpha != usual.alpha and not weighs:

@@ -19,9 +19,11 @@ from codea1_env.discrete.pool import MAX_TEST, RUN_STATUSES, Pool
 from codea1_env.errors import ConfigurationError, FormatError, UnusableReference
 from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Judge, Trial
+from codea1_env.judging.own_tests import OwnTests
 from codea1_env.judging.purity.company import alone_because
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.judging.schedule import CALLS_WORTH, with_imports
+from codea1_env.judging.time_limits import TimeLimits
 from codea1_env.judging.validation import ValidatedTest, read_suites, validate
 from codea1_env.players import RandomTester, TesterRequest
 from codea1_env.problems.problem import Problem
@@ -71,10 +73,12 @@ def pools_of_problems(problems: Iterable[Problem], sandbox: Sandbox, tests: int 
     """
     require_least("tests", tests)
     judge = Judge(sandbox)
+    limits = TimeLimits(judge, OwnTests(judge))
     for problem in problems:
         programs = dict.fromkeys((problem.reference_solution or "", *problem.mutants))
         golden = [str(case) for case in problem.golden_tests]
         try:
+            (problem,) = limits.settled([problem])
             perturbed = _perturbed(judge, problem, seed)
         except UnusableReference as error:
             yield Built(problem.problem_id, None, (), str(error))
@@ -115,8 +119,14 @@ def pools_of_records(
             continue
         _take(question, match, programs, tests)
     judge = Judge(sandbox)
+    limits = TimeLimits(judge, OwnTests(judge))
     for question in questions.values():
-        built = build_pool(judge, question.problem, tuple(question.programs), tuple(question.tests))
+        try:
+            (problem,) = limits.settled([question.problem])
+        except UnusableReference as error:
+            yield Built(question.problem.problem_id, None, tuple(question.left_out), str(error))
+            continue
+        built = build_pool(judge, problem, tuple(question.programs), tuple(question.tests))
         yield replace(built, left_out=(*question.left_out, *built.left_out))
 
 

@@ -73,6 +73,7 @@ class DiscreteEpisode:
         # question, program, tests, is the tester's turn, share of the picks made | is the observer's turn
         self._table = np.zeros(self._first_phase + 2, np.float32)
         self._scorer = self._scorers[0]
+        self.agents: tuple[str, ...] = AGENTS
         self.turn: str | None = None
         """The agent whose pick is awaited; None where the episode is over."""
         self._program: int | None = None
@@ -103,6 +104,11 @@ class DiscreteEpisode:
         self._program, self._picks, self._score = None, [], None
         self._table[:] = 0.0
         self._table[place] = 1.0
+
+    @property
+    def due(self) -> tuple[str, ...]:
+        """`turn`, alone: no two agents pick at once."""
+        return () if self.turn is None else (self.turn,)
 
     def move(self, action: Any) -> None:
         """The pick of the agent whose turn it is. Raises ConfigurationError for what is no action."""

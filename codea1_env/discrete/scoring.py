@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from codea1_env.discrete.pool import RUN_STATUSES, Pool
 from codea1_env.errors import ConfigurationError
-from codea1_env.rewards.code_a1 import RewardConfig, coder_reward, suite_terms
+from codea1_env.rewards.code_a1 import PARTS, RewardConfig, coder_reward, suite_terms
 from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
 
 # By the strict grammar and against the reference pools are judged; a duel of one program and one suite is all there is.
-_ONLY = {"fidelity": "strict", "tester_reward": "code-a1", "coder_tests": "own", "oracle": "reference"}
+_ONLY = {name: getattr(RewardConfig(), name) for name in ("fidelity", *PARTS, "compare", "coder_tests", "oracle")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from codea1_env.arena.arena import is_sandbox
 from codea1_env.checks import require
 from codea1_env.envs.pictures import require_pillow
 from codea1_env.errors import ConfigurationError
+from codea1_env.judging.time_limits import rule_of
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.records.recording import Recorder
@@ -24,6 +25,9 @@ GivenProblems = Sequence[Problem] | str | os.PathLike[str] | None
 """What `problems` may be: Problems, the path of a problem file, or None for the bundled ones."""
 
 MAX_ROUNDS = 1_000
+MAX_TESTERS = 100
+MAX_EPISODES = 100_000
+"""Of a vector."""
 _LEAST_TEXT = 8
 """Characters: room for the name of a phase."""
 
@@ -44,16 +48,20 @@ def check_parts(sandbox: object, rewards: object, book: object, recorder: object
     is_usable = sandbox is None or is_sandbox(sandbox)
     require(is_usable, "sandbox", "be None or a sandbox, as codea1_env.open_sandbox makes it", sandbox)
     require(isinstance(rewards, RewardConfig), "rewards", "be a codea1_env.RewardConfig", rewards)
+    assert isinstance(rewards, RewardConfig)
+    rewards.require_parts()
     require(isinstance(book, MistakeBook | None), "book", "be None or a codea1_env.MistakeBook", book)
     require(isinstance(recorder, Recorder | None), "recorder", "be None or a recording.Recorder", recorder)
 
 
-def check_numbers(max_text_length: object, rounds: object) -> None:
+def check_numbers(max_text_length: object, rounds: object, testers: object = 1) -> None:
     """Raises ConfigurationError."""
     if type(max_text_length) is not int or max_text_length < 1:
         raise ConfigurationError(f"max_text_length must be a whole number of at least 1, got {max_text_length!r}")
     if type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS:
         raise ConfigurationError(f"rounds must be a whole number in [1, {MAX_ROUNDS}], got {rounds!r}")
+    if type(testers) is not int or not 1 <= testers <= MAX_TESTERS:
+        raise ConfigurationError(f"testers must be a whole number in [1, {MAX_TESTERS}], got {testers!r}")
 
 
 def check_render_mode(mode: object, known: Sequence[str]) -> None:
@@ -113,7 +121,7 @@ def checked_problems(problems: object, max_text_length: int, rewards: RewardConf
     """The problems after they were checked: of a path those of the file, of None the bundled ones.
 
     Raises ConfigurationError, also for rewards that no duel of one program can be paid by, and ProblemFormatError with
-    the number of a line that holds no problem.
+    the number of a line that holds no problem, and UnusableReference for a time limit that nothing decides.
     """
     alone = rewards.oracle not in ("majority", "dual")
     require(alone, "rewards.oracle", "be reference or golden where one program is played at a time", rewards.oracle)
@@ -131,6 +139,7 @@ def checked_problems(problems: object, max_text_length: int, rewards: RewardConf
                 f"every problem must have a reference_solution, which decides what a valid test is; "
                 f"got none for {problem.problem_id!r}"
             )
+        rule_of(problem, rewards.time_limit)
         longest = max(len(problem.question), len(problem.entry_point), len(problem.starter_code), _LEAST_TEXT)
         if longest > max_text_length:
             raise ConfigurationError(

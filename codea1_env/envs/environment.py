@@ -1,13 +1,13 @@
-"""The game as PettingZoo plays it: `parallel_env` (both agents step together), `raw_env` and `env` (in turns, AEC).
+"""The game as PettingZoo plays it: `parallel_env` (all agents step together), `raw_env` and `env` (in turns, AEC).
 
 | | |
 |---|---|
-| Agents | `coder_0`, `tester_0` |
+| Agents | `coder_0`, `tester_0`, and more testers with `testers=T` |
 | Action space | `FreeText(max_text_length)`: any string, the raw response of a language model |
 | Observation space | `Dict`: `question`, `entry_point`, `starter_code`, `code`, `feedback`, `phase` (`FreeText`), |
 | | `active` (`Discrete(2)`: whether it is the agent's turn), `round` (`Discrete(rounds)`) |
-| State space | `Dict`: the same texts and `round`, and `turn` (`Discrete(3)`: coder, tester, nobody) |
-| Rewards | of the coder in [0, 1], of the tester in [-1, 1]; both come with the tester's action |
+| State space | `Dict`: the same texts and `round`, and `turn` (`Discrete(2 + testers)`: coder, testers, nobody) |
+| Rewards | of the coder in [0, 1], of a tester in [-1, 1]; all come with the last tester's action |
 | Episode | an action of each agent, `rounds` times; it terminates and is never truncated |
 | Infos | `problem_id`, `difficulty` and, after a round, `score` |
 | Render modes | `human`, `ansi`, `html`, `rgb_array` |
@@ -15,8 +15,10 @@
 One episode is one question. `coder_0` answers it with a program; `tester_0` reads question and program and answers with
 a suite of asserts; then both are rewarded (`codea1_env/rewards/code_a1.py`) and the episode ends. With `rounds=R`
 (beyond the paper) the coder then reads which tests failed and answers again, R times in all; each round has rewards of
-its own, and what failed comes back from the Mistake Book in the next. Actions are raw responses of language models: any
-string. Observations are dictionaries of texts; `infos` hold the score of the round that a step ended.
+its own, and what failed comes back from the Mistake Book in the next. With `testers=T` (beyond the paper, too) T
+testers attack the same program, and none sees another's suite: each is paid for its own, the coder by the tests of all;
+in parallel they act in one step. Actions are raw responses of language models: any string. Observations are
+dictionaries of texts; `infos` hold the score of the round that a step ended.
 
 The environment owns a Mistake Book. `reset(seed=...)` restores the book that the environment was given, so that a
 seeded episode repeats exactly; an unseeded reset carries it on; `reset(options={"book": book})` puts another in its
@@ -56,6 +58,7 @@ class _Game(Face):
         render_mode: str | None = None,
         max_text_length: int = MAX_TEXT_LENGTH,
         rounds: int = 1,
+        testers: int = 1,
         recorder: Recorder | None = None,
     ) -> None:
         """Raises ConfigurationError for an argument outside its range.
@@ -70,9 +73,12 @@ class _Game(Face):
             picture of fixed size, for videos; needs the extra `video`).
         max_text_length: characters; longer responses are cut there.
         rounds: how often both respond in an episode, 1 to 1000; from the second on the coder repairs.
+        testers: how many attack each program, 1 to 100: `tester_0`, `tester_1`, ...
         recorder: writes every round that is played; it stays the caller's to close.
         """
-        self._episode = Episode(problems, sandbox, rewards, book, render_mode, max_text_length, rounds, recorder)
+        self._episode = Episode(
+            problems, sandbox, rewards, book, render_mode, max_text_length, rounds, recorder, testers
+        )
         self._open(self._episode, render_mode)
 
     @property
@@ -91,9 +97,9 @@ class raw_env(_Game, InTurns):
 
 @own_constructor
 class parallel_env(_Game, Together):
-    """The game in two steps of both agents a round: the first uses the coder's action, the second the tester's.
+    """The game in two steps of all agents a round: the first uses the coder's action, the second the testers'.
 
-    Both agents live to the end; the action of the one whose turn it is not is ignored and may be absent.
+    All agents live to the end; the action of one whose turn it is not is ignored and may be absent.
     Arguments: `help(parallel_env.__init__)`.
     """
 

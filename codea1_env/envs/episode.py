@@ -2,6 +2,8 @@
 
 From the second round on the coder sees which tests its program failed, and may repair it.
 
+With several testers, all of them answer the same program, none sees another's suite, and the round ends with the last.
+
 The PettingZoo and Gymnasium environments are faces over this class; every number comes from the arena.
 
 If the sandbox fails there is no reward: SandboxError is raised instead. The episode reads no clock, so equal seeds and
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any, Self
@@ -21,7 +23,6 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.envs.arguments import (
     GivenProblems,
@@ -33,15 +34,14 @@ from codea1_env.envs.arguments import (
 )
 from codea1_env.envs.pictures import Picture
 from codea1_env.envs.rendering import html_page, plain_text, rendered
+from codea1_env.envs.scoring import Scoring
 from codea1_env.envs.spaces import FreeText
-from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import TestCase
-from codea1_env.reading.responses import read_program
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Verdict
-from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.protocol import Sandbox
 
 CODER = "coder_0"
@@ -77,20 +77,18 @@ class Episode:
         max_text_length: int,
         rounds: int = 1,
         recorder: Recorder | None = None,
+        testers: int = 1,
     ) -> None:
         """The arguments of `codea1_env.envs.environment.parallel_env`. Raises ConfigurationError."""
         check_parts(sandbox, rewards, book, recorder)
-        check_numbers(max_text_length, rounds)
+        check_numbers(max_text_length, rounds, testers)
         check_render_mode(render_mode, RENDER_MODES)
         problems = checked_problems(problems, max_text_length, rewards)
         self._problems = {problem.problem_id: problem for problem in problems}
-        self._sandbox = sandbox
-        self._rewards = rewards
-        self._recorder = recorder
+        self._scoring = Scoring(sandbox, rewards, recorder)
         self._given_book = MistakeBook() if book is None else book.copy()
         self._book = self._given_book.copy()
-        self._arena: Arena | None = None
-        self._are_tests_read = not rewards.needs_golden
+        self.agents = (CODER, *(f"tester_{number}" for number in range(testers)))
         self.render_mode = render_mode
         self.max_text_length = max_text_length
         self.problem = problems[0]
@@ -101,6 +99,13 @@ class Episode:
         self.feedback = ""
         self.score: MatchScore | None = None
         self._code = ""
+        self._suites: tuple[str, ...] = ()
+
+    def another(self) -> Self:
+        """An episode of the same game before its first question: a book of its own, the same arena."""
+        other = copy.copy(self)
+        other._book = self._given_book.copy()
+        return other
 
     @property
     def book(self) -> MistakeBook:
@@ -125,78 +130,75 @@ class Episode:
         MistakeBook that takes the place of the current one, and `problem_id`, which overrules the draw. Raises
         ConfigurationError.
         """
-        options = checked_options(options, "book", "problem_id")
         drawn = list(self._problems)[int(generator.integers(len(self._problems)))]
-        chosen = options.get("problem_id", drawn)
-        if not isinstance(chosen, str) or chosen not in self._problems:
-            raise ConfigurationError(f"options['problem_id'] must name a problem of this environment, got {chosen!r}")
+        options = self.checked(options)
         book = options.get("book", self._given_book if is_seeded else None)
-        if book is not None and not isinstance(book, MistakeBook):
-            raise ConfigurationError(f"options['book'] must be a MistakeBook, got {type(book).__name__}")
         if book is not None:
             self._book = book.copy()
-        if not self._are_tests_read:  # of all questions, so that none ends a run in its middle
-            self._open_arena().require_golden_tests(self._problems.values())
-            self._are_tests_read = True
-        self.problem = self._problems[chosen]
+        self._scoring.read_golden_tests(self._problems.values())
+        self.problem = self._problems[options.get("problem_id", drawn)]
         self.phase = Phase.CODE
         self.program = self.feedback = self._code = ""
+        self._suites = ()
         self.round = 0
         self.score = None
 
+    def checked(self, options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """The options of `begin`. Raises ConfigurationError."""
+        options = checked_options(options, "book", "problem_id")
+        chosen, book = options.get("problem_id", self.problem.problem_id), options.get("book")
+        if not isinstance(chosen, str) or chosen not in self._problems:
+            raise ConfigurationError(f"options['problem_id'] must name a problem of this environment, got {chosen!r}")
+        if book is not None and not isinstance(book, MistakeBook):
+            raise ConfigurationError(f"options['book'] must be a MistakeBook, got {type(book).__name__}")
+        return options
+
+    @property
+    def due(self) -> tuple[str, ...]:
+        """The agents whose responses are awaited, in order: of a program all testers'. Nobody's if the episode is
+        over."""
+        asked = {Phase.CODE: self.agents[:1], Phase.TEST: self.agents[1 + len(self._suites) :]}
+        return asked.get(self.phase, ())
+
     @property
     def turn(self) -> str | None:
-        """The agent whose response is awaited; None if the episode is over."""
-        return {Phase.CODE: CODER, Phase.TEST: TESTER}.get(self.phase)
+        """The first agent whose response is awaited; None if the episode is over."""
+        return next(iter(self.due), None)
 
-    def move(self, response: str | None) -> None:
-        """Make the move of the agent whose turn it is: its response, cut at `max_text_length` as generation would have
-        been.
+    def move(self, *responses: object) -> None:
+        """The moves of one or more agents, the first of `due`: see `move_all`."""
+        move_all([self], [responses])
 
-        A coder's response is read. A tester's response ends the round: both are scored and the book is updated. Raises
-        ConfigurationError for anything but a string, and SandboxError if infrastructure failed: the episode is then
-        unchanged, and the move may be made again.
-        """
-        if not isinstance(response, str):
-            raise ConfigurationError(f"a response must be a string, got {type(response).__name__}")
-        response = response[: self.max_text_length]
-        if self.phase is Phase.CODE:
-            self._code = response
-            read = read_program(response, self.problem.entry_point, fidelity=self._rewards.fidelity)
-            self.program = read.source[: self.max_text_length]
-            self.phase = Phase.TEST
-            self.score = None
-        elif self.phase is Phase.TEST:
-            self._end_round(response)
-        else:
-            raise gymnasium.error.ResetNeeded("an episode must be running, got a move after its end; call reset()")
+    def _match(self, responses: Sequence[str]) -> Match | None:
+        """What the arena must play if these responses end the round."""
+        is_last = self.phase is Phase.TEST and len(responses) == len(self.due)
+        return Match(self.problem, (self._code,), ((*self._suites, *responses),)) if is_last else None
 
-    def _end_round(self, suite: str) -> None:
-        match = Match(self.problem, (self._code,), ((suite,),))
-        arena = self._open_arena()
-        arena.book = self._book
-        (score,) = arena.play([match])
-        if score.codes[0].reward is None or score.suites[0][0].reward is None:
-            reason = score.suites[0][0].duel.infrastructure_error or "the sandbox gave no verdict"
-            raise SandboxError(f"this duel must be judged to be rewarded, got an infrastructure failure: {reason}")
+    def _take(self, responses: Sequence[str]) -> None:
+        """Responses that do not end the round."""
+        if self.phase is Phase.TEST:
+            self._suites += tuple(responses)
+            return
+        (self._code,) = responses
+        self.program = self._scoring.program(self.problem, self._code)[: self.max_text_length]
+        self.phase = Phase.TEST
+        self.score = None
+
+    def _end_round(self, score: MatchScore) -> None:
         self.score = score
+        self._suites = ()
         self.phase = Phase.OVER if self.round + 1 == self.rounds else Phase.CODE
         if self.phase is Phase.CODE:
             self.round += 1
             self.feedback = failed_tests(score)[: self.max_text_length]
 
-    def _open_arena(self) -> Arena:
-        if self._arena is None:
-            sandbox = LocalSandbox() if self._sandbox is None else self._sandbox
-            self._arena = Arena(sandbox, self._rewards, on_score=self._recorder.write if self._recorder else None)
-        return self._arena
-
     def reward(self, agent: str) -> float:
         """The agent's reward for the round that the last move ended; 0.0 if it did not end a round."""
         if self.score is None:
             return 0.0
-        reward = self.score.codes[0].reward if agent == CODER else self.score.suites[0][0].reward
-        assert reward is not None  # `_end_round` refuses such a score
+        place = self.agents.index(agent)
+        reward = self.score.suites[0][place - 1].reward if place else self.score.codes[0].reward
+        assert reward is not None  # `Scoring.score` refuses such a score
         return reward
 
     def observation(self, agent: str) -> dict[str, Any]:
@@ -208,7 +210,7 @@ class Episode:
             "code": self.program,
             "feedback": self.feedback,
             "phase": str(self.phase),
-            "active": int(self.turn == agent),
+            "active": int(agent in self.due),
             "round": self.round,
         }
 
@@ -218,16 +220,16 @@ class Episode:
         return spaces.Dict({**texts, "active": spaces.Discrete(2), "round": spaces.Discrete(self.rounds)})
 
     def state(self) -> dict[str, Any]:
-        """Everything that either agent sees, and whose turn it is: 0 the coder's, 1 the tester's, 2 nobody's."""
+        """Everything that an agent sees, and whose turn it is: its place in `agents`, and behind them nobody's."""
         seen = self.observation(CODER)
         del seen["active"]
-        return {**seen, "turn": [CODER, TESTER, None].index(self.turn)}
+        return {**seen, "turn": [*self.agents, None].index(self.turn)}
 
     def state_space(self) -> spaces.Dict:
         """A new space of states."""
         seen = dict(self.observation_space().spaces)
         del seen["active"]
-        return spaces.Dict({**seen, "turn": spaces.Discrete(3)})
+        return spaces.Dict({**seen, "turn": spaces.Discrete(len(self.agents) + 1)})
 
     def action_space(self) -> FreeText:
         """A new space of responses."""
@@ -236,7 +238,7 @@ class Episode:
     def info(self, agent: str) -> dict[str, Any]:
         """New plain data at every call: the question's id and, if a round has just ended, its whole score.
 
-        Both agents get the same.
+        All agents get the same.
         """
         info: dict[str, Any] = {"problem_id": self.problem.problem_id, "difficulty": self.problem.difficulty}
         if self.score is not None:
@@ -252,34 +254,53 @@ class Episode:
         shown = partial(plain_text, self.problem, phase, self.program, self.score)
         return rendered(self.render_mode, RENDER_MODES, shown)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the arena, which holds nothing that a score depends on: a copy makes one of its own."""
-        return {**self.__dict__, "_arena": None}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """An episode of its own where this one stands. The caller's sandbox and recorder stay the caller's: shared."""
-        memo |= {id(part): part for part in (self._sandbox, self._recorder)}
-        other = object.__new__(type(self))
-        other.__dict__ |= copy.deepcopy(self.__getstate__(), memo)
-        return other
-
     def close(self) -> None:
         """Stop the sandbox if the environment made it. May be called again."""
-        if self._arena is not None and self._sandbox is None:
-            self._arena.close()
-        self._arena = None
+        self._scoring.close()
+
+
+def move_all(episodes: Sequence[Episode], responses: Sequence[Sequence[object]]) -> None:
+    """The next moves of episodes that share an arena: `responses[i]` are of the first agents that are due in episode i,
+    cut at `max_text_length` as generation would have been.
+
+    A coder's response is read. The last tester's ends the round: all are scored, those of all episodes in one pass, and
+    the books are updated. Raises ConfigurationError for anything but strings, and SandboxError if infrastructure
+    failed: no episode has changed then, and the moves may be made again.
+    """
+    moves = []
+    for episode, row in zip(episodes, responses, strict=True):
+        if len(row) > len(episode.due):
+            raise gymnasium.error.ResetNeeded("an episode must be running, got a move after its end; call reset()")
+        moves.append([_cut(response, episode.max_text_length) for response in row])
+    matches = [episode._match(row) for episode, row in zip(episodes, moves, strict=True)]
+    games = [(match, episode._book) for episode, match in zip(episodes, matches, strict=True) if match is not None]
+    scores = iter(episodes[0]._scoring.score(games) if games else ())
+    for episode, match, row in zip(episodes, matches, moves, strict=True):
+        if match is None:
+            episode._take(row)
+        else:
+            episode._end_round(next(scores))
+
+
+def _cut(response: object, most: int) -> str:
+    if not isinstance(response, str):
+        raise ConfigurationError(f"a response must be a string, got {type(response).__name__}")
+    return response[:most]
 
 
 def failed_tests(score: MatchScore) -> str:
-    """The valid and the replayed tests that the program failed. Each line has an assert and how it failed."""
-    duel = score.suites[0][0].duel
+    """The valid and the replayed tests that the program failed. Each line has an assert and how it failed; before them,
+    by which rule it was not allowed to run, if it was not."""
+    duels = [suite.duel for suite in score.suites[0]]
     new = [
         f"{TestCase(test.call, test.expected)}  # {test.verdict}\n"
+        for duel in duels
         for test in duel.tests
         if test.verdict not in (None, Verdict.PASS) and test.call is not None and test.expected is not None
     ]
-    replayed = [f"{each.case}  # {each.verdict}\n" for each in duel.replays if each.verdict is not Verdict.PASS]
-    return "".join(dict.fromkeys([*new, *replayed]))
+    replayed = [f"{each.case}  # {each.verdict}\n" for each in duels[0].replays if each.verdict is not Verdict.PASS]
+    refused = score.codes[0].refused
+    return "".join(dict.fromkeys([f"# may not run: {refused}\n"] * bool(refused) + [*new, *replayed]))
 
 
 def plain_score(score: MatchScore) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The two interfaces of PettingZoo over one episode: in turns (AEC), and with both agents stepping together (parallel).
+"""The two interfaces of PettingZoo over one episode: in turns (AEC), and with all agents stepping together (parallel).
 
 A game brings its episode and its constructor; everything that PettingZoo asks of an environment is here, once for all
 games. Does not know what an action, an observation or a reward is.
@@ -7,7 +7,7 @@ games. Does not know what an action, an observation or a reward is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol
 
 import gymnasium
@@ -16,7 +16,6 @@ from gymnasium.utils import seeding
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from codea1_env.envs.episode import AGENTS, CODER
 from codea1_env.envs.pictures import Picture
 from codea1_env.errors import ConfigurationError
 
@@ -24,16 +23,25 @@ Given = ParamSpec("Given")
 
 
 class PlayedEpisode(Protocol):
-    """What a game must offer to its interfaces. Both agents have the same spaces."""
+    """What a game must offer to its interfaces. All agents have the same spaces."""
+
+    agents: tuple[str, ...]
 
     @property
     def turn(self) -> str | None:
-        """The agent whose action is awaited; None if the episode is over."""
+        """The first agent whose action is awaited; None if the episode is over."""
+
+    @property
+    def due(self) -> tuple[str, ...]:
+        """All agents whose actions are awaited: where they step together, they act at once."""
 
     def begin(
         self, generator: np.random.Generator, options: Mapping[str, Any] | None, *, is_seeded: bool = False
     ) -> None: ...
-    def move(self, action: Any) -> None: ...
+    @property
+    def move(self) -> Callable[..., None]:
+        """Takes the actions of one or more agents, the first of `due`."""
+
     def reward(self, agent: str) -> float: ...
     def observation(self, agent: str) -> Any: ...
     def info(self, agent: str) -> dict[str, Any]: ...
@@ -71,11 +79,11 @@ class Face(Shown):
         """To be called once, by the constructor of the game."""
         self._played = episode
         self._generator: np.random.Generator | None = None
-        self._observation_spaces = {agent: episode.observation_space() for agent in AGENTS}
-        self._action_spaces = {agent: episode.action_space() for agent in AGENTS}
+        self._observation_spaces = {agent: episode.observation_space() for agent in episode.agents}
+        self._action_spaces = {agent: episode.action_space() for agent in episode.agents}
         self.state_space = episode.state_space()
         self.render_mode = render_mode
-        self.possible_agents = list(AGENTS)
+        self.possible_agents = list(episode.agents)
         self.agents: list[str] = []
 
     def observation_space(self, agent: str) -> Any:
@@ -87,21 +95,21 @@ class Face(Shown):
         return self._action_spaces[agent]
 
     def state(self) -> Any:
-        """Everything about the episode, for critics that see both agents: new data in `state_space`."""
+        """Everything about the episode, for critics that see all agents: new data in `state_space`."""
         return self._played.state()
 
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
         if seed is not None or self._generator is None:
             self._generator, _ = seeding.np_random(seed)
         self._played.begin(self._generator, options, is_seeded=seed is not None)
-        self.agents = list(AGENTS)
+        self.agents = list(self.possible_agents)
         self._show()
 
     def _infos(self) -> dict[str, dict[str, Any]]:
-        return {agent: self._played.info(agent) for agent in AGENTS}
+        return {agent: self._played.info(agent) for agent in self.possible_agents}
 
     def _rewards(self) -> dict[str, float]:
-        return {agent: self._played.reward(agent) for agent in AGENTS}
+        return {agent: self._played.reward(agent) for agent in self.possible_agents}
 
 
 class InTurns(Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
@@ -110,12 +118,12 @@ class InTurns(Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin an episode. The module of the game documents its options."""
         self._begin(seed, options)
-        self.rewards = dict.fromkeys(AGENTS, 0.0)
-        self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
-        self.terminations = dict.fromkeys(AGENTS, False)
-        self.truncations = dict.fromkeys(AGENTS, False)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
         self.infos = self._infos()
-        self.agent_selection = CODER
+        self.agent_selection = self.agents[0]
         # PettingZoo's own record of whose turn it was before the dead were removed, stale after an episode cut short.
         self._skip_agent_selection = None
 
@@ -135,7 +143,7 @@ class InTurns(Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
         self._played.move(action)
         turn = self._played.turn
         self.agent_selection = agent if turn is None else turn
-        self.terminations = dict.fromkeys(AGENTS, turn is None)
+        self.terminations = dict.fromkeys(self.agents, turn is None)
         self._cumulative_rewards[agent] = 0.0
         self.rewards = self._rewards()
         self.infos = self._infos()
@@ -145,7 +153,7 @@ class InTurns(Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
 
 
 class Together(Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no types
-    """The game in steps of both agents; the action of the one whose turn it is not is ignored and may be absent."""
+    """The game in steps of all agents; the action of one whose turn it is not is ignored and may be absent."""
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -169,13 +177,13 @@ class Together(Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no 
         return (
             self._observations(),
             self._rewards(),
-            dict.fromkeys(AGENTS, over),
-            dict.fromkeys(AGENTS, False),
+            dict.fromkeys(self.possible_agents, over),
+            dict.fromkeys(self.possible_agents, False),
             self._infos(),
         )
 
     def _observations(self) -> dict[str, Any]:
-        return {agent: self._played.observation(agent) for agent in AGENTS}
+        return {agent: self._played.observation(agent) for agent in self.possible_agents}
 
 
 def in_order(raw: Callable[Given, InTurns]) -> Callable[Given, OrderEnforcingWrapper]:
@@ -193,14 +201,19 @@ def in_order(raw: Callable[Given, InTurns]) -> Callable[Given, OrderEnforcingWra
     return env
 
 
-def move_from(episode: PlayedEpisode, actions: object) -> str:
-    """Make the move that is due from a dictionary of actions, and return whose move it was. Raises
+def move_from(episode: PlayedEpisode, actions: object) -> tuple[str, ...]:
+    """Make the moves that are due from a dictionary of actions, and return whose moves they were. Raises
     ConfigurationError."""
-    due = episode.turn
-    if due is None:
-        raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
-    if not isinstance(actions, Mapping) or due not in actions:
-        got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
-        raise ConfigurationError(f"actions must hold the action of {due} now, got {got}")
-    episode.move(actions[due])
+    due = episode.due
+    episode.move(*due_actions(due, actions))
     return due
+
+
+def due_actions(due: Sequence[str], actions: object) -> list[Any]:
+    """The actions of the agents that are due. Raises ConfigurationError where one is missing."""
+    if not due:
+        raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
+    if not isinstance(actions, Mapping) or not set(due) <= actions.keys():
+        got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
+        raise ConfigurationError(f"actions must hold the action of {' and '.join(due)} now, got {got}")
+    return [actions[agent] for agent in due]

@@ -13,6 +13,7 @@ import gymnasium
 from codea1_env.arena.match import MatchScore
 from codea1_env.envs.pictures import Picture, picture
 from codea1_env.problems.problem import Problem
+from codea1_env.rewards.duel import Duel
 from codea1_env.terminal import printable
 
 _STYLE = (
@@ -40,11 +41,11 @@ def plain_text(problem: Problem, phase: str, program: str, score: MatchScore | N
     if program:
         lines += ["", "PROGRAM", program.rstrip()]
     if score is not None:
-        lines += ["", "TESTS"]
-        rows = _rows(score)
-        width = max((len(row[0]) for row in rows), default=0)
-        for status, verdict, test, used in rows:
-            lines.append(f"{status:<{width}}  {verdict:<7}  {test}" + (f"    [value used: {used}]" if used else ""))
+        for title, rows in _tables(score).items():
+            lines += ["", title.upper()]
+            width = max((len(row[0]) for row in rows), default=0)
+            for status, verdict, test, used in rows:
+                lines.append(f"{status:<{width}}  {verdict:<7}  {test}" + (f"    [value used: {used}]" if used else ""))
         lines += ["", _rewards(score)]
     return printable("\n".join(lines))
 
@@ -59,17 +60,32 @@ def html_page(problem: Problem, phase: str, program: str, score: MatchScore | No
         parts.append(f"<h2>Program</h2><pre>{html.escape(program)}</pre>")
     if score is not None:
         heads = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-        rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in _rows(score))
-        parts.append(f"<h2>Tests</h2><table><tr>{heads}</tr>{rows}</table><p>{html.escape(_rewards(score))}</p>")
+        for name, table in _tables(score).items():
+            rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in table)
+            parts.append(f"<h2>{name}</h2><table><tr>{heads}</tr>{rows}</table>")
+        parts.append(f"<p>{html.escape(_rewards(score))}</p>")
     title = html.escape(problem.problem_id)
     head = f'<head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style></head>'
     return printable(f'<!doctype html><html lang="en">{head}<body>{"".join(parts)}</body></html>')
 
 
-def _rows(score: MatchScore) -> list[tuple[str, str, str, str]]:
-    """One row of `_COLUMNS` for each assert of the suite, then one for each replayed test."""
-    duel = score.suites[0][0].duel
-    rows = [
+_Row = tuple[str, str, str, str]
+
+
+def _tables(score: MatchScore) -> dict[str, list[_Row]]:
+    """By title: the tests of every tester's suite; the last one's are followed by the replayed ones."""
+    suites = score.suites[0]
+    titles = ["Tests"] if len(suites) == 1 else [f"Tests of tester_{number}" for number in range(len(suites))]
+    tables = {title: _rows(suite.duel) for title, suite in zip(titles, suites, strict=True)}
+    tables[titles[-1]] += [
+        ("replayed", str(each.verdict or "-"), str(each.case), "") for each in score.codes[0].replays
+    ]
+    return tables
+
+
+def _rows(duel: Duel) -> list[_Row]:
+    """One row of `_COLUMNS` for each assert of a suite."""
+    return [
         (
             f"{test.status}{f' ({test.reason})' if test.reason else ''}",
             str(test.verdict or "-"),
@@ -78,8 +94,10 @@ def _rows(score: MatchScore) -> list[tuple[str, str, str, str]]:
         )
         for test in duel.tests
     ]
-    return rows + [("replayed", str(replay.verdict or "-"), str(replay.case), "") for replay in duel.replays]
 
 
 def _rewards(score: MatchScore) -> str:
-    return f"coder's reward {score.codes[0].reward:.3f}, tester's reward {score.suites[0][0].reward:.3f}"
+    refused = f" (may not run: {score.codes[0].refused})" if score.codes[0].refused else ""
+    testers = "tester's reward" if len(score.suites[0]) == 1 else "testers' rewards"
+    paid = ", ".join(f"{suite.reward:.3f}" for suite in score.suites[0])
+    return f"coder's reward {score.codes[0].reward:.3f}{refused}, {testers} {paid}"

@@ -35,7 +35,8 @@ from codea1_env.evaluation.selection import choose, different_programs, selectio
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
 from codea1_env.judging.judge import Judge, Trial
-from codea1_env.judging.own_tests import told
+from codea1_env.judging.own_tests import OwnTests, told
+from codea1_env.judging.time_limits import TimeLimits
 from codea1_env.players.player import (
     CoderRequest,
     Player,
@@ -149,11 +150,17 @@ def evaluate(
     if against is not None:
         measure = _Breaker(sandbox, plan, against, journal)
     failed: _Failed = {name: {} for name in sets}
+    judge = Judge(sandbox, execution_cache_mb=0)
+    limits = TimeLimits(judge, OwnTests(judge))
     for name, problems in sets.items():
-        waiting = [problem for problem in problems if (name, problem.problem_id) not in journal.scores]
+        waiting = [
+            dataclasses.replace(problem, suite_size=None)  # the plan's K is the measure's, the same for all
+            for problem in problems
+            if (name, problem.problem_id) not in journal.scores
+        ]
         for start in range(0, len(waiting), batch):
             taken = waiting[start : start + batch]
-            chunk = _measurable(measure, taken, name, journal, sandbox, failed[name])
+            chunk = _measurable(measure, taken, name, journal, sandbox, failed[name], limits)
             answered = _answers(chunk, name, measure, player, select_by, plan, journal)
             results = apart(sandbox, partial(measure.scores, name), answered)
             for problem, result in zip(chunk, results, strict=True):
@@ -210,17 +217,26 @@ def _measurable(
     journal: EvaluationJournal,
     sandbox: Sandbox,
     failed: dict[str, str],
+    limits: TimeLimits,
 ) -> list[Problem]:
-    """Those that can be measured; why others cannot goes into the journal, or into `failed`."""
+    """Those that can be measured, with time limits in seconds; why others cannot goes into the journal, or into
+    `failed`."""
+
+    def why_not(pieces: Sequence[Problem]) -> list[str]:
+        try:
+            return [measure.why_not(name, *limits.settled(pieces))]
+        except UnusableReference as error:
+            return [str(error)]
+
     kept = []
     for problem in problems:
-        (why,) = apart(sandbox, lambda pieces: [measure.why_not(name, *pieces)], [problem])
+        (why,) = apart(sandbox, why_not, [problem])
         if isinstance(why, SandboxError):
             failed[problem.problem_id] = str(why)
         elif why:
             journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, "left_out": why})
         else:
-            kept.append(problem)
+            kept.append(limits.known(problem))
     return kept
 
 

@@ -41,7 +41,7 @@ class SearchTester:
     version = "1"
 
     def __init__(self, sandbox: Sandbox, tests: int = 8) -> None:
-        """`tests`: asserts in a suite, at least 1."""
+        """`tests`: asserts in a suite, at least 1, where the problem does not say."""
         require_least("tests", tests)
         self._judge = Judge(sandbox, execution_cache_mb=0)
         self._tests = tests
@@ -65,13 +65,14 @@ class SearchTester:
             (matrix,) = matrices.of([shown])
         except UnusableReference:
             return ""
-        chosen = [matrix.inputs[place] for place in _strongest(matrix, self._tests, generator)]
+        tests = request.problem.suite_size_or(self._tests)
+        chosen = [matrix.inputs[place] for place in _strongest(matrix, tests, generator)]
         lines = [f"assert {each.call} == {tree_source(json.loads(each.expectation.value))}" for each in chosen]
         return "\n".join(["```python", *lines, "```"])
 
 
 def _as_reference(problem: Problem, program: str) -> Problem:
-    return dataclasses.replace(problem, reference_solution=program, hidden_tests=(), mutants=())
+    return dataclasses.replace(problem, reference_solution=program, hidden_tests=(), mutants=(), time_limit=None)
 
 
 def _strongest(matrix: KillMatrix, most: int, generator: random.Random) -> list[int]:

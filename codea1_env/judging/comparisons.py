@@ -19,26 +19,27 @@ from typing import Any
 
 from codea1_env.judging.equality import is_near, is_opaque, may_equal, member_text, number_in, same_tree
 from codea1_env.problems.checkers import COMPARISONS
+from codea1_env.problems.tolerances import Tolerances, within
 
-CLOSE = 1e-6
+CLOSE = within(1e-6)
 """Relative and absolute: what `close` takes for one number."""
 MOST_STEPS = 1 << 20
 """The number of members times the bytes of both values: well under a second of comparing each with each."""
 
 
-def compares(checker: str, right: bytes, got: bytes, tolerance: float) -> bool:
+def compares(checker: str, right: bytes, got: bytes, tolerance: Tolerances | float) -> bool:
     """Whether the untrusted `got` is right beside the trusted `right`, by one of COMPARISONS. Malformed bytes are
     not."""
     if is_opaque(right) or is_opaque(got) or not may_equal(right, got):
         return False
     try:
         trees = json.loads(right), json.loads(got)
-        return _BY_NAME[checker](*trees, tolerance, len(right) + len(got))
+        return _BY_NAME[checker](*trees, Tolerances.of(tolerance), len(right) + len(got))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return False
 
 
-def _unordered(right: Any, got: Any, tolerance: float, size: int) -> bool:
+def _unordered(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
     ours, theirs = _members(right), _members(got)
     if ours is None or theirs is None:
         return same_tree(right, got, tolerance)
@@ -95,11 +96,11 @@ def _are_paired(fits: Sequence[int]) -> bool:
     return True
 
 
-def _close(right: Any, got: Any, tolerance: float, size: int) -> bool:
-    return same_tree(right, got, max(tolerance, CLOSE))
+def _close(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
+    return same_tree(right, got, tolerance.or_laxer(CLOSE))
 
 
-def _any_of(right: Any, got: Any, tolerance: float, size: int) -> bool:
+def _any_of(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
     answers = _members(right)
     if answers is None:
         return same_tree(right, got, tolerance)
@@ -118,6 +119,6 @@ def _members(tree: Any) -> list[Any] | None:
     return tree if type(tree) is list else None
 
 
-_BY_NAME: dict[str, Callable[[Any, Any, float, int], bool]] = dict(
+_BY_NAME: dict[str, Callable[[Any, Any, Tolerances, int], bool]] = dict(
     zip(COMPARISONS, (_unordered, _close, _any_of), strict=True)
 )

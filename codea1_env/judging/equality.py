@@ -14,8 +14,10 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from codea1_env.problems.tolerances import EXACT, Tolerances, within
+
 Number = int | float | complex
-ROUNDING = 1e-12
+ROUNDING = within(1e-12)
 """Relative and absolute: floats this near are one number, calculated in another order or written by hand."""
 NON_FINITE = ("nan", "inf", "-inf")
 """What stands under the tag of a float."""
@@ -33,10 +35,11 @@ def is_opaque(encoded: bytes) -> bool:
     return _OPAQUE in encoded
 
 
-def same_value(expected: bytes, got: bytes, tolerance: float = 0.0) -> bool:
+def same_value(expected: bytes, got: bytes, tolerance: Tolerances | float = EXACT) -> bool:
     """Whether the untrusted `got` equals the trusted `expected`.
 
-    `tolerance` is relative and absolute, and applies where either side is a float. Malformed bytes equal nothing.
+    `tolerance`: by types, or relative and absolute of floats; it applies where either side is one. Malformed bytes
+    equal nothing.
     """
     if expected == got:
         return not is_opaque(expected)
@@ -45,7 +48,7 @@ def same_value(expected: bytes, got: bytes, tolerance: float = 0.0) -> bool:
     if not may_equal(expected, got):
         return False
     try:
-        return same_tree(_loads(expected.decode()), _loads(got.decode()), tolerance)
+        return same_tree(_loads(expected.decode()), _loads(got.decode()), Tolerances.of(tolerance))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return False
 
@@ -68,7 +71,7 @@ def may_equal(expected: bytes, got: bytes) -> bool:
     )
 
 
-def same_output(expected: bytes, got: bytes, tolerance: float = 0.0) -> bool:
+def same_output(expected: bytes, got: bytes, tolerance: Tolerances | float = EXACT) -> bool:
     """Whether two texts, as encoded, have the same lines; white space at their ends does not count. With a tolerance,
     lines are also the same whose words are, numbers with a point or an exponent within it."""
     try:
@@ -78,19 +81,20 @@ def same_output(expected: bytes, got: bytes, tolerance: float = 0.0) -> bool:
     if not all(type(text) is str for text in texts):
         return False
     one, other = map(text_lines, texts)
+    tolerance = Tolerances.of(tolerance)
     if one == other or not tolerance or len(one) != len(other):
         return one == other
     return all(_same_words(*pair, tolerance) for pair in zip(one, other, strict=True))
 
 
-def _same_words(expected: str, got: str, tolerance: float) -> bool:
+def _same_words(expected: str, got: str, tolerance: Tolerances) -> bool:
     left, right = expected.split(), got.split()
     return len(left) == len(right) and all(
         word == other or _same_printed(word, other, tolerance) for word, other in zip(left, right, strict=True)
     )
 
 
-def _same_printed(expected: str, got: str, tolerance: float) -> bool:
+def _same_printed(expected: str, got: str, tolerance: Tolerances) -> bool:
     is_whole = not (expected + got).strip("+-0123456789")  # exact
     if is_whole or max(len(expected), len(got)) > _LONGEST or not all(map(_PRINTED.fullmatch, (expected, got))):
         return False
@@ -125,7 +129,7 @@ def in_order(node: Any, tags: Collection[str]) -> Any:
     return node
 
 
-def same_tree(expected: Any, got: Any, tolerance: float) -> bool:
+def same_tree(expected: Any, got: Any, tolerance: Tolerances) -> bool:
     """`same_value` of two trees. Raises what a malformed tree makes it raise."""
     left, right = number_in(expected), number_in(got)
     if left is not None and right is not None:
@@ -160,7 +164,7 @@ def _tagged(node: dict[str, Any]) -> tuple[str, Any]:
     return tag, body
 
 
-def _same_items(expected: list[Any], got: Any, tolerance: float) -> bool:
+def _same_items(expected: list[Any], got: Any, tolerance: Tolerances) -> bool:
     if type(got) is not list or len(expected) != len(got):
         return False
     return all(same_tree(left, right, tolerance) for left, right in zip(expected, got, strict=True))
@@ -187,21 +191,21 @@ def number_in(node: Any) -> Number | None:
     return None
 
 
-def _same_number(left: Number, right: Number, tolerance: float) -> bool:
+def _same_number(left: Number, right: Number, tolerance: Tolerances) -> bool:
     if isinstance(left, complex) or isinstance(right, complex):
         parts = zip(_parts(left), _parts(right), strict=True)
         return all(_same_number(one, other, tolerance) for one, other in parts)
     if left == right or (left != left and right != right):
         return True
-    if tolerance > 0 and (isinstance(left, float) or isinstance(right, float)):
+    if tolerance and (isinstance(left, float) or isinstance(right, float)):
         return is_near(left, right, tolerance)
     return False
 
 
-def is_near(left: float, right: float, tolerance: float) -> bool:
+def is_near(left: float, right: float, tolerance: Tolerances) -> bool:
     """Whether two real numbers are within the tolerance; a whole number that no float holds is near none."""
     try:
-        return math.isclose(left, right, rel_tol=tolerance, abs_tol=tolerance)
+        return math.isclose(left, right, rel_tol=tolerance.float.relative, abs_tol=tolerance.float.absolute)
     except OverflowError:
         return False
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -87,18 +88,38 @@ class Execution:
         self._remembered: BoundedCache[_Key, JobResult | Outcome] = BoundedCache(cache_bytes)
         self._remembers = cache_bytes > 0
 
-    def run(self, turns: Sequence[CallsJob]) -> list[JobResult]:
-        """The results in the order of `turns`; the calls of a turn must be distinct. Raises SandboxError."""
-        programs: dict[CallsJob, _Program] = {}
-        for place, turn in enumerate(turns):
+    def run(self, turns: Sequence[CallsJob], games: Sequence[int] | None = None) -> list[JobResult]:
+        """The results in the order of `turns`; the calls of a turn must be distinct. Raises SandboxError.
+
+        `games`: one number per turn. A program comes to in one game what it would come to without the others: where
+        several games have it, they have their turns one after the other. None: all turns are of one game.
+        """
+        programs: dict[tuple[CallsJob, int], _Program] = {}
+        waves: dict[int, list[_Program]] = {}
+        known: Counter[CallsJob] = Counter()
+        for place, (turn, game) in enumerate(zip(turns, games or [0] * len(turns), strict=True)):
             base = dataclasses.replace(turn, calls=())
-            if base not in programs:
-                programs[base] = _Program(base, self._key_of(base))
-            programs[base].turns.append(place)
+            if (base, game) not in programs:
+                programs[base, game] = _Program(base, self._key_of(base))
+                waves.setdefault(known[base], []).append(programs[base, game])
+                known[base] += 1
+            programs[base, game].turns.append(place)
+        for wave in waves.values():
+            self._run_together(wave, turns)
+        results: dict[int, JobResult] = {}
         for program in programs.values():
+            assert program.load is not None
+            for place in program.turns:
+                loads = program.load.loaded
+                results[place] = JobResult(True, None, tuple(program.gone_through[place])) if loads else program.load
+        return [results[place] for place in range(len(turns))]
+
+    def _run_together(self, programs: Sequence[_Program], turns: Sequence[CallsJob]) -> None:
+        """Work off the turns of different programs."""
+        for program in programs:
             _place(program, turns)
             self._recall(program)
-        waiting = list(programs.values())
+        waiting = list(programs)
         while waiting:
             wanted = [(program, _wanted(program, turns)) for program in waiting]
             runs = [(program, calls) for program, calls in wanted if calls or program.load is None]
@@ -108,13 +129,6 @@ class Execution:
                 _take_up(program, job, result)
                 self._remember(program, calls, result)
             waiting = [program for program, _ in runs]
-        results: dict[int, JobResult] = {}
-        for program in programs.values():
-            assert program.load is not None
-            for place in program.turns:
-                loads = program.load.loaded
-                results[place] = JobResult(True, None, tuple(program.gone_through[place])) if loads else program.load
-        return [results[place] for place in range(len(turns))]
 
     def _key_of(self, job: CallsJob) -> bytes:
         """A digest of all that an outcome depends on but the call: the company of the calls is a part of it."""

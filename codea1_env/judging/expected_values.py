@@ -26,6 +26,7 @@ from codea1_env.judging.oracle import MOST_HANGS, ReferenceValue
 from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.validation import Asked
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.tolerances import EXACT
 from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards.code_a1 import OracleMode
 
@@ -124,7 +125,7 @@ class BatchOracle:
             self.errors[i] = oracle_error(list(itertools.chain.from_iterable(values[i])), truth, is_right)
 
     def _is_right(self, problem: Problem, calls: Sequence[bytes], place: int, value: bytes, right: bytes) -> bool:
-        tolerance = self._judge.tolerance(problem)
+        tolerance = self._judge.tolerances(problem)
         return same_value(right, value) or self._judge.is_right(problem, calls[place], value, right, tolerance)
 
 
@@ -161,7 +162,7 @@ def dual_values(suites: Sequence[Asked], answers: Sequence[Answers]) -> list[lis
                 (call_key(call), stated, relation)
                 for call, stated, relation, value in zip(suite.calls, suite.stated, suite.relations, row, strict=True)
                 if value is not None
-                and (same_value(stated, value) if relation is None else holds(relation, stated, value, 0.0))
+                and (same_value(stated, value) if relation is None else holds(relation, stated, value, EXACT))
             )
     sets: dict[frozenset[_Claim], list[int]] = {}  # hashed by this process's own secret seed
     for solution, tests in enumerate(passed):

@@ -71,7 +71,7 @@ class Imported:
         else:
             record["golden_tests"] = len(self.problem.golden_tests)
             record["hidden_tests"] = len(self.problem.hidden_tests)
-            record["tolerance"] = self.problem.tolerance
+            record["tolerance"] = self.problem.tolerances.plain
         record["failed"] = [[str(each.case)[:500], each.verdict.value] for each in self.failed]
         record["left_out"] = reasons(self.left_out)
         record["left_out_examples"] = [each.source for each in self.left_out[:3]]

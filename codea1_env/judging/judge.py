@@ -24,6 +24,7 @@ from codea1_env.judging.returned import NOT_PLAIN, returned_text
 from codea1_env.judging.schedule import Turn, turn
 from codea1_env.problems.checkers import COMPARISONS
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.grammar import RETURNED, WrittenTest
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
@@ -119,17 +120,17 @@ class Judge:
     def __init__(
         self,
         sandbox: Sandbox,
-        tolerance: float = 0.0,
+        tolerance: Tolerances | float = EXACT,
         *,
         execution_cache_mb: int = EXECUTION_CACHE_MB,
         reference_cache_mb: int = REFERENCE_CACHE_MB,
     ) -> None:
-        """`tolerance`: relative and absolute, for floats; 0 is exact, where the problem has no larger one of its own.
+        """`tolerance`: by types, or of floats; what the problem itself allows beyond it counts, too.
 
         The caches' bounds are in MiB, 0 for none: of what candidates' calls came to and of the references' values.
         """
         self._sandbox = sandbox
-        self._tolerance = tolerance
+        self._tolerances = Tolerances.of(tolerance)
         self._oracle = Oracle(sandbox, bytes_of("reference_cache_mb", reference_cache_mb))
         self._execution = Execution(sandbox, bytes_of("execution_cache_mb", execution_cache_mb))
         self._checkers = Checkers(sandbox, bytes_of("reference_cache_mb", reference_cache_mb))
@@ -164,13 +165,18 @@ class Judge:
         """The reference's value for every call; `most_hangs` as in `Oracle.values`. Raises UnusableReference."""
         return self._oracle.values(asked, most_hangs)
 
-    def run(self, turns: Sequence[Turn]) -> list[JobResult]:
-        """What candidates return, in the order of `turns`; nothing is compared. Raises SandboxError."""
-        return self._execution.run([one.job() for one in turns])
+    def reference_seconds(self, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[float]:
+        """What each problem's reference takes for the slowest of the calls: `Oracle.seconds`."""
+        return self._oracle.seconds(asked)
 
-    def tolerance(self, problem: Problem) -> float:
-        """Relative and absolute, for floats that the problem's programs return."""
-        return max(self._tolerance, problem.tolerance)
+    def run(self, turns: Sequence[Turn], games: Sequence[int] | None = None) -> list[JobResult]:
+        """What candidates return, in the order of `turns`; nothing is compared. `games`: as in `Execution.run`. Raises
+        SandboxError."""
+        return self._execution.run([one.job() for one in turns], games)
+
+    def tolerances(self, problem: Problem) -> Tolerances:
+        """What values that the problem's programs return may be off by."""
+        return self._tolerances.or_laxer(problem.tolerances)
 
     def looked_at(self, asked: Sequence[tuple[str, bytes]]) -> list[Outcome]:
         """What looks (`WrittenTest.look`) make of returned values: data in, data out, where no program runs.
@@ -185,7 +191,7 @@ class Judge:
         """Whether problems' checkers, which are programs, take values for right, in one sandbox run; remembered."""
         return self._checkers.accepted(checks)
 
-    def is_right(self, problem: Problem, arguments: bytes, value: bytes, right: bytes, tolerance: float) -> bool:
+    def is_right(self, problem: Problem, arguments: bytes, value: bytes, right: bytes, tolerance: Tolerances) -> bool:
         """Whether the untrusted `value` is as right as `right`, which is trusted: by the problem's checker, which alone
         decides, or within `tolerance` by the comparison that it names, by lines, or by equality."""
         if problem.checker in COMPARISONS:
@@ -216,7 +222,7 @@ class Judge:
 
     def _judged(self, one: Tried, seen: Sequence[Outcome]) -> TrialResult:
         trial, result = one.trial, one.result
-        tolerance = self.tolerance(trial.problem)
+        tolerance = self.tolerances(trial.problem)
         verdicts = [self._verdict(trial, *pair, tolerance) for pair in zip(trial.expectations, seen, strict=True)]
         shown = tuple(map(_returned, trial.expectations, verdicts, seen))
         return TrialResult(result.loaded, _loads(result), tuple(verdicts), shown)
@@ -240,7 +246,7 @@ class Judge:
             looked[place] = outcome
         return looked
 
-    def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome, tolerance: float) -> Verdict:
+    def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome, tolerance: Tolerances) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
         problem, arguments, value = trial.problem, expectation.arguments, expectation.value

@@ -25,6 +25,8 @@ HASH_SEEDS = (0, 1)
 MOST_HANGS = 8
 """Calls of one suite on which a reference may hang or crash; later ones of that suite have no value. Each costs a whole
 time limit, and a suite may be long. No suite of the default length has later ones."""
+MOST_S = 60.0
+"""CPU seconds of a call in which a reference whose time is measured must return."""
 _HANGS = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
 
 
@@ -99,6 +101,28 @@ class Oracle:
             known[reference] |= values
         answers = iter([_row(calls, known[reference], most_hangs) for reference, _, calls in rows])
         return [next(answers) if calls else [] for _, calls in asked]
+
+    def seconds(self, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[float]:
+        """CPU seconds of the slowest call of each row; every reference runs once, and nothing of it is remembered.
+
+        Raises UnusableReference where a reference is missing, does not load or does not return within MOST_S.
+        """
+        rows = [(replace(problem, time_limit=None, time_limit_s=MOST_S), calls) for problem, calls in asked]
+        jobs = [_reference_job(_reference(problem), tuple(dict.fromkeys(calls)), 1, HASH_SEEDS[0])
+                for problem, calls in rows]  # fmt: skip
+        slowest = []
+        for (problem, _), result in zip(rows, self._sandbox.run(jobs) if jobs else [], strict=True):
+            if not result.loaded:
+                raise _unusable(problem, result)
+            for outcome in result.outcomes:
+                if outcome.kind in _HANGS:
+                    raise UnusableReference(
+                        f"the reference_solution of problem {problem.problem_id!r} must return within {MOST_S:g} s on "
+                        f"each of its tests for a time_limit in multiples of its time, got a {outcome.kind}; give the "
+                        "problem a time_limit_s instead"
+                    )
+            slowest.append(max(outcome.cpu_ns for outcome in result.outcomes) / 1e9)
+        return slowest
 
     def _ask(self, batches: Sequence[_Batch], problems: Mapping[_Reference, Problem]) -> _Known:
         """What was tried: under both hash seeds, but for what hangs under the first, which is a hang."""

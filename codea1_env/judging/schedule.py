@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from codea1_env.checks import require
 from codea1_env.judging.purity.company import company, makes_sets
 from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
@@ -61,7 +62,13 @@ count, since those that turn out not to count would leave others untried."""
 
 
 def limits_of(problem: Problem, room: int = 0) -> Limits:
-    """The limits of a turn: so many calls may hang, or CALLS_WORTH, and each may load the program anew before."""
+    """The limits of a turn: so many calls may hang, or CALLS_WORTH, and each may load the program anew before.
+
+    Raises ConfigurationError for a time limit that is not found out yet.
+    """
+    is_found = problem.time_limit is None
+    must = "be found out from the reference before anything runs (judging/time_limits.py)"
+    require(is_found, f"the time_limit of problem {problem.problem_id!r}", must, problem.time_limit)
     worth = max(room, CALLS_WORTH)
     budget_s = min(2 * worth * problem.time_limit_s, MAX_BUDGET_S)
     return Limits(problem.time_limit_s, budget_s, problem.memory_mb, strikes=worth)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from codea1_env.errors import ConfigurationError, UnusableReference
@@ -22,8 +22,10 @@ from codea1_env.judging.equality import same_value
 from codea1_env.judging.judge import Judge, Trial
 from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.judging.own_tests import OwnTest, OwnTests, Readable, told
+from codea1_env.judging.time_limits import TimeLimits, with_seconds
 from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.time_limits import TimeLimit
 from codea1_env.rewards.code_a1 import OracleMode
 from codea1_env.sandbox.protocol import Sandbox
 
@@ -79,12 +81,16 @@ class Usability:
         return "; ".join(filter(None, [f"{self.problem.problem_id}: {told}", self.why_not, self.note]))
 
 
-def check_problems(problems: Iterable[Problem], sandbox: Sandbox) -> Iterator[Usability]:
-    """One for each problem, in order. Raises SandboxError."""
+def check_problems(
+    problems: Iterable[Problem], sandbox: Sandbox, time_limit: TimeLimit | None = None
+) -> Iterator[Usability]:
+    """One for each problem, in order. `time_limit`: the run's, `RewardConfig.time_limit`. Raises SandboxError."""
     judge = Judge(sandbox)
+    own_tests = OwnTests(judge)
+    limits = TimeLimits(judge, own_tests, time_limit)
     waiting = iter(problems)
     while batch := list(islice(waiting, BATCH_PROBLEMS)):
-        yield from _checked(judge, batch)
+        yield from _checked(judge, own_tests, limits, batch)
 
 
 def _run_of(one: Readable) -> tuple[OwnTest, ...]:
@@ -96,10 +102,24 @@ def _calls(one: Readable) -> list[bytes]:
     return [test.expectation.arguments for test in _run_of(one) if test.expectation]
 
 
-def _checked(judge: Judge, problems: Sequence[Problem]) -> list[Usability]:
-    reads = OwnTests(judge).readable(problems)
-    answers = _answers(judge, reads)
-    return [_usability(judge, read, answer) for read, answer in zip(reads, answers, strict=True)]
+def _checked(judge: Judge, own_tests: OwnTests, limits: TimeLimits, problems: Sequence[Problem]) -> list[Usability]:
+    reads = own_tests.readable(problems)
+    timed = [_timed(limits, *pair) for pair in zip(problems, reads, strict=True)]
+    answers = iter(_answers(judge, [each for each in timed if isinstance(each, Readable)]))
+    found = [
+        _usability(judge, each, next(answers)) if isinstance(each, Readable) else _found(read, (), (), 0, each)
+        for read, each in zip(reads, timed, strict=True)
+    ]
+    return [replace(one, problem=read.problem) for one, read in zip(found, reads, strict=True)]
+
+
+def _timed(limits: TimeLimits, problem: Problem, read: Readable) -> Readable | str:
+    """With a time limit in seconds; why there is none."""
+    try:
+        (settled,) = limits.settled([problem])
+        return replace(read, problem=with_seconds(read.problem, settled.time_limit_s))
+    except UnusableReference as error:
+        return str(error)
 
 
 _Answer = list[ReferenceValue] | str | None
@@ -167,7 +187,7 @@ def _usability(judge: Judge, read: Readable, answer: _Answer) -> Usability:
 
 def _passed(judge: Judge, read: Readable, answer: Sequence[ReferenceValue]) -> list[bool]:
     """Whether the reference passes each test that is run."""
-    problem, tolerance = read.problem, judge.tolerance(read.problem)
+    problem, tolerance = read.problem, judge.tolerances(read.problem)
     passed = []
     for test, value in zip(_run_of(read), answer, strict=True):
         stated = test.expectation

@@ -19,6 +19,7 @@ from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.judging.relations.status import CallClaims, MutantValues, related
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.grammar import WrittenTest
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
@@ -88,9 +89,12 @@ Answer = Callable[[Sequence[Asked]], list[list[ReferenceValue]]]
 def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: RewardConfig) -> list[ReadSuite]:
     """The data of every assert that the grammar accepts; one sandbox run for the whole batch. A suite that stands in it
     twice, as one object, is read once."""
-    room = _room(config)
     new = {(id(problem), id(suite)): (problem, suite) for problem, suite in suites}
-    asked = [[not test.reason and at < room for at, test in enumerate(suite.tests)] for _, suite in new.values()]
+    rooms = [_room(problem, config) for problem, _ in new.values()]
+    asked = [
+        [not test.reason and at < room for at, test in enumerate(suite.tests)]
+        for (_, suite), room in zip(new.values(), rooms, strict=True)
+    ]
     accepted = [list(compress(suite.tests, row)) for (_, suite), row in zip(new.values(), asked, strict=True)]
     read = {}
     for (key, (problem, suite)), row, items in zip(new.items(), asked, judge.evaluate(accepted), strict=True):
@@ -135,16 +139,17 @@ def _related_calls(
 def _validated_suite(
     judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue], mutants: MutantValues, config: RewardConfig
 ) -> tuple[ValidatedTest, ...]:
-    tolerances = (0.0,) if config.fidelity == "paper" else (0.0, judge.tolerance(read.problem), ROUNDING)
+    tolerances = (EXACT,) if config.fidelity == "paper" else (EXACT, judge.tolerances(read.problem), ROUNDING)
     looked = _looked(judge, read.usable, values)
     _show_checker(judge, read, looked)
     used, keys = iter(looked), iter(_keys(read, config))
     seen: set[bytes] = set()  # hashed by this process's own secret seed
     claims = CallClaims()
     row: list[ValidatedTest] = []
+    room = _room(read.problem, config)
     for test, item in zip(read.suite.tests, read.stated, strict=True):
         if item is None:
-            status = Status.REJECTED if test.reason and len(row) < _room(config) else Status.SURPLUS
+            status = Status.REJECTED if test.reason and len(row) < room else Status.SURPLUS
             row.append(_without_value(test, status, test.reason))
             continue
         value = ReferenceValue(b"", item.failure) if item.failure else next(used)
@@ -158,8 +163,8 @@ def _validated_suite(
     return tuple(row)
 
 
-def _room(config: RewardConfig) -> int:
-    return config.suite_size * (_PAPER_ROOM if config.fidelity == "paper" else 1)
+def _room(problem: Problem, config: RewardConfig) -> int:
+    return problem.suite_size_or(config.suite_size) * (_PAPER_ROOM if config.fidelity == "paper" else 1)
 
 
 def _keys(read: ReadSuite, config: RewardConfig) -> list[bytes]:
@@ -196,7 +201,7 @@ def _show_checker(judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue
 
 
 def _nearest(
-    judge: Judge, problem: Problem, stated: StatedTest, reference: ReferenceValue, tolerances: tuple[float, ...]
+    judge: Judge, problem: Problem, stated: StatedTest, reference: ReferenceValue, tolerances: tuple[Tolerances, ...]
 ) -> int | None:
     """The first of `tolerances`, what a stated value may be off by and be right, that lets it pass."""
     if problem.checker:
@@ -260,7 +265,7 @@ def _related(
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
         return _without_value(test, status, reference.failure, as_written)
     judgement = related(
-        as_written, reference.value, mutants.of(problem, stated.arguments), judge.tolerance(problem), earlier
+        as_written, reference.value, mutants.of(problem, stated.arguments), judge.tolerances(problem), earlier
     )
     if judgement.status is not Status.KEPT:
         return _without_value(

@@ -85,8 +85,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def give_back() -> None:
-    """What was freed goes back to the system. glibc keeps it for the thread that had it, and the seats of a run have a
-    thread each: the weights would be there twice, after all."""
+    """What was freed goes back to the system: glibc would keep it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)

@@ -26,6 +26,11 @@ ROTARY = ("default", "linear", "llama3", "yarn")
 """Kinds of rotary positions whose angles do not depend on the length of the text."""
 
 
+def default_cache(environment: Mapping[str, str]) -> Path:
+    """Where base models are kept, and runs that have an address: CODEA1_CACHE, or `.cache/codea1` at home."""
+    return Path(environment.get("CODEA1_CACHE") or Path.home() / ".cache" / "codea1")
+
+
 def is_place(name: str) -> bool:
     """Whether a model is named by where it lies on this machine, and not as a repository of the hub."""
     return Path(name).exists() or name.endswith(".gguf") or name.startswith((".", "/", "~"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from codea1_env.reading.test_case import TestCase
 _HEADER = {"schema": 1, "kind": "mistake_book"}
 _POLICY = "policy"
 """In the header: the `module:Class` of a policy that is not one of `BOOK_POLICIES`, whose files are the same."""
+_ARGUMENTS = "policy_args"
+"""Beside it: the policy's arguments, where it has some."""
 _RELEASED = BookConfig()
 
 
@@ -86,12 +88,18 @@ class MistakeBook:
         name = f"what the book's policy {self._config.policy!r} keeps"
         for table in (shelf.frequencies, shelf.qualities):
             require(isinstance(table, dict), name, "be dicts of tests and numbers", table)
+        shelf = _copied(shelf)  # what the policy still holds is its own
         for case in [case for case in shelf.qualities if case not in shelf.frequencies]:
             del shelf.qualities[case]
         tests, numbers = list(shelf.frequencies), [*shelf.frequencies.values(), *shelf.qualities.values()]
         require(all(map(_is_test, tests)), name, "be codea1_env.TestCase objects of two texts", tests)
         require(all(is_number(each) and each > 0 for each in numbers), name, "be finite numbers above 0", numbers)
-        require(type(shelf.visits) is int and shelf.visits >= 0, name, "be visits of at least 0", shelf.visits)
+        require(
+            type(shelf.visits) is int and is_number(shelf.visits) and shelf.visits >= 0,
+            name,
+            "be visits of at least 0",
+            shelf.visits,
+        )
         if shelf.frequencies:
             self._shelves[problem_id] = shelf
         else:
@@ -136,7 +144,8 @@ class MistakeBook:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the book: JSON lines, a header, then a line per question; whole or not at all. Raises OSError."""
-        own = {} if self._config.policy in BOOK_POLICIES else {_POLICY: self._config.policy}
+        own: dict[str, object] = {} if self._config.policy in BOOK_POLICIES else {_POLICY: self._config.policy}
+        own |= {_ARGUMENTS: dict(self._config.policy_args)} if self._config.policy_args else {}
         save_lines(path, _HEADER | own, (_line(name, shelf) for name, shelf in self._shelves.items()))
 
     @classmethod
@@ -149,7 +158,7 @@ class MistakeBook:
         """
         saved = _read(path)
         if config is None:
-            config = BookConfig(policy=saved.policy or _RELEASED.policy)
+            config = BookConfig(policy=saved.policy or _RELEASED.policy, policy_args=saved.arguments)
             if saved.policy and not is_imported(saved.policy):
                 must = f"be followed by who names it: MistakeBook.load(path, BookConfig(policy={saved.policy!r}))"
                 raise bad_line(1, _POLICY, must, saved.policy)
@@ -167,6 +176,8 @@ class SavedBook:
 
     policy: str
     """`module:Class` of a policy of one's own; empty for a built-in policy."""
+    arguments: Mapping[str, Any]
+    """Its arguments."""
     shelves: dict[str, Shelf]
     """The tests by question."""
 
@@ -180,11 +191,13 @@ def read_book(path: str | os.PathLike[str]) -> SavedBook:
 
 def _read(path: str | os.PathLike[str]) -> SavedBook:
     """Likewise, whatever stands for its numbers."""
-    lines = read_lines(path, _HEADER, (_POLICY,))
+    lines = read_lines(path, _HEADER, (_POLICY, _ARGUMENTS))
     _, header = next(lines)
-    policy = header.get(_POLICY, "")
+    policy, arguments = header.get(_POLICY, ""), header.get(_ARGUMENTS, {})
     if policy != "" and not is_class_path(policy):
         raise bad_line(1, _POLICY, "be module:Class", policy)
+    if not isinstance(arguments, dict) or (arguments and not policy):
+        raise bad_line(1, _ARGUMENTS, "be an object, beside a policy", arguments)
     shelves: dict[str, Shelf] = {}
     for number, record in lines:
         if not isinstance(record, dict) or set(record) - {"visits"} != {"problem_id", "tests"}:
@@ -193,7 +206,7 @@ def _read(path: str | os.PathLike[str]) -> SavedBook:
         if problem_id in shelves:
             raise bad_line(number, "problem_id", "occur once in the file", problem_id)
         shelves[problem_id] = _shelf(record, number)
-    return SavedBook(policy, shelves)
+    return SavedBook(policy, arguments, shelves)
 
 
 def _copied(shelf: Shelf) -> Shelf:

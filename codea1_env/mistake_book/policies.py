@@ -15,10 +15,10 @@ import math
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from codea1_env.checks import is_number, require, require_bool, require_choice, require_whole
-from codea1_env.class_paths import is_class_path, load_class
+from codea1_env.class_paths import Arguments, arguments_of, is_class_path, load_class, made
 from codea1_env.reading.test_case import TestCase
 
 Eviction: TypeAlias = Literal["fifo", "least_frequent"]
@@ -62,6 +62,8 @@ class BookConfig:
     policy: str = "counting"
     """`counting`: the rule that the fields above make. `module:Class`: a subclass of `BookPolicy` of your own, which
     may read them."""
+    policy_args: Mapping[str, Any] = field(default_factory=Arguments)
+    """Arguments of a policy of your own, beside the configuration."""
 
     def __post_init__(self) -> None:
         for name in ("capacity", "seed"):
@@ -76,6 +78,7 @@ class BookConfig:
         is_named = isinstance(self.policy, str) and self.policy in BOOK_POLICIES
         must = "be 'counting' or 'module:Class' of one of your own"
         require(is_named or is_class_path(self.policy), "policy", must, self.policy)
+        object.__setattr__(self, "policy_args", arguments_of("policy", self.policy, self.policy_args))
 
     @property
     def rule(self) -> BookPolicy:
@@ -129,6 +132,7 @@ class BookPolicy(abc.ABC):
     `module:Class`.
 
     One object serves all questions and keeps no state: whatever must last is on the shelf, which is saved as a whole.
+    Parameters of `__init__` after the configuration are `BookConfig.policy_args`.
     """
 
     rates: bool = False
@@ -203,7 +207,13 @@ class Counting(BookPolicy):
 @functools.lru_cache(maxsize=256)
 def _made(config: BookConfig) -> BookPolicy:
     path = BOOK_POLICIES.get(config.policy, config.policy)
-    return load_class(path, BookPolicy, "policy")(config)  # type: ignore[type-abstract]  # load_class refuses those
+    kind = load_class(path, BookPolicy, "policy")  # type: ignore[type-abstract]  # load_class refuses those
+    policy = made(kind, config, name="policy_args", arguments=config.policy_args)
+    for name in ("rates", "whole_frequencies"):
+        require_bool(f"{path}.{name}", getattr(policy, name))
+    most = policy.most_quality
+    require(most == math.inf or (is_number(most) and most > 0), f"{path}.most_quality", "be a number above 0", most)
+    return policy
 
 
 def _admitted(shelf: Shelf, visit: Visit, config: BookConfig) -> Iterable[TestCase]:

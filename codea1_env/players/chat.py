@@ -18,8 +18,8 @@ message is the assistant's, the player continues it, and its answer has that beg
 
 
 def chat_messages(request: Request, suite_size: int = 8, prompts: Prompts | None = None) -> Messages:
-    """The messages of a request. `suite_size` is K, the number of asserts that a tester is asked for, at least 1.
-    `prompts` is a design; None is the default design."""
+    """The messages of a request. `suite_size` is K, the number of asserts that a tester is asked for, at least 1,
+    where the problem does not say. `prompts` is a design; None is the default design."""
     design = prompts or find_prompts(DEFAULT)
     if isinstance(request, TesterRequest):
         return design.for_tester(request.problem, request.program, suite_size=suite_size)

@@ -92,6 +92,7 @@ class HuggingFacePlayer:
         parameters = inspect.signature(model.forward).parameters
         # Without it the logits of whole prompts are kept: gigabytes for a large vocabulary.
         self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
+        self._kept = "cache" if "cache" in parameters else "past_key_values"  # since transformers 5.24, and before
 
     @classmethod
     def load(
@@ -237,8 +238,8 @@ class HuggingFacePlayer:
                 input_ids=ids,
                 attention_mask=mask,
                 position_ids=positions,
-                past_key_values=cache,
                 use_cache=True,
+                **{self._kept: cache},
                 **self._last_only,
             )
             log_probs = _log_probs(out.logits[:, -1].float(), sampling)  # (rows, vocabulary)
@@ -253,7 +254,7 @@ class HuggingFacePlayer:
                     row.is_ended = token in self._ends or self._is_reached(row)
             if all(row.is_ended for row in rows):
                 return
-            cache = out.past_key_values
+            cache = getattr(out, self._kept)
             ids, positions = tokens[:, None], positions[:, -1:] + 1
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
 
@@ -284,7 +285,8 @@ class HuggingFacePlayer:
 
 def _tests(request: Request, sampling: Sampling) -> int:
     """That the answer ends with."""
-    return sampling.stop_at_tests if isinstance(request, TesterRequest) else 0
+    stops = sampling.stop_at_tests and isinstance(request, TesterRequest)
+    return request.problem.suite_size_or(sampling.stop_at_tests) if stops else 0
 
 
 def _log_probs(logits: torch.Tensor, sampling: Sampling) -> torch.Tensor:

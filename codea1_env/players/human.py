@@ -34,7 +34,7 @@ class HumanPlayer:
     ) -> None:
         """`reader` and `writer`: standard input and standard error, unless others are given, at the time of asking.
 
-        `suite_size`: K, the asserts that a tester is asked for, at least 1.
+        `suite_size`: K, the asserts that a tester is asked for, at least 1, where the problem does not say.
         """
         require_least("suite_size", suite_size)
         self.name = name
@@ -98,7 +98,8 @@ def _shown(request: Request, suite_size: int, columns: int | None) -> str:
         parts.append(wrapped(wanted(problem), columns))
     else:
         parts += ["The program to break:", request.program.strip("\n"), ""]
-        parts.append(wrapped(f"Write up to {suite_size} lines: assert {problem.entry_point}(...) == value", columns))
+        size = problem.suite_size_or(suite_size)
+        parts.append(wrapped(f"Write up to {size} lines: assert {problem.entry_point}(...) == value", columns))
         if problem.kind != "function":
             parts.append(wrapped(test_form(problem), columns))
     return printable("\n".join(parts) + "\n")  # a program is a stranger's text

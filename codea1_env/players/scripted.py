@@ -110,7 +110,7 @@ class _ChangedGoldenTests(_Scripted):
     _seat = TesterRequest
 
     def __init__(self, tests: int = 8) -> None:
-        """`tests`: asserts in a suite, at least 1."""
+        """`tests`: asserts in a suite, at least 1, where the problem does not say."""
         require_least("tests", tests)
         self._tests = tests
 
@@ -126,7 +126,7 @@ class RandomTester(_ChangedGoldenTests):
 
     def _write(self, problem: Problem, generator: random.Random) -> str:
         golden = problem.golden_tests
-        drawn = [generator.choice(golden) for _ in range(self._tests if golden else 0)]
+        drawn = [generator.choice(golden) for _ in range(problem.suite_size_or(self._tests) if golden else 0)]
         return _suite([TestCase(changed_call(case.call, perturbed, generator), case.expected) for case in drawn])
 
 
@@ -144,11 +144,12 @@ class FuzzTester(_ChangedGoldenTests):
     def _write(self, problem: Problem, generator: random.Random) -> str:
         golden = problem.golden_tests
         cases: dict[str, TestCase] = {}
-        for _ in range(self._TRIES * self._tests if golden else 0):
+        tests = problem.suite_size_or(self._tests)
+        for _ in range(self._TRIES * tests if golden else 0):
             case = generator.choice(golden)
             call = changed_call(case.call, boundary, generator)
             cases.setdefault(call, TestCase(call, case.expected))
-            if len(cases) == self._tests:
+            if len(cases) == tests:
                 break
         return _suite(list(cases.values()))
 

@@ -136,8 +136,8 @@ class Prompts:
         return [*begun(self.for_coder(problem)).messages, *turn, *_begin(self.repair, values)]
 
     def for_tester(self, problem: Problem, program: str, *, suite_size: int, access: Access = "white-box") -> Messages:
-        """The messages that ask for a suite of K = `suite_size` asserts that break the program. A black-box tester is
-        not shown it."""
+        """The messages that ask for a suite of K asserts that break the program: `suite_size`, where the problem does
+        not say. A black-box tester is not shown it."""
         require_choice("access", access, ("white-box", "black-box"))
         if access == "black-box":
             return _conversation(self.black_box, _values(problem, suite_size=suite_size))
@@ -207,6 +207,7 @@ def _begin(template: Template, values: Mapping[str, str]) -> Messages:
 
 def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[str, str]:
     require_least("suite_size", suite_size)
+    tests = problem.suite_size_or(suite_size)
     return {
         "question": problem.question.strip(),
         "entry_point": problem.entry_point,
@@ -214,7 +215,7 @@ def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[st
         "imports": fenced(_shown_imports(problem)) if problem.imports.strip() else "",
         "packages": " and ".join(["the standard library", *problem.packages]),
         "program": fenced(program),
-        "tests": "1 test" if suite_size == 1 else f"{suite_size} tests",
+        "tests": "1 test" if tests == 1 else f"{tests} tests",
         "wanted": wanted(problem),
         "duty": duty(problem),
         "ending": ending(problem),

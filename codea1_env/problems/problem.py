@@ -19,6 +19,8 @@ from codea1_env.checks import is_number, json_object, require
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.checkers import COMPARISONS, is_checker
 from codea1_env.problems.kinds import KINDS, METHOD, RAISES, Kind
+from codea1_env.problems.time_limits import LONGEST_S, TimeLimit
+from codea1_env.problems.tolerances import Tolerances
 from codea1_env.reading.test_case import TestCase
 from codea1_env.sandbox.protocol import MEMORY_MB, PACKAGES, TIME_LIMIT_S
 
@@ -57,11 +59,18 @@ class Problem:
     license: str = ""
     time_limit_s: float = TIME_LIMIT_S
     """Seconds of CPU time for loading a solution and for each call, > 0."""
+    time_limit: TimeLimit | None = None
+    """The rule that decides it, in its place, from what the reference takes on the problem's golden and hidden tests:
+    {times_reference: 5, at_least: 1} (`problems/time_limits.py`)."""
     memory_mb: int = MEMORY_MB
     """MiB of address space of a solution's process, >= 64, beyond what its packages take."""
+    suite_size: int | None = None
+    """K, the asserts that a suite for this problem should hold, >= 1. None: the run's (`RewardConfig.suite_size`)."""
     tolerance: float = 0.0
     """Relative and absolute tolerance, in [0, 1), within which a float that a solution returns or prints, and one that
     a tester states, is right; 0 is exact. A checker that is a program decides without it."""
+    compare: Tolerances | None = None
+    """The same by types, in its place (`problems/tolerances.py`): {float: {relative: 1e-9, absolute: 1e-6}}."""
     packages: tuple[str, ...] = ()
     """Third-party packages that a solution may import, from `sandbox.protocol.PACKAGES`. The sandbox must have them."""
     kind: Kind = "function"
@@ -98,14 +107,27 @@ class Problem:
         _require(is_sources, "mutants", "be a tuple of strings", self.mutants)
         _require(self.language in LANGUAGES, "language", f"be one of {LANGUAGES}", self.language)
         _require(
-            is_number(self.time_limit_s) and 0 < self.time_limit_s <= 3600,
+            is_number(self.time_limit_s) and 0 < self.time_limit_s <= LONGEST_S,
             "time_limit_s",
-            "be in (0, 3600] s",
+            f"be in (0, {LONGEST_S:g}] s",
             self.time_limit_s,
         )
+        if self.time_limit is not None:
+            object.__setattr__(self, "time_limit", TimeLimit.of(self.time_limit, "time_limit", ProblemFormatError))
+            is_alone = self.time_limit_s == TIME_LIMIT_S
+            _require(is_alone, "time_limit_s", "be left out beside time_limit, which decides it", self.time_limit_s)
         is_size = isinstance(self.memory_mb, int) and not isinstance(self.memory_mb, bool)
         _require(is_size and 64 <= self.memory_mb <= 1 << 20, "memory_mb", "be in [64, 1048576] MiB", self.memory_mb)
+        is_count = isinstance(self.suite_size, int) and not isinstance(self.suite_size, bool) and self.suite_size >= 1
+        must = "be null, for the run's, or a whole number of at least 1"
+        _require(self.suite_size is None or is_count, "suite_size", must, self.suite_size)
         _require(is_number(self.tolerance) and 0 <= self.tolerance < 1, "tolerance", "be in [0, 1)", self.tolerance)
+        if self.compare is not None:
+            allowed = Tolerances.of(self.compare, "compare", ProblemFormatError)
+            _require(not self.tolerance, "tolerance", "be left out beside compare, which says more", self.tolerance)
+            is_number_alone = not isinstance(allowed.plain, dict)  # then there is one way to say it
+            object.__setattr__(self, "tolerance", allowed.plain if is_number_alone else 0.0)
+            object.__setattr__(self, "compare", None if is_number_alone else allowed)
         is_known = isinstance(self.packages, tuple) and all(name in PACKAGES for name in self.packages)
         is_known = is_known and len(set(self.packages)) == len(self.packages)
         _require(is_known, "packages", f"be a tuple of different names among {', '.join(PACKAGES)}", self.packages)
@@ -121,6 +143,15 @@ class Problem:
         is_names = is_names and not (read_names and self.kind == "program")
         must = "be a tuple of different names of exceptions, each with (message) or without, and () for a program"
         _require(is_names, "raises", must, self.raises)
+
+    def suite_size_or(self, usual: int) -> int:
+        """K of this problem; `usual` is the run's, which counts where the problem says none."""
+        return usual if self.suite_size is None else self.suite_size
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """What a value may be off by, whichever field says it."""
+        return Tolerances.of(self.tolerance) if self.compare is None else self.compare
 
     @property
     def has_checker(self) -> bool:
@@ -138,8 +169,10 @@ class Problem:
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name in ("golden_tests", "hidden_tests"):
             record[name] = [[case.call, case.expected] for case in record[name]]
-        for name in ("tolerance", "packages", "kind", "checker", "raises"):
-            if record[name] in (0, (), "function", ""):  # as in files from before there were any
+        record["time_limit"] = None if self.time_limit is None else self.time_limit.plain
+        record["compare"] = None if self.compare is None else self.compare.plain
+        for name in ("time_limit", "suite_size", "tolerance", "compare", "packages", "kind", "checker", "raises"):
+            if record[name] in (0, (), "function", "", None):  # as in files from before there were any
                 del record[name]
         return json.dumps(record, ensure_ascii=True, sort_keys=True)
 

@@ -4,6 +4,8 @@
     out  problem_id, codes: [{executes, reward}], suites: [[{reward, validity, adversarial, tests, terms, replays,
                       ignored}]]
 
+A code that was not allowed to run says by which rule, `refused` (`RewardConfig.accept`).
+
 A response is a text or chat messages, as `reading/messages.py` says.
 
 `ignored` says by reason how many pieces of a response were not read (`suites.Ignored`); a test that was read and counts
@@ -41,7 +43,7 @@ _require = partial(require, error=FormatError)
 
 SCHEMA = 1
 _FIELDS = ("problem_id", "question", "entry_point", "codes", "suites")
-_NO_PART_IN_VERDICTS = ("hidden_tests", "mutants", "language", "source", "difficulty", "license")
+_NO_PART_IN_VERDICTS = ("mutants", "language", "source", "difficulty", "license")
 _PROBLEM_FIELDS = tuple(field.name for field in dataclasses.fields(Problem) if field.name not in _NO_PART_IN_VERDICTS)
 
 
@@ -78,16 +80,17 @@ def write_score(score: MatchScore) -> bytes:
 
 def write_detailed_score(score: MatchScore, problem: Problem, config: RewardConfig) -> bytes:
     """The output line with details, for a reader who has nothing else. `config`: the score was paid by it."""
-    record = detailed_score(score, config)
+    record = detailed_score(score, problem, config)
     for code, scored in zip(record["codes"], score.codes, strict=True):
         code["program"] = packed(scored.program)
     known = {name: getattr(problem, name) for name in ("question", "entry_point", "reference_solution")}
     return _line(record | known | {"config": dataclasses.asdict(config)})
 
 
-def detailed_score(score: MatchScore, config: RewardConfig) -> dict[str, Any]:
+def detailed_score(score: MatchScore, problem: Problem, config: RewardConfig) -> dict[str, Any]:
     """The score as plain data: the fields of an output line, and for each test `returned`, `pay` and, where all
     programs of the question met it, `verdicts`, one for each program."""
+    config = config.with_suite_size(problem.suite_size)
     record = _score(score)
     for row, scored_row in zip(record["suites"], score.suites, strict=True):
         for suite, scored in zip(row, scored_row, strict=True):
@@ -109,7 +112,10 @@ def _score(score: MatchScore) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "problem_id": score.problem_id,
-        "codes": [{"executes": code.executes, "reward": code.reward} for code in score.codes],
+        "codes": [
+            {"executes": code.executes, "reward": code.reward} | ({"refused": code.refused} if code.refused else {})
+            for code in score.codes
+        ],
         "suites": [[_suite(suite) for suite in row] for row in score.suites],
     }
 

@@ -33,12 +33,13 @@ from codea1_env.class_paths import is_imported
 from codea1_env.closing import Closing
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.judging.returned import cut
+from codea1_env.judging.time_limits import rule_of, with_seconds
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.files import packed, unpacked
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import detailed_score
-from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.whole_files import append_whole, claimed
 
@@ -192,6 +193,9 @@ def keep_leading(path: str | os.PathLike[str], matches: Iterable[Match], config:
             lines = _with_ends(file, ends)
             for recorded, match in zip(read_recording(lines, _nothing_said), matches, strict=False):
                 is_same = recorded.config == config and recorded.rewards.is_whole
+                if rule_of(match.problem, config.time_limit):
+                    timed = with_seconds(match.problem, recorded.match.problem.time_limit_s)
+                    match = dataclasses.replace(match, problem=timed)
                 if not is_same or dataclasses.replace(recorded.match, by_reference=match.by_reference) != match:
                     break
                 kept, end = kept + 1, ends[recorded.number - 1]
@@ -219,18 +223,19 @@ def replay(matches: Iterator[RecordedMatch] | Sequence[RecordedMatch], sandbox: 
 def score_again(recorded: RecordedMatch, sandbox: Sandbox) -> MatchScore:
     """Play a match by itself, with the book's tests of its time; no rewards where infrastructure fails now.
 
-    A recording makes no module be imported: raises ConfigurationError where the tester reward that it names is one of
-    somebody's own and its module is not imported yet.
+    A recording makes no module be imported: raises ConfigurationError where a part of the reward that it names is one
+    of somebody's own and its module is not imported yet.
     """
-    named = recorded.config.tester_reward
-    if named not in TESTER_REWARDS and not is_imported(named):
-        raise ConfigurationError(
-            f"line {recorded.number}: a tester reward of one's own must be imported before its matches are played "
-            f"again, got {named!r}; codea1 replay --tester-reward {named} does so, if you trust it"
-        )
+    for part, named in recorded.config.own.items():
+        if not is_imported(named):
+            raise ConfigurationError(
+                f"line {recorded.number}: a {part} of one's own must be imported before its matches are played again, "
+                f"got {named!r}; codea1 replay --{part.replace('_', '-')} {named} does so, if you trust it"
+            )
     book = MistakeBook()
     book.record(recorded.match.problem.problem_id, (), recorded.replays)
-    (score,) = Arena(sandbox, recorded.config, book).play([recorded.match], update_book=False)
+    config = dataclasses.replace(recorded.config, time_limit=None)  # the problem has the limit that counted
+    (score,) = Arena(sandbox, config, book).play([recorded.match], update_book=False)
     return score
 
 
@@ -244,7 +249,7 @@ def _plain(match: Match, score: MatchScore, config: RewardConfig, *, with_score:
         "replays": [[packed(each.case.call), packed(each.case.expected)] for each in replays],
         "rewards": dataclasses.asdict(Rewards.of(score)),
     }
-    return record | {_SCORE: _cut(detailed_score(score, config))} if with_score else record
+    return record | {_SCORE: _cut(detailed_score(score, match.problem, config))} if with_score else record
 
 
 def _cut(score: dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from codea1_env.configuration.presets import load_preset
 from codea1_env.report.runs_read import RunRead
-from codea1_env.training.config.presets import load_preset
 
 PAPER = "1.5b"
 """The preset of the paper's run; its larger pairs differ in the model alone."""

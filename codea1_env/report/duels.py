@@ -42,6 +42,8 @@ class KeptDuels:
     """In the viewer's form and order."""
     note: str = ""
     """Why there are none, where something is there that cannot be read."""
+    book: Json | None = None
+    """The Mistake Book in the viewer's form."""
 
     def best_for_tester(self) -> list[KeptDuel]:
         """The highest R_T, at most EACH; the earlier duel first where they are equal."""
@@ -74,6 +76,6 @@ def kept_duels(directory: Path) -> KeptDuels:
     if not (directory / FOLDER).is_dir() or not any((directory / FOLDER).iterdir()):
         return KeptDuels()
     try:
-        return KeptDuels(tuple(read_games(directory, MOST).games))
+        return KeptDuels(tuple((found := read_games(directory, MOST)).games), book=found.book)
     except (Codea1Error, OSError) as error:
         return KeptDuels(note=f"the duels that the run kept cannot be read: {error}")

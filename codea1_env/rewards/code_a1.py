@@ -1,24 +1,25 @@
-"""The choice of rewards (`RewardConfig`), the interface of an object that pays them (`TesterReward`), a duel's terms.
+"""The choice of rewards (`RewardConfig`), and a duel's terms.
 
-The formulas are in `terms.py` and the four rewards in `tester_rewards.py`. All functions are pure. Does not promise a
-reward if infrastructure failed: then neither the duel nor its program has one.
+The formulas are in `terms.py`, the objects that pay in `tester_rewards.py` and `coder_rewards.py`. All functions are
+pure. Does not promise a reward if infrastructure failed: then neither the duel nor its program has one.
 """
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 from codea1_env.checks import is_number, require, require_bool, require_choice, require_whole
-from codea1_env.class_paths import is_class_path, load_class
+from codea1_env.class_paths import Arguments, arguments_of, is_class_path, load_class, made
+from codea1_env.problems.time_limits import TimeLimit
+from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.grammar import Fidelity
-from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
+from codea1_env.rewards.duel import Duel, JudgedTest, Status
+from codea1_env.rewards.interfaces import Accept, CoderReward, TesterReward
 from codea1_env.rewards.terms import (
-    Parts,
     SuiteTerms,
     attacking,
     count,
@@ -26,7 +27,6 @@ from codea1_env.rewards.terms import (
     share_failed,
     share_passed,
     terms_of,
-    weighed,
 )
 
 CoderTests: TypeAlias = Literal["own", "union"]
@@ -39,7 +39,14 @@ TESTER_REWARDS: Mapping[str, str] = {
     "skill": "codea1_env.rewards.tester_rewards:Skill",
 }
 """The tester rewards that come along, by name; one of your own is named by its `module:Class`."""
-_NEED_UNION = ("runs_stated", "runs_golden", "asks_best", "judges_by_union")
+CODER_REWARDS: Mapping[str, str] = {
+    "code-a1": "codea1_env.rewards.coder_rewards:CodeA1",
+    "skill": "codea1_env.rewards.coder_rewards:Skill",
+}
+"""Likewise the coder rewards."""
+_NEED_UNION = ("runs_stated", "runs_golden", "asks_best")
+_MOVED = ("program", "judges_by_union")
+"""What is a coder reward's: a tester reward that has it was written before there were any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ class RewardConfig:
     alpha: float = 0.5
     """Weight of validity against the adversarial part of the tester's reward, in [0, 1] (paper: 0.5)."""
     suite_size: int = 8
-    """K, the asserts that a suite should hold, >= 1 (paper: 8)."""
+    """K, the asserts that a suite should hold, >= 1 (paper: 8). A problem that says its own counts by that."""
     replay_limit: int = 8
     """Most Mistake Book tests replayed on a solution, >= 0; 0 turns the book's replay off (released code: 8)."""
     fidelity: Fidelity = "strict"
@@ -63,6 +70,24 @@ class RewardConfig:
     """What a suite is paid: `code-a1`, `utrl`, `cure` or `skill` (`tester_rewards.py`), or `module:Class`, a subclass
     of `TesterReward` of your own. It is imported when rewards are paid (`reward`), not when a configuration is read or
     shown."""
+    tester_reward_args: Mapping[str, Any] = field(default_factory=Arguments)
+    """Arguments of a tester reward of your own, beside the configuration."""
+    coder_reward: str | None = None
+    """What a program is paid: `code-a1` or `skill` (`coder_rewards.py`), or `module:Class`, a subclass of `CoderReward`
+    of your own. None: what goes with the tester reward, which is `code-a1` for all but `skill`."""
+    coder_reward_args: Mapping[str, Any] = field(default_factory=Arguments)
+    """Arguments of a coder reward of your own, beside the configuration."""
+    accept: str | None = None
+    """What says, from its text alone, whether a program may run: `module:Class`, a subclass of `Accept` of your own.
+    None: every program may."""
+    accept_args: Mapping[str, Any] = field(default_factory=Arguments)
+    """Its arguments, beside the configuration."""
+    compare: Tolerances = EXACT
+    """What values may be off by, for all problems: a number, or by types, {float: {relative: 1e-9, absolute: 1e-6}}
+    (`problems/tolerances.py`). What a problem itself allows counts, too."""
+    time_limit: TimeLimit | None = None
+    """How the time limit of a problem that says none of its own follows from its reference's time:
+    {times_reference: 5, at_least: 1} (`problems/time_limits.py`). None: 1 s."""
     coder_tests: CoderTests = "own"
     """`own`: a solution is judged by the suites written against it (paper). `union`: by all suites of its question."""
     utrl_tau: int = 12
@@ -79,20 +104,45 @@ class RewardConfig:
         require_choice("fidelity", self.fidelity, ("strict", "wide", "paper"))
         require_choice("coder_tests", self.coder_tests, ("own", "union"))
         require_choice("oracle", self.oracle, ("reference", "golden", "majority", "dual"))
-        is_named = isinstance(self.tester_reward, str) and self.tester_reward in TESTER_REWARDS
-        must = f"be {', '.join(map(repr, TESTER_REWARDS))} or 'module:Class' of one of your own"
-        require(is_named or is_class_path(self.tester_reward), "tester_reward", must, self.tester_reward)
         require_bool("correct_outputs", self.correct_outputs)
+        object.__setattr__(self, "compare", Tolerances.of(self.compare, "compare"))
+        if self.time_limit is not None:
+            object.__setattr__(self, "time_limit", TimeLimit.of(self.time_limit))
+        for part, known in (("tester_reward", TESTER_REWARDS), ("coder_reward", CODER_REWARDS), ("accept", {})):
+            name = getattr(self, part)
+            must = f"be {', '.join(map(repr, known or [None]))} or 'module:Class' of one of your own"
+            is_named = (isinstance(name, str) and name in known) or (name is None and part != "tester_reward")
+            require(is_named or is_class_path(name), part, must, name)
+            object.__setattr__(self, f"{part}_args", arguments_of(part, name, getattr(self, f"{part}_args")))
 
     @property
     def reward(self) -> TesterReward:
-        """The object that pays. Raises ConfigurationError if `tester_reward` names no such class."""
-        return _made(self)
+        """The object that pays suites. Raises ConfigurationError if `tester_reward` names no such class."""
+        return _tester_reward(self)
+
+    @property
+    def program_reward(self) -> CoderReward:
+        """Likewise the one that pays programs."""
+        return _coder_reward(self)
+
+    @property
+    def accept_stage(self) -> Accept | None:
+        """Likewise what says which programs may run; None: all."""
+        return _accept(self)
+
+    def require_parts(self) -> None:
+        """Raise ConfigurationError where a part of one's own cannot be loaded: before anything runs."""
+        _ = self.reward, self.program_reward, self.accept_stage
+
+    @property
+    def own(self) -> dict[str, str]:
+        """The parts of one's own that it names: `module:Class` by option."""
+        return {part: path for part in PARTS if is_class_path(path := getattr(self, part))}
 
     @property
     def runs_union(self) -> bool:
         """Whether every suite of a question runs on all its solutions."""
-        return self.coder_tests == "union" or self.reward.runs_union
+        return self.judges_by_union or self.reward.runs_union
 
     @property
     def runs_stated(self) -> bool:
@@ -112,106 +162,55 @@ class RewardConfig:
     @property
     def judges_by_union(self) -> bool:
         """Whether a solution is paid by all suites of its question, not by those written against it alone."""
-        return self.coder_tests == "union" or self.reward.judges_by_union
+        return self.coder_tests == "union" or self.program_reward.judges_by_union
+
+    def with_suite_size(self, size: int | None) -> RewardConfig:
+        """The same choices where K is `size`, as for a problem that says its own (`Problem.suite_size`); None: as it
+        is."""
+        return self if size in (None, self.suite_size) else dataclasses.replace(self, suite_size=size)
 
     @property
     def by_reference(self) -> RewardConfig:
         """The configuration that measures seats with the same numbers: the reference decides, and each suite runs on
         its own program."""
-        return dataclasses.replace(self, oracle="reference", tester_reward="code-a1", coder_tests="own")
+        usual = {name: getattr(RewardConfig(), name) for part in PARTS for name in (part, f"{part}_args")}
+        return dataclasses.replace(self, **usual, oracle="reference", coder_tests="own")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The results of one suite's tests on all N solutions of its question; empty if the suite ran only on its own
-    solution."""
-
-    verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
-    """`[solution][test]`, with the tests of the suite's duel; None if a test does not count and was not run."""
-    as_written: tuple[tuple[bool, ...], ...] = ()
-    """`[solution][test]`: whether the solution passes the test with the value that it states (`runs_stated`)."""
-    right: tuple[bool, ...] = ()
-    """`[solution]`: whether it passes all golden tests of the question (`runs_golden`)."""
-    best: int | None = None
-    """The first of the solutions that load and have the highest reward (`asks_best`); None if no solution loads."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramResult:
-    """The results of one solution, for its own reward."""
-
-    executes: bool
-    replays: Sequence[JudgedReplay]
-    suites: Sequence[Sequence[Verdict | None]]
-    """Verdicts on the valid tests of every suite that judges it: its own, or all of its question."""
-
-
-class TesterReward(abc.ABC):
-    """Decides what a suite, its tests and a program are paid. For a reward of your own, write a subclass and name it
-    `module:Class`.
-
-    The class attributes say what must be run. They hold for every match that is scored: what is run on a program
-    follows from the texts and the configuration, never from a verdict. One object serves a whole run and keeps nothing.
-    """
-
-    runs_union: ClassVar[bool] = False
-    """Every suite runs on all solutions of its question, and `Group.verdicts` is there. The following need it."""
-    runs_stated: ClassVar[bool] = False
-    """Tests run as written, too, also where they state a wrong value: `Group.as_written`."""
-    runs_golden: ClassVar[bool] = False
-    """The question's golden tests run on every solution: `Group.right`. Every problem must have some."""
-    asks_best: ClassVar[bool] = False
-    """The question's best solution is named: `Group.best`."""
-    judges_by_union: ClassVar[bool] = False
-    """A solution is paid by all suites of its question, whatever `RewardConfig.coder_tests` says."""
-    weighs_validity: ClassVar[bool] = False
-    """Whether `suite` returns terms that say how validity is weighed: reward = alpha validity + (1 - alpha) adversarial
-    - penalty."""
-
-    def __init__(self, config: RewardConfig) -> None:
-        self.config = config
-
-    @abc.abstractmethod
-    def suite(self, duel: Duel, terms: SuiteTerms, group: Group) -> SuiteTerms:
-        """The reward of a suite: any finite number; the built-in rewards stay in [-1, 1]. `terms` are those of Code-A1;
-        return them with `reward` replaced, and with `validity`, `adversarial` and `alpha` if the method has its own."""
-
-    def tests(self, duel: Duel, terms: SuiteTerms, group: Group) -> Sequence[float]:
-        """The reward of each assert of `duel.tests`; K of them earn their mean. `terms` are those that `suite`
-        returned. Unless a subclass says otherwise, each assert has the suite's reward."""
-        return [terms.reward] * len(duel.tests)
-
-    def program(self, result: ProgramResult) -> float:
-        """The reward of a solution: any finite number, and unless a subclass says otherwise the mean, over its suites,
-        of the share of their tests that it passes."""
-        f_hist = share_failed(result.replays)
-        p_hist = None if f_hist is None else 1 - f_hist
-        return mean_share(
-            share_passed(p_hist, sum(verdict is Verdict.PASS for verdict in suite) / len(suite) if suite else None)
-            for suite in result.suites
-        )
-
-    def parts(self, terms: SuiteTerms) -> Parts:
-        """The parts of a suite's reward that are paid for validity and beside it. If the reward does not say, all is
-        beside it."""
-        if not self.weighs_validity:
-            return Parts(0.0, terms.reward)
-        return weighed(terms.alpha, terms.validity, terms.adversarial)
-
-    def effective_alpha(self, terms: SuiteTerms) -> float | None:
-        """The weight of validity that is left after normalisation in groups; None if the reward has no such weight."""
-        return terms.alpha if self.weighs_validity else None
+PARTS: Mapping[str, type] = {"tester_reward": TesterReward, "coder_reward": CoderReward, "accept": Accept}
+"""The options that name a class, and what it must be a subclass of."""
 
 
 @functools.lru_cache(maxsize=256)
-def _made(config: RewardConfig) -> TesterReward:
+def _tester_reward(config: RewardConfig) -> TesterReward:
     path = TESTER_REWARDS.get(config.tester_reward, config.tester_reward)
     kind = load_class(path, TesterReward, "tester_reward")  # type: ignore[type-abstract]  # load_class refuses those
+    moved = [name for name in _MOVED if hasattr(kind, name)]
+    require(not moved, path, "leave what a program is paid to a coder_reward (codea1_env.CoderReward)", moved)
     for name in ("runs_union", "weighs_validity", *_NEED_UNION):
         require_bool(f"{path}.{name}", getattr(kind, name))
     rest = [name for name in _NEED_UNION if getattr(kind, name)]
     require(kind.runs_union or not rest, f"{path}.runs_union", f"be True with {', '.join(rest)}", False)
-    return kind(config)
+    return made(kind, config, name="tester_reward_args", arguments=config.tester_reward_args)
+
+
+@functools.lru_cache(maxsize=256)
+def _coder_reward(config: RewardConfig) -> CoderReward:
+    named = config.coder_reward or config.reward.coder_reward
+    must = "name a coder reward, built in or module:Class"
+    require(named in tuple(CODER_REWARDS) or is_class_path(named), "coder_reward of the tester reward", must, named)
+    path = CODER_REWARDS.get(named, named)
+    kind = load_class(path, CoderReward, "coder_reward")  # type: ignore[type-abstract]  # load_class refuses those
+    require_bool(f"{path}.judges_by_union", kind.judges_by_union)
+    return made(kind, config, name="coder_reward_args", arguments=config.coder_reward_args)
+
+
+@functools.lru_cache(maxsize=256)
+def _accept(config: RewardConfig) -> Accept | None:
+    if config.accept is None:
+        return None
+    kind = load_class(config.accept, Accept, "accept")  # type: ignore[type-abstract]  # load_class refuses those
+    return made(kind, config, name="accept_args", arguments=config.accept_args)
 
 
 def suite_terms(duel: Duel, config: RewardConfig) -> SuiteTerms | None:

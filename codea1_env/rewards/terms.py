@@ -15,6 +15,8 @@ from codea1_env.checks import is_number, require
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.rewards.duel import JudgedReplay, JudgedTest, Status, Verdict
 
+MAY_LACK = frozenset(("f_hist", "p_new", "p_hist"))
+"""The terms that are None where nothing was replayed, or no test is valid."""
 _INVALID = frozenset(Status) - {Status.KEPT, Status.SURPLUS}
 
 

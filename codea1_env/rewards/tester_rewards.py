@@ -13,15 +13,25 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codea1_env.checks import is_number, require
 from codea1_env.errors import ConfigurationError
 from codea1_env.reading.spans import Span, test_spans
-from codea1_env.rewards.code_a1 import Group, ProgramResult, RewardConfig, TesterReward, is_valid, suite_terms
-from codea1_env.rewards.duel import Duel, JudgedReplay, Status, Verdict
-from codea1_env.rewards.terms import Parts, SuiteTerms, adversarial_share, attacking, effective_alpha, paid, weighed
+from codea1_env.rewards.code_a1 import RewardConfig, is_valid, suite_terms
+from codea1_env.rewards.duel import Duel, Status, Verdict
+from codea1_env.rewards.interfaces import Group, TesterReward
+from codea1_env.rewards.terms import (
+    MAY_LACK,
+    Parts,
+    SuiteTerms,
+    adversarial_share,
+    attacking,
+    effective_alpha,
+    paid,
+    weighed,
+)
 
 _NO_TEST = frozenset((Status.DUPLICATE, Status.REJECTED, Status.VACUOUS))
 
@@ -133,13 +143,13 @@ class Skill(_TestByTest):
     """The write-up "code-a1-adversarial-rl-code": -0.5 for an assert that is no test (rejected, repeated, missing),
     else 0.6 [the oracle agrees with it] + 0.4 [the best solution fails it as written]; mean over K. 0 where none loads.
 
-    A wrong test earns 0.4 in the write-up, too. A solution earns -1 if it does not load, else the share of all valid
-    and replayed tests that it passes.
+    A wrong test earns 0.4 in the write-up, too.
     """
 
-    runs_union = runs_stated = asks_best = judges_by_union = True
+    runs_union = runs_stated = asks_best = True
+    coder_reward = "skill"
     weighs_validity = True
-    _VALID, _DIFFICULT, _INVALID_TEST, _INVALID_CODE = 0.6, 0.4, -0.5, -1.0
+    _VALID, _DIFFICULT, _INVALID_TEST = 0.6, 0.4, -0.5
 
     def suite(self, duel: Duel, terms: SuiteTerms, group: Group) -> SuiteTerms:
         size = self.config.suite_size
@@ -154,12 +164,6 @@ class Skill(_TestByTest):
         missing = size - len(counted)
         reward = (sum(self.tests(duel, terms, group)) + missing * self._INVALID_TEST) / size
         return _with(terms, self._VALID, kept, difficult / size, reward)
-
-    def program(self, result: ProgramResult) -> float:
-        if not result.executes:
-            return self._INVALID_CODE
-        verdicts = [replay.verdict for replay in result.replays] + [each for suite in result.suites for each in suite]
-        return sum(verdict is Verdict.PASS for verdict in verdicts) / max(len(verdicts), 1)
 
     @classmethod
     def quality(cls, is_kept: bool, is_failed: bool) -> float:
@@ -193,17 +197,26 @@ def suite_reward(duel: Duel, config: RewardConfig, group: Group | None = None) -
     and the others stay. `adversarial` is the part that is paid beside validity: the share of solutions caught, the
     share of tests that the best solution fails as written, or, for `cure`, which has no such sum, the reward itself.
 
-    Raises ConfigurationError without the group that the reward needs, and if a reward of one's own is no number.
+    Raises ConfigurationError without the group that the reward needs, and if a number of one's own reward is none.
     """
     terms = suite_terms(duel, config)
     if terms is None:
         return None
     earned = config.reward.suite(duel, terms, _required(group, duel, config))
-    is_paid = isinstance(earned, SuiteTerms) and is_number(earned.reward)
-    require(
-        is_paid, f"what tester_reward {config.tester_reward!r} pays a suite", "be terms with a finite reward", earned
-    )
+    name, must = f"what tester_reward {config.tester_reward!r}", "be terms with a finite reward and finite parts"
+    require(isinstance(earned, SuiteTerms), f"{name} pays a suite", must, earned)
+    others = {each: value for each in SuiteTerms.__slots__ if not _is_term(each, value := getattr(earned, each))}
+    require(not others, f"{name} pays a suite", must, others)
+    parts, alpha = config.reward.parts(earned), config.reward.effective_alpha(earned)
+    are_parts = isinstance(parts, Parts) and all(map(is_number, parts))
+    require(are_parts, f"{name} says of the parts of a reward", "be Parts of finite numbers", parts)
+    require(alpha is None or is_number(alpha), f"{name} says of alpha", "be None or a finite number", alpha)
     return earned
+
+
+def _is_term(name: str, value: object) -> bool:
+    """Whether a term of that name may have this value."""
+    return type(value) is bool if name == "executes" else is_number(value) or (value is None and name in MAY_LACK)
 
 
 def per_test_rewards(
@@ -219,49 +232,13 @@ def per_test_rewards(
     terms = suite_reward(duel, config, group)
     if terms is None:
         return None
-    rewards = list(config.reward.tests(duel, terms, _required(group, duel, config)))
-    is_paid = len(rewards) == len(duel.tests) and all(map(is_number, rewards))
+    given = config.reward.tests(duel, terms, _required(group, duel, config))
+    rewards = list(given) if isinstance(given, Iterable) else []
+    is_paid = len(rewards) == len(duel.tests) and all(map(is_number, rewards)) and isinstance(given, Iterable)
     must = f"be {len(duel.tests)} numbers, one for each"
-    require(is_paid, f"what tester_reward {config.tester_reward!r} pays the tests", must, rewards)
+    require(is_paid, f"what tester_reward {config.tester_reward!r} pays the tests", must, rewards or given)
     spans = test_spans(response, [test.source for test in duel.tests]) if response else [None] * len(duel.tests)
     return tuple(TestReward(reward, span) for reward, span in zip(rewards, spans, strict=True))
-
-
-def union_reward(
-    solution: int,
-    executes: bool,
-    replays: Sequence[JudgedReplay],
-    suites: Sequence[tuple[Duel, Group]],
-    config: RewardConfig,
-) -> float:
-    """R_C of one solution by all suites of its question (`RewardConfig.judges_by_union`). Raises ConfigurationError if
-    a reward of one's own is no number."""
-    verdicts = [_on_valid(duel, group.verdicts[solution], config) for duel, group in suites]
-    return _program_reward(ProgramResult(executes, replays, verdicts), config)
-
-
-def own_reward(executes: bool, replays: Sequence[JudgedReplay], suites: Sequence[Duel], config: RewardConfig) -> float:
-    """R_C of one solution by the suites written against it, as `rewards.coder_reward` has it unless a reward of one's
-    own says otherwise. Raises ConfigurationError if that one is no number."""
-    verdicts = [_on_valid(duel, [test.verdict for test in duel.tests], config) for duel in suites]
-    return _program_reward(ProgramResult(executes, replays, verdicts), config)
-
-
-def _on_valid(duel: Duel, verdicts: Sequence[Verdict | None], config: RewardConfig) -> list[Verdict | None]:
-    return [verdict for test, verdict in zip(duel.tests, verdicts, strict=True) if is_valid(test, config)]
-
-
-def _program_reward(result: ProgramResult, config: RewardConfig) -> float:
-    earned = config.reward.program(result)
-    name = f"what tester_reward {config.tester_reward!r} pays a program"
-    require(is_number(earned), name, "be a finite number", earned)
-    return earned
-
-
-def best_solution(executes: Sequence[bool], rewards: Sequence[float]) -> int | None:
-    """The first of the solutions that load and have the highest reward; None if no solution loads."""
-    loading = [index for index, loads in enumerate(executes) if loads]
-    return max(loading, key=rewards.__getitem__) if loading else None
 
 
 def booked_quality(duel: Duel, group: Group | None, test: int) -> float:

@@ -21,13 +21,14 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.class_paths import load_class
+from codea1_env.class_paths import load_class, made
+from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.training.config.algorithm import Algorithm
-from codea1_env.training.row_labels import RowLabel
+from codea1_env.training.samples import Batch, RowLabel
 
 with extra("train", "training needs"):
     import torch
@@ -43,15 +44,15 @@ class Estimator(ABC):
     """Makes the advantages of one seat's trainer. Subclass it, and name the class in `algorithm.advantage`."""
 
     def __init__(self, algorithm: Algorithm) -> None:
-        """`algorithm`: the section of the configuration."""
+        """`algorithm`: the section of the configuration. One's own class may take more: `advantage_args`."""
         self.algorithm = algorithm
 
     @abstractmethod
     def advantages(self, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
         """(rows,) to (rows,), of all rows of the round on all ranks, once a round. Every rank computes the same.
 
-        A reward that is not a number stands for no score: the row must not count. Its advantage is set to 0 by the
-        trainer, as is whatever else is not a number.
+        A reward that is not a number stands for no score: the row must not count, and its advantage is set to 0. Of
+        every other row, anything but a finite number is refused.
         """
 
     def state(self) -> dict[str, Any]:
@@ -71,10 +72,10 @@ class Grpo(Estimator):
             values = rewards[members]  # (groups, size)
             differences = values - values.nanmean(dim=1, keepdim=True)
             if self.algorithm.scale == "group":
-                differences = differences / (sample_deviation(values) + EPSILON)
+                differences = differences / (sample_deviation(values).nan_to_num(nan=0.0) + EPSILON)  # of one row: 0
             advantages[members] = differences
         if self.algorithm.scale == "batch":
-            advantages = advantages / (sample_deviation(rewards[None])[0] + EPSILON)
+            advantages = advantages / (sample_deviation(rewards[None])[0].nan_to_num(nan=0.0) + EPSILON)
         return advantages
 
 
@@ -142,7 +143,8 @@ def estimator_of(algorithm: Algorithm) -> Estimator:
     name = algorithm.advantage
     known = BUILT_IN.get(name)
     kind = known or load_class(name, Estimator, "algorithm.advantage", algorithm.path)  # type: ignore[type-abstract]
-    estimator = kind(algorithm)
+    arguments = algorithm.advantage_args
+    estimator = made(kind, algorithm, name="algorithm.advantage_args", arguments=arguments)
     state_text(estimator)  # now, and not at the first checkpoint, after hours
     return estimator
 
@@ -160,7 +162,7 @@ def state_text(estimator: Estimator) -> str:
 
 
 def numbers_of(estimator: Estimator, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
-    """The advantages, 0 where one is not a number. Raises ConfigurationError unless there is one for each row."""
+    """The advantages, 0 where there is no reward. Raises ConfigurationError unless there is one for each row."""
     found: object = estimator.advantages(rewards, rows)
     if not isinstance(found, Tensor) or found.shape != rewards.shape:
         got = f"a tensor of {tuple(found.shape)}" if isinstance(found, Tensor) else f"{found!r:.80}"
@@ -168,12 +170,13 @@ def numbers_of(estimator: Estimator, rewards: Tensor, rows: Sequence[RowLabel]) 
             f"algorithm.advantage: {type(estimator).__name__}.advantages must return a tensor of as many numbers as "
             f"there are rewards, {tuple(rewards.shape)}, got {got}"
         )
-    if found.isinf().any():
+    wrong = ~found.isfinite() & ~rewards.isnan().to(found.device)
+    if wrong.any():
         raise ConfigurationError(
-            f"algorithm.advantage: {type(estimator).__name__}.advantages must return finite numbers, or NaN for a row "
-            f"without one, got {found[found.isinf()][0].item()} in row {int(found.isinf().nonzero()[0])}"
+            f"algorithm.advantage: {type(estimator).__name__}.advantages must return a finite number for every row "
+            f"with a reward, got {found[wrong][0].item()} in row {int(wrong.nonzero()[0])}"
         )
-    return found.to(rewards).nan_to_num(nan=0.0)
+    return found.to(rewards).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def groups_of(names: Sequence[Hashable]) -> list[Tensor]:
@@ -205,3 +208,77 @@ def without_signal(advantages: Tensor, rows: Sequence[RowLabel]) -> Tensor:
     for members in groups_of([row.group for row in rows]):
         silent[members] = (advantages.cpu()[members].abs() <= NO_SIGNAL).all(dim=1, keepdim=True).expand(members.shape)
     return silent
+
+
+@dataclass(frozen=True, slots=True)
+class Advantages:
+    """Of a batch, one entry a row."""
+
+    rows: Tensor
+    """(rows,)."""
+    tests: tuple[tuple[float, ...], ...]
+    """Of each row's tests, under credit: test; else empty."""
+    silent: Tensor
+    """(rows,): whether no row of the group has an advantage."""
+    learnt: Tensor
+    """(rows,): whether the row is in the loss."""
+    rests: bool = False
+    """Whether the optimizer must not move: it is another seat's turn, or nothing is in the loss."""
+
+    def part(self, rows: slice) -> Advantages:
+        """Those of some rows."""
+        return Advantages(self.rows[rows], self.tests[rows], self.silent[rows], self.learnt[rows], self.rests)
+
+
+def advantages_of(estimator: Estimator, batch: Batch) -> Advantages:
+    """What an estimator makes of a batch, and which rows are learnt from."""
+    algorithm, labels = estimator.algorithm, [row.label for row in batch]
+    rewards = torch.tensor([float("nan") if row.reward is None else row.reward for row in batch])
+    found = numbers_of(estimator, rewards, labels)
+    tests: tuple[tuple[float, ...], ...] = ()
+    loudest = found.abs()
+    if algorithm.credit == "test":
+        tests = _test_advantages(estimator, rewards, labels)
+        # A suite with one good and one bad test teaches, though all suites of its group earn the same.
+        loudest = torch.tensor([max(map(abs, [row, *own])) for row, own in zip(found.tolist(), tests, strict=True)])
+    silent = without_signal(loudest, labels)
+    plays = torch.tensor([row.learns for row in batch])
+    learnt = plays & ~rewards.isnan()  # no score: nor is the divergence learnt from
+    if algorithm.zero_variance == "drop":
+        learnt &= ~silent
+    rests = not bool(plays.any()) or (algorithm.zero_variance == "drop" and not bool(learnt.any()))
+    return Advantages(found, tests, silent, learnt, rests)
+
+
+def equal_advantages(batch: Batch) -> Advantages:
+    """1 for every row: of what is learnt as it is, because somebody chose it."""
+    learnt = torch.tensor([row.learns for row in batch])
+    rows = torch.ones(len(batch))
+    return Advantages(rows, (), torch.zeros(len(batch), dtype=torch.bool), learnt, not bool(learnt.any()))
+
+
+def described(batch: Batch, found: Advantages) -> dict[str, float]:
+    """The batch for the metrics."""
+    rewards = torch.tensor([float("nan") if row.reward is None else row.reward for row in batch])
+    deviations = [sample_deviation(rewards[members]) for members in groups_of([row.label.group for row in batch])]
+    return {
+        "reward": float(rewards.nanmean()),
+        "reward_std": float(torch.cat(deviations).nanmean()),
+        "frac_reward_zero_std": float(found.silent.float().mean()),
+    }
+
+
+def _test_advantages(
+    estimator: Estimator, rewards: Tensor, labels: Sequence[RowLabel]
+) -> tuple[tuple[float, ...], ...]:
+    """Of every test of every row, among all tests of the row's group."""
+    scored = [
+        () if reward != reward else row.test_rewards for row, reward in zip(labels, rewards.tolist(), strict=True)
+    ]
+    earned = torch.tensor([reward for row in scored for reward in row])
+    owners = [row for row, tests in zip(labels, scored, strict=True) for _ in tests]
+    advantages = iter(numbers_of(estimator, earned, owners).tolist())
+    return tuple(
+        tuple(next(advantages) for _ in tests) or (0.0,) * len(row.spans)
+        for row, tests in zip(labels, scored, strict=True)
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from codea1_env.training.row_labels import Span
+from codea1_env.training.samples import Span
 
 UNFINISHED = "\N{REPLACEMENT CHARACTER}"
 

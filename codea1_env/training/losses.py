@@ -8,15 +8,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from codea1_env.class_paths import is_class_path, load_name
+from codea1_env.class_paths import is_class_path, load_name, made, require_taken
+from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.extras import extra
-from codea1_env.training.config.algorithm import Algorithm
 
 with extra("train", "training needs"):
     from torch import Tensor
@@ -66,11 +67,21 @@ def own_loss(algorithm: Algorithm) -> Loss | None:
     name = algorithm.loss_type
     if not is_class_path(name):
         return None
-    loaded = load_name(name, "algorithm.loss_type", algorithm.path)
-    loss: Any = loaded() if isinstance(loaded, type) else loaded
+    loaded: Any = load_name(name, "algorithm.loss_type", algorithm.path)
+    loss: Any = loaded
+    if isinstance(loaded, type):
+        loss = made(loaded, name="algorithm.loss_args", arguments=algorithm.loss_args)
+    elif callable(loaded):
+        require_taken(loaded, "a LossBatch", name="algorithm.loss_args", arguments=algorithm.loss_args)
+        loss = functools.partial(loaded, **algorithm.loss_args)
     if not callable(loss):
         raise ConfigurationError(f"algorithm.loss_type must name a function or a class of callables, got {name}")
     return cast(Loss, loss)
+
+
+def likelihood(batch: LossBatch) -> Tensor:
+    """The negative log-likelihood, a mean over tokens: of what is learnt as it is."""
+    return -(batch.logps * batch.mask).sum() / batch.tokens
 
 
 def value_of(loss: Loss, batch: LossBatch) -> Tensor:

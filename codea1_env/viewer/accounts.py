@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.reading.grammar import Fidelity
-from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status, Verdict
 from codea1_env.rewards.terms import Counts, SuiteTerms, attacking, count, share_passed, terms_of
 
@@ -190,10 +190,11 @@ def _coder_lines(
 
 
 def _coder_reward_line(reward: float | None, shares: Sequence[float | None], config: Mapping[str, Any]) -> Line:
-    method = config.get("tester_reward", "code-a1")
-    if method not in TESTER_REWARDS:
-        return ["R_C", "what this tester reward pays a program", [], reward, []]
-    if config.get("coder_tests", "own") != "own" or RewardConfig(tester_reward=method).judges_by_union:
+    named = {name: config[name] for name in ("tester_reward", "coder_reward", "coder_tests") if name in config}
+    method = RewardConfig(**named)
+    if ("coder_reward" if method.coder_reward else "tester_reward") in method.own:
+        return ["R_C", "what this coder reward pays a program", [], reward, []]
+    if method.judges_by_union:
         return ["R_C", "the tests of all suites of the question decide", [], reward, []]
     listed: list[Any] = []
     for share in shares if len(shares) <= _MOST_LISTED else ():

@@ -23,11 +23,16 @@ class Detail {
     this.explain(duel, cell);
   }
 
+  // Something else in the place of a duel.
+  instead(...nodes) {
+    this.game = this.duel = null;
+    this.main.replaceChildren(make("button", { type: "button", class: "back", onclick: () => this.back() }, "← All duels"), ...nodes);
+    this.main.scrollTop = 0;
+  }
+
   // There is no such duel: say so, and show none in its place.
   absent(words) {
-    this.game = this.duel = null;
-    this.main.replaceChildren(make("button", { type: "button", class: "back", onclick: () => this.back() }, "← All duels"),
-      make("p", { class: "empty", role: "alert" }, words));
+    this.instead(make("p", { class: "empty", role: "alert" }, words));
   }
 
   // The duel that is shown has no such assert.
@@ -62,7 +67,7 @@ class Detail {
     const seats = [seat("coder", program.reward, "R_C"), suite ? seat("tester", suite.reward, "R_T") : null];
     this.head.replaceChildren(back, make("div", { class: "duel-name" }, make("h2", {}, shown(game.id, 200)), make("p", {}, whereabouts(duel))),
       make("div", { class: "seats" }, seats));
-    const state = program.executes === false ? "does not load" : program.executes === null ? "not run" : "";
+    const state = program.refused ? "refused: " + oneLine(program.refused, 200) : program.executes === false ? "does not load" : program.executes === null ? "not run" : "";
     const source = program.source ? codeBlock(program.source, "Source of program " + (duel.programPlace + 1)) : make("p", { class: "note" }, missingProgram(program));
     this.program.replaceChildren(
       make("h3", { id: "program-title" }, "Program " + (duel.programPlace + 1), state ? make("span", { class: "state" }, state) : null), source);

@@ -1,7 +1,7 @@
 """A match as the page has it: plain JSON data with every text cut to what a reader can use. Pure.
 
     game     number, id, from, question, entry, reference, config, replays: [[call, expected]], programs
-    program  source, executes, reward, suites
+    program  source, executes, refused, reward, suites
     suite    reward, terms, error, replays: [verdict], tests
     test     [source, status, reason, call, stated, expected, verdict, returned, pay, verdicts]
 
@@ -25,7 +25,7 @@ from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.records.recording import RecordedMatch
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status
-from codea1_env.rewards.terms import SuiteTerms
+from codea1_env.rewards.terms import MAY_LACK, SuiteTerms
 
 Json = dict[str, Any]
 
@@ -33,11 +33,11 @@ MOST_SOURCE = 1 << 16
 """Characters of a question, a program or a reference on the page."""
 MOST_TEST = 1 << 12
 """Characters of each text of a test."""
+MOST_ID = 400
+"""Characters of a question's name."""
 UNKNOWN = "unknown"
 """The status of an assert in a file without verdicts."""
 _TERMS = frozenset(field.name for field in dataclasses.fields(SuiteTerms))
-_MAY_LACK = frozenset(("f_hist", "p_new", "p_hist"))
-"""Terms that are null where nothing was replayed, or no test is valid."""
 _TEST_TEXTS = ("source", "status", "reason", "call", "stated", "expected", "verdict", "returned")
 _STATUSES = frozenset(Status)
 _VERDICTS = frozenset((None, "pass", "fail", "error", "timeout", "crash"))
@@ -47,18 +47,18 @@ def recorded_game(recorded: RecordedMatch, origin: str, score: Mapping[str, Any]
     """A match of a recording. `score`: of `matches.detailed_score`; None: what its tests came to is not known."""
     match, entry_point = recorded.match, recorded.match.problem.entry_point
     programs = []
-    for place, code in enumerate(match.codes):
-        source = read_program(code, entry_point, fidelity=recorded.config.fidelity).source
+    for place, response in enumerate(match.codes):
+        source = read_program(response, entry_point, fidelity=recorded.config.fidelity).source
         if score is None:
             suites = [
                 _unjudged(text, reward, entry_point, recorded)
                 for text, reward in zip(match.suites[place], recorded.rewards.suites[place], strict=True)
             ]
-            executes, reward = None, recorded.rewards.codes[place]
+            code = {"executes": None, "reward": recorded.rewards.codes[place]}
         else:
             suites = [_suite(suite) for suite in score["suites"][place]]
-            executes, reward = score["codes"][place]["executes"], score["codes"][place]["reward"]
-        programs.append(_program(source, executes, reward, suites))
+            code = score["codes"][place]
+        programs.append(_program(source, code, suites))
     config = dataclasses.asdict(recorded.config)
     replays = [[cut(case.call, MOST_TEST), cut(case.expected, MOST_TEST)] for case in recorded.replays]
     problem = match.problem
@@ -72,7 +72,7 @@ def scored_game(score: Mapping[str, Any], origin: str) -> Json:
     for code, row in zip(score["codes"], score["suites"], strict=True):
         packed = code.get("program")
         source = None if packed is None else unpacked(packed, 1, "program")
-        programs.append(_program(source, code["executes"], code["reward"], [_suite(suite) for suite in row]))
+        programs.append(_program(source, code, [_suite(suite) for suite in row]))
     first = next((row[0]["replays"] for row in score["suites"] if row), ())
     replays = [[cut(each["call"], MOST_TEST), cut(each["expected"], MOST_TEST)] for each in first]
     config = score.get("config")
@@ -91,6 +91,8 @@ def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:
             _require_number(code["reward"])
             if not isinstance(code["executes"], bool | None):
                 raise FormatError(f"executes must be true, false or null, got {code['executes']!r:.200}")
+            if not isinstance(code.get("refused", ""), str):
+                raise FormatError(f"refused must be a string, got {code['refused']!r:.200}")
             for suite in row:
                 _require_suite(suite, len(score["codes"]))
         for name in ("question", "entry_point", "reference_solution"):
@@ -112,7 +114,7 @@ def _require_suite(suite: Mapping[str, Any], codes: int) -> None:
             raise FormatError(f"terms must be {sorted(_TERMS)}, got {sorted(suite['terms'])!r:.400}")
         for name, value in suite["terms"].items():
             _require_number(value, or_truth=True)
-            if value is None and name not in _MAY_LACK:
+            if value is None and name not in MAY_LACK:
                 raise FormatError(f"the term {name} must be a number, got null")
         if suite["reward"] is None or type(size := suite["terms"]["suite_size"]) is not int or size < 1:
             got = f"{suite['reward']!r} and {suite['terms']['suite_size']!r}"
@@ -160,7 +162,7 @@ def _game(
     programs: Sequence[Json],
 ) -> Json:
     return {
-        "id": cut(problem_id, 400),
+        "id": cut(problem_id, MOST_ID),
         "from": origin,
         "question": cut(question or "", MOST_SOURCE),
         "reference": cut(reference, MOST_SOURCE),
@@ -170,8 +172,9 @@ def _game(
     }
 
 
-def _program(source: str | None, executes: bool | None, reward: float | None, suites: Sequence[Json]) -> Json:
-    return {"source": cut(source, MOST_SOURCE), "executes": executes, "reward": reward, "suites": suites}
+def _program(source: str | None, code: Mapping[str, Any], suites: Sequence[Json]) -> Json:
+    known = {"executes": code["executes"], "refused": cut(code.get("refused", ""), MOST_TEST), "reward": code["reward"]}
+    return {"source": cut(source, MOST_SOURCE), **known, "suites": suites}
 
 
 def _suite(suite: Mapping[str, Any]) -> Json:

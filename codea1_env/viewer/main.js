@@ -7,13 +7,14 @@ const KEYS = [
   ["arrows", "in the matrix: another cell"],
   ["Enter", "in the matrix: explain the cell"],
   ["f", "filters"],
+  ["b", "the Mistake Book, where there is one"],
   ["d", "dark, light, or as the system has it"],
   ["Esc", "back to the list"],
   ["?", "this"],
 ];
 const THEMES = ["system", "light", "dark"];
 
-const state = { duels: [], choice: noChoice(), list: null, detail: null, duel: null, note: "" };
+const state = { duels: [], choice: noChoice(), list: null, detail: null, duel: null, note: "", book: null };
 const byId = (id) => document.getElementById(id);
 
 // The duel there; also of a program with a suite that was written against another one, which is not in the list.
@@ -33,12 +34,28 @@ function choose(at, cell = null, takesFocus = false, isOpened = true) {
   if (isOpened) document.body.classList.add("reading");
   state.list.mark(duel);
   state.detail.show(duel, cell, takesFocus);
-  const assert = cell?.place === undefined ? "" : "." + (cell.place + 1);
+  setAddress(addressOf(duel) + (cell?.place === undefined ? "" : "." + (cell.place + 1)));
+}
+
+function setAddress(text) {
   try { // inside a notebook the page has no address of its own
-    history.replaceState(null, "", "#" + addressOf(duel) + assert);
+    history.replaceState(null, "", "#" + text);
   } catch {
     return;
   }
+}
+
+// The Mistake Book in the place of a duel. One of its replayed tests leads to the game that it was replayed in.
+function openBook() {
+  if (!state.book) return;
+  state.duel = null;
+  state.list.mark(null);
+  state.detail.instead(...bookOf(state.book, (number, replay) => {
+    const duel = state.duels.find((each) => each.game.number === number);
+    if (duel) choose(duel, { replay });
+  }));
+  document.body.classList.add("reading");
+  setAddress("book");
 }
 
 function refresh() {
@@ -80,10 +97,14 @@ function buildFilters() {
   byId("choices").replaceChildren(...parts.filter(Boolean));
 }
 
-// "#3.1.2.4": game, program, suite, assert, from 1. Whether the address asked for anything; what is not there is said.
+// "#3.1.2.4": game, program, suite, assert, from 1; "#book". Whether the address asked for anything; what is not there is said.
 function openAddress() {
   const address = location.hash.slice(1);
   if (!address || address === "duel") return false; // "#duel" is the link that skips the list
+  if (address === "book" && state.book) {
+    openBook();
+    return true;
+  }
   const [game, program = 0, suite = 0, place] = address.split(".").map((part) => (/^\d+$/.test(part) ? Number(part) - 1 : NaN));
   const duel = found(state.duels.find((each) => each.game.number === game + 1)?.game, program, suite);
   if (!duel) {
@@ -140,6 +161,7 @@ function pressed(event) {
     j: () => state.list.step(1),
     k: () => state.list.step(-1),
     f: () => { byId("filters").open = !byId("filters").open; },
+    b: openBook,
     d: nextTheme,
     "?": () => byId("keys").showModal(),
   };
@@ -177,6 +199,9 @@ async function begin() {
   const page = await unpack();
   state.duels = readGames(page);
   state.note = page.note;
+  state.book = page.book;
+  byId("book").hidden = !state.book;
+  byId("book").addEventListener("click", openBook);
   summarise(page);
   byId("sort").append(...Object.keys(ORDERS).map((name) => make("option", {}, name)));
   byId("sort").addEventListener("change", (event) => { state.choice.order = event.target.value; refresh(); });
@@ -186,7 +211,8 @@ async function begin() {
   byId("filters").addEventListener("toggle", buildFilters, { once: true });
   refresh();
   window.addEventListener("hashchange", openAddress);
-  if (!state.duels.length) byId("duel").replaceChildren(make("p", { class: "empty" }, "There are no duels in this file."));
+  if (!state.duels.length && state.book) openBook();
+  else if (!state.duels.length) byId("duel").replaceChildren(make("p", { class: "empty" }, "There are no duels in this file."));
   else if (!openAddress()) openMostTelling();
   document.documentElement.dataset.ready = "true";
 }

@@ -60,10 +60,10 @@ def view(path: str | os.PathLike[str], *, limit: int = DEFAULT_LIMIT) -> Page:
 
 def page_of(title: str, sample: Found) -> Page:
     """What was found, as a page. Raises ConfigurationError where that is nothing."""
-    if not sample.games:
+    if not sample.games and not (sample.book and sample.book["questions"]):
         rest = f"; {left_out(sample)}" if left_out(sample) else ""
         raise ConfigurationError(f"the input must hold at least one duel, got none in {title}{rest}")
-    return Page(make_page(title, sample.games, left_out(sample)), sample)
+    return Page(make_page(title, sample.games, left_out(sample), sample.book), sample)
 
 
 def left_out(sample: Found) -> str:

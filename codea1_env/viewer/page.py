@@ -20,15 +20,16 @@ from codea1_env.viewer.accounts import accounted
 from codea1_env.viewer.games import Json
 
 _FOLDER = Path(__file__).parent
-SCRIPTS = ("text", "python", "rows", "data", "filters", "list", "matrix", "why", "detail", "main")
+SCRIPTS = ("text", "python", "rows", "data", "filters", "list", "matrix", "why", "detail", "book", "main")
 """In this order: each uses what stands before it."""
-STYLES = ("theme", "layout", "list", "duel")
+STYLES = ("theme", "layout", "list", "duel", "book")
 _CLOSING = ("</script", "</style", "<!--")
 
 
-def make_page(title: str, games: Sequence[Json], note: str = "") -> bytes:
-    """The page in UTF-8. The same games give the same bytes. `note`: of what is not on it."""
-    content = {"title": title, "note": note, "version": __version__, "games": [accounted(game) for game in games]}
+def make_page(title: str, games: Sequence[Json], note: str = "", book: Json | None = None) -> bytes:
+    """The page in UTF-8. The same games give the same bytes. `note`: of what is not on it. `book`: of `shelves.py`."""
+    content: Json = {"title": title, "note": note, "version": __version__, "games": [accounted(game) for game in games]}
+    content |= {"book": book} if book else {}
     plain = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode("ascii")
     packed = base64.b64encode(gzip.compress(plain, compresslevel=6, mtime=0)).decode("ascii")
     scripts = [_source(f"{name}.js") for name in SCRIPTS]

@@ -19,6 +19,7 @@ from codea1_env.records.recording import RecordedMatch, read_recording, score_ag
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.training.run.duel_sample import FOLDER
 from codea1_env.viewer.games import Json, recorded_game, require_score, scored_game
+from codea1_env.viewer.shelves import RunBook, book_on_page, run_book
 
 Watched = Callable[[Iterable[bytes]], Iterator[bytes]]
 _ROUND_FILE = re.compile(r"round-(\d+)\.jsonl")
@@ -39,6 +40,8 @@ class Found:
     """Lines that say that they could not be scored."""
     stride: int = 1
     """Of the games that there were, every so many-th is on the page."""
+    book: Json | None = None
+    """The Mistake Book, of `shelves.book_on_page`; None where there is nothing of one."""
     _games_seen: int = 0
 
     def add(self, game: Json, most: int) -> None:
@@ -68,7 +71,8 @@ def read_games(path: Path, most: int, sandbox: Sandbox | None = None, watched: W
     Raises FormatError with the line's number, and ConfigurationError for what holds no duels.
     """
     sample = Found()
-    for file, round_number in _files(path):
+    book = run_book(path) if path.is_dir() else RunBook()
+    for file, round_number in _files(path, may_lack=bool(book.shelves)):
         origin = "" if round_number is None else f"round {round_number}"
         try:
             with file.open("rb") as lines:
@@ -76,12 +80,13 @@ def read_games(path: Path, most: int, sandbox: Sandbox | None = None, watched: W
                     sample.add(game, most)
         except FormatError as error:
             raise FormatError(f"{file}: {error}") from None
+    sample.book = book_on_page(book, sample.games)
     sample.unjudged = sum(_is_unjudged(game) for game in sample.games)
     return sample
 
 
-def _files(path: Path) -> list[tuple[Path, int | None]]:
-    """The files to read, with the rounds that they are of."""
+def _files(path: Path, *, may_lack: bool) -> list[tuple[Path, int | None]]:
+    """The files to read, with the rounds that they are of. `may_lack`: a run without any can be viewed."""
     if path.is_file():
         return [(path, None)]
     if not path.is_dir():
@@ -89,7 +94,7 @@ def _files(path: Path) -> list[tuple[Path, int | None]]:
     folder = path / FOLDER
     names = [(file, _ROUND_FILE.fullmatch(file.name)) for file in (folder.iterdir() if folder.is_dir() else ())]
     rounds = sorted((int(name[1]), file) for file, name in names if name)
-    if not rounds:
+    if not rounds and not may_lack:
         raise ConfigurationError(
             f"a run's directory must have {FOLDER}/round-N.jsonl to be viewed, got none in {path}; runs write them "
             "unless told --keep-duels 0"
@@ -115,7 +120,7 @@ def _recorded(recorded: RecordedMatch, origin: str, sandbox: Sandbox | None) -> 
     score = recorded.score
     if sandbox is not None:
         played = score_again(recorded, sandbox)
-        score = json.loads(json.dumps(detailed_score(played, recorded.config)))
+        score = json.loads(json.dumps(detailed_score(played, recorded.match.problem, recorded.config)))
     elif score is not None:
         try:
             require_score(score, len(recorded.match.codes))

@@ -20,6 +20,7 @@ from codea1_env.judging.relations.truth import fits, holds
 from codea1_env.judging.relations.vacuity import MOST_MUTANTS, refusals
 from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.tolerances import Tolerances
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.rewards.duel import Status
 
@@ -66,7 +67,9 @@ class MutantValues:
         return self._values.get((id(problem), call), ())
 
 
-def related(test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: float, earlier: set[int]) -> Related:
+def related(
+    test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances, earlier: set[int]
+) -> Related:
     """What became of a test whose call returns `right`. Adds to `earlier` what a kept one refuses."""
     assert test.relation is not None
     if not fits(test.relation, test.value, right):

@@ -27,6 +27,7 @@ from codea1_env.judging.relations.tree_values import (
     tagged,
     truth,
 )
+from codea1_env.problems.tolerances import EXACT
 from codea1_env.reading.literals import Tree, tree_source
 
 MOST_TEXT = 400
@@ -160,7 +161,7 @@ def _isclose(value: Any, expected: Any, relative: Any, absolute: Any) -> bool:
         value, expected = ([part for key, item in side for part in ((key,), item)] for side in pairs)
         value, expected = ([list(part) if type(part) is tuple else part for part in side] for side in (value, expected))
     elif not kinds <= {"list", "tuple"}:
-        return same_tree(expected, value, 0.0)
+        return same_tree(expected, value, EXACT)
     items, others = items_of(value), items_of(expected)
     return len(items) == len(others) and all(
         _isclose(item, other, relative, absolute) for item, other in zip(items, others, strict=True)
@@ -193,7 +194,7 @@ def _count(tree: Any, item: Any) -> int:
         if type(item) is str:
             return tree.count(item)
     elif type(tree) is list or tagged(tree)[0] == "t":
-        return sum(same_tree(each, item, 0.0) for each in items_of(tree))
+        return sum(same_tree(each, item, EXACT) for each in items_of(tree))
     raise Undefined("another kind of value")
 
 

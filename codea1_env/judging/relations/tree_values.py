@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from codea1_env.judging.equality import NON_FINITE, member_text, number_in, same_tree
+from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.literals import MAX_DEPTH, Tree
 
 MAX_BITS = 4096
@@ -169,7 +170,7 @@ def order_of(left: Any, right: Any) -> int:
         pair = (body, other_body) if tag == other_tag == "t" else (None, None)
     if type(pair[0]) is list and type(pair[1]) is list:
         for first, second in zip(*pair, strict=False):
-            if first == second or (_is_opaque_to_order(first) and same_tree(first, second, 0.0)):
+            if first == second or (_is_opaque_to_order(first) and same_tree(first, second, EXACT)):
                 continue
             sign = order_of(first, second)
             if sign:
@@ -208,7 +209,7 @@ def is_set(tree: Any) -> bool:
     return type(tree) is dict and tagged(tree)[0] in ("s", "z")
 
 
-def _member(tolerance: float, item: Any, container: Any) -> bool:
+def _member(tolerance: Tolerances, item: Any, container: Any) -> bool:
     if type(container) is str:
         if type(item) is not str:
             raise Undefined("no text")
@@ -219,7 +220,7 @@ def _member(tolerance: float, item: Any, container: Any) -> bool:
     return any(same_tree(each, item, tolerance) for each in items_of(container))
 
 
-def _is(_: float, left: Any, right: Any) -> bool:
+def _is(_: Tolerances, left: Any, right: Any) -> bool:
     return type(left) is type(right) and left is right if left is None or type(left) is bool else False
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.relations.tree_functions import OPERATORS
 from codea1_env.judging.relations.tree_values import COMPARED, FAILURES, require_sound, truth
+from codea1_env.problems.tolerances import Tolerances
 from codea1_env.reading.literals import Tree
 from codea1_env.reading.wide.relation import Relation
 
@@ -35,7 +36,7 @@ def fits(relation: Relation, constants: bytes, returned: bytes) -> bool:
     return _work(relation, constants, returned) <= MAX_WORK
 
 
-def holds(relation: Relation, constants: bytes, returned: bytes, tolerance: float) -> bool:
+def holds(relation: Relation, constants: bytes, returned: bytes, tolerance: Tolerances | float) -> bool:
     """Whether the relation is true. `constants`: an encoded tuple, of the test's own; `returned`: untrusted.
 
     False where it is undefined, where the value is not plain data, and where they are far too large (`fits`).
@@ -43,7 +44,7 @@ def holds(relation: Relation, constants: bytes, returned: bytes, tolerance: floa
     if is_opaque(returned) or _work(relation, constants, returned) > _SLACK * MAX_WORK:
         return False
     try:
-        return holds_of(relation, json.loads(constants)["t"], json.loads(returned), tolerance)
+        return holds_of(relation, json.loads(constants)["t"], json.loads(returned), Tolerances.of(tolerance))
     except FAILURES:
         return False
 
@@ -56,7 +57,7 @@ def _work(relation: Relation, constants: bytes, returned: bytes) -> int:
     return terms * (len(constants) + len(returned))
 
 
-def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: float) -> bool:
+def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances) -> bool:
     """Likewise, of trees whose size the caller bounds."""
     try:
         require_sound(returned)
@@ -68,10 +69,10 @@ def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tole
 class _Evaluation:
     """One relation on one value."""
 
-    def __init__(self, constants: Sequence[Tree], returned: Tree, tolerance: float) -> None:
+    def __init__(self, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances) -> None:
         self._constants = constants
         self._returned = returned
-        self._tolerance = max(tolerance, ROUNDING)
+        self._tolerance = tolerance.or_laxer(ROUNDING)
 
     def of(self, term: Relation) -> Any:
         """The term's value, a tree. Raises one of FAILURES."""

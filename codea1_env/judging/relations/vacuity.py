@@ -38,6 +38,7 @@ from codea1_env.judging.equality import member_text, number_in, same_tree
 from codea1_env.judging.relations.conjuncts import conjuncts
 from codea1_env.judging.relations.tree_values import number_tree
 from codea1_env.judging.relations.truth import fits, holds_of
+from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.literals import Tree
 from codea1_env.reading.wide.relation import Relation
 
@@ -59,7 +60,7 @@ def refusals(
     arguments: bytes,
     value: bytes,
     mutants: Sequence[bytes],
-    tolerance: float,
+    tolerance: Tolerances,
 ) -> list[bool]:
     """Of every other value whether the relation refuses it; nothing for a relation that does not count.
 
@@ -86,7 +87,7 @@ def _first(values: Iterable[bytes]) -> list[bytes]:
     return [value for value, end in zip(values, ends, strict=True) if end <= _MOST_BYTES]
 
 
-def all_others(right: Tree, spare: Sequence[Tree], mutants: Sequence[bytes], tolerance: float) -> list[Tree]:
+def all_others(right: Tree, spare: Sequence[Tree], mutants: Sequence[bytes], tolerance: Tolerances) -> list[Tree]:
     """Values that are not the right one, no two of them equal: `others`, then what mutants return."""
     returned = [json.loads(each) for each in mutants]
     near = others(right, spare, tolerance)
@@ -119,7 +120,7 @@ def spare_parts(arguments: bytes) -> list[Tree]:
     return parts
 
 
-def others(tree: Any, spare: Sequence[Tree] = (), tolerance: float = 0.0) -> list[Tree]:
+def others(tree: Any, spare: Sequence[Tree] = (), tolerance: Tolerances = EXACT) -> list[Tree]:
     """Other values of the same type as a sound tree; some may be equal to it or to each other. With a large `tolerance`
     there are more of a number, since near ones are equal to it."""
     if tree is None:
@@ -145,7 +146,7 @@ def others(tree: Any, spare: Sequence[Tree] = (), tolerance: float = 0.0) -> lis
     return [{"d": part} for part in _dicts(body, spare)]
 
 
-def _numbers(number: int | float | complex, tolerance: float) -> list[Tree]:
+def _numbers(number: int | float | complex, tolerance: Tolerances) -> list[Tree]:
     if isinstance(number, complex):
         values: list[Any] = [number + 1, number - 1, number + 1j, 2 * number, 0j]
         return [number_tree(value) for value in values]
@@ -156,7 +157,7 @@ def _numbers(number: int | float | complex, tolerance: float) -> list[Tree]:
         return [number_tree(sign * value) for value in _FINITE]
     factors = [0.9 * number, 1.1 * number, number / 2, 2 * number, -number]
     near = [number - 0.01, number + 0.01] if abs(number) < 1 else []
-    near += [number * 3.0**power for power in (-3, -2, -1, 1, 2, 3, 4, 5)] if tolerance > _LARGE else []
+    near += [number * 3.0**power for power in (-3, -2, -1, 1, 2, 3, 4, 5)] if tolerance.float.largest > _LARGE else []
     return _mostly_of_sign(number, [*factors, *near, number - 1, number + 1, number - 10, number + 10, 0.0])
 
 

@@ -130,7 +130,18 @@ FIELDS = (
     "question", "entry_point", "reference_solution", "tests", "golden_tests", "mutants", "problem_id", "difficulty"
 )  # fmt: skip
 """What a row of any file may say, for `generic_source`."""
-NAMED_FIELDS = ("kind", "checker", "raises", "starter_code", "imports", "tolerance", "time_limit_s", "memory_mb")
+NAMED_FIELDS = (
+    "kind",
+    "checker",
+    "raises",
+    "starter_code",
+    "imports",
+    "tolerance",
+    "compare",
+    "time_limit_s",
+    "memory_mb",
+    "suite_size",
+)
 """Likewise, but only where `fields` names them: elsewhere these words mean other things."""
 
 
@@ -174,7 +185,10 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
             tolerance=extracted.tolerance,
         )
         if said:
-            problem = Problem.from_dict(json.loads(problem.to_json()) | said)
+            known = json.loads(problem.to_json())
+            if "compare" in said:
+                known.pop("tolerance", None)  # which is read from the tests: what the row says counts
+            problem = Problem.from_dict(known | said)
         return Draft(problem, (), (*pairs.left_out, *extracted.left_out))
 
     return Source("rows", "(local rows)", "", licence, read_row)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from codea1_env.configuration.presets import Preset, PretrainedModel
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.directories import require_chat_model, require_model
-from codea1_env.training.config.presets import Preset, PretrainedModel
 from codea1_env.training.models import warm_start
 
 with extra("train", "training needs"):

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from codea1_env.configuration.presets import Preset, PretrainedModel
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.players.chat import prompt_text
 from codea1_env.players.prompts import DEFAULT, find_prompts
-from codea1_env.players.templates import Access, Messages, Prompts
+from codea1_env.players.templates import Access, Messages, Prompts, begun
 from codea1_env.problems.problem import Problem
-from codea1_env.training.config.presets import Preset, PretrainedModel
 from codea1_env.training.models import tiny
-from codea1_env.training.round.rounds import schedule
+from codea1_env.training.samples import Prompt
 
 with extra("train", "training needs"):
     from jinja2 import TemplateError
@@ -38,13 +38,13 @@ class Chat:
     is_instruct: bool
     """For a pretrained instruct model, not for a tiny one."""
     suite_size: int
-    """K."""
+    """K, where a problem does not say."""
     access: Access = "white-box"
     """Whether the tester sees the program."""
     prompts: Prompts = field(default_factory=lambda: find_prompts(DEFAULT))
     """What an instruct model is asked."""
     stop_at_tests: int = 0
-    """Tests that an answer of the tester ends with; 0: it goes on."""
+    """Tests that an answer of the tester ends with, where the problem does not say; 0: it goes on."""
 
     def coder(self, problem: Problem) -> Messages:
         return self.prompts.for_coder(problem) if self.is_instruct else tiny.coder_messages(problem.question)
@@ -77,6 +77,34 @@ def tokens_of(tokenizer: Any, messages: Messages) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
+@dataclass(frozen=True, slots=True)
+class Prompter:
+    """Questions and programs as the prompts of a model."""
+
+    chat: Chat
+    tokenizer: Any
+    longest: int = 0
+    """Tokens of a tester's prompt, at most; 0: no limit. Those of the coder are looked at once (`fitting`)."""
+
+    def coder(self, problems: Sequence[Problem]) -> list[Prompt]:
+        """Each question."""
+        return [self._prompt(self.chat.coder(problem), 0, 0) for problem in problems]
+
+    def tester(self, programs: Sequence[tuple[Problem, str]], longest: int | None = None) -> list[Prompt]:
+        """Each question with a program. `longest`: another limit."""
+        most, stop = self.longest if longest is None else longest, self.chat.stop_at_tests
+        return [
+            self._prompt(self.chat.tester(problem, source), most, problem.suite_size_or(stop) if stop else 0)
+            for problem, source in programs
+        ]
+
+    def _prompt(self, messages: Messages, longest: int, tests: int) -> Prompt:
+        tokens, begin = tokens_of(self.tokenizer, messages), begun(messages)
+        if longest and len(tokens) > longest:  # a policy that must sample it anyway has something short instead
+            return Prompt((self.tokenizer.eos_token_id or 0,), begin, tests, fits=False)
+        return Prompt(tuple(tokens), begin, tests)
+
+
 def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Problem]:
     """The problems whose prompt for the coder is within `round.coder_prompt_tokens`; how many are not is logged.
 
@@ -98,9 +126,3 @@ def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Pro
             f"{len(questions)} of {len(problems)}; raise round.coder_prompt_tokens ({limit}) or ask fewer"
         )
     return questions
-
-
-def questions_asked(preset: Preset, able: Sequence[Problem], seed: int) -> list[Problem]:
-    """The `fitting` problems of all rounds in order, `questions` a round; the same for the same arguments."""
-    places = schedule(len(able), preset.rounds, preset.round.questions, seed)
-    return [able[place] for place in places]

@@ -10,6 +10,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from codea1_env.configuration.presets import Preset
+from codea1_env.configuration.run_sections import ProblemsPreset
 from codea1_env.problems.families.bands import (
     DOMAIN,
     ENTRY_POINTS,
@@ -23,8 +25,6 @@ from codea1_env.problems.families.bands import (
 )
 from codea1_env.problems.families.miniature import RAISED, Composition, miniature_compositions
 from codea1_env.problems.families.shift import shift_questions, written
-from codea1_env.training.config.presets import Preset
-from codea1_env.training.config.run_sections import ProblemsPreset
 from codea1_env.training.models.tiny import coder_messages, tester_messages
 
 HARD_PHRASES = ("below", "up to", "over", "from")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.extras import extra
-from codea1_env.training.config.model_sections import LoraPreset
 
 
 def adapter_config(lora: LoraPreset) -> Any:

@@ -1,7 +1,7 @@
 """The one frozen base of a process, which all seats sample from and learn beside, each with an adapter of its own.
 
-A base is loaded when it is first asked for and stays, on the GPU where there is one. The seats take turns
-(`engine/baton.py`): no lock is needed.
+A base is loaded when it is first asked for and stays, on the GPU where there is one. The loop asks one
+seat after the other: no lock is needed.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.class_paths import load_class
+from codea1_env.configuration.algorithm import Algorithm
+from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.continuous import ContinuousEngine
-from codea1_env.language_models.directories import BASE, is_place
+from codea1_env.language_models.directories import BASE, default_cache, is_place
 from codea1_env.language_models.loading import LanguageModel, base_and_digest, load, require_digest
 from codea1_env.language_models.lora import CONFIG, Adapter
 from codea1_env.language_models.over_generate import GenerateEngine
 from codea1_env.language_models.rollouts import Completion, RolloutEngine, RolloutRequest, RolloutSampling, checked
-from codea1_env.training.config.algorithm import Algorithm
-from codea1_env.training.config.presets import Preset
 from codea1_env.training.models.base import base_model
-from codea1_env.training.models.warm_start import default_cache
 
 with extra("train", "training needs"):
     import torch

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.configuration.presets import Preset
 from codea1_env.errors import Codea1Error
 from codea1_env.extras import extra
 from codea1_env.problems.families import bands, miniature, miniature_operations, shift
-from codea1_env.training.config.presets import Preset
 from codea1_env.training.models import corpora, mimetic, tiny
 from codea1_env.training.models.corpora import Example, band_pieces, examples, family_of, shift_of
 from codea1_env.training.models.tiny import NUMBERS, build_model, build_tokenizer
@@ -50,11 +50,6 @@ class _Encoded:
     """Prompt and answer, the end token included."""
     prompt: int
     """Tokens of the prompt, on which there is no loss."""
-
-
-def default_cache(environment: dict[str, str]) -> Path:
-    """Where base models are kept: CODEA1_CACHE, or `.cache/codea1` in the home directory."""
-    return Path(environment.get("CODEA1_CACHE") or Path.home() / ".cache" / "codea1")
 
 
 def base_model(preset: Preset, cache: Path) -> Path:

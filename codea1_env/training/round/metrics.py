@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from codea1_env.arena.diagnostics import mean
-from codea1_env.arena.match import MatchScore
+from codea1_env.arena.match import CodeScore, MatchScore
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
 
@@ -32,7 +32,15 @@ def round_metrics(scores: Sequence[MatchScore], booked: int, selected: Sequence[
         "not_attacked": float(len(tried) - len(codes)),
         "book": float(booked),
     }
+    metrics |= _refused_shares([code for code in codes if code.executes is not None])
     return metrics | _unreadable_shares(scores) | _test_shares(scores) | _replay_shares(terms) | _oracle_shares(scores)
+
+
+def _refused_shares(codes: Sequence[CodeScore]) -> dict[str, float]:
+    """Share of the programs that were not allowed to run, and by rule."""
+    counts = Counter(code.refused for code in codes if code.refused)
+    named = {f"refused_{'_'.join(rule.split())}": count / len(codes) for rule, count in sorted(counts.items())}
+    return {"refused": mean([float(bool(code.refused)) for code in codes])} | named
 
 
 def _test_shares(scores: Sequence[MatchScore]) -> dict[str, float]:

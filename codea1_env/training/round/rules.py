@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from codea1_env.arena.match import MatchScore, SuiteScore
+from codea1_env.configuration.options import Options
 from codea1_env.reading.parsing import parses
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.tester_rewards import per_test_rewards
-from codea1_env.training.config.options import Options
-from codea1_env.training.row_labels import RowLabel, Span
+from codea1_env.training.samples import RowLabel, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,7 @@ class RoundRules:
         if self.credit != "test":
             return label
         config = dataclasses.replace(config, alpha=self.options.alpha(config.alpha, round_index))
+        config = config.with_suite_size(suite.terms.suite_size if suite.terms else None)
         earned = per_test_rewards(suite.duel, config, suite.group, response) or ()
         spans: list[Span] = []
         for test in earned:

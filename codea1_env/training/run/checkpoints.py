@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import FormatError
+from codea1_env.records.addresses import COMPLETE
 from codea1_env.whole_files import sync, write_whole
 
-COMPLETE = "complete.json"
 DIGEST_BYTES = 64 << 20
 
 _log = logging.getLogger(__name__)

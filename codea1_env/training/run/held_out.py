@@ -145,7 +145,8 @@ def evaluate_tester(
     clauses: dict[str, list[float]] = {}
     for (problem, mutant), score in zip(targets, arena.play(matches, update_book=False), strict=True):
         _require_scores(suite.terms is not None for suite in score.suites[0])
-        measures = [_suite_measures(suite, arena.config.suite_size) for suite in score.suites[0]]
+        size = problem.suite_size_or(arena.config.suite_size)
+        measures = [_suite_measures(suite, size) for suite in score.suites[0]]
         columns = [float(np.mean(column)) for column in zip(*measures, strict=True)]
         columns.append(float(max(measure[KILLED] for measure in measures)))
         per_problem.setdefault(score.problem_id, []).append(columns)

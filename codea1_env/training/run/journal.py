@@ -24,12 +24,18 @@ MOSTLY = 0.5
 EVALUATION_LABELS = {"coder": ("hidden_pass_rate", "hidden"), "tester": ("kill_rate", "held-out kill")}
 
 
+class Bar(tqdm):  # type: ignore[type-arg]  # nothing is gone over
+    """A bar without tqdm's thread, which would draw it where nothing has moved."""
+
+    monitor_interval = 0
+
+
 class Journal:
     """What a run says of itself."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._bar = tqdm(total=run.preset.rounds, initial=run.rounds_done, desc="rounds")
+        self._bar = Bar(total=run.preset.rounds, initial=run.rounds_done, desc="rounds")
         self._shown: dict[str, str] = {}
         self._warned = False
 
@@ -57,7 +63,7 @@ class Journal:
             self._shown[f"{seat} tokens/s"] = f"{values['tokens_per_second']:.0f}"
             self._bar.set_postfix(self._shown)  # a round's seats come after it: the last one's would never be shown
         elif kind == "evaluation":
-            name, label = EVALUATION_LABELS[seat]
+            name, label = EVALUATION_LABELS[seat.partition("_")[0]]
             if name in values:
                 self._shown[label] = f"{values[name]:.2f}"
             clauses = [f"{each.removeprefix(CLAUSE)} {values[each]:.2f}" for each in values if each.startswith(CLAUSE)]

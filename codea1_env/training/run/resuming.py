@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.directories import ADAPTER
-from codea1_env.training.config.presets import Preset
 from codea1_env.training.run.checkpoints import step_of
 
 STATE = "trainer.pt"
@@ -43,9 +43,10 @@ def require_fitting(preset: Preset, checkpoints: Mapping[str, Path], rounds: int
         _require(keeper, "options.tester_book", 0, options.tester_book)
 
 
-def as_configured(optimizer: Any, schedule: Any, arguments: Any) -> None:
+def as_configured(optimizer: Any, schedule: Any, arguments: Any, *, is_own: bool = False) -> None:
     """Give what a checkpoint brought the learning rate, weight decay, betas and epsilon of the configuration, and the
-    place on its schedule; where nothing was edited, nothing changes. `arguments`: a GRPOConfig."""
+    place on its schedule; where nothing was edited, nothing changes. `arguments`: a GRPOConfig. `is_own`: of an
+    optimizer of one's own, the rate alone."""
     rate = arguments.learning_rate
     inner = getattr(schedule, "scheduler", schedule)  # accelerate wraps it
     # A schedule that falls to 0 has got there at the end of a run: one with more rounds goes on where it would be.
@@ -56,6 +57,8 @@ def as_configured(optimizer: Any, schedule: Any, arguments: Any) -> None:
             group.update(initial_lr=rate, lr=rate * shares[place])
         elif was != rate:
             group.update(initial_lr=rate, lr=group["lr"] * (rate / was) if was else rate)
+        if is_own:
+            continue
         if place == 0:  # the others are norms and biases, which do not decay
             group["weight_decay"] = arguments.weight_decay
         group.update(betas=(arguments.adam_beta1, arguments.adam_beta2), eps=arguments.adam_epsilon)

@@ -10,26 +10,28 @@ import json
 import logging
 import math
 import os
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from codea1_env.configuration.algorithm import digests
+from codea1_env.configuration.arguments import Arguments, found_in, read_record
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
-from codea1_env.training.config.algorithm import digests
-from codea1_env.training.config.arguments import CONFIG_FILE, SUMMARY, Arguments, found_in, read_record
-from codea1_env.training.run.callbacks import SeatRun
+from codea1_env.records.addresses import CONFIG_FILE, SUMMARY, shown
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
 from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
 from codea1_env.training.run.lock import RunLock
 from codea1_env.training.run.provenance import FILES, changed, problems_hash, this_start, weights_hash
+from codea1_env.training.run.remote_copy import RemoteCopy
 from codea1_env.training.run.resuming import require_fitting
 from codea1_env.training.run.trackers import Trackers
+from codea1_env.training.seat_run import SeatRun
 from codea1_env.whole_files import write_whole
 
 with extra("train", "training needs"):
@@ -38,6 +40,8 @@ with extra("train", "training needs"):
 _log = logging.getLogger(__name__)
 
 METRICS, BOOK, CURVES = "metrics.jsonl", "book.jsonl", "curves.png"
+QUESTIONS = "questions.json"
+"""What the chooser of questions remembers, beside the book."""
 FAILURE = "failure.txt"
 
 SEAT_SEEDS = {"coder": 0, "tester": 1, "player": 0}
@@ -45,9 +49,9 @@ SEAT_SEEDS = {"coder": 0, "tester": 1, "player": 0}
 
 
 class Run:
-    """One run on disk; a context manager that closes the trackers. `log` may be called from any thread."""
+    """One run on disk; a context manager that closes the trackers."""
 
-    def __init__(self, arguments: Arguments, seats: Sequence[str]) -> None:
+    def __init__(self, arguments: Arguments, seats: Sequence[str], held_out: Sequence[Problem] = ()) -> None:
         """Create the directory, or find the latest round that is complete for all `seats` and go on from it."""
         self.directory = arguments.output
         self.preset = arguments.preset
@@ -56,9 +60,14 @@ class Run:
         self.ray_address = arguments.ray_address
         self._tester = arguments.tester
         self._recipe = arguments.recipe
+        self.recipe = arguments.recipe
         self.seats = tuple(seats)
+        self.held_out = tuple(held_out)
+        """The problems that seats are measured on."""
         self.duels = DuelSample(self.directory.resolve() / FOLDER, self.preset.keep_duels)
-        self._writing = threading.Lock()
+        self.place = shown(arguments.address) if arguments.address else str(self.directory)
+        """What to name to go on with the run."""
+        self._copy = RemoteCopy(arguments.address, self.directory, (CONFIG_FILE, METRICS, HIDDEN))
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock = RunLock(self.directory, alone=True)
@@ -70,6 +79,7 @@ class Run:
         try:
             if not arguments.resume:
                 self._require_new()
+            self._copy.claim(is_new=not arguments.resume)
             self._checkpoints = latest_common(self._outputs()) if arguments.resume else {}
             self.rounds_done = rounds_of(self._checkpoints[self.seats[0]]) if self._checkpoints else 0
             before, records = self._before(), self.records()  # what cannot be read is refused while all is as it was
@@ -84,8 +94,10 @@ class Run:
             self._forget_rounds_after(self.rounds_done, records)
             names = self.preset.report_to
             self._trackers = Trackers(names, self.directory, self._configuration, self.rounds_done)
+            self._copy.copy()
             self._lock.share()
         except BaseException:
+            self._copy.release()
             self._lock.release()
             raise
 
@@ -95,16 +107,31 @@ class Run:
 
     def seat(self, seat: str, base: Path) -> SeatRun:
         """What a seat needs to train in this run, from `base` or from where it was."""
-        seed = 2 * self.seed + SEAT_SEEDS[seat]
+        known = SEAT_SEEDS.get(seat)  # further testers have one at random, for numpy takes 32 bits at most
+        seed = random.Random(f"{seat} {self.seed}").getrandbits(32) if known is None else 2 * self.seed + known
         return SeatRun(self.preset, base, self.directory / seat, seed, self.checkpoint(seat), self._outputs())
+
+    def seat_of(self, role: str, base: Path) -> SeatRun:
+        """The seat that plays coder or tester: the player's in self-play, the first of several."""
+        names = [seat for seat in self.seats if seat in (role, "player") or seat.startswith(f"{role}_")]
+        return self.seat(names[0] if names else role, base)
+
+    @property
+    def _keeper(self) -> Path | None:
+        """The checkpoint that holds what is no seat's own: of the seat that brings the programs, or the only one."""
+        names = [seat for seat in self.seats if not seat.startswith("tester")]
+        return self.checkpoint(names[0] if names else self.seats[0])
 
     def book(self) -> MistakeBook:
         """The Mistake Book to start with."""
-        # With the seat that brings the programs.
-        keeper = next((seat for seat in self.seats if seat != "tester"), None)
-        saved = self.checkpoint(keeper) if keeper else None
-        rule = self.preset.book
-        return MistakeBook.load(saved / BOOK, rule) if saved else MistakeBook(rule)
+        saved, rule = self._keeper, self.preset.book
+        return MistakeBook.load(saved / BOOK, rule) if saved and (saved / BOOK).exists() else MistakeBook(rule)
+
+    def restore_questions(self, restore: Callable[[dict[str, Any]], None]) -> None:
+        """Let the chooser know what it knew. A run of an older version has nothing of it."""
+        saved = self._keeper
+        if saved and (saved / QUESTIONS).exists():
+            restore(json.loads((saved / QUESTIONS).read_text(encoding="utf-8")))
 
     def hidden_record(self) -> HiddenRecord:
         """Which hidden tests the coder passed before."""
@@ -115,13 +142,12 @@ class Run:
         name = f"{kind}/{seat}" if seat else kind
         plain = {key: None if math.isnan(value) else value for key, value in values.items()}
         record: dict[str, Any] = {"kind": kind, "seat": seat, "round": rounds_done} | plain
-        with self._writing:
-            with (self.directory / METRICS).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
-                if rounds_done % self.preset.save_rounds == 0:  # a checkpoint of this round follows
-                    file.flush()
-                    os.fsync(file.fileno())
-            self._trackers.log(name, rounds_done, values)
+        with (self.directory / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+            if rounds_done % self.preset.save_rounds == 0:  # a checkpoint of this round follows
+                file.flush()
+                os.fsync(file.fileno())
+        self._trackers.log(name, rounds_done, values)
 
     def set_problems(self, train: Iterable[Problem], held_out: Iterable[Problem]) -> None:
         """Note which problems the run is about. Raises ConfigurationError where a resumed run had other ones."""
@@ -167,12 +193,23 @@ class Run:
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         write_whole(self.directory / SUMMARY, json.dumps(summary, indent=1) + "\n")
 
+    def copy(self) -> None:
+        """Bring the address, if there is one, up to what the directory holds."""
+        self._copy.copy()
+
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._trackers.close()
-        self._lock.release()
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        try:
+            self._trackers.close()
+            if kind is None or kind is SystemExit:  # after a failure the last checkpoint is there already
+                self._copy.copy()
+        finally:
+            self._copy.release()
+            self._lock.release()
+        if kind is None:
+            self._copy.require_whole()
 
     def _require_new(self) -> None:
         """Another run may have begun, and ended, since the arguments were looked at."""
@@ -204,7 +241,7 @@ class Run:
     def _begin(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Write who starts or resumes the run, and with what."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        own = digests(self.preset.algorithm, self.preset.reward.tester_reward, self.preset.book.policy)
+        own = digests(self.preset.algorithm, *self.preset.reward.own.values(), self.preset.book.policy)
         start = this_start(self.engine, self.rounds_done, now, own)
         starts = list(before.get("starts", ()))
         if self.rounds_done and starts and (others := changed(starts[-1], start)):

@@ -1,0 +1,130 @@
+"""The section `algorithm` of a preset: the estimator that makes advantages of rewards, the loss that uses them, the
+optimizer, what samples beside a shared base, and what chooses the questions.
+
+All of them are names of built-in ones or `module:Name` of one's own (docs/your-algorithm.md). The section is plain data
+and is checked before anything heavy is imported; `class_paths.py` loads one's own classes. Does not promise that a run
+can be resumed after such a module was changed; the run's configuration has a digest of its text at each start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from codea1_env.class_paths import file_of, is_class_path
+from codea1_env.configuration.sections import Section, choice, real, text
+from codea1_env.errors import ConfigurationError
+
+ADVANTAGES = ("grpo", "question", "rae")
+LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
+"""TRL's, of the pinned version."""
+ROLLOUTS = ("continuous", "generate")
+NAMED = {
+    "advantage": ADVANTAGES,
+    "loss_type": LOSSES,
+    "rollouts": ROLLOUTS,
+    "optimizer": ("adamw",),
+    "questions": ("shuffled", "pass_rate"),
+}
+"""The parts that have a name, and the names that are built in."""
+SCALES = ("group", "batch", "none")
+ZERO_VARIANCE = ("keep", "drop")
+CREDITS = ("suite", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm(Section):
+    """The default of every field is the paper's method."""
+
+    advantage: str = text("grpo")
+    """What a reward is compared with. grpo: the mean of its group (paper). question: a running mean of the question,
+    under which the Mistake Book's share of the reward is not cancelled. rae: a running mean of the seat (SPIRAL's
+    role-conditioned advantage estimation, arXiv 2506.24119). module:Class: a subclass of `advantages.Estimator`."""
+    scale: str = choice("group", SCALES)
+    """What advantages are divided by: the deviation of their group (paper), of the whole batch, or nothing."""
+    rate: float = real(0.5, 1e-6, 1.0)
+    """Weight of a round's mean in the running mean, for advantage: question and rae. SPIRAL: 0.05."""
+    loss_type: str = text("dapo")
+    """TRL's name of a loss (paper: dapo, the mean over tokens), or module:Name of a function or class:
+    `training/losses.py`."""
+    zero_variance: str = choice("keep", ZERO_VARIANCE)
+    """Groups in which no row has an advantage. keep: they stay in the loss, for the KL term and the mean over tokens
+    (paper). drop: they are masked out. Rows without a score always are."""
+    credit: str = choice("suite", CREDITS)
+    """suite: all tokens of a suite have its advantage (paper). test: the tokens of each test have that test's own,
+    measured against all tests of the group; the other tokens the suite's."""
+    rollouts: str = text("continuous")
+    """What samples the responses with trainer: packed. continuous: `language_models/continuous.py`. generate:
+    transformers' `generate`, slowly. module:Class: a subclass of `language_models.rollouts.RolloutEngine`."""
+    optimizer: str = text("adamw")
+    """What takes the step. adamw (paper). module:Class: a subclass of `torch.optim.Optimizer`, e.g. torch.optim:SGD,
+    made from the trained parameters, `lr`, and `optimizer_args`; of the section grpo it heeds the rate alone."""
+    questions: str = text("shuffled")
+    """Which questions a round asks. shuffled: each once, in random order, then again. pass_rate: those of which the
+    coder passes some and fails some come first. module:Class: a subclass of `training.round.questions.Chooser`."""
+    advantage_args: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of one's own estimator, beside the section; as for the next three."""
+    loss_args: Mapping[str, Any] = field(default_factory=dict)
+    optimizer_args: Mapping[str, Any] = field(default_factory=dict)
+    questions_args: Mapping[str, Any] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+    """Folders in which modules of one's own are looked for, before the current one: those that this section, `reward`
+    and `book.policy` name. Where there is one, `--config` sets it to the file's folder and the
+    current one."""
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        for part, known in NAMED.items():
+            name = getattr(self, part)
+            if name not in known and not is_class_path(name):
+                raise ConfigurationError(f"{part} must be one of {', '.join(known)} or module:Name, got {name!r}")
+            args = f"{part.removesuffix('_type')}_args"
+            given = getattr(self, args, {})
+            if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+                raise ConfigurationError(f"{args} must be a mapping of names to values, got {given!r}")
+            if given and not is_class_path(name):
+                raise ConfigurationError(f"{args} must come with a {part} of your own, module:Name, got {name!r}")
+        if not isinstance(self.path, list | tuple) or not all(isinstance(folder, str) for folder in self.path):
+            raise ConfigurationError(f"path must be a list of folders, got {self.path!r}")
+        object.__setattr__(self, "path", tuple(self.path))  # YAML has lists only
+        if self.advantage == "rae" and self.scale == "group":
+            raise ConfigurationError(
+                "scale must be none or batch with advantage: rae, which compares with a seat and with no group, "
+                "got 'group'"
+            )
+        if self.credit == "test" and self.advantage != "grpo":
+            raise ConfigurationError(
+                f"credit: test must come with advantage: grpo (tests have no running mean), got {self.advantage!r}"
+            )
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names in it that are one's own."""
+        return tuple(name for name in (getattr(self, part) for part in NAMED) if is_class_path(name))
+
+
+def located(algorithm: Algorithm, *folders: Path) -> Algorithm:
+    """The section with the folders in which its own modules are looked for, after a check that the modules are there.
+
+    Raises ConfigurationError. Imports no module except the packages that contain it.
+    """
+    if not algorithm.own:
+        return algorithm
+    kept = dict.fromkeys([*algorithm.path, *(str(folder.resolve()) for folder in folders)])
+    section = replace(algorithm, path=tuple(kept))
+    for name in section.own:
+        file_of(name, "algorithm", section.path)
+    return section
+
+
+def digests(algorithm: Algorithm, *others: str) -> dict[str, dict[str, str]]:
+    """The file of each own name, of the section and of `others`, and the SHA-256 of its text."""
+    names = [*algorithm.own, *filter(is_class_path, others)]
+    files = {name: file_of(name, "code of one's own", algorithm.path) for name in names}
+    return {
+        name: {"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+        for name, file in files.items()
+    }

@@ -1,1 +1,0 @@
-"""Both seats as GRPO trainers, one model in both seats, past opponents, and vLLM beside a trainer."""

@@ -1,0 +1,264 @@
+"""What the loop of a recipe works with: policies, rounds, questions, the arena, metrics, checkpoints.
+
+Ctrl-C within the rounds lets the round finish and saves all seats. Does not know any method: that is the recipe's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from codea1_env.arena.arena import Arena
+from codea1_env.configuration.options import Options
+from codea1_env.configuration.placement import SEATS, role_of
+from codea1_env.problems.problem import Problem
+from codea1_env.training.models.chat import Prompter, chat_of
+from codea1_env.training.models.sampling import as_trained
+from codea1_env.training.policies.backend import Backend
+from codea1_env.training.policies.policy import Frozen, Policy
+from codea1_env.training.round.past_opponents import PastOpponents, keep_snapshot
+from codea1_env.training.round.questions import chooser_of, chooser_text, chosen
+from codea1_env.training.round.rounds import (
+    ReadProgram,
+    Round,
+    Score,
+    Suites,
+    grade_round,
+    in_places,
+    put_to_tester,
+    read_programs,
+)
+from codea1_env.training.round.rules import RoundRules
+from codea1_env.training.round.written_tests import WrittenSuite, write_suites
+from codea1_env.training.run.checkpoints import forget_old, mark_complete
+from codea1_env.training.run.gauge import Gauge
+from codea1_env.training.run.journal import Journal
+from codea1_env.training.run.results import Measured
+from codea1_env.training.run.run_dir import BOOK, QUESTIONS, Run
+from codea1_env.training.samples import Sample
+
+_log = logging.getLogger(__name__)
+
+
+class Recipe:
+    """What the loop of a recipe works with."""
+
+    def __init__(
+        self, run: Run, backend: Backend, arena: Arena, base: Path, tester: Path, problems: Sequence[Problem]
+    ) -> None:
+        """`tester`: the model of a tester that does not learn. `problems`: those that can be asked."""
+        self.preset, self.directory, self.arena = run.preset, run.directory, arena
+        self.shape = run.preset.round
+        """Questions, programs (N) and suites (M) of a round."""
+        self.base, self.tester, self.problems = base, tester, problems
+        self.prompts = Prompter(chat_of(run.preset), backend.tokenizer, run.preset.round.tester_prompt_tokens)
+        self.outcome: list[str] = []
+        """In lines; empty until the run has ended."""
+        self.seconds: dict[str, float] = {}
+        """By part of the run."""
+        self.interrupted = False
+        self._run, self._backend, self._journal = run, backend, Journal(run)
+        self._policies: dict[str, Policy] = {}
+        self._frozen: dict[str, Frozen] = {}
+        self._chooser = chooser_of(run.preset.algorithm, problems, run.seed)
+        self._past: PastOpponents | None = None
+        self._old: tuple[ReadProgram, ...] = ()
+        self._began = 0.0
+        self._callers: Any = None  # handler of Ctrl-C
+        run.restore_questions(self._chooser.restore)
+
+    def __str__(self) -> str:
+        return "\n".join(self.outcome)
+
+    def policy(self, seat: str, **grpo: Any) -> Policy:
+        """The policy that learns in a seat, from the base or from where it was. `grpo`: arguments of the section that
+        the recipe decides."""
+        place = self._run.seat(seat, self.base)
+        if grpo:
+            changed = self.preset.grpo.changed(grpo)
+            place = dataclasses.replace(place, preset=dataclasses.replace(self.preset, grpo=changed))
+        self._policies[seat] = self._backend.policy(place)
+        return self._policies[seat]
+
+    def testers(self) -> list[Policy]:
+        """The policies of all seats that test: one, unless `seats` names more."""
+        return [self.policy(seat) for seat in self._run.seats if seat != "coder"]
+
+    def frozen(self, role: str, model: Path) -> Frozen:
+        """A model that plays coder or tester, and does not learn."""
+        self._frozen[role] = self._frozen_from(role, model, self._run.seat_of(role, self.base).stream)
+        return self._frozen[role]
+
+    def _frozen_from(self, role: str, model: Path, seed_of: Callable[[int], int]) -> Frozen:
+        loaded = self._backend.model(role, model)
+        return Frozen(loaded, self.prompts.tokenizer, role, as_trained(self.preset, role, 0), seed_of)
+
+    def rounds(self) -> Iterator[int]:
+        """The rounds that are left, counted from 0. Ctrl-C lets the present one be the last."""
+        self._journal.doing("sampling")
+        started = time.perf_counter()
+        self._listen()
+        try:
+            for index in range(self._run.rounds_done, self.preset.rounds):
+                for policy in self._players.values():
+                    policy.begin(index)
+                self._began = time.perf_counter()
+                yield index
+                if self.interrupted:
+                    break
+        finally:
+            self._listen_no_more()
+        for seat, policy in self._policies.items():
+            policy.export(self.directory / seat / "final")
+        self.arena.book.save(self.directory / BOOK)
+        self.seconds["training"] = time.perf_counter() - started
+
+    def choose(self, index: int) -> list[Problem]:
+        """The questions of a round."""
+        return chosen(self._chooser, index, self.shape.questions)
+
+    def read(self, questions: Sequence[Problem], samples: Sequence[Sequence[Sample]]) -> list[ReadProgram]:
+        """The programs that were sampled, question by question."""
+        return read_programs(self.arena, questions, samples)
+
+    def shown(self, index: int, programs: Sequence[ReadProgram]) -> list[tuple[Problem, str]]:
+        """What suites are written against: the programs, or those that `options.selection` puts to the tester, and
+        those of past opponents behind them."""
+        places = put_to_tester(programs, self.shape, self._rules)
+        questions = [program.problem for program in programs[:: self.shape.programs]]
+        self._old = self._past_opponents().programs(index, questions)
+        return [(each.problem, each.source) for each in (*(programs[place] for place in places), *self._old)]
+
+    def play(self, index: int, programs: Sequence[ReadProgram], suites: Sequence[Suites]) -> Score:
+        """Run every suite on its program and pay both sides; the Mistake Book learns. `suites`: of each tester, a row
+        for each program that was shown."""
+        places, count = put_to_tester(programs, self.shape, self._rules), len(programs)
+        rows = [in_places(each, places, count) for each in suites]
+        past = self._past_opponents().play(index, programs, self._old, [row for each in rows for row in each[count:]])
+        testers = [seat for seat in self._run.seats if seat.startswith("tester")] or ["tester"]
+        whole = Round(index, self.shape, programs, [each[:count] for each in rows], self._rules, past, testers)
+        score = whole.score(self.arena, partial(self._run.duels.play, self.arena, index))
+        self._past_opponents().learn(index, score)
+        return self._told(index, score)
+
+    def grade(self, index: int, programs: Sequence[ReadProgram]) -> Score:
+        """Run the golden tests of its question on every program, and pay it the share that it passes."""
+        return self._told(index, grade_round(self.arena, programs, self._rules, index))
+
+    def end(self, index: int, metrics: Mapping[str, float] | None = None) -> None:
+        """A round ends: metrics, evaluation, snapshots, checkpoint. `metrics`: of a round that was not scored."""
+        done = index + 1
+        if metrics is not None:
+            self._journal.write("round", done, metrics)
+        self._log_seats(done)
+        every = self.preset.evaluation.every_rounds
+        if every and done % every == 0 and done < self.preset.rounds:
+            for seat, policy in self._policies.items():
+                for role in SEATS if seat == "player" else (role_of(seat),):
+                    values = self._gauge.summary(role, policy, done, self._run.hidden_record())
+                    self._journal.write("evaluation", done, values, role if seat == "player" else seat)
+        if self.preset.options.opponents != "latest":
+            for policy in self._policies.values():
+                keep_snapshot(policy, done)
+        if self.interrupted or done == self.preset.rounds or done % self.preset.save_rounds == 0:
+            self._save(done)
+
+    def measure(self, coder: Path, tester: Path | None, rounds_done: int) -> Measured:
+        """Both roles on all held-out problems. `tester` None: the coder only."""
+        self._journal.doing("evaluating")
+        result = self._gauge.measured(coder, tester)
+        self._journal.write_measured(result, rounds_done)
+        return result
+
+    def close(self) -> None:
+        """Also after an error in the loop, which leaves its rounds half gone through."""
+        self._listen_no_more()
+        self._journal.close()
+
+    def written(self, problems: Sequence[Problem]) -> list[WrittenSuite]:
+        """What the tester that does not learn writes against programs of the base, validated by the arena."""
+        stream = next(iter(self._policies.values())).run.stream
+        coder, tester = (
+            self._frozen_from(role, model, stream) for role, model in (("coder", self.base), ("tester", self.tester))
+        )
+        return write_suites(coder, tester, self.arena, self.prompts, problems, self.shape)
+
+    def _told(self, index: int, score: Score) -> Score:
+        """Write a round's score down, and let the chooser know of it."""
+        known = {name: [each for each in row if each is not None] for name, row in score.rewards.items()}
+        self._chooser.learn({name: sum(row) / len(row) for name, row in known.items() if row})
+        self._journal.write("round", index + 1, score.metrics)
+        return score
+
+    def _log_seats(self, done: int) -> None:
+        """How each seat did; what it neither sampled nor learnt in, it waited."""
+        found = {seat: policy.metrics() for seat, policy in self._players.items()}
+        whole = time.perf_counter() - self._began
+        for seat, values in found.items():
+            spent = values["seconds_generating"] + values["seconds_learning"]
+            self._journal.write("seat", done, {**values, "seconds_waiting": max(0.0, whole - spent)}, seat)
+
+    def _save(self, done: int) -> None:
+        """Checkpoints of all seats. One is complete once everything of it is on disk."""
+        policies = list(self._policies.values())
+        keeper = next((policy for policy in policies if not policy.seat.startswith("tester")), None)
+        for policy in policies:
+            checkpoint = policy.run.output / f"checkpoint-{done * self.shape.updates}"
+            policy.save(checkpoint)
+            policy.save_estimator(checkpoint)
+            if policy is keeper or keeper is None:
+                self.arena.book.save(checkpoint / BOOK)
+                (checkpoint / QUESTIONS).write_text(chooser_text(self._chooser), encoding="utf-8")
+            if self._past is not None and policy.seat == self._past.seat:
+                self._past.save(checkpoint)
+            mark_complete(checkpoint, done)
+            forget_old(policy.run.output, policy.run.outputs.values(), self.preset.keep_checkpoints)
+        self._run.copy()
+
+    def _listen(self) -> None:
+        """From now on the first Ctrl-C lets the round finish, and a second one is a KeyboardInterrupt."""
+
+        def stop(number: int, frame: object) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+            self._journal.say("stopping after this round (Ctrl-C again: at once, without a checkpoint)")
+
+        if threading.current_thread() is threading.main_thread():
+            self._callers = signal.signal(signal.SIGINT, stop)
+
+    def _listen_no_more(self) -> None:
+        if self._callers is not None:
+            signal.signal(signal.SIGINT, self._callers)
+            self._callers = None
+
+    @property
+    def _players(self) -> dict[str, Policy | Frozen]:
+        return {**self._policies, **self._frozen}
+
+    @property
+    def _gauge(self) -> Gauge:
+        return Gauge(self.arena, self.preset, self._run.held_out, self.prompts, self._backend.model)
+
+    @property
+    def _rules(self) -> RoundRules:
+        """What decides in the rounds beside the rewards."""
+        preset, options = self.preset, self.preset.options
+        if self._frozen:  # of a tester that does not learn, the selection alone
+            options = Options(selection=options.selection)
+        seed = self._run.seat_of("tester", self.base).seed
+        return RoundRules(options, seed, preset.evaluation.hidden_rounds, preset.algorithm.credit)
+
+    def _past_opponents(self) -> PastOpponents:
+        if self._past is None:
+            attacker = self._run.seat_of("tester", self.base)
+            folders = {role: self._run.seat_of(role, self.base).output for role in ("coder", "tester")}
+            self._past = PastOpponents(attacker, folders, self.arena, self.prompts, self._backend.model)
+        return self._past

@@ -1,0 +1,138 @@
+"""A policy: what plays in a seat and learns. The loop of a recipe calls it, and never the other way round.
+
+    samples = policy.sample(prompts, n)
+    advantages = policy.advantages(batch)          # the estimator of `algorithm.advantage`
+    for update in policy.updates(batch, advantages):
+        policy.backward(update)                    # the loss, its gradient
+        policy.step()                              # clipping, optimizer, schedule
+
+Three are behind it: `packed.py` for small models, `trl_policy.py` for everything that TRL trains, `remote.py` for one
+that lives in processes elsewhere. Does not know what a sample is paid for.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from codea1_env.training.advantages import Advantages, advantages_of, described, estimator_of, state_text
+from codea1_env.training.losses import Loss
+from codea1_env.training.samples import Batch, Model, Prompt, Sample, Sampling, Tokens, answers, sample_of
+from codea1_env.training.seat_run import SeatRun
+
+STATE = "advantage.json"
+"""What the estimator remembers, in every checkpoint."""
+
+
+class Policy(ABC):
+    """Plays in a seat and learns. Seeds, checkpoints and bits are the seat's own, whatever other seats do."""
+
+    def __init__(self, run: SeatRun, tokenizer: Any) -> None:
+        self.run, self.seat, self.tokenizer = run, run.seat, tokenizer
+        self.estimator = estimator_of(run.preset.algorithm)
+        if run.resume_from is not None and (run.resume_from / STATE).exists():
+            self.estimator.restore(json.loads((run.resume_from / STATE).read_text(encoding="utf-8")))
+        self._seconds = {"generating": 0.0, "learning": 0.0}
+        self._described: dict[str, float] = {}
+
+    def begin(self, round_index: int) -> None:
+        """A round begins; it is told of every one, in order."""
+        self._seconds = {"generating": 0.0, "learning": 0.0}
+        self._described = {}
+
+    def sample(self, prompts: Sequence[Prompt], n: int) -> list[list[Sample]]:
+        """`n` samples of each prompt, at the temperature of training. Of a prompt that does not fit they have no
+        text."""
+        with self._timed("generating"):
+            drawn = self.draw(prompts, n)
+            return [[sample_of(self.tokenizer, prompt, each) for each in group]
+                    for prompt, group in zip(prompts, drawn, strict=True)]  # fmt: skip
+
+    def advantages(self, batch: Batch) -> Advantages:
+        """What the estimator makes of the rewards of a batch."""
+        found = advantages_of(self.estimator, batch)
+        self._described = described(batch, found)
+        return found
+
+    @abstractmethod
+    def draw(self, prompts: Sequence[Prompt], n: int) -> list[list[Tokens]]:
+        """`n` responses to each prompt."""
+
+    @abstractmethod
+    def updates(self, batch: Batch, advantages: Advantages) -> Sequence[Any]:
+        """The batch as `round.updates` parts, one for each optimizer step."""
+
+    @abstractmethod
+    def backward(self, update: Any, loss: Loss | None = None) -> None:
+        """The loss of an update and its gradient. `loss`: None is the one that the configuration names."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """Clip the gradient, take the optimizer's step, move the schedule. Raises PlayerError for a gradient that is
+        not finite, and then nothing has changed."""
+
+    @abstractmethod
+    def measured(self) -> dict[str, float]:
+        """What the round's updates showed, by the names of `docs/metrics.md`."""
+
+    def metrics(self) -> dict[str, float]:
+        """Of the round so far."""
+        seconds = {f"seconds_{part}": value for part, value in self._seconds.items()}
+        return {**self._described, **self.measured(), **seconds}
+
+    @abstractmethod
+    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+        """As a `Model`."""
+
+    @abstractmethod
+    def save(self, checkpoint: Path) -> None:
+        """Everything that a resumed run needs, into a directory of the name checkpoint-STEP."""
+
+    def save_estimator(self, checkpoint: Path) -> None:
+        """What the estimator remembers."""
+        (checkpoint / STATE).write_text(state_text(self.estimator), encoding="utf-8")
+
+    @abstractmethod
+    def export(self, directory: Path, *, goes_on: bool = False) -> None:
+        """The model and its tokenizer, in Hugging Face format; an adapter beside a base that stays where it is.
+        `goes_on`: the policy learns afterwards."""
+
+    def export_as(self, directory: Path, goes_on: bool) -> None:
+        """`export`, by place: how an actor is asked."""
+        self.export(directory, goes_on=goes_on)
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[part] += time.perf_counter() - start
+
+
+class Frozen:
+    """A model in a seat that does not learn. What it samples depends on the run's seed and the round alone."""
+
+    def __init__(self, model: Model, tokenizer: Any, seat: str, how: Sampling, seed_of: Any) -> None:
+        """`seed_of`: the seed of each round."""
+        self._model, self._tokenizer, self.seat, self._how, self._seed_of = model, tokenizer, seat, how, seed_of
+        self._round, self._seconds = 0, 0.0
+
+    def begin(self, round_index: int) -> None:
+        self._round, self._seconds = round_index, 0.0
+
+    def sample(self, prompts: Sequence[Prompt], n: int) -> list[list[Sample]]:
+        """As `Policy.sample`."""
+        start = time.perf_counter()
+        how = Sampling(self._how.tokens, self._how.temperature, self._seed_of(self._round), self._how.top_p)
+        samples = answers(self._model, self._tokenizer, prompts, n, how)
+        self._seconds += time.perf_counter() - start
+        return samples
+
+    def metrics(self) -> dict[str, float]:
+        return {"seconds_generating": self._seconds, "seconds_learning": 0.0}

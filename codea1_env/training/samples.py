@@ -1,0 +1,129 @@
+"""What goes in and out of a policy: prompts as tokens, samples as tokens and text, rows that say what they earned.
+
+Plain data: it travels between processes. Knows no tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from codea1_env.language_models.rollouts import Finish
+from codea1_env.players.chat import said_text
+from codea1_env.players.templates import Begun
+
+Span = tuple[int, int]
+"""First character and the one after the last."""
+Rewards = list[float | None]
+"""One per row; None: infrastructure failed, there is no score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model is asked."""
+
+    tokens: tuple[int, ...]
+    """Up to where the answer goes on."""
+    begun: Begun
+    """The conversation, with the beginning of the answer."""
+    tests: int = 0
+    """The answer ends with so many tests, where the policy knows how; 0: it goes on."""
+    fits: bool = True
+    """Whether it is within the run's limit. One that is not is never asked: its samples have no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """One response as a policy drew it."""
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...] | None = None
+    """Of the tokens, by what drew them: vLLM and the packed policy tell; `generate` does not: None."""
+    finish: Finish | None = None
+    """Why it ended; None where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One response to a prompt, with the tokens that are learnt from."""
+
+    prompt: tuple[int, ...]
+    tokens: tuple[int, ...]
+    text: str | None
+    """The whole answer, with its beginning. None: the prompt was too long, the sample only keeps its place."""
+    logprobs: tuple[float, ...] | None = None
+    finish: Finish | None = None
+    """Both as in `Tokens`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a model is sampled outside of its own training: to measure it, or because it does not learn."""
+
+    tokens: int
+    """Longest response."""
+    temperature: float
+    """0 is greedy."""
+    seed: int
+    top_p: float = 1.0
+
+
+class Model(Protocol):
+    """Whatever answers: a saved model, or a policy as it is."""
+
+    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+        """`n` responses to each prompt, from `how.seed`; the streams of training are as they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowLabel:
+    """What an estimator is told of a row beside its reward: who wrote it, and whom it is compared with."""
+
+    group: str
+    """Rows that answer the same prompt: the N programs of a question, the M suites of a program. No other group of the
+    round has this name."""
+    question: str
+    """The problem's id."""
+    seat: str
+    """coder or tester: who wrote the row. In self-play a batch holds both."""
+    spans: tuple[Span, ...] = ()
+    """Characters of the response that write each rewarded test, in order, for credit: test."""
+    test_rewards: tuple[float, ...] = ()
+    """One per span."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A sample, and what it earned."""
+
+    sample: Sample
+    reward: float | None
+    """None: no score; it is not learnt from."""
+    label: RowLabel
+    learns: bool = True
+    """Whether it is in the loss."""
+
+
+Batch = Sequence[Row]
+"""What a policy learns from in a round."""
+
+
+def texts_of(samples: Sequence[Sequence[Sample]]) -> list[list[str | None]]:
+    """What the samples say."""
+    return [[sample.text for sample in group] for group in samples]
+
+
+def answers(model: Model, tokenizer: Any, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Sample]]:
+    """What a model says. A prompt that does not fit is not asked."""
+    drawn = iter(model.answer([prompt for prompt in prompts if prompt.fits], n, how))
+    nothing = [Tokens(())] * n
+    return [
+        [sample_of(tokenizer, prompt, each) for each in (next(drawn) if prompt.fits else nothing)] for prompt in prompts
+    ]
+
+
+def sample_of(tokenizer: Any, prompt: Prompt, drawn: Tokens) -> Sample:
+    """With what the tokens say."""
+    text = prompt.begun.whole(said_text(tokenizer, drawn.tokens, prompt.begun)) if prompt.fits else None
+    return Sample(prompt.tokens, drawn.tokens, text, drawn.logprobs, drawn.finish)

@@ -1,0 +1,441 @@
+"""The policy that TRL trains: the bits of its own loop, advantages and losses of one's own, seats that rest."""
+
+import ast
+import dataclasses
+import importlib.util
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
+import torch
+from datasets import Dataset
+from training_runs import (
+    SEATS,
+    TINY,
+    assert_same_runs,
+    distance,
+    learn,
+    play_duel,
+    records,
+    same_weights,
+    without_evaluations,
+)
+from transformers import AutoTokenizer, set_seed
+from trl import GRPOConfig, GRPOTrainer
+
+from codea1_env.configuration.algorithm import Algorithm, located
+from codea1_env.configuration.batches import seat_rows
+from codea1_env.configuration.model_sections import LoraPreset
+from codea1_env.configuration.options import Options
+from codea1_env.configuration.presets import Preset, load_preset
+from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.players.templates import begun
+from codea1_env.training import advantages
+from codea1_env.training.credit import token_offsets
+from codea1_env.training.loop import Recipe
+from codea1_env.training.losses import LossBatch, own_loss, value_of
+from codea1_env.training.models.lora import adapter_config
+from codea1_env.training.policies import policy, trl_policy
+from codea1_env.training.policies.arguments import grpo_arguments
+from codea1_env.training.policies.trl_policy import PRIVATE, SeatTrainer, TrlPolicy
+from codea1_env.training.process import prepare_process
+from codea1_env.training.round.rounds import Score
+from codea1_env.training.samples import Prompt, Row, RowLabel, Sample
+from codea1_env.training.seat_run import SeatRun
+
+ALGORITHM = Algorithm()
+
+
+def preset(weight_decay: float = 0.0, algorithm: Algorithm = ALGORITHM, **options: Any) -> Preset:
+    grpo = TINY.grpo.changed({"weight_decay": weight_decay})
+    return without_evaluations(grpo=grpo, options=Options(**options), algorithm=algorithm)
+
+
+@pytest.fixture(scope="module")
+def default(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two rounds of the default algorithm."""
+    directory = tmp_path_factory.mktemp("runs") / "default"
+    play_duel(directory, base, rounds=2, preset=preset())
+    return directory
+
+
+def pay(completion_ids: Sequence[Sequence[int]], **_: Any) -> list[float]:
+    """Something that differs within most groups."""
+    return [sum(tokens) % 7 / 7 for tokens in completion_ids]
+
+
+needs_peft = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="the extra `lora` is not installed")
+
+
+@pytest.mark.parametrize(
+    ("scale", "updates", "rank"),
+    [("group", 1, 0), ("batch", 2, 0), ("none", 1, 0), pytest.param("group", 1, 4, marks=needs_peft)],
+)
+def test_three_rounds_from_outside_have_the_bits_of_trls_own_loop(
+    scale: str, updates: int, rank: int, base: Path, tmp_path: Path
+) -> None:
+    """A stock trainer with TRL's `scale_rewards`: its own sampling, advantages, loss, optimizer and schedule."""
+    prepare_process()
+    parts = preset(algorithm=Algorithm(scale=scale))
+    shape = dataclasses.replace(parts.round, updates=updates)
+    parts = dataclasses.replace(parts, rounds=3, round=shape, lora=LoraPreset(rank=rank))
+    run, tokenizer = SeatRun(parts, base, tmp_path / "coder", 3), AutoTokenizer.from_pretrained(base)
+    texts = [f"Write a function that adds {number}." for number in range(3 * shape.questions)]
+
+    arguments = grpo_arguments(run, seat_rows(parts, "coder"))
+    arguments.scale_rewards, arguments.save_strategy, arguments.logging_strategy = scale, "no", "no"
+    set_seed(3)
+    stock = GRPOTrainer(
+        str(base), pay, arguments, Dataset.from_dict({"prompt": texts}), processing_class=tokenizer,
+        peft_config=adapter_config(parts.lora),
+    )  # fmt: skip
+    before = [parameter.detach().clone() for parameter in stock.model.parameters()]
+    stock.train()
+
+    driven = TrlPolicy(run)
+    for index in range(3):
+        driven.begin(index)
+        asked = texts[index * shape.questions : (index + 1) * shape.questions]
+        drawn = driven.sample(
+            [Prompt(tuple(tokenizer(text)["input_ids"]), begun([])) for text in asked], shape.programs
+        )
+        learn(driven, [
+            Row(sample, reward, RowLabel(text, text, "coder"))
+            for text, group in zip(asked, drawn, strict=True)
+            for sample, reward in zip(group, pay([sample.tokens for sample in group]), strict=True)
+        ])  # fmt: skip
+    pairs = list(zip(stock.model.parameters(), driven._trainer.model.parameters(), strict=True))
+    assert all(torch.equal(one, other) for one, other in pairs)
+    assert not all(torch.equal(one, other) for one, other in zip(before, stock.model.parameters(), strict=True))
+
+
+def test_the_private_methods_of_trl_that_are_used_are_listed_and_there() -> None:
+    """TRL moved: what it has no more has another name there now, and is to be called by it in trl_policy.py."""
+    gone = [name for name in PRIVATE if not hasattr(GRPOTrainer, name)]
+    assert gone == [], "TRL has these methods no more"
+    tree = ast.walk(ast.parse(Path(trl_policy.__file__).read_text()))
+    named = {getattr(node, "attr", getattr(node, "name", "")) or "" for node in tree}
+    used = {name for name in named if name.startswith("_") and not name.endswith("__") and hasattr(GRPOTrainer, name)}
+    assert used == set(PRIVATE)
+
+
+def test_the_estimator_runs_for_the_defaults_too(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is changed in `advantages.py` changes what is learnt: without advantages only the KL term is left."""
+    monkeypatch.setattr(advantages.Grpo, "advantages", lambda self, rewards, rows: torch.zeros_like(rewards))
+    play_duel(tmp_path / "run", base, rounds=1, preset=preset())
+    for seat in SEATS:
+        assert same_weights(tmp_path / "run" / seat / "final", base)
+
+
+OWN = """
+from codea1_env.training.advantages import Estimator
+
+class Counting(Estimator):
+    rounds = 0
+
+    def advantages(self, rewards, rows):
+        self.rounds += 1
+        return rewards / self.rounds
+
+    def state(self):
+        return {"rounds": self.rounds}
+
+    def restore(self, state):
+        self.rounds = state["rounds"]
+
+def dapo(batch):
+    ratio, limits = (batch.logps - batch.old_logps).exp(), batch.arguments
+    clipped = ratio.clamp(1 - limits.epsilon, 1 + limits.epsilon_high)
+    gain = (ratio.clamp(max=limits.delta) * batch.advantages).minimum(clipped * batch.advantages)
+    return ((limits.beta * batch.kl - gain) * batch.mask).sum() / batch.tokens
+
+class Nothing:
+    def __call__(self, batch):
+        return 0.0 * batch.logps.sum()
+
+def nan(batch):
+    return batch.logps.sum() * float("nan")
+
+def by_row(batch):
+    return batch.logps.sum(dim=1)
+
+def number(batch):
+    return 1.0
+
+def constant(batch):
+    return batch.logps.sum().detach()
+
+class Open(Estimator):
+    pass
+
+class Short(Counting):
+    def advantages(self, rewards, rows):
+        return rewards[:-1]
+
+class Listed(Counting):
+    def advantages(self, rewards, rows):
+        return rewards.tolist()
+
+class Kept(Counting):
+    def state(self):
+        return {"seen": {1, 2}}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Callable[..., Algorithm]:
+    """Names of a module of one's own, in a folder of its own."""
+    (tmp_path / "code").mkdir()
+    module = f"own_{tmp_path.name}"  # one name a test: Python remembers modules
+    (tmp_path / "code" / f"{module}.py").write_text(OWN)
+
+    def algorithm(**names: str) -> Algorithm:
+        given = {field: f"{module}:{name}" for field, name in names.items()}
+        return Algorithm(path=(str(tmp_path / "code"),), **given)
+
+    return algorithm
+
+
+@pytest.mark.parametrize("updates", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_a_loss_of_ones_own_can_be_trls(
+    updates: int, own: Callable[..., Algorithm], base: Path, tmp_path: Path
+) -> None:
+    """The same loss written down anew, with steps on old samples and accumulated gradients: but for the last bits."""
+    parts = preset()
+    memory = dataclasses.replace(parts.memory, coder_rows_per_device=2, tester_rows_per_device=1)
+    parts = dataclasses.replace(parts, memory=memory, round=dataclasses.replace(parts.round, updates=updates))
+    play_duel(tmp_path / "trl", base, rounds=1, preset=parts)
+    algorithm = own(loss_type="dapo")
+    play_duel(tmp_path / "own", base, rounds=1, preset=dataclasses.replace(parts, algorithm=algorithm))
+    for seat in SEATS:
+        moved = distance(base, tmp_path / "trl" / seat / "final")
+        assert moved > 0
+        assert distance(tmp_path / "own" / seat / "final", tmp_path / "trl" / seat / "final") < 0.02 * moved
+
+
+def test_a_loss_of_ones_own_is_all_that_is_learnt_from(
+    own: Callable[..., Algorithm], base: Path, tmp_path: Path
+) -> None:
+    play_duel(tmp_path / "run", base, rounds=1, preset=preset(algorithm=own(loss_type="Nothing")))
+    for seat in SEATS:
+        assert same_weights(tmp_path / "run" / seat / "final", base)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        None,
+        Algorithm(advantage="rae", scale="none", rate=0.05),
+        pytest.param(Algorithm(credit="test"), marks=pytest.mark.slow),
+        pytest.param(Algorithm(advantage="question", zero_variance="drop"), marks=pytest.mark.slow),
+        pytest.param(Algorithm(scale="none", loss_type="dr_grpo"), marks=pytest.mark.slow),
+    ],
+    ids=["own", "rae", "credit", "question", "dr_grpo"],
+)
+def test_a_resumed_run_with_another_algorithm_equals_an_uninterrupted_one(
+    algorithm: Algorithm | None, own: Callable[..., Algorithm], default: Path, base: Path, tmp_path: Path
+) -> None:
+    whole, parts = tmp_path / "whole", preset(algorithm=algorithm or own(advantage="Counting"))
+    play_duel(whole, base, rounds=2, preset=parts)
+    assert not same_weights(whole / "tester" / "final", default / "tester" / "final"), "no effect"
+    for rounds in (1, 2):
+        play_duel(tmp_path / "resumed", base, rounds=rounds, preset=parts, resume=rounds == 2)
+    assert_same_runs(whole, tmp_path / "resumed")
+    for seat in SEATS if algorithm is None else ():
+        assert json.loads((whole / seat / "checkpoint-2" / policy.STATE).read_text()) == {"rounds": 2}
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"advantage": "dapo"}, "advantage must name a subclass of Estimator, got "),
+        ({"advantage": "Nothing"}, "advantage must name a subclass of Estimator, got "),
+        ({"advantage": "Open"}, "advantage must name a class that defines advantages, got 'own_.*:Open'"),
+        ({"advantage": "Kept"}, r"advantage: Kept.state must return what JSON can hold, got {'seen': .*Object of type"),
+        ({"advantage": "Gone"}, "advantage must name a subclass of Estimator, got 'own_.*:Gone'"),
+        ({"loss_type": "Counting.rounds"}, "loss_type must be one of .* or module:Name"),
+        ({"loss_type": "__name__"}, "loss_type must name a function or a class of callables"),
+    ],
+)
+def test_code_of_ones_own_that_is_no_such_thing_is_refused(
+    names: dict[str, str], message: str, own: Callable[..., Algorithm]
+) -> None:
+    def build() -> None:
+        algorithm = own(**names)
+        advantages.estimator_of(algorithm)
+        own_loss(algorithm)
+
+    with pytest.raises(ConfigurationError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(("name", "got"), [("Short", r"a tensor of \(3,\)"), ("Listed", r"\[1.0, 0.0, 0.5, 1.0\]")])
+def test_an_estimator_of_ones_own_has_one_advantage_for_each_row(
+    name: str, got: str, own: Callable[..., Algorithm]
+) -> None:
+    estimator, rows = advantages.estimator_of(own(advantage=name)), [RowLabel("g", "q", "coder")] * 4
+    with pytest.raises(ConfigurationError, match=rf"advantage: {name}.advantages must return .*, \(4,\), got {got}$"):
+        advantages.numbers_of(estimator, torch.tensor([1.0, 0.0, 0.5, 1.0]), rows)
+
+
+@pytest.mark.parametrize("wrong", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("credit", ["suite", "test"])
+def test_an_estimator_of_ones_own_returns_a_finite_number_for_every_row_with_a_score(wrong: float, credit: Any) -> None:
+    """Of a row without a score it may return anything."""
+
+    class Wrong(advantages.Grpo):
+        def advantages(self, rewards: torch.Tensor, rows: Any) -> torch.Tensor:
+            return torch.where(rewards.isnan() | (rewards == 0.25), wrong, rewards)
+
+    def batch(*rewards: float | None) -> list[Row]:
+        label = RowLabel("g", "q", "tester", spans=((0, 1),), test_rewards=(0.25,))
+        return [Row(Sample((0,), (0,), "x"), reward, label) for reward in rewards]
+
+    estimator = Wrong(Algorithm(credit="suite"))
+    assert advantages.advantages_of(estimator, batch(None, 0.5)).rows.tolist() == [0.0, 0.5]
+    rewards = (None, 0.25) if credit == "suite" else (None, 0.5)
+    with pytest.raises(ConfigurationError, match=rf"Wrong.advantages must return a finite .*, got {wrong} in row "):
+        advantages.advantages_of(Wrong(Algorithm(credit=credit)), batch(*rewards))
+
+
+@pytest.mark.parametrize(
+    ("name", "got"),
+    [
+        ("by_row", r"a tensor of \(2,\) with a gradient"),
+        ("constant", r"a tensor of \(\) without a gradient"),
+        ("number", "1.0"),
+    ],
+)
+def test_a_loss_of_ones_own_is_a_number_with_a_gradient(name: str, got: str, own: Callable[..., Algorithm]) -> None:
+    loss, some = own_loss(own(loss_type=name)), torch.ones(2, 3)
+    assert loss is not None
+    batch = LossBatch(some.clone().requires_grad_(), some, None, some, some, None, torch.tensor(6.0), None)
+    with pytest.raises(ConfigurationError, match=rf"loss_type must come to a tensor of one number, .*, got {got}$"):
+        value_of(loss, batch)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_before_its_step_and_nothing_is_saved(
+    own: Callable[..., Algorithm], base: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(PlayerError, match=r"must be finite, got a norm of nan, so the step was not taken"):
+        play_duel(tmp_path / "run", base, rounds=1, preset=preset(algorithm=own(loss_type="nan")))
+    assert not [*(tmp_path / "run").glob("*/checkpoint-*"), *(tmp_path / "run").glob("*/final")]
+
+
+def test_a_module_that_is_nowhere_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=rf"in {tmp_path}\), got 'no_such_module:A'"):
+        located(Algorithm(advantage="no_such_module:A"), tmp_path)
+
+
+def test_a_resting_seat_keeps_its_weights_and_its_moments_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
+    play_duel(tmp_path / "run", base, rounds=3, preset=preset(weight_decay=0.5, schedule="alternating"))
+    coder, tester = tmp_path / "run" / "coder", tmp_path / "run" / "tester"
+    assert not same_weights(coder / "checkpoint-1", base)
+    assert same_weights(coder / "checkpoint-2", coder / "checkpoint-1")
+    assert same_moments(coder / "checkpoint-2", coder / "checkpoint-1")
+    assert not same_weights(coder / "checkpoint-3", coder / "checkpoint-2")
+    assert same_weights(tester / "checkpoint-1", base)
+    assert not moments(tester / "checkpoint-1"), "a seat that has never learnt has no moments"
+    assert not same_weights(tester / "checkpoint-2", base)
+    assert same_weights(tester / "checkpoint-3", tester / "checkpoint-2")
+    assert same_moments(tester / "checkpoint-3", tester / "checkpoint-2")
+
+
+def moments(checkpoint: Path) -> dict[int, dict[str, torch.Tensor]]:
+    found: dict[int, dict[str, torch.Tensor]] = torch.load(checkpoint / "optimizer.pt")["state"]
+    return found
+
+
+def same_moments(one: Path, other: Path) -> bool:
+    a, b = moments(one), moments(other)
+    return a.keys() == b.keys() and all(torch.equal(a[i][name], b[i][name]) for i in a for name in a[i]) and bool(a)
+
+
+def paid(reward_of: Callable[[int, float | None], float | None]) -> Any:
+    """For `on_score`: the coder's rows with other rewards, by their place and what they earned."""
+
+    def change(run: Recipe, index: int, score: Score) -> Score:
+        rows = [dataclasses.replace(row, reward=reward_of(i, row.reward)) for i, row in enumerate(score.batches[0])]
+        return dataclasses.replace(score, batches=(rows, *score.batches[1:]))
+
+    return change
+
+
+def test_a_round_that_teaches_nothing_moves_nothing_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
+    """The coder is paid the same for everything; the tester learns as ever."""
+    dropping = preset(weight_decay=0.5, algorithm=Algorithm(zero_variance="drop"))
+    play_duel(tmp_path / "run", base, rounds=1, preset=dropping, on_score=paid(lambda row, earned: 0.5))
+    assert same_weights(tmp_path / "run" / "coder" / "final", base)
+    assert not same_weights(tmp_path / "run" / "tester" / "final", base)
+
+
+def test_a_program_without_a_score_is_left_out_of_the_loss_with_its_divergence(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every second program has no score: half of the rows are masked; the loss is a mean over the others' tokens."""
+    seen: list[Any] = []
+    compute = SeatTrainer._compute_loss
+    monkeypatch.setattr(SeatTrainer, "_compute_loss", lambda *given: [seen.append(given[2]), compute(*given)][1])
+    halved = paid(lambda row, earned: None if row % 2 else earned)
+    play_duel(tmp_path / "run", base, rounds=1, preset=preset(), on_score=halved)
+    batch, _ = seen  # the coder's comes first
+    left_out = (batch["tool_mask"] == 0).all(dim=1)
+    assert left_out.sum() == len(left_out) / 2 == 4
+    assert batch["num_items_in_batch"] == batch["completion_mask"][~left_out].sum()
+
+
+def test_the_papers_presets_take_vllms_samples_as_the_models_own(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Samples come with log-probabilities that are far off, as an engine's could be. TRL's default drops them all."""
+    papers = {name: value for name, value in load_preset("1.5b").grpo.of("coder").items() if name.startswith("vllm_")}
+    trls = {name: GRPOConfig.__dataclass_fields__[name].default for name in papers}
+    parts = preset()
+    play_duel(tmp_path / "own", base, rounds=1, preset=parts)
+    score = SeatTrainer._generate_and_score_completions
+
+    def sampled_elsewhere(trainer: Any, rows: Any) -> Any:
+        """As if vLLM had sampled, and had found every token very unlikely."""
+        trainer._given["logprobs"] = [[-20.0] * len(tokens) for tokens in trainer._given["completion_ids"]]
+        trainer.use_vllm, trainer._last_loaded_step = True, trainer.state.global_step
+        return score(trainer, rows)
+
+    monkeypatch.setattr(SeatTrainer, "_generate_and_score_completions", sampled_elsewhere)
+    for name, values in (("paper", papers), ("trl", trls)):
+        told = dataclasses.replace(parts, grpo=parts.grpo.changed(values))
+        play_duel(tmp_path / name, base, rounds=1, preset=told)
+    for seat in SEATS:
+        moved = distance(base, tmp_path / "own" / seat / "final")
+        assert moved > 0
+        assert distance(tmp_path / "own" / seat / "final", tmp_path / "paper" / seat / "final") < 0.1 * moved
+        assert same_weights(tmp_path / "trl" / seat / "final", base)
+        assert records(tmp_path / "paper", "seat", seat)[0]["sampling_gap"] > 1, "it is measured all the same"
+
+
+@pytest.mark.parametrize("text", ["assert solve([3, -4]) == -1\nassert solve([]) == 0", "", "f(1)", "  x\n\n y"])
+def test_offsets_of_tokens_cover_the_text_as_it_is_decoded(text: str, base: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    tokens = [*tokenizer(text)["input_ids"], tokenizer.eos_token_id]
+    offsets = token_offsets(tokenizer, tokens)
+    assert len(offsets) == len(tokens)
+    decoded = tokenizer.decode(tokens, skip_special_tokens=True)
+    assert "".join(decoded[start:end] for start, end in offsets) == decoded == text
+    for (start, end), token in zip(offsets, tokens, strict=True):
+        assert decoded[start:end] == tokenizer.decode([token], skip_special_tokens=True)
+
+
+def test_a_character_of_several_tokens_belongs_to_the_last_one() -> None:
+    offsets = token_offsets(Bytes(), list("aé€b".encode()))
+    assert offsets == [(0, 1), (1, 1), (1, 2), (2, 2), (2, 2), (2, 3), (3, 4)]
+
+
+class Bytes:
+    """A tokenizer whose tokens are bytes."""
+
+    def decode(self, tokens: list[int], **_: Any) -> str:
+        return bytes(tokens).decode(errors="replace")

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +35,8 @@ def scalars(directory: Path) -> dict[str, list[tuple[int, float]]]:
 def log_a_run(directory: Path, names: tuple[str, ...]) -> None:
     preset = dataclasses.replace(SMOKE, report_to=names)
     with Run(Arguments(preset, directory, 0, False), seats=("coder", "tester")) as run:
-        threads = [
-            threading.Thread(target=run.log, args=("round", 1, ROUND)),
-            threading.Thread(target=run.log, args=("seat", 2, {"loss": 0.25}, "coder")),
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run.log("round", 1, ROUND)
+        run.log("seat", 2, {"loss": 0.25}, "coder")
         run.log("evaluation", 2, {"hidden_pass_rate": 0.75}, "coder")
 
 
@@ -68,13 +61,11 @@ def test_without_a_tracker_the_metrics_are_on_disk_all_the_same(tmp_path: Path) 
 
 
 @pytest.mark.filterwarnings("ignore:.*TENSORBOARD_LOGGING_DIR.*:FutureWarning")
-def test_transformers_callbacks_are_told_of_the_run_from_any_thread(tmp_path: Path, monkeypatch: Any) -> None:
+def test_transformers_callbacks_are_told_of_the_run(tmp_path: Path, monkeypatch: Any) -> None:
     """Of all that `report_to` may name, TensorBoard's callback is one that is always installed."""
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "driven"))
     tracker = DrivenTracker("tensorboard", tmp_path, {"seed": 7})
-    thread = threading.Thread(target=tracker.log, args=(3, {"round/coder_reward": 0.5}))
-    thread.start()
-    thread.join()
+    tracker.log(3, {"round/coder_reward": 0.5})
     tracker.close()
     tracker.close()
     (directory,) = {file.parent for file in (tmp_path / "driven").rglob("events*")}

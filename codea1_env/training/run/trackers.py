@@ -8,7 +8,6 @@ goes on is left out, with a warning: every number is on disk.
 
 from __future__ import annotations
 
-import contextvars
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -66,11 +65,10 @@ class DrivenTracker:
         self._name = name
         self._state, self._control = TrainerState(), TrainerControl()
         self._arguments = _RunArguments(directory, configuration)
-        self._context = contextvars.copy_context()  # some keep their run in it, and records come from several threads
         self._is_up = True
         try:
             (kind,) = get_reporting_integration_callbacks([name])
-            self._callback: Any = self._context.run(kind)
+            self._callback: Any = kind()
             self._tell(self._callback.on_train_begin)
         except Exception as error:
             raise ConfigurationError(
@@ -89,7 +87,7 @@ class DrivenTracker:
         self._is_up = False
 
     def _tell(self, event: Callable[..., Any], **more: Any) -> None:
-        self._context.run(event, self._arguments, self._state, self._control, model=None, **more)
+        event(self._arguments, self._state, self._control, model=None, **more)
 
     def _try(self, step: Callable[[], None]) -> None:
         if not self._is_up:

@@ -38,6 +38,8 @@ def _read(name: str) -> tuple[Program, ...]:
 
 STATEFUL_PROGRAMS = _read("stateful_programs")
 PURE_PROGRAMS = _read("pure_programs")
+KEEPING_PROGRAMS = _read("keeping_programs")
+ONLY_LOOKING_PROGRAMS = _read("only_looking_programs")
 
 Answers = list[tuple[bytes | None, ...] | None]
 """Of every program the encoded value of each call, None where it came to none."""

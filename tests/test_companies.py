@@ -1,0 +1,143 @@
+"""What a call comes to is the same alone and in every company, for programs that keep something or only look so.
+
+Each program is asked for up to twenty calls: each alone, and then two to twenty of them in orders made by chance,
+beside all other programs. `test_independence.py` has programs whose every answer tells of the calls before; here many
+answers do not: only some orders and some companies show that something was kept.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+
+import pytest
+from attacks.independence import KEEPING_PROGRAMS, ONLY_LOOKING_PROGRAMS
+
+from codea1_env.judging.execution import Execution
+from codea1_env.judging.schedule import turn
+from codea1_env.problems.problem import Problem
+from codea1_env.sandbox import LocalSandbox
+from codea1_env.sandbox.protocol import Outcome, Sandbox
+
+PROBLEM = Problem("companies", "Return anything.", "solve", time_limit_s=2.0, memory_mb=512)
+PROGRAMS = (*KEEPING_PROGRAMS, *ONLY_LOOKING_PROGRAMS)
+SOURCES = [program.source for program in PROGRAMS]
+ARGUMENTS = [(x, [x % 3, x, 7]) for x in range(20)]
+CALLS = [json.dumps([arguments, []]).encode() for arguments in ARGUMENTS]
+KINDS = (
+    "primers tables counters functions classes modules builtins contexts caches iterators registries descriptors chance"
+)
+
+
+def companies(seed: int, count: int) -> Iterator[list[int]]:
+    """Places of calls in orders made by chance, two to twenty of them, few more often than many."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        yield chance.sample(range(len(CALLS)), min(chance.randint(2, 20), chance.randint(2, 20), chance.randint(2, 20)))
+
+
+def outcomes(sandbox: Sandbox, places: Sequence[int], sources: Sequence[str]) -> list[list[Outcome]]:
+    """Of every program, what these calls come to, asked in this order and without a memory of others."""
+    turns = [turn(PROBLEM, source, [CALLS[place] for place in places]).job() for source in sources]
+    results = Execution(sandbox, 0).run(turns)
+    assert all(result.loaded for result in results)
+    return [list(result.outcomes) for result in results]
+
+
+Alone = list[dict[int, Outcome]]
+
+
+@pytest.fixture(scope="module")
+def alone(sandbox: Sandbox) -> Alone:
+    """By program and place of the call."""
+    columns = [outcomes(sandbox, [place], SOURCES) for place in range(len(CALLS))]
+    return [{place: columns[place][number][0] for place in range(len(CALLS))} for number in range(len(SOURCES))]
+
+
+def differing(sandbox: Sandbox, alone: Alone, seed: int, count: int) -> dict[str, str]:
+    """By name of the program, one company in which a call came to something else than alone."""
+    found = {}
+    for places in companies(seed, count):
+        order = random.Random(repr(places)).sample(range(len(SOURCES)), len(SOURCES))
+        for number, row in zip(order, outcomes(sandbox, places, [SOURCES[i] for i in order]), strict=True):
+            expected = [alone[number][place] for place in places]
+            if row != expected:
+                found[PROGRAMS[number].name] = f"{places}: {row} instead of {expected}"
+    return found
+
+
+def test_the_corpus_is_broad() -> None:
+    assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
+    assert len(KEEPING_PROGRAMS) >= 80
+    assert len(ONLY_LOOKING_PROGRAMS) >= 20
+    assert {program.kind for program in KEEPING_PROGRAMS} >= set(KINDS.split())
+
+
+_IN_ONE_PROCESS = """
+import io, json, os, random, sys, types
+def answers(source, calls):
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        random.seed(0)
+        module = sys.modules["solution"] = types.ModuleType("solution")
+        exec(source, vars(module))
+        found = []
+        for x, row in json.loads(json.dumps(calls)):
+            try:
+                found.append(repr(vars(module)["solve"](x, row)))
+            except Exception as error:
+                found.append(type(error).__name__)
+        os.write(writing, repr(found).encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as text:
+        answer = text.read()
+    os.waitpid(pid, 0)
+    return answer and eval(answer)
+sources, calls, orders = json.load(sys.stdin)
+def differ(source):
+    alone = {}
+    for order in orders:
+        for i in order:
+            if i not in alone:
+                alone[i] = answers(source, [calls[i]])[0]
+        if answers(source, [calls[i] for i in order]) != [alone[i] for i in order]:
+            return True
+    return False
+print(json.dumps([differ(source) for source in sources]))
+"""
+
+
+def test_the_corpus_keeps_state_in_a_plain_interpreter() -> None:
+    """Programs that kept none would make the tests below say nothing; and honest ones that did would be a mistake."""
+    orders = list(companies(3, 12))
+    programs = [program for program in PROGRAMS if program.kind != "addresses"]  # no two processes agree on these
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", _IN_ONE_PROCESS],
+        input=json.dumps([[program.source for program in programs], ARGUMENTS, orders]),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    for program, differs in zip(programs, json.loads(done.stdout), strict=True):
+        assert differs == (program in KEEPING_PROGRAMS), program.name
+
+
+def test_no_call_comes_to_something_else_in_company(sandbox: Sandbox, alone: Alone) -> None:
+    assert differing(sandbox, alone, seed=0, count=3) == {}
+
+
+@pytest.mark.slow
+def test_no_call_comes_to_something_else_in_fifty_companies(alone: Alone) -> None:
+    with LocalSandbox(2) as two:
+        assert differing(two, alone, seed=1, count=50) == {}
+
+
+@pytest.mark.slow
+def test_nor_without_namespaces(alone: Alone) -> None:
+    with LocalSandbox(without=("namespaces",)) as made:
+        assert differing(made, alone, seed=2, count=10) == {}

@@ -120,6 +120,19 @@ def arguments_of(part: str, path: str | None, given: object) -> Arguments:
         raise ConfigurationError(f"{name} must be what JSON can hold, got {given!r}: {error}") from None
 
 
+def state_text(part: Any, name: str) -> str:
+    """What a part remembers for a checkpoint, its `state()`, as JSON. Raises ConfigurationError for what JSON cannot
+    hold; `name`: of the option that names the part."""
+    state = part.state()
+    try:
+        return json.dumps(state)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{name}: {type(part).__name__}.state must return what JSON can hold, got {state!r:.80}: {error}; return "
+            "numbers and lists, e.g. tensor.tolist()"
+        ) from None
+
+
 def as_own(error: Exception) -> Exception:
     """OwnCodeFailed where the error arose below code that was loaded here and is none of the package's; any other
     error, and one that the library raises on purpose, as it is."""

@@ -22,10 +22,12 @@ from test_training_baselines import PACKED, with_both_trainers
 from test_training_recipes import refused
 from training_runs import ROOT, SEATS, TINY, last_checkpoint, run_here
 
-from codea1_env.configuration.algorithm import digests
+from codea1_env.class_paths import state_text
+from codea1_env.configuration.algorithm import Algorithm, digests
 from codea1_env.configuration.presets import Preset, load_preset
+from codea1_env.errors import ConfigurationError
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.training.round.questions import chooser_of, chooser_text
+from codea1_env.training.round.questions import chooser_of
 
 NAMES = {"advantage": "own_algorithm:Estimator", "loss_type": "own_algorithm:loss"}
 
@@ -256,7 +258,7 @@ def test_a_curriculum_by_pass_rate_goes_on_to_the_same_bits(preset: Preset, trai
         ({"optimizer": "own_parts:Above"}, "algorithm.optimizer must name a subclass of Optimizer, got"),
         ({"questions": "own_parts:Backwards"}, "algorithm.questions_args must be what Backwards takes, got none: "),
         ({"questions": "own_parts:Above"}, "algorithm.questions must name a subclass of Chooser, got"),
-        ({"questions_args": {"least": 1}}, "questions_args must come with a questions of your own, module:Name, got"),
+        ({"questions_args": {"least": 1}}, "questions_args must come with questions of your own, module:Class, got"),
         ({"optimizer": "sgd"}, "optimizer must be one of adamw or module:Name, got 'sgd'"),
     ],
 )
@@ -283,5 +285,11 @@ def test_the_example_of_a_chooser_asks_for_what_has_failed_the_longest() -> None
     assert chooser.choose(1, 3) == [1, 2, 3], "the one that failed, then new ones"
     chooser.learn({names[1]: 0.0, names[2]: 0.0, names[3]: 1.0})
     again = chooser_of(dataclasses.replace(section, path=(str(ROOT / "examples"),)), problems, 0)
-    again.restore(json.loads(chooser_text(chooser)))
+    again.restore(json.loads(state_text(chooser, "algorithm.questions")))
     assert again.choose(2, 5) == chooser.choose(2, 5) == [1, 2, 4, 0, 3]
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
+def test_arguments_that_no_record_can_hold_are_refused_when_they_are_given(value: object) -> None:
+    with pytest.raises(ConfigurationError, match="advantage_args must be what JSON can hold, got"):
+        Algorithm(advantage="own_parts:Above", advantage_args={"bar": value})

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_env.class_paths import file_of, is_class_path
+from codea1_env.class_paths import arguments_of, file_of, is_class_path
 from codea1_env.configuration.sections import Section, choice, real, text
 from codea1_env.errors import ConfigurationError
 
@@ -81,12 +81,9 @@ class Algorithm(Section):
             name = getattr(self, part)
             if name not in known and not is_class_path(name):
                 raise ConfigurationError(f"{part} must be one of {', '.join(known)} or module:Name, got {name!r}")
-            args = f"{part.removesuffix('_type')}_args"
-            given = getattr(self, args, {})
-            if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-                raise ConfigurationError(f"{args} must be a mapping of names to values, got {given!r}")
-            if given and not is_class_path(name):
-                raise ConfigurationError(f"{args} must come with a {part} of your own, module:Name, got {name!r}")
+            kind = part.removesuffix("_type")
+            if (given := getattr(self, f"{kind}_args", None)) is not None:
+                object.__setattr__(self, f"{kind}_args", arguments_of(kind, name, given))
         if not isinstance(self.path, list | tuple) or not all(isinstance(folder, str) for folder in self.path):
             raise ConfigurationError(f"path must be a list of folders, got {self.path!r}")
         object.__setattr__(self, "path", tuple(self.path))  # YAML has lists only

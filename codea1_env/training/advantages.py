@@ -18,13 +18,12 @@ Equal groups in order get the bits that TRL's own advantages have: 32-bit arithm
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.class_paths import load_class, made
+from codea1_env.class_paths import load_class, made, state_text
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
@@ -145,20 +144,8 @@ def estimator_of(algorithm: Algorithm) -> Estimator:
     kind = known or load_class(name, Estimator, "algorithm.advantage", algorithm.path)  # type: ignore[type-abstract]
     arguments = algorithm.advantage_args
     estimator = made(kind, algorithm, name="algorithm.advantage_args", arguments=arguments)
-    state_text(estimator)  # now, and not at the first checkpoint, after hours
+    state_text(estimator, "algorithm.advantage")  # now, and not at the first checkpoint, after hours
     return estimator
-
-
-def state_text(estimator: Estimator) -> str:
-    """What it remembers, as JSON. Raises ConfigurationError for what JSON cannot hold."""
-    state = estimator.state()
-    try:
-        return json.dumps(state)
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"algorithm.advantage: {type(estimator).__name__}.state must return what JSON can hold, got {state!r:.80}: "
-            f"{error}; return numbers and lists, e.g. tensor.tolist()"
-        ) from None
 
 
 def numbers_of(estimator: Estimator, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:

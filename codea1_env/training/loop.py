@@ -6,7 +6,6 @@ Ctrl-C within the rounds lets the round finish and saves all seats. Does not kno
 from __future__ import annotations
 
 import dataclasses
-import logging
 import signal
 import threading
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.arena.arena import Arena
+from codea1_env.class_paths import state_text
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import SEATS, role_of
 from codea1_env.problems.problem import Problem
@@ -24,7 +24,7 @@ from codea1_env.training.models.sampling import as_trained
 from codea1_env.training.policies.backend import Backend
 from codea1_env.training.policies.policy import Frozen, Policy
 from codea1_env.training.round.past_opponents import PastOpponents, keep_snapshot
-from codea1_env.training.round.questions import chooser_of, chooser_text, chosen
+from codea1_env.training.round.questions import chooser_of, chosen
 from codea1_env.training.round.rounds import (
     ReadProgram,
     Round,
@@ -43,8 +43,6 @@ from codea1_env.training.run.journal import Journal
 from codea1_env.training.run.results import Measured
 from codea1_env.training.run.run_dir import BOOK, QUESTIONS, Run
 from codea1_env.training.samples import Sample
-
-_log = logging.getLogger(__name__)
 
 
 class Recipe:
@@ -215,7 +213,7 @@ class Recipe:
             policy.save_estimator(checkpoint)
             if policy is keeper or keeper is None:
                 self.arena.book.save(checkpoint / BOOK)
-                (checkpoint / QUESTIONS).write_text(chooser_text(self._chooser), encoding="utf-8")
+                (checkpoint / QUESTIONS).write_text(state_text(self._chooser, "algorithm.questions"), encoding="utf-8")
             if self._past is not None and policy.seat == self._past.seat:
                 self._past.save(checkpoint)
             mark_complete(checkpoint, done)

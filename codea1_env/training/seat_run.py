@@ -28,11 +28,6 @@ class SeatRun:
     def seat(self) -> str:
         return self.output.name
 
-    @property
-    def device(self) -> str:
-        """Where the seat's models are sampled from outside of its policy."""
-        return "cuda" if self.preset.placement.of(self.seat).gpus_per_node else "cpu"
-
     def stream(self, place: int) -> int:
         """A seed for each `place`, a round or part of the run: no two runs share one, none has a million rounds."""
         return self.seed * 1_000_000 + place

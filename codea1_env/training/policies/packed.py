@@ -198,7 +198,7 @@ class PackedPolicy(Policy):
         torch.save(held, checkpoint / STATE)
         (checkpoint / TRAINER).write_text(json.dumps({"global_step": self.steps}) + "\n", encoding="utf-8")
 
-    def export(self, directory: Path, *, goes_on: bool = False) -> None:
+    def export(self, directory: Path, goes_on: bool = False) -> None:
         self.model.save_pretrained(directory)
         self.tokenizer.save_pretrained(directory)
 

@@ -12,15 +12,17 @@ that lives in processes elsewhere. Does not know what a sample is paid for.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from codea1_env.training.advantages import Advantages, advantages_of, described, estimator_of, state_text
+from codea1_env.class_paths import state_text
+from codea1_env.training.advantages import Advantages, advantages_of, described, estimator_of
 from codea1_env.training.losses import Loss
 from codea1_env.training.samples import Batch, Model, Prompt, Sample, Sampling, Tokens, answers, sample_of
 from codea1_env.training.seat_run import SeatRun
@@ -95,16 +97,12 @@ class Policy(ABC):
 
     def save_estimator(self, checkpoint: Path) -> None:
         """What the estimator remembers."""
-        (checkpoint / STATE).write_text(state_text(self.estimator), encoding="utf-8")
+        (checkpoint / STATE).write_text(state_text(self.estimator, "algorithm.advantage"), encoding="utf-8")
 
     @abstractmethod
-    def export(self, directory: Path, *, goes_on: bool = False) -> None:
+    def export(self, directory: Path, goes_on: bool = False) -> None:
         """The model and its tokenizer, in Hugging Face format; an adapter beside a base that stays where it is.
         `goes_on`: the policy learns afterwards."""
-
-    def export_as(self, directory: Path, goes_on: bool) -> None:
-        """`export`, by place: how an actor is asked."""
-        self.export(directory, goes_on=goes_on)
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:
@@ -118,7 +116,7 @@ class Policy(ABC):
 class Frozen:
     """A model in a seat that does not learn. What it samples depends on the run's seed and the round alone."""
 
-    def __init__(self, model: Model, tokenizer: Any, seat: str, how: Sampling, seed_of: Any) -> None:
+    def __init__(self, model: Model, tokenizer: Any, seat: str, how: Sampling, seed_of: Callable[[int], int]) -> None:
         """`seed_of`: the seed of each round."""
         self._model, self._tokenizer, self.seat, self._how, self._seed_of = model, tokenizer, seat, how, seed_of
         self._round, self._seconds = 0, 0.0
@@ -129,7 +127,7 @@ class Frozen:
     def sample(self, prompts: Sequence[Prompt], n: int) -> list[list[Sample]]:
         """As `Policy.sample`."""
         start = time.perf_counter()
-        how = Sampling(self._how.tokens, self._how.temperature, self._seed_of(self._round), self._how.top_p)
+        how = dataclasses.replace(self._how, seed=self._seed_of(self._round))
         samples = answers(self._model, self._tokenizer, prompts, n, how)
         self._seconds += time.perf_counter() - start
         return samples

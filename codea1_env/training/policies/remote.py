@@ -147,8 +147,8 @@ class RemotePolicy(Policy):
     def save(self, checkpoint: Path) -> None:
         self._ranks.ask("save", checkpoint)
 
-    def export(self, directory: Path, *, goes_on: bool = False) -> None:
-        self._ranks.ask("export_as", directory, goes_on)
+    def export(self, directory: Path, goes_on: bool = False) -> None:
+        self._ranks.ask("export", directory, goes_on)
 
     def _shares(self, rows: int) -> list[slice]:
         ranks = len(self._ranks.actors)

@@ -142,7 +142,7 @@ class TrlPolicy(Policy):
         with self._streams.active():
             self._trainer._save_checkpoint(self._trainer.model, None)
 
-    def export(self, directory: Path, *, goes_on: bool = False) -> None:
+    def export(self, directory: Path, goes_on: bool = False) -> None:
         trainer = self._trainer
         if not self.run.preset.lora.rank:
             trainer.save_model(str(directory))  # with its tokenizer, and by rank 0 where there are several

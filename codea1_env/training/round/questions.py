@@ -6,13 +6,12 @@ checkpoint.
 
 from __future__ import annotations
 
-import json
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codea1_env.class_paths import load_class, made
+from codea1_env.class_paths import load_class, made, state_text
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
@@ -95,7 +94,7 @@ def chooser_of(algorithm: Algorithm, problems: Sequence[Problem], seed: int) -> 
     known = BUILT_IN.get(name)
     kind = known or load_class(name, Chooser, "algorithm.questions", algorithm.path)  # type: ignore[type-abstract]
     chooser = made(kind, problems, seed, name="algorithm.questions_args", arguments=algorithm.questions_args)
-    chooser_text(chooser)
+    state_text(chooser, "algorithm.questions")  # now, and not at the first checkpoint, after hours
     return chooser
 
 
@@ -110,18 +109,6 @@ def chosen(chooser: Chooser, round_index: int, count: int) -> list[Problem]:
             f"[0, {size}), got {places!r:.200}"
         )
     return [chooser.problems[place] for place in places]
-
-
-def chooser_text(chooser: Chooser) -> str:
-    """What it remembers, as JSON. Raises ConfigurationError for what JSON cannot hold."""
-    state = chooser.state()
-    try:
-        return json.dumps(state)
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"algorithm.questions: {type(chooser).__name__}.state must return what JSON can hold, got {state!r:.80}: "
-            f"{error}"
-        ) from None
 
 
 def schedule(problems: int, rounds: int, questions: int, seed: int) -> list[int]:

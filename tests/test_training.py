@@ -21,7 +21,9 @@ from training_runs import (
     assert_same_runs,
     fail_in_round,
     last_checkpoint,
+    learn,
     metric_rows,
+    opened,
     play_alone,
     play_duel,
     records,
@@ -302,6 +304,22 @@ def test_ctrl_c_finishes_the_round_and_the_run_can_go_on(
         assert [path.name for path in (tmp_path / seat).glob("checkpoint-*")] == ["checkpoint-2"]
     assert not play_duel(tmp_path, base, rounds=4, preset=preset, resume=True)
     assert_same_runs(duel, tmp_path)
+
+
+def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base: Path, tmp_path: Path) -> None:
+    """Or a round would be lost that nobody has saved."""
+    preset = dataclasses.replace(TINY, save_rounds=10)
+    with opened(tmp_path / "run", base, rounds=3, preset=preset, seats=("coder",), recipe="golden") as run:
+        coder = run.policy("coder")
+        for index in run.rounds():
+            questions = run.choose(index)
+            score = run.grade(index, run.read(questions, coder.sample(run.prompts.coder(questions), 4)))
+            learn(coder, score.batches[0])
+            run.end(index)
+            if index == 0:
+                signal.raise_signal(signal.SIGINT)
+    assert index == 1
+    assert last_checkpoint(tmp_path / "run" / "coder").name == "checkpoint-2"
 
 
 @pytest.mark.parametrize(("times", "last"), [(1, 2), (2, 1)])

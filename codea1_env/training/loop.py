@@ -69,6 +69,7 @@ class Recipe:
         self._past: PastOpponents | None = None
         self._old: tuple[ReadProgram, ...] = ()
         self._began = 0.0
+        self._saved = 0  # rounds done in the last checkpoint of this start
         self._callers: Any = None  # handler of Ctrl-C
         run.restore_questions(self._chooser.restore)
 
@@ -109,7 +110,7 @@ class Recipe:
                     policy.begin(index)
                 self._began = time.perf_counter()
                 yield index
-                if self.interrupted:
+                if self.interrupted and self._saved == index + 1:  # it may have come behind this round's checkpoint
                     break
         finally:
             self._listen_no_more()
@@ -218,6 +219,7 @@ class Recipe:
                 self._past.save(checkpoint)
             mark_complete(checkpoint, done)
             forget_old(policy.run.output, policy.run.outputs.values(), self.preset.keep_checkpoints)
+        self._saved = done
         self._run.copy()
 
     def _listen(self) -> None:

@@ -5,7 +5,7 @@ SEED ?= 0
 
 # Frameworks that do not fit beside the others: the contract test of each runs in an environment of its own, .venv-NAME, which
 # has the extra NAME. constraints-NAME.txt, where there is one, holds in place of constraints.txt.
-ADAPTERS := rllib openenv verifiers
+ADAPTERS := rllib openenv verifiers serve
 # Those of them that need torch.
 WITH_TORCH := rllib
 
@@ -56,7 +56,7 @@ test-adapters: $(ADAPTERS:%=test-adapter-%)
 $(ADAPTERS:%=test-adapter-%): test-adapter-%: .venv-%/installed
 	.venv-$*/bin/python -m pytest -W default -m $* tests/test_adapter_$*.py
 
-# An environment of its own: vLLM for CPUs, 4 GB (docs/vllm.md). Its imports warn, so warnings are no errors here.
+# An environment of its own: vLLM for CPUs, 4 GB (docs/cluster.md). Its imports warn, so warnings are no errors here.
 test-vllm: .venv-vllm/installed
 	.venv-vllm/bin/python -m pytest -W default -m vllm tests/test_training_vllm.py tests/test_vllm_player.py
 
@@ -92,7 +92,7 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[train,lora,gguf,trackers,video,docker,ray,sb3,torchrl,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[train,lora,gguf,trackers,video,docker,ray,sb3,torchrl,worlds,dev]'
 	touch $@
 
 .venv-browser/installed: pyproject.toml constraints.txt

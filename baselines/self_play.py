@@ -4,7 +4,7 @@
     python baselines/self_play.py --preset smoke     seconds, nothing is learnt
     python baselines/self_play.py --resume runs/self-play-seed0
 
-The method's released code has none; this is the definition (docs/self-play.md):
+The method's released code has none; this is the definition (docs/training.md):
 
 1. The model answers each question N times as coder and attacks each program with M suites as tester, with the same
    weights. Rewards are those of the duel, the Mistake Book included.

@@ -1,4 +1,4 @@
-"""The table of docs/audit.md: every grader that is measured, each by one `codea1 audit`, the reports side by side, and
+"""The graders of docs/results.md: every one that is measured, each by one `codea1 audit`, the reports side by side, and
 whether a second run says the same.
 
     python benchmarks/audit.py measure evalplus --envs ENVS --reports REPORTS     # one grader; without a name all

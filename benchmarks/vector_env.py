@@ -7,8 +7,8 @@ seconds are those of this process and everything below it. The n environments ha
 told otherwise, or share one. Sandboxes start before the first round, which is not counted. No program is met twice.
 
 Two ways to choose questions: every episode draws its own of the bundled ones; or groups of 8 episodes have one
-question, as in GRPO. The table ends with the sandbox's processes for each duel and what one of them takes at least, a
-program of one line with one call: a process for each program is left in any batch.
+question, as in GRPO. A process for each program is left in any batch, so the table says, too, how many processes a duel
+has, what one of them takes at least (a program of one line with one call), and the gain beside these.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import itertools
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -103,7 +103,8 @@ def process_ms(sandbox: LocalSandbox) -> float:
     return 1e3 * spent / len(jobs)
 
 
-def compared(name: str, group: int, options: argparse.Namespace) -> None:
+def compared(name: str, group: int, process: float, options: argparse.Namespace) -> None:
+    """`process`: CPU seconds that one takes at least."""
     problems = bundled_problems()
     own, shared, batch = "a sandbox each", "one sandbox", f"vector_env({options.envs})"
     with ExitStack() as stack:
@@ -130,13 +131,19 @@ def compared(name: str, group: int, options: argparse.Namespace) -> None:
                     spent[side].append(seconds)
             if not paid[own] == paid[shared] == paid[batch]:
                 raise SystemExit("the vector must pay what the environments pay, got other rewards")
-        for side, seconds_of in spent.items():
-            jobs = sum(sandbox.jobs for sandbox in counted[side]) / (options.envs * options.rounds)
-            cost = statistics.median(seconds_of) / options.envs
-            ratios = [alone / together for alone, together in zip(seconds_of, spent[batch], strict=True)]
-            low, middle, high = statistics.quantiles(ratios, n=4)
-            ratio = f"{middle:.2f} ({low:.2f} to {high:.2f})"
-            print(f"| {name} | {side} | {1 / cost:.0f} | {1e3 * cost:.2f} | {jobs:.2f} | {ratio} |", flush=True)
+        jobs = {side: sum(each.jobs for each in counted[side]) / options.rounds for side in spent}
+        beside = {side: [seconds - jobs[side] * process for seconds in spent[side]] for side in spent}
+        for side in spent:
+            cost = statistics.median(spent[side]) / options.envs
+            row = f"{1 / cost:.0f} | {1e3 * cost:.2f} | {jobs[side] / options.envs:.2f}"
+            print(f"| {name} | {side} | {row} | {gain(spent, side, batch)} | {gain(beside, side, batch)} |", flush=True)
+
+
+def gain(spent: Mapping[str, Sequence[float]], side: str, batch: str) -> str:
+    """The median of how often the batch's seconds go into those of the side, with quartiles."""
+    ratios = [alone / together for alone, together in zip(spent[side], spent[batch], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def main() -> None:
@@ -144,12 +151,13 @@ def main() -> None:
     parser.add_argument("--envs", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=9, help="at least 2, for quartiles (default: 9)")
     options = parser.parse_args()
-    print("| questions | side | duels per CPU-second | ms a duel | processes a duel | vector's gain (goal 1.8) |")
-    print("|---|---|---|---|---|---|")
-    for name, group in GROUPS.items():
-        compared(name, group, options)
     with LocalSandbox() as sandbox:
-        print(f"\na process takes at least {process_ms(sandbox):.2f} ms of CPU")
+        process = process_ms(sandbox)
+    print(f"a process takes at least {process:.2f} ms of CPU\n")
+    print("| questions | side | duels per CPU-second | ms a duel | processes | gain | beside them (goal 1.8) |")
+    print("|---|---|---|---|---|---|---|")
+    for name, group in GROUPS.items():
+        compared(name, group, process / 1e3, options)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""vLLM's side of rollouts.py, a program of its own since vLLM has an environment of its own (docs/vllm.md).
+"""vLLM's side of rollouts.py, a program of its own since vLLM has an environment of its own (docs/cluster.md).
 
 The first line that comes in is what to sample, in JSON; every further line asks to sample it once, and the answer is a
 line with the CPU-seconds that it took. What vLLM itself prints goes to standard error.

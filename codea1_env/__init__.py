@@ -17,6 +17,7 @@ from codea1_env.registration import register  # noqa: E402
 
 if TYPE_CHECKING:
     from codea1_env.arena.arena import Arena
+    from codea1_env.arena.asynchronous import AsyncArena
     from codea1_env.arena.match import CodeScore, Grade, Match, MatchScore, SuiteScore
     from codea1_env.envs.environment import env, parallel_env, raw_env
     from codea1_env.envs.vector import vector_env
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "codea1_env.arena.asynchronous": ("AsyncArena",),
     "codea1_env.arena": ("Arena", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore"),
     "codea1_env.mistake_book.policies": ("BookConfig", "BookPolicy", "Shelf", "Visit"),
     "codea1_env.rewards.duel": ("Duel", "Status", "Verdict"),
@@ -72,6 +74,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Accept",
     "Arena",
+    "AsyncArena",
     "BookConfig",
     "BookFormatError",
     "BookPolicy",

@@ -74,5 +74,9 @@ class SandboxError(Codea1Error):
     """The sandbox itself failed. The work it was given has no verdict and no score."""
 
 
+class PackageMissing(SandboxError):
+    """A job asks for a third-party package that is not installed where the sandbox runs."""
+
+
 class SandboxUnsafe(SandboxError):
     """A layer of isolation that the caller did not waive by name is not available on this machine."""

@@ -3,7 +3,7 @@
     python examples/audit_your_reward.py
 
 In a test of your own: `codea1_env.testing.audit(my_reward, budget=40)`, which raises with the table below.
-docs/audit.md says what closes each class.
+docs/sandbox.md says what closes each class.
 """
 
 import subprocess

@@ -6,7 +6,7 @@
 A cell is ARM:SEED, or ARM:SEED:ROUNDS for more or fewer rounds than the preset has. `run` trains each cell that has a
 recipe, one after the other, and measures it; what stands in OUT is resumed or left as it is. A cell's file,
 OUT/cells/NAME.json, has a number for each held-out question, so that intervals can be made of it. `curve` measures the
-coder at the checkpoints of cells, on fewer questions. fineprint_table.py shows what came out, and docs/fineprint.md
+coder at the checkpoints of cells, on fewer questions. fineprint_table.py shows what came out, and docs/results.md
 says it.
 """
 

@@ -2,7 +2,7 @@
 
     python experiments/fineprint_table.py OUT                    tables of OUT/cells/
     python experiments/fineprint_table.py OUT --gather FILE.json --picture FILE.png
-    python experiments/fineprint_table.py docs/fineprint.json
+    python experiments/fineprint_table.py experiments/results/fineprint.json
 
 Intervals are of 95 %, by bootstrap: questions are drawn, and seeds where an arm has several.
 """

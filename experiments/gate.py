@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env import Arena, LocalSandbox
-from codea1_env.judging.importing import import_drafts
+from codea1_env.judging.problems.importing import import_drafts
 from codea1_env.problems import read_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.problems.sources.rows import local_rows

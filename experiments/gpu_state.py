@@ -43,7 +43,7 @@ RUNS = {"code-a1": ("coder", "tester"), "golden": ("coder",)}
 """With their seats, in order."""
 EVALUATIONS = ("eval-coder-base", "eval-coder-code-a1", "eval-coder-golden")
 DECODED, LEARNT = 19_900, 15_000
-"""Tokens a second on one H100 (docs/gpu.md): the prices at which compute is compared."""
+"""Tokens a second on one H100 (docs/cluster.md): the prices at which compute is compared."""
 ENOUGH = 0.98
 """Share of Code-A1's cost that golden tests must have."""
 MOST = 8

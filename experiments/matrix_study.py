@@ -3,8 +3,8 @@
     python experiments/matrix_study.py --pools pools.jsonl
     python experiments/matrix_study.py    # the bundled pools: small, for a look
 
-docs/matrix-study.md says what every arm and every figure is; it was written before the first run on recorded pools, and
-says how to make those. Needs matplotlib for the pictures (extra `train`); everything else is numpy.
+docs/results.md says what came out and how recorded pools are made. Arms and figures were written down before the first
+run on those. Needs matplotlib for the pictures (extra `train`); everything else is numpy.
 """
 
 from __future__ import annotations

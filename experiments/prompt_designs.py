@@ -5,7 +5,7 @@
 Every design is put to the same first questions. As tester the model sees the question and a program with a bug: one
 mutant of the reference, drawn by the seed, the same for all designs. As coder it sees the question. Answers go to
 OUT/answers.jsonl, some questions at a time; what is there already is not sampled again. The table, OUT/table.md, is
-made of that file, so that it can be made anew without a model. docs/real-models.md says what came out.
+made of that file, so that it can be made anew without a model. docs/results.md says what came out.
 """
 
 from __future__ import annotations

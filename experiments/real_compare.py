@@ -1,6 +1,6 @@
 """Base and arms of experiments/real_models.py beside each other, from what `measure` left: coders and testers.
 
-    python experiments/real_compare.py OUT -o docs/real-models.json
+    python experiments/real_compare.py OUT -o experiments/results/real-models.json
     python experiments/real_compare.py OUT --to golden-50 -o counts.json
 
 Coders are paired by question, testers by function. An arm that was measured with several seeds gets a row of its own,
@@ -11,6 +11,7 @@ many answers to each question were right, and for each function what its suites 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import re
@@ -136,15 +137,23 @@ def beside(counts: Counts, player: str, other: str) -> tuple[int, Interval, Inte
 def over_seeds(own: Table, others: Table | None = None) -> Interval:
     """Mean of a table (seeds, questions), or its distance to another of the same questions, with a 95 % bootstrap over
     questions and, independently, over the seeds of each side."""
-    generator = np.random.default_rng(0)
-    tables, questions = ([own] if others is None else [own, others]), own.shape[1]
-    means = []
-    for _ in range(RESAMPLED):
-        places = generator.integers(questions, size=questions)
-        drawn = [each[generator.integers(len(each), size=len(each))][:, places].mean() for each in tables]
-        means.append(drawn[0] - sum(drawn[1:]))
+    tables = [own] if others is None else [own, others]
+    places, *seeds = drawn_places(own.shape[1], *map(len, tables))
+    drawn = [
+        np.take_along_axis(each[rows].mean(axis=1), places, axis=1).mean(axis=1)  # (resamples,)
+        for each, rows in zip(tables, seeds, strict=True)
+    ]
+    means = drawn[0] - sum(drawn[1:])
     low, high = np.quantile(means, (0.025, 0.975))
     return Interval(float(low), float(own.mean() - (0.0 if others is None else others.mean())), float(high))
+
+
+@functools.cache
+def drawn_places(*sizes: int) -> list[Any]:
+    """Of each size, the places of every resample, (resamples, size): the same whatever the table."""
+    generator = np.random.default_rng(0)
+    draws = [[generator.integers(size, size=size) for size in sizes] for _ in range(RESAMPLED)]
+    return [np.array(each) for each in zip(*draws, strict=True)]
 
 
 def testers_beside(suites: Suites, player: str, other: str) -> dict[str, Interval]:

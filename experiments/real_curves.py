@@ -1,6 +1,6 @@
 """The rounds of real runs beside each other: what the seats did while they learnt, as a record and as one picture.
 
-    python experiments/real_curves.py RUN... -o docs/real-curves.json --picture docs/images/real-curves.png
+    python experiments/real_curves.py RUN... -o experiments/results/real-curves.json --picture curves.png
 
 A run is named after its directory, and runs whose names differ in the seed alone look alike. The picture has running
 means over three rounds; the record has every round. Rounds that were played again count once.

@@ -6,7 +6,7 @@
 `train` starts each arm and seed as a program of its own, some at a time; what stands in OUT goes on where it was. Every
 arm has the configuration of real_models.yaml; `--rounds` and `--set KEY=VALUE` change it for all of them. `measure`
 asks base and arms the same questions (`codea1 eval`): programs for the questions of `--problems`, suites for the
-functions of `--functions`. real_compare.py reads what came out, and docs/real-models.md says it.
+functions of `--functions`. real_compare.py reads what came out, and docs/results.md says it.
 """
 
 from __future__ import annotations

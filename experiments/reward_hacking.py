@@ -2,10 +2,10 @@
 
     python experiments/reward_hacking.py
 
-The bundled pools of the matrix study (docs/matrix-study.md), each with three cheating programs and eight cheating tests
+The bundled pools of the matrix study (docs/results.md), each with three cheating programs and eight cheating tests
 beside the honest ones. Coder and tester choose among them and learn from what they are paid; the texts of a cheat are
 alike on all questions, so a policy can learn the kind. Truth is measured by our verdicts on calls that nobody plays.
-docs/study.md, claim (f), says what came out. Needs matplotlib for the picture (extra `train`).
+docs/results.md says what came out. Needs matplotlib for the picture (extra `train`).
 """
 
 from __future__ import annotations

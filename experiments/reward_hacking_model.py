@@ -8,7 +8,7 @@
 prompt says how the checker works and shows two honest answers and two tricks. `pay` runs every program on its
 question's golden tests by the semantics of the evaluator that was released with the paper (`released_semantics.py`) and
 by ours, and follows two policies over these recorded programs, one paid by each. `train` trains an adapter on each kind
-of pay, on the questions of the sample in whose groups tricks occur most. docs/study.md, claim (f), says what came out.
+of pay, on the questions of the sample in whose groups tricks occur most. docs/results.md says what came out.
 `sample` and `train` need the extra `train`.
 """
 

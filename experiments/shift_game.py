@@ -1,4 +1,4 @@
-"""The shift game: the coder's bugs move by how programs are written; must the tester learn beside it? docs/shift.md.
+"""The shift game: the coder's bugs move by how programs are written; must the tester learn beside it? docs/results.md.
 
     python experiments/shift_game.py --quick --output runs/shift        3 seeds over 3 bases
     python experiments/shift_game.py --output runs/shift                10 seeds over 5 bases; goes on where it was

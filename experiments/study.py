@@ -1,4 +1,4 @@
-"""The study: methods by seeds on the procedural families, with intervals. docs/study.md defines the arms and measures.
+"""The study: methods by seeds on the procedural families, with intervals. docs/results.md says what came out.
 
     python experiments/study.py --quick --output runs/study-quick    base, golden, code_a1 by 3 seeds, bands
     python experiments/study.py --output runs/study                  every arm, 5 seeds, bands

@@ -1,6 +1,6 @@
-"""The arms of the study: which recipe each one runs, and what it changes in the preset. docs/study.md says why.
+"""The arms of the study: which recipe each runs, and what it changes in the preset. docs/results.md: what came out.
 
-`python experiments/study.py --list-arms` prints the table that stands there. An arm of one's own is an entry of a YAML
+`python experiments/study.py --list-arms` prints them as a table. An arm of one's own is an entry of a YAML
 file for `--arm-file`: name, recipe (a script with the recipes' arguments that leaves a summary.json; of the file's
 folder or the checkout), changes, tester_of, says. Modules that `changes` names are looked for in the file's folder.
 """

@@ -1,4 +1,4 @@
-"""What a finished run of the study is read for: measures of docs/study.md, diagnostics, compute, and its way there."""
+"""What a finished run of the study is read for: measures, diagnostics, compute, and its way there."""
 
 from __future__ import annotations
 

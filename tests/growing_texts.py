@@ -164,6 +164,16 @@ MORE_SUITES: Mapping[str, Growing] = {
     "class in rows": lambda size: (
         "for i in range(64):\n for j in range(64):\n  class T:\n   a = 1\n" + repeated("   def g{}(self): pass")(size)
     ),
+    "fixtures": lambda size: (
+        repeated("@pytest.fixture\ndef a{}(): return 1")(size // 2)
+        + "\n"
+        + repeated("def test_{}(a00001): assert f(a00001) == 1")(size // 2)
+    ),
+    "fixtures of fixtures": lambda size: (
+        "@pytest.fixture(params=[1, 2])\ndef a0(request): return request.param\n"
+        + "\n".join(f"@pytest.fixture\ndef a{n}(a{n - 1}, a0): return a{n - 1}" for n in range(1, size // 40))
+        + f"\ndef test(a{size // 40 - 1}): assert f(1) == 1"
+    ),
     "parameters": lambda size: f"def g({repeated('a{}=1', ',')(size // 2)}): pass\n" + repeated("g()")(size // 2),
     "parameters not given": lambda size: (
         f"def g({repeated('a{}', ',')(size // 2)}): pass\n" + repeated("g(k=1)")(size // 2)
@@ -250,6 +260,15 @@ ANSWERS: Mapping[str, Growing] = {
     "marks": repeated("<|im_end|>"),
     "one assert in vain": lambda size: "```python\nassert f(1) == 2\n```\n" + repeated("x; assert f(1) == 2 {}")(size),
     "many spans": lambda size: "```\n```\n" * (size // 16) + repeated("assert f({}) == 1")(size // 2),
+    "items": repeated("- `assert f({}) == 1`: one\n  and more"),
+    "items in items": lambda size: "\n".join(" " * (n % 40) + f"- assert f({n:05}) == 1 (" for n in range(size // 30)),
+    "labels": repeated("Test {}: assert f({}) == 1 ("),
+    "marks of items": lambda size: "1. " * (size // 3) + "assert f(1) == 1",
+    "helpers in blocks": lambda size: (
+        repeated("```python\ndef g{}(x): return h{}\n```")(size) + "\n```python\ndef f(x): return g00001(x)\n```"
+    ),
+    "names of modules": lambda size: "import a" + ".a" * (size // 4) + "\nassert a" + ".a" * (size // 4) + ".f(1) == 1",
+    "modules": repeated("import a{}.b\nassert a{}.b.f(1) == 1"),
     "line breaks": repeated("\r\n\f\x1c\u2028"),
 }
 """Answers of both seats: code in fences, between prose, or neither."""

@@ -13,21 +13,20 @@ from codea1_env.adapters.torchrl import MasksOnly, torchrl_env
 from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.rewards.code_a1 import RewardConfig
 
-pytest.importorskip("torchrl", reason="TorchRL comes with the extra `torchrl`")
-
-import torch
-from torchrl.envs import MarlGroupMapType, PettingZooWrapper
-from torchrl.envs.utils import check_env_specs
-
-# TorchRL, imported, sets "spawn" for the whole process; what other tests start is not its business.
-multiprocessing.set_start_method(None, force=True)
-
 # What TorchRL and its parts deprecate in one another, and that this PettingZoo is not the one of their own tests.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "torchrl_discrete.py"
 POOLS = discrete.bundled_pools()[:4]
 TWO = RewardConfig(suite_size=2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _torchrl() -> None:
+    """Loaded here, since it takes a second: whoever collects these tests need not run them. It sets "spawn" for the
+    whole process; what other tests start is not its business."""
+    pytest.importorskip("torchrl", reason="TorchRL comes with the extra `torchrl`")
+    multiprocessing.set_start_method(None, force=True)
 
 
 def game(**options: Any) -> Any:
@@ -37,10 +36,15 @@ def game(**options: Any) -> Any:
 @pytest.mark.parametrize("masks", ["infos", "observations"])
 @pytest.mark.parametrize("simultaneous", [False, True])
 def test_torchrls_check_finds_nothing_wrong(masks: str, simultaneous: bool) -> None:
+    from torchrl.envs.utils import check_env_specs
+
     check_env_specs(game(masks=masks, simultaneous=simultaneous))
 
 
 def test_the_bare_game_takes_torchrls_other_groups() -> None:
+    from torchrl.envs import MarlGroupMapType, PettingZooWrapper
+    from torchrl.envs.utils import check_env_specs
+
     both = PettingZooWrapper(
         env=MasksOnly(discrete.parallel_env(POOLS, rewards=TWO)), group_map=MarlGroupMapType.ALL_IN_ONE_GROUP
     )
@@ -70,6 +74,8 @@ def test_each_seat_is_a_group_of_its_own_with_masks_and_rewards() -> None:
 
 
 def test_equal_seeds_give_equal_games() -> None:
+    import torch
+
     played = []
     for _ in range(2):
         torch.manual_seed(5)
@@ -83,6 +89,8 @@ def test_the_example_is_short() -> None:
 
 @pytest.mark.slow
 def test_both_seats_learn_in_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # for so small a network more threads only wait for each other
     try:

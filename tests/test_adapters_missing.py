@@ -60,19 +60,3 @@ def test_a_script_without_its_library_says_in_one_line_what_to_install(script: s
     said = done.stderr.strip().splitlines()
     assert len(said) == 1, done.stderr
     assert re.search(rf"the extra `[\w,]*\b{extra}\b", said[0])
-
-
-@pytest.mark.longest
-def test_training_without_a_board_does_not_ask_for_one(tmp_path: Path) -> None:
-    """`--report-to none` works where there is no TensorBoard."""
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
-    code = (
-        "import sys\n"
-        "sys.modules['tensorboard'] = sys.modules['torch.utils.tensorboard'] = None\n"
-        "from codea1_env.configuration.arguments import parse_arguments\n"
-        "sys.argv = ['x', '--preset', 'smoke', '--report-to', 'none', '--output', sys.argv[1]]\n"
-        "parse_arguments('x')\n"
-        "import codea1_env.training.run.run_dir, codea1_env.training.recipe\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

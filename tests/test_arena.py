@@ -254,7 +254,7 @@ def test_where_the_reference_may_be_anything_the_same_values_are_the_same_call(s
 def test_one_suites_hanging_calls_cost_another_suite_nothing(sandbox: LocalSandbox) -> None:
     """Neither its validity now nor, by way of the cache, later."""
     problem = Problem(
-        "h", "?", "h", reference_solution="def h(x):\n    while x > 9:\n        pass\n    return x\n", time_limit_s=0.2
+        "h", "?", "h", reference_solution="def h(x):\n    while x > 9:\n        pass\n    return x\n", time_limit_s=0.1
     )
     hostile = "".join(f"assert h({x}) == 1\n" for x in (10, 11, 12, 13))
     honest = "assert h(1) == 1\nassert h(2) == 2\n"
@@ -266,7 +266,7 @@ def test_one_suites_hanging_calls_cost_another_suite_nothing(sandbox: LocalSandb
 
 
 HANGS = Problem(
-    "h", "?", "h", reference_solution="def h(x):\n    while x > 99:\n        pass\n    return x\n", time_limit_s=0.2
+    "h", "?", "h", reference_solution="def h(x):\n    while x > 99:\n        pass\n    return x\n", time_limit_s=0.05
 )
 HANGING = "".join(f"assert h({x}) == 1\n" for x in range(100, 105))
 RIGHT_ONES = "assert h(1) == 1\nassert h(2) == 2\n"
@@ -294,7 +294,7 @@ def test_a_program_gains_nothing_by_hanging_on_calls_that_it_takes_not_to_count(
         "?",
         "r",
         reference_solution="def r(n):\n    if n < 0:\n        raise ValueError\n    return n * n * 7 % 1000\n",
-        time_limit_s=0.2,
+        time_limit_s=0.1,
     )
     suites = [
         f"assert r(1) == 7\nassert r({-k}) == 1\n"
@@ -323,7 +323,7 @@ def skip():
     code = skip + "def h(x):\n    if x == 1:\n        return 1\n    skip()\n"
     suite = "assert h(100) == 1\n" + "".join(f"assert h({x}) == {x}\n" for x in range(1, 8))
     score = play(arena_of(sandbox), code, suite, problem=dataclasses.replace(HANGS, time_limit_s=0.1))
-    assert [test.verdict for test in score.suites[0][0].duel.tests[1:]] == [P] + [T] * 6
+    assert [test.verdict for test in score.suites[0][0].duel.tests[1:]] == [P] + [F] * 6
 
 
 def test_a_long_suite_has_room_for_all_of_its_calls(sandbox: LocalSandbox) -> None:

@@ -34,6 +34,7 @@ LAYERS = [
     "report",
     "audit",
     "testing",
+    "serving",
     "cli",
 ]
 # The same inside `training`; "." are the modules in its own folder, but for `recipe`, which has all of it.
@@ -103,8 +104,7 @@ def place(parts: Sequence[str]) -> int:
 
 
 DECIDES_WHAT_RUNS = (
-    "judging/schedule", "judging/execution", "judging/purity/module_state",
-    "judging/purity/company", "judging/purity/names", "judging/purity/scope", "judging/purity/expressions",
+    "judging/schedule", "judging/execution",
 )  # fmt: skip
 """And whatever they need, the sandbox included."""
 KNOWS_WHAT_IS_RIGHT = {

@@ -6,6 +6,7 @@ docs/layout.md says where each change is made. `changes/checks.py` says what eac
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -89,5 +90,14 @@ def test_all_of_them_together_do_what_they_say(tmp_path: Path, bases: Path) -> N
     assert failures(changed, tmp_path / "runs", bases) == {}
 
 
-def test_without_them_nothing_does(tree: Path, tmp_path: Path, bases: Path) -> None:
-    assert sorted(failures(tree, tmp_path / "runs", bases)) == [patch.stem for patch in PATCHES]
+def test_without_them_nothing_does(
+    tmp_path: Path, bases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, which has loaded what the checks need."""
+    monkeypatch.setenv("CODEA1_CACHE", str(bases))
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("sys.argv", ["checks.py", str(tmp_path)])
+    runpy.run_path(str(ROOT / "tests" / "changes" / "checks.py"), run_name="__main__")
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert sorted(found) == [patch.stem for patch in PATCHES]
+    assert (tmp_path / "duel" / "summary.json").is_file(), "what they look at was made"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from codea1_env.arena.arena import Arena
 from codea1_env.errors import ProblemFormatError
-from codea1_env.problems import Problem, TestCase
+from codea1_env.problems import Problem, TestCase, check_functions
 from codea1_env.problems.check_functions import Extracted, extract, reasons
 from codea1_env.reading.grammar import read_case
 from codea1_env.sandbox import LocalSandbox
@@ -171,7 +171,8 @@ def test_tables_and_helpers_are_read_as_in_suites(script: str, expected: list[tu
     assert found.left_out == []
 
 
-def test_the_work_is_bounded_and_what_is_not_gone_through_is_told() -> None:
+def test_the_work_is_bounded_and_what_is_not_gone_through_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_functions, "_MOST_STEPS", 1 << 14)
     rows = str(list(range(100)))
     script = f"for a in {rows}:\n for b in {rows}:\n  for c in {rows}:\n   assert f(1) == 2"
     found = extract(script, "f")

@@ -20,7 +20,7 @@ from codea1_env.judging import comparisons
 from codea1_env.judging.comparisons import compares
 from codea1_env.judging.equality import same_output, same_value
 from codea1_env.judging.judge import Judge
-from codea1_env.judging.usability import check_problems
+from codea1_env.judging.problems.usability import check_problems
 from codea1_env.problems import Problem, TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
@@ -154,9 +154,9 @@ def test_pairs_are_found_where_there_are_any(drawn: list[tuple[int, float, float
 def test_the_work_of_comparing_is_bounded_whatever_is_returned(checker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(comparisons, "same_tree", lambda *trees: bool(asked.append(trees)))
-    right = encoded([{"s": [f"k{n}" for n in range(200)]}] * 400)
-    large = {"s": [f"k{n}" for n in range(100_000)]}
-    assert not compares(checker, right, encoded([large] * 400 if checker == "unordered" else large), 1e-6)
+    right = encoded([{"s": [f"k{n}" for n in range(200)]}] * 100)
+    large = {"s": [f"k{n}" for n in range(10_000)]}
+    assert not compares(checker, right, encoded([large] * 100 if checker == "unordered" else large), 1e-6)
     assert asked == []
 
 
@@ -185,8 +185,56 @@ def test_programs_are_compared_by_lines_and_numbers_in_them_within_the_tolerance
         assert verdicts(score) == [verdict], printed
     big = dataclasses.replace(one, reference_solution="print(10 ** 9)\n")
     assert verdicts(played(big, "print(10 ** 9 + 1)\n", "assert run('') == ''", sandbox)) == [Verdict.FAIL]
-    with pytest.raises(ProblemFormatError, match=r"checker must be empty or a program .* by lines"):
+    with pytest.raises(ProblemFormatError, match=r"checker must be empty, tokens, decimals or a program"):
         dataclasses.replace(one, checker="close")
+
+
+PRINTED = [
+    ("1.3333333333333333", "1.333333", "tokens", 0.0, True),  # a millionth, where nothing is said
+    ("1.3333333333333333", "1.33", "tokens", 0.0, False),
+    ("1000000.5", "1000000", "tokens", 0.0, True),
+    ("0.0000001", "0", "tokens", 0.0, True),
+    ("1.5", "1.51", "tokens", 1e-2, True),
+    ("1.3333333333333333", "1.333333", "tokens", 1e-9, False),  # what is said counts
+    ("1 2\n3\n", "1\r\n2   3", "tokens", 0.0, True),
+    ("yes\n", "  yes  \n\n", "tokens", 0.0, True),
+    ("YES", "yes", "tokens", 0.0, False),
+    ("5", "5.0", "tokens", 0.0, True),
+    ("1000000000", "1000000001", "tokens", 1e-3, False),  # whole numbers are exact
+    ("0010", "10", "tokens", 0.0, False),
+    ("1 2", "1 2 3", "tokens", 0.0, False),
+    ("1 2", "2 1", "tokens", 0.0, False),
+    ("", " \n", "tokens", 0.0, True),
+    ("nan", "nan", "tokens", 0.0, True),
+    ("inf", "1e999", "tokens", 0.0, False),
+    ("1.0 2.50\n", "1 2.5", "decimals", 0.0, True),
+    ("1e3", "1000", "decimals", 0.0, True),
+    ("0.1", "0.10000000000000001", "decimals", 0.0, False),
+    ("0.1", "0.10000000000000001", "decimals", 1e-3, False),  # exactly, whatever is said
+    ("1.3333333333333333", "1.333333", "decimals", 0.0, False),
+    ("a 1.0", "a 1", "decimals", 0.0, False),
+    ("1\n2", "1 2", "decimals", 0.0, False),
+    ("\n a\r\nb \n", "a\nb", "decimals", 0.0, True),
+    ("YES", "Yes", "decimals", 0.0, False),
+    ("1e999999999999999999999", "1", "decimals", 0.0, False),
+    ("sNaN", "1", "decimals", 0.0, False),
+]
+
+
+@pytest.mark.parametrize(("right", "got", "checker", "tolerance", "expected"), PRINTED)
+def test_what_programs_print_is_compared_as_contests_do(
+    right: str, got: str, checker: str, tolerance: float, expected: bool, sandbox: Sandbox
+) -> None:
+    one = Problem("p", "Q", "run", f"print({right!r})\n", kind="program", checker=checker, tolerance=tolerance)
+    (grade,) = Arena(sandbox).grade(one, [f"print({got!r})\n"], [TestCase("run('')", repr(right))])
+    assert grade.verdicts == (Verdict.PASS if expected else Verdict.FAIL,)
+
+
+def test_functions_from_text_to_text_are_compared_so_and_other_values_by_equality() -> None:
+    for checker in ("tokens", "decimals"):
+        assert compares(checker, b'"1.0\\n"', b'" 1.00"', 1e-6)
+        assert compares(checker, b"[1]", b"[1.0]", 0.0)
+        assert not compares(checker, b'"1"', b"1", 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +341,7 @@ def test_the_check_of_a_problem_asks_its_checker(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("checker", ["sorted", "def check(a, b):\n    return True\n", "def check(", 7])
 def test_a_checker_is_known_or_a_program(checker: Any) -> None:
-    with pytest.raises(ProblemFormatError, match="checker must be unordered, close, any-of or a program with check"):
+    with pytest.raises(ProblemFormatError, match=r"checker must be unordered, close, .* or a program with check"):
         problem(checker, "def f():\n    return 1\n")
 
 

@@ -69,6 +69,7 @@ def differing(sandbox: Sandbox, alone: Alone, seed: int, count: int) -> dict[str
     return found
 
 
+@pytest.mark.longest
 def test_the_corpus_is_broad() -> None:
     assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
     assert len(KEEPING_PROGRAMS) >= 80

@@ -32,6 +32,9 @@ SEEN_WITHOUT_NAMESPACES = {
     "access_time_of_what_is_read",
     "moment_when_proc_was_first_asked",
     "moment_when_sys_was_first_asked",
+    "number_of_a_new_file",
+    "number_that_clone_says",
+    "numbers_of_threads",
     "processes_that_there_are",
     "sizes_in_proc",
 }
@@ -49,7 +52,7 @@ def sandboxes(request: pytest.FixtureRequest) -> Iterator[tuple[LocalSandbox, Lo
 
 def test_the_corpus_is_broad() -> None:
     assert len({pair.name for pair in COOPERATING_PAIRS}) == len(COOPERATING_PAIRS)
-    assert len(HELD) >= 90
+    assert len(HELD) >= 105
 
 
 @pytest.mark.parametrize("pair", HELD, ids=lambda pair: pair.name)
@@ -208,7 +211,7 @@ def test_a_later_round_cannot_learn_from_the_book_what_an_earlier_failed() -> No
 
 
 class Watched:
-    """A sandbox that notes what it is asked to run."""
+    """A sandbox that notes what it is asked to run, and stays open for the next arena."""
 
     def __init__(self, inner: Sandbox) -> None:
         self._inner = inner
@@ -220,7 +223,7 @@ class Watched:
         return self._inner.run(jobs)
 
     def close(self) -> None:
-        self._inner.close()
+        pass
 
 
 CANDIDATES = {
@@ -238,13 +241,13 @@ CANDIDATES = {
     ids=["strict", "wide", "paper", "union"],
 )
 @pytest.mark.parametrize("name", CANDIDATES)
-def test_what_is_run_does_not_depend_on_what_is_right(name: str, config: RewardConfig) -> None:
+def test_what_is_run_does_not_depend_on_what_is_right(sandbox: LocalSandbox, name: str, config: RewardConfig) -> None:
     """Four worlds: which answers are right, and whether the tests state them. The same jobs, in the same order."""
     logs = []
     for truth in TRUTHS:
         for stated in TRUTHS:
-            watched = Watched(LocalSandbox())
-            problem = dataclasses.replace(world(truth), time_limit_s=0.2)
+            watched = Watched(sandbox)
+            problem = dataclasses.replace(world(truth), time_limit_s=0.1)
             with Arena(watched, config) as arena:
                 text = suite(range(1, 6), stated)
                 arena.play(

@@ -1,6 +1,9 @@
 """`make demo`: both recipes run from one base, and table, picture and page show what their runs found."""
 
+import contextlib
 import json
+import runpy
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -70,7 +73,35 @@ def run(
     return lambda output: here("--seed", "3", "--config", str(tmp_path / "tiny.yaml"), "--output", str(output))
 
 
+@pytest.fixture
+def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is started as a recipe runs here, one after the other: torch and TRL are loaded once for all."""
+
+    class Recipe:
+        def __init__(self, command: list[str], stdout: Any) -> None:
+            with monkeypatch.context() as patch, contextlib.redirect_stdout(stdout):
+                patch.setattr(sys, "argv", command[1:])
+                try:
+                    runpy.run_path(command[1], run_name="__main__")
+                    self.status: Any = 0
+                except SystemExit as ended:
+                    self.status = ended.code or 0
+
+        def wait(self) -> int:
+            return int(self.status)
+
+    def started(command: Any, **how: Any) -> Any:
+        is_recipe = command[0] == sys.executable and command[1] in (
+            str(ROOT / recipe) for recipe in demo.RECIPES.values()
+        )
+        return Recipe(command, how["stdout"]) if is_recipe else process(command, **how)
+
+    process = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", started)
+
+
 @pytest.mark.longest
+@pytest.mark.usefixtures("_in_one_process")
 def test_a_demo_ends_with_a_table_a_picture_and_a_page_and_goes_on_where_it_was_stopped(
     run: Callable[[Path], str], bases: Path, tmp_path: Path
 ) -> None:
@@ -119,11 +150,11 @@ def test_a_demo_comes_to_the_same_bits_again(run: Callable[[Path], str], tmp_pat
         assert same_weights(first / place / "final", second / place / "final")
 
 
-PAGE = (ROOT / "README.md").read_text()
-RECORD = ROOT / "docs" / "demo.json"
+PAGE = (ROOT / "docs" / "training.md").read_text()
+RECORD = ROOT / "experiments" / "results" / "demo.json"
 
 
-def test_the_readme_has_the_table_of_the_run_that_is_kept() -> None:
+def test_the_page_has_the_table_of_the_run_that_is_kept() -> None:
     shown = PAGE.split("<!-- demo: begin -->\n")[1].split("<!-- demo: end -->")[0]
     assert shown.strip() == demo.table_of(json.loads(RECORD.read_text()))
 

@@ -18,7 +18,7 @@ from codea1_env.sandbox import Job, JobResult, LocalSandbox
 REFERENCE = "def double(x):\n    return 2 * x\n"
 SQUARE = "def double(x):\n    return x * x\n"
 ADDS = "def double(x):\n    return x + x\n"
-KEEPS = "import random\ndef double(x):\n    return 2 * x if random.random() < 2 else 0\n"
+KEEPS = "import os\ndef double(x):\n    return 2 * x if os.sep else 0\n"
 SLOW = "def double(x):\n    while x > 2:\n        pass\n    return 4\n"
 NEVER = "def double(x):\n    while True:\n        pass\n"
 BROKEN = "def double(x:\n"

@@ -1,5 +1,6 @@
 """`codea1 doctor`: what it says is what the sandbox does, and its attacks are real ones."""
 
+import dataclasses
 import json
 import os
 import pwd
@@ -11,7 +12,7 @@ import pytest
 
 from codea1_env.cli import main
 from codea1_env.errors import SandboxUnsafe
-from codea1_env.sandbox import LocalSandbox
+from codea1_env.sandbox import LocalSandbox, self_test
 from codea1_env.sandbox.doctor import as_json, as_text, examine, landlock_gives
 from codea1_env.sandbox.self_test import run_attacks
 
@@ -24,6 +25,7 @@ LAYERS = [
     "rlimits",
     "hidden_memory",
     "seccomp",
+    "scratch",
 ]
 NEEDS_ISOLATION = {
     "read a file",
@@ -34,6 +36,12 @@ NEEDS_ISOLATION = {
     "write a file",
 }
 NEEDS_DATA_ONLY = {"leave with exit code 0", "forge a record", "never end", "exhaust memory", "remember"}
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attack that never ends is ended soon."""
+    monkeypatch.setattr(self_test, "_LIMITS", dataclasses.replace(self_test._LIMITS, time_limit_s=0.2))
 
 
 def test_the_table_is_what_the_sandbox_reports_and_no_attack_succeeds() -> None:

@@ -9,7 +9,9 @@ from codea1_env import Arena, Match, MistakeBook, Problem, RewardConfig, TestCas
 from codea1_env.envs import testing
 from codea1_env.envs.environment import env, parallel_env
 from codea1_env.envs.episode import CODER, TESTER
+from codea1_env.envs.single_seat import CoderEnv, TesterEnv
 from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.players.player import Response
 from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.viewer import view
@@ -174,3 +176,34 @@ def test_the_number_of_testers_is_a_whole_number(testers: Any) -> None:
 def test_one_tester_is_the_game_as_it_was(sandbox: LocalSandbox) -> None:
     shown = [testing.trajectory(parallel_env(sandbox=sandbox, **given)) for given in ({}, {"testers": 1})]
     assert shown[0] == shown[1]
+
+
+class Writes:
+    """Answers everything with one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def respond(self, requests: Any, n: int, sampling: Any, seed: int) -> list[list[Response]]:
+        return [[Response(self._text)] * n for _ in requests]
+
+
+def test_a_view_of_one_seat_has_an_opponent_for_each_other_seat(sandbox: LocalSandbox) -> None:
+    weak, strong = Writes(WEAK), Writes(STRONG)
+    coder = CoderEnv([DOUBLE], opponent=[weak, strong], sandbox=sandbox)
+    coder.reset(seed=0)
+    _, reward, terminated, _, info = coder.step(SQUARE)
+    assert (reward, terminated) == (PAID[CODER], True)
+    assert len(info["score"]["suites"][0]) == 2
+    tester = TesterEnv([DOUBLE], opponent=(Writes(SQUARE), strong), sandbox=sandbox)
+    tester.reset(seed=0)
+    assert tester.step(WEAK)[1] == PAID[TESTER]
+    tester.reset(seed=0)
+    assert tester.step("")[1] == 0.0
+    named = CoderEnv([DOUBLE], opponent=["golden", "random", "golden"], sandbox=sandbox)
+    named.reset(seed=0)
+    assert len(named.step(SQUARE)[4]["score"]["suites"][0]) == 3
+    with pytest.raises(ConfigurationError, match=r"one of golden, random, fuzz, or a player .*, got 'oracle'"):
+        TesterEnv([DOUBLE], opponent=["oracle", "oracle"])
+    with pytest.raises(ConfigurationError, match=r"None, one of golden, random, fuzz, or a player .*, got \[\]"):
+        CoderEnv([DOUBLE], opponent=[])

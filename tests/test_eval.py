@@ -1,5 +1,6 @@
 """`codea1 eval`: measures by hand, resumed where it was killed, the same report however often it was interrupted."""
 
+import argparse
 import dataclasses
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 from fake_openai import Json, Reply, completion, serving, silence
 
 from codea1_env.cli import main
+from codea1_env.cli.evaluate import _plan, add_eval
 from codea1_env.cli.players import _recorded
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
@@ -121,6 +123,66 @@ def test_a_recorded_coder_by_hand(problems: Path, record: Path, tmp_path: Path, 
     assert report["sampling"] == {"temperature": 0.7, "top_p": 0.95, "max_tokens": 2048}, "the paper's"
     assert "| mine | 2 | 1 | 66.67 [33.3, 100.0] |" in capsys.readouterr().out
     assert "66.67" in (out / "table.md").read_text()
+
+
+def test_both_rates_are_reported_where_programs_are_trimmed_too(tmp_path: Path) -> None:
+    problems, record, out = tmp_path / "mine.jsonl", tmp_path / "recorded.jsonl", tmp_path / "out"
+    script = Problem("script", "Print 1.", "run", kind="program", reference_solution="print(1)\n",
+                     hidden_tests=(TestCase("run('')", "'1'"),))  # fmt: skip
+    write_problems(problems, [ABSOLUTE, script])
+    codes = [RIGHT, f"{RIGHT}\n\nprint(f(int(input())))", f"{RIGHT}\nassert f(3) == 4\n", "def f(x):\n    return x\n"]
+    scripts = ["def run():\n    print(1)\n\n\nrun()\n"] * 4  # has a function of the tests' name
+    lines = [
+        {"problem_id": each.problem_id, "question": each.question, "entry_point": each.entry_point,
+         "reference_solution": each.reference_solution, "codes": answers, "suites": [[]] * 4}
+        for each, answers in ((ABSOLUTE, codes), (script, scripts))
+    ]  # fmt: skip
+    record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    arguments = ("--player", f"recorded:{record}", "--problems", problems, "--n", 4)
+    assert run(*arguments, "--trim", "-o", out) == 0
+    report = json.loads((out / "results.json").read_text())
+    assert report["trim"] is True
+    assert report["sets"]["mine"]["passed"] == {"absolute": 1, "script": 4}
+    assert report["sets"]["mine"]["passed_trimmed"] == {"absolute": 3, "script": 4}
+    assert means(report, "mine") == {
+        "avg@4": (1 / 4 + 1) / 2, "executes": (2 / 4 + 1) / 2,
+        "avg@4 trimmed": (3 / 4 + 1) / 2, "executes trimmed": 1.0,
+    }  # fmt: skip
+    assert "| avg@4 trimmed |" in (out / "table.md").read_text()
+    assert run(*arguments, "-o", out) == 2, "another plan"
+    assert run(*arguments, "-o", tmp_path / "plain") == 0
+    assert "trim" not in json.loads((tmp_path / "plain" / "results.json").read_text())
+
+
+def test_trimming_is_on_with_the_prompts_whose_figures_are_of_trimmed_answers() -> None:
+    parser = argparse.ArgumentParser()
+    add_eval(parser)
+
+    def trims(*given: str) -> bool:
+        return _plan(parser.parse_args(["--player", "hf:x", "--problems", "bundled", *given])).trim
+
+    assert not trims()
+    assert trims("--prompts", "evalplus")
+    assert not trims("--prompts", "evalplus", "--no-trim")
+    assert not trims("--prompts", "evalplus", "--seat", "tester")
+    assert trims("--trim")
+    with pytest.raises(ConfigurationError, match="--trim must come with --seat coder"):
+        trims("--trim", "--seat", "tester")
+
+
+@pytest.mark.parametrize(
+    ("player", "why"), [("oracle", "no reference_solution"), ("mutant", "no mutants and no reference_solution")]
+)
+def test_a_problem_without_what_a_scripted_coder_answers_with_is_left_out_by_name(
+    player: str, why: str, tmp_path: Path
+) -> None:
+    problems, out = tmp_path / "mine.jsonl", tmp_path / "out"
+    bare = dataclasses.replace(DOUBLE, reference_solution=None)
+    write_problems(problems, [ABSOLUTE, bare])
+    assert run("--player", player, "--problems", problems, "--n", 1, "-o", out) == 0
+    report = json.loads((out / "results.json").read_text())["sets"]["mine"]
+    assert report["problems"] == 1
+    assert why in report["left_out"]["double"]
 
 
 def test_a_recorded_tester_by_hand(problems: Path, record: Path, tmp_path: Path) -> None:

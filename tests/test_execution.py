@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from codea1_env.errors import SandboxError
 from codea1_env.judging.execution import Execution
-from codea1_env.judging.purity.company import company
 from codea1_env.sandbox import CallsJob, Company, Job, JobResult, Limits, LocalSandbox, Outcome, OutcomeKind
 
 STATELESS = "def f(x):\n    return x\n"
@@ -389,7 +388,6 @@ def test_no_result_of_real_programs_tells_whether_anything_is_remembered(
                 "f",
                 tuple(b"[[%d],[]]" % x for x in dict.fromkeys(numbers)),
                 Limits(0.1, 1.0, 256),
-                company=company(source),
             )
             for source, numbers in batch
         ]

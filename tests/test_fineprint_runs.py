@@ -151,27 +151,3 @@ def test_cells_are_named_by_arm_seed_and_rounds() -> None:
 def test_a_cell_holds_plain_numbers_a_question() -> None:
     result = json.loads(json.dumps(fineprint.rounded({"b": (0.123456, 1.0), "a": ()})))
     assert result == {"a": [], "b": [0.1235, 1.0]}
-
-
-def test_the_readme_and_the_page_have_what_the_cells_say() -> None:
-    cells = fineprint_table.read_cells(ROOT / "docs" / "fineprint.json")
-    readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/fineprint.md"))
-    tables = {
-        "fineprint": fineprint_table.arms_table(cells),
-        "fineprint pairs": fineprint_table.pairs_table(cells),
-        "fineprint clauses": fineprint_table.clauses_table(cells),
-        "fineprint curve": fineprint_table.curve_table(cells),
-    }
-    for name, table in tables.items():
-        assert f"<!-- {name}: begin -->\n{table}\n<!-- {name}: end -->" in page, name
-    assert f"<!-- fineprint: begin -->\n{tables['fineprint']}\n<!-- fineprint: end -->" in readme
-
-
-def test_the_claims_have_what_the_cells_say() -> None:
-    arms = fineprint_table.by_arm(fineprint_table.read_cells(ROOT / "docs" / "fineprint.json"))
-    path, rows = fineprint_table.MEASURES["coder: passes all hidden tests"], (ROOT / "docs" / "claims.md").read_text()
-    ours = fineprint_table.table_of(arms["Code-A1"], path)
-    for other in ("golden tests", "frozen tester"):
-        theirs = fineprint_table.table_of(arms[other], path)
-        assert ours is not None
-        assert fineprint_table.shown(fineprint_table.interval(ours, theirs), "+") in rows

@@ -11,13 +11,12 @@ from edits import edited
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.judging.purity.company import company
 from codea1_env.judging.schedule import with_imports
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED
 from codea1_env.reading.pure_expressions import BUILTINS, Reason
 from codea1_env.reading.responses import read_program, read_suite
-from codea1_env.sandbox import Company
+from codea1_env.sandbox.inside.looks import alone_because
 
 _SHORT = 500
 _WORDS = (
@@ -77,6 +76,11 @@ def assert_pure(expression: str, *, stars: bool = False) -> None:
         )  # fmt: skip
         if isinstance(node, ast.Call):
             assert isinstance(node.func, ast.Name)
+            if node.func.id == "__code__":  # of an argument that is code, its text
+                (text,) = node.args
+                assert isinstance(text, ast.Constant)
+                assert "__" not in ast.unparse(ast.parse(text.value, mode="eval"))
+                continue
             assert node.func.id in BUILTINS
         elif isinstance(node, ast.Name) and id(node) not in called:
             assert node.id in bound
@@ -86,6 +90,6 @@ def assert_pure(expression: str, *, stars: bool = False) -> None:
 @given(edited(st.sampled_from(PROGRAMS), PIECES), st.booleans())
 def test_any_program_is_read_looked_at_and_given_its_imports(response: str, is_fenced: bool) -> None:
     source = read_program(f"```python\n{response}\n```" if is_fenced else response, "solve").source
-    assert company(source) in Company
+    assert isinstance(alone_because(source), str)
     whole = with_imports(PROBLEM, source)
     assert whole.replace("import math\n", "", 1) == source or whole == source + "\nimport math"

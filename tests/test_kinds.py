@@ -15,8 +15,8 @@ from codea1_env.arena.match import Match
 from codea1_env.cli import main
 from codea1_env.errors import ProblemFormatError
 from codea1_env.evaluation.coverage import covered
+from codea1_env.judging.problems.usability import check_problems
 from codea1_env.judging.schedule import calls_job
-from codea1_env.judging.usability import check_problems
 from codea1_env.players.prompts import DEFAULT, find_prompts
 from codea1_env.problems import Problem, TestCase, problems_of_every_kind
 from codea1_env.problems.checkers import COMPARISONS

@@ -17,8 +17,8 @@ from growing_texts import ANSWERS, EXPRESSIONS, FRAMES, HOLDERS, MORE_SUITES, ST
 from codea1_env.judging import comparisons, equality
 from codea1_env.judging.comparisons import MOST_STEPS, compares
 from codea1_env.judging.equality import same_output, same_value
-from codea1_env.judging.purity.company import company
 from codea1_env.judging.relations.truth import holds
+from codea1_env.problems.checkers import COMPARISONS
 from codea1_env.reading import steps
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.reading.spans import test_spans as spans_of
@@ -79,7 +79,7 @@ def test_twice_the_answer_is_twice_the_work(name: str) -> None:
         text = CountedText(ANSWERS[name](size))
 
         def read() -> None:
-            company(read_program(text, "f").source)
+            read_program(text, "f", trim=True)
             for fidelity in FIDELITIES:
                 read_suite(text, "f", fidelity=fidelity)  # type: ignore[arg-type]
             spans_of(text, [f"assert f({n:05}) == 1" for n in range(size // 20)])
@@ -166,7 +166,7 @@ def test_twice_the_value_is_twice_the_work_of_a_comparison(name: str, tolerance:
             for right, got in pairs:
                 same_value(right, b" " + got, tolerance)
                 same_output(right, got, tolerance)
-                for checker in ("unordered", "close", "any-of"):
+                for checker in COMPARISONS:
                     compares(checker, right, got, tolerance)
 
         return compare

@@ -95,6 +95,14 @@ def run(how: str, nth: int, command: Sequence[str]) -> subprocess.CompletedProce
     return subprocess.run([sys.executable, str(ENDED_AT), how, str(nth), *command], capture_output=True, text=True)
 
 
+def here(command: Sequence[str], capsys: Any) -> subprocess.CompletedProcess[str]:
+    """The command undisturbed, in this process."""
+    capsys.readouterr()
+    status = main(command)
+    shown = capsys.readouterr()
+    return subprocess.CompletedProcess(command, status, shown.out, shown.err)
+
+
 def results(folder: Path, printed: str) -> dict[str, str]:
     """Everything that a command leaves but for its journal."""
     files = {path.name: path for path in (*folder.glob("*"), *folder.glob("out/*")) if path.is_file()}
@@ -119,7 +127,7 @@ def undisturbed(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return find
 
 
-def goes_on(name: str, how: str, nth: int, place: Place, undisturbed: Any, folder: Path) -> None:
+def goes_on(name: str, how: str, nth: int, place: Place, undisturbed: Any, folder: Path, capsys: Any) -> None:
     expected, _, asked = undisturbed(name)
     command, before = place.command(name, folder), len(place.server.asked)
     ended = run(how, nth, command)
@@ -130,7 +138,7 @@ def goes_on(name: str, how: str, nth: int, place: Place, undisturbed: Any, folde
     elif how == "full":
         assert len(errors) == 1
         assert "must be writable, got: File too large" in errors[0]
-    again = run("count", 0, command)
+    again = here(command, capsys)
     assert again.returncode == (1 if "score" in name else 0), again.stderr
     assert results(folder, again.stdout) == expected
     assert ("going on with" in again.stderr) == (nth > 2)
@@ -138,31 +146,32 @@ def goes_on(name: str, how: str, nth: int, place: Place, undisturbed: Any, folde
     assert len(place.server.asked) - before <= asked + most
 
 
+@pytest.mark.longest
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("name", EACH)
 def test_a_command_that_ends_in_the_middle_goes_on(
-    name: str, how: str, place: Place, undisturbed: Any, tmp_path: Path
+    name: str, how: str, place: Place, undisturbed: Any, tmp_path: Path, capsys: Any
 ) -> None:
     _, writes, _ = undisturbed(name)
-    goes_on(name, how, writes // 2 + 1, place, undisturbed, tmp_path)
+    goes_on(name, how, writes // 2 + 1, place, undisturbed, tmp_path, capsys)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_ends_anywhere_goes_on(
-    name: str, how: str, place: Place, undisturbed: Any, tmp_path: Path
+    name: str, how: str, place: Place, undisturbed: Any, tmp_path: Path, capsys: Any
 ) -> None:
     _, writes, _ = undisturbed(name)
     for nth in range(1, writes + 1):
         folder = tmp_path / str(nth)
         folder.mkdir()
-        goes_on(name, how, nth, place, undisturbed, folder)
+        goes_on(name, how, nth, place, undisturbed, folder, capsys)
 
 
 @pytest.mark.parametrize("name", EACH)
 def test_a_damaged_line_of_a_journal_is_named_and_without_it_the_command_goes_on(
-    name: str, place: Place, undisturbed: Any, tmp_path: Path
+    name: str, place: Place, undisturbed: Any, tmp_path: Path, capsys: Any
 ) -> None:
     expected, writes, _ = undisturbed(name)
     command = place.command(name, tmp_path)
@@ -172,7 +181,7 @@ def test_a_damaged_line_of_a_journal_is_named_and_without_it_the_command_goes_on
     lines = journal.read_bytes().splitlines(keepends=True)
     for damage in (b"\0" * 20 + b"\n", b'{"kind":"line"}\n'):
         journal.write_bytes(b"".join([lines[0], damage, *lines[2:]]))
-        refused = run("count", 0, command)
+        refused = here(command, capsys)
         assert refused.returncode == 1
         (error,) = [line for line in refused.stderr.splitlines() if line.startswith("codea1:")]
         assert ", line 2, must be what codea1 " in error
@@ -180,12 +189,11 @@ def test_a_damaged_line_of_a_journal_is_named_and_without_it_the_command_goes_on
         assert left.startswith(journal.read_bytes())
         assert journal.read_bytes().count(b"\n") == left.count(b"\n"), "half a line at the end may go"
     journal.write_bytes(b"".join([lines[0], *lines[2:]]))
-    again = run("count", 0, command)
-    assert results(tmp_path, again.stdout) == expected
+    assert results(tmp_path, here(command, capsys).stdout) == expected
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_the_journal_of_other_work_is_refused_and_stays(name: str, place: Place, tmp_path: Path) -> None:
+def test_the_journal_of_other_work_is_refused_and_stays(name: str, place: Place, tmp_path: Path, capsys: Any) -> None:
     command = place.command(name, tmp_path)
     run("SIGKILL", 5, command)
 
@@ -194,18 +202,18 @@ def test_the_journal_of_other_work_is_refused_and_stays(name: str, place: Place,
 
     before = files()
     other = [*command, *(["--seed", "1"] if "score" not in name else ["--alpha", "0.25"])]
-    refused = run("count", 0, other)
+    refused = here(other, capsys)
     assert refused.returncode == 2, refused.stderr
     assert f"another {'config' if 'score' in name else 'seed'}" in refused.stderr
     assert files() == before
 
 
-def test_another_input_is_not_taken_for_the_one_that_was_scored(place: Place, tmp_path: Path) -> None:
+def test_another_input_is_not_taken_for_the_one_that_was_scored(place: Place, tmp_path: Path, capsys: Any) -> None:
     command = place.command("score", tmp_path)
     run("SIGKILL", 5, command)
     lines = (place.folder / "in.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "other").write_text("".join([lines[1], *lines[1:]]))
-    refused = run("count", 0, ["score", str(tmp_path / "other"), *command[2:]])
+    refused = here(["score", str(tmp_path / "other"), *command[2:]], capsys)
     assert refused.returncode == 2
     assert "the input must be the one that" in refused.stderr
     assert "got another line 1" in refused.stderr
@@ -214,7 +222,7 @@ def test_another_input_is_not_taken_for_the_one_that_was_scored(place: Place, tm
 @pytest.mark.parametrize("size", [0, 50 << 10])
 @pytest.mark.parametrize("name", EACH)
 def test_a_limit_that_every_further_line_would_meet_is_one_error(
-    name: str, size: int, place: Place, undisturbed: Any, tmp_path: Path
+    name: str, size: int, place: Place, undisturbed: Any, tmp_path: Path, capsys: Any
 ) -> None:
     """As under `ulimit -f`: at 0 no journal can begin, at 50 KiB no sandbox can start."""
     command = [sys.executable, "-m", "codea1_env.cli", *place.command(name, tmp_path)]
@@ -227,7 +235,7 @@ def test_a_limit_that_every_further_line_would_meet_is_one_error(
     assert ended.returncode == 1, ended.stderr
     assert ended.stderr.count("\n") == 1, ended.stderr
     assert "File too large" in ended.stderr
-    again = run("count", 0, place.command(name, tmp_path))
+    again = here(place.command(name, tmp_path), capsys)
     assert results(tmp_path, again.stdout) == undisturbed(name)[0]
 
 
@@ -307,32 +315,34 @@ def test_an_arena_for_training_leaves_out_one_match_and_ends_where_nothing_runs(
 
 def test_a_recording_of_another_tournament_gives_way_and_one_of_this_goes_on(place: Place, tmp_path: Path) -> None:
     command = place.command("tournament recorded", tmp_path)
-    assert run("count", 0, ["tournament", "--coder", "oracle", "--tester", "fuzz", "--questions", "2", "--record",
-                            str(tmp_path / "games"), "-o", str(tmp_path / "other")]).returncode == 0  # fmt: skip
-    assert run("count", 0, command).returncode == 0
+    other = ["tournament", "--coder", "oracle", "--tester", "fuzz", "--questions", "2"]
+    assert main([*other, "--record", str(tmp_path / "games"), "-o", str(tmp_path / "other")]) == 0
+    assert main(command) == 0
     whole = (tmp_path / "games").read_bytes()
     assert main(["replay", str(tmp_path / "games")]) == 0
     (tmp_path / "games").write_bytes(whole[: len(whole) // 2])
-    assert run("count", 0, command).returncode == 0
+    assert main(command) == 0
     assert (tmp_path / "games").read_bytes() == whole
+
+
+@pytest.fixture
+def recording(undisturbed: Any) -> bytes:
+    content: str = undisturbed("tournament recorded")[0]["games"]
+    return content.encode()
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.999])
 def test_a_recording_that_was_cut_off_says_so_and_does_not_end_with_0(
-    share: float, place: Place, tmp_path: Path, capsys: Any
+    share: float, recording: bytes, tmp_path: Path, capsys: Any
 ) -> None:
-    run("count", 0, place.command("tournament recorded", tmp_path))
-    content = (tmp_path / "games").read_bytes()
-    (tmp_path / "cut").write_bytes(content[: int(len(content) * share)])
+    (tmp_path / "cut").write_bytes(recording[: int(len(recording) * share)])
     assert main(["replay", str(tmp_path / "cut")]) == 1
     assert "was cut off, and what came after that was not played" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kept", [1, 2])
-def test_a_recording_without_a_match_is_no_success(kept: int, place: Place, tmp_path: Path, capsys: Any) -> None:
-    run("count", 0, place.command("tournament recorded", tmp_path))
-    lines = (tmp_path / "games").read_bytes().splitlines(keepends=True)
-    (tmp_path / "cut").write_bytes(b"".join(lines[:kept]))
+def test_a_recording_without_a_match_is_no_success(kept: int, recording: bytes, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "cut").write_bytes(b"".join(recording.splitlines(keepends=True)[:kept]))
     assert main(["replay", str(tmp_path / "cut")]) == (2 if kept == 1 else 1)
     assert ("must hold matches, got none" if kept == 1 else "was cut off") in capsys.readouterr().err
 

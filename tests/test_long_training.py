@@ -38,24 +38,23 @@ def recipe(tmp_path: Path) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("left", [["lock"], ["lock", ".config.yaml.0123abcd.tmp"]])
-def test_a_start_that_was_killed_before_it_wrote_anything_is_no_obstacle(left: list[str], tmp_path: Path) -> None:
-    for name in left:
-        (tmp_path / name).touch()
-    arguments = parse_arguments("", ["--preset", "smoke", "--output", str(tmp_path)])
-    with Run(arguments, SEATS):
-        assert (tmp_path / "config.yaml").is_file()
-    with pytest.raises(SystemExit):
-        parse_arguments("", ["--preset", "smoke", "--output", str(tmp_path)])
+def test_a_start_that_was_killed_before_it_wrote_anything_is_no_obstacle(tmp_path: Path) -> None:
+    for left in ([], [".config.yaml.0123abcd.tmp"]):
+        output = tmp_path / str(len(left))
+        output.mkdir()
+        for name in ("lock", *left):
+            (output / name).touch()
+        with Run(parse_arguments("", ["--preset", "smoke", "--output", str(output)]), SEATS):
+            assert (output / "config.yaml").is_file()
+        with pytest.raises(SystemExit):
+            parse_arguments("", ["--preset", "smoke", "--output", str(output)])
 
 
-def finished(directory: Path, rounds: int) -> None:
-    with Run(parse_arguments("", ["--preset", "smoke", "--output", str(directory)]), SEATS) as begun:
-        begun.write_summary({"rounds": rounds, "rows": []})
-
-
-def test_a_finished_run_says_so_and_loads_nothing(tmp_path: Path) -> None:
-    finished(tmp_path, 2)
+def test_a_finished_run_says_so_and_loads_nothing_and_a_summary_of_fewer_rounds_or_none_is_no_end(
+    tmp_path: Path,
+) -> None:
+    with Run(parse_arguments("", ["--preset", "smoke", "--output", str(tmp_path)]), SEATS) as begun:
+        begun.write_summary({"rounds": 2, "rows": []})
     code = (
         "import sys\nfrom codea1_env.configuration.arguments import parse_arguments\ntry:\n"
         f"    parse_arguments('', ['--resume', {str(tmp_path)!r}])\n"
@@ -64,15 +63,10 @@ def test_a_finished_run_says_so_and_loads_nothing(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"{tmp_path} is finished: all 2 rounds are done and measured" in done.stderr
-
-
-@pytest.mark.parametrize("summary", ['{"rounds": 1}', "{}", "[]", "no JSON", '{"rounds": '])
-def test_a_summary_of_fewer_rounds_or_none_is_no_end(summary: str, tmp_path: Path) -> None:
-    finished(tmp_path, 2)
-    (tmp_path / "summary.json").write_text(summary)
-    assert parse_arguments("", ["--resume", str(tmp_path)]).resume
-    finished(tmp_path / "other", 2)
-    assert parse_arguments("", ["--resume", str(tmp_path / "other"), "--rounds", "3"]).preset.rounds == 3
+    assert parse_arguments("", ["--resume", str(tmp_path), "--rounds", "3"]).preset.rounds == 3
+    for summary in ('{"rounds": 1}', "{}", "[]", "no JSON", '{"rounds": '):
+        (tmp_path / "summary.json").write_text(summary)
+        assert parse_arguments("", ["--resume", str(tmp_path)]).resume
 
 
 STAGES = ("config.yaml", "metrics.jsonl", "coder/checkpoint-1", "coder/checkpoint-1/complete.json", "tester/final")
@@ -152,16 +146,12 @@ def test_a_study_without_room_for_a_file_ends_with_one_error_and_goes_on(
     nth: int, recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each cell writes its configuration and its results; what a run has done is not done again."""
-    cells, written, write = (
-        study_cells.plan(["smoke"], fake_arms(recipe, one=40, two=41), [0], {}),
-        0,
-        study_cells.write_whole,
-    )
+    cells = study_cells.plan(["smoke"], fake_arms(recipe, one=40, two=41), [0], {})
+    written, write = list[Any](), study_cells.write_whole
 
     def full(path: Any, content: Any) -> None:
-        nonlocal written
-        written += 1
-        if written >= nth:
+        written.append(path)
+        if len(written) >= nth:
             raise OSError(28, "No space left on device", str(path))
         write(path, content)
 
@@ -174,12 +164,12 @@ def test_a_study_without_room_for_a_file_ends_with_one_error_and_goes_on(
     assert run(cells, tmp_path / "out") == study_cells.Ended({}, (), False)
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", "\0\0\0"])
-def test_a_damaged_result_of_a_cell_is_made_again(damage: str, recipe: str, tmp_path: Path) -> None:
+def test_a_damaged_result_of_a_cell_is_made_again(recipe: str, tmp_path: Path) -> None:
     cells = study_cells.plan(["smoke"], fake_arms(recipe, one=40), [0], {})
     run(cells, tmp_path / "out")
     result = tmp_path / "out/cells" / cells[0].name / "cell.json"
     before = json.loads(result.read_text())
-    result.write_text(damage)
-    assert run(cells, tmp_path / "out") == study_cells.Ended({}, (), False)
-    assert json.loads(result.read_text())["measures"] == before["measures"]
+    for damage in ("", "{", "[]", "{}", "\0\0\0"):
+        result.write_text(damage)
+        assert run(cells, tmp_path / "out") == study_cells.Ended({}, (), False)
+        assert json.loads(result.read_text())["measures"] == before["measures"]

@@ -9,7 +9,7 @@ from codea1_env.errors import ConfigurationError, UnusableReference
 from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix, input_pools
 from codea1_env.judging.judge import Judge
 from codea1_env.problems import Problem, TestCase, bundled_problems
-from codea1_env.reading.mutants import mutants
+from codea1_env.reading.programs.mutants import mutants
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.protocol import Job, JobResult
 

@@ -7,7 +7,7 @@ import pytest
 
 from codea1_env import Arena, LocalSandbox
 from codea1_env.problems import Problem, bundled_problems
-from codea1_env.reading.mutants import drawn_mutant, mutants
+from codea1_env.reading.programs.mutants import drawn_mutant, mutants
 
 
 def sources(source: str, endless: bool = False) -> set[str]:

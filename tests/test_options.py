@@ -15,7 +15,7 @@ from codea1_env.mistake_book.policies import SKILL_BOOK, BookConfig
 from codea1_env.rewards.code_a1 import RewardConfig
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "docs" / "options.md").read_text()
+TEXT = (ROOT / "docs" / "training.md").read_text()
 
 
 @pytest.mark.parametrize("config", [RewardConfig(), BookConfig()], ids=["rewards", "book"])

@@ -19,8 +19,8 @@ from codea1_env.configuration.presets import SMOKE, ProblemFiles
 from codea1_env.configuration.problem_sets import load_problem_sets
 from codea1_env.errors import ConfigurationError, ProblemFormatError
 from codea1_env.evaluation.wrong_programs import examine
-from codea1_env.judging.importing import import_drafts
-from codea1_env.judging.usability import check_problems
+from codea1_env.judging.problems.importing import import_drafts
+from codea1_env.judging.problems.usability import check_problems
 from codea1_env.problems import Problem, TestCase, read_problems, write_problems
 from codea1_env.problems.sources import Draft
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -40,7 +40,7 @@ UNREADABLE = {
     "lone surrogate": (TestCase("f(1)", "\ud800"), "syntax"),
     "object": (TestCase("f(1)", "object()"), "forbidden_call"),
     "name": (TestCase("f(1)", "inf"), "forbidden_name"),
-    "attribute": (TestCase("f(1)", "math.inf"), "attribute"),
+    "attribute": (TestCase("f(1)", "math.infinity"), "attribute"),
     "digits": (TestCase("f(1)", "9" * 5000), "too_large"),
     "deep value": (TestCase("f(1)", "[" * 250 + "]" * 250), "too_deep"),
     "deep call": (TestCase(f"f({'[' * 110}{']' * 110})", "1"), "too_deep"),

@@ -1,6 +1,8 @@
 """A policy's random streams: it draws as if it were alone, and the caller's are as they were."""
 
+import contextlib
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +16,6 @@ from codea1_env.training.policies.streams import OwnStreams
 
 def draw() -> tuple[float, float, float]:
     return random.random(), float(np.random.random()), float(torch.rand(()))
-
-
-def seed(number: int) -> None:
-    random.seed(number)
-    np.random.seed(number)
-    torch.manual_seed(number)
 
 
 def draws(streams: OwnStreams, count: int) -> list[tuple[float, float, float]]:
@@ -42,18 +38,16 @@ def test_a_policy_draws_the_same_whenever_others_draw() -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_callers_streams_come_back_and_a_policy_goes_on_whatever_happened(fails: bool) -> None:
-    seed(5)
-    expected = [draw(), draw()]
-    seed(5)
-    streams = OwnStreams(11)
-    found = [draw()]
-    first: tuple[float, float, float] | None = None
-    try:
-        with streams.active():
-            first = draw()
-            if fails:
-                raise LookupError
-    except LookupError:
-        pass
-    assert [*found, draw()] == expected
+    found, streams = dict[str, list[Any]](), OwnStreams(11)
+    for name in ("alone", "beside"):
+        for seed in (random.seed, np.random.seed, torch.manual_seed):
+            seed(5)
+        found[name] = [draw()]
+        if name == "beside":
+            with contextlib.suppress(LookupError), streams.active():
+                first = draw()
+                if fails:
+                    raise LookupError
+        found[name].append(draw())
+    assert found["beside"] == found["alone"]
     assert [first, *draws(streams, 1)] == draws(OwnStreams(11), 2)

@@ -165,213 +165,33 @@ def test_what_is_compared_is_printed_and_written(tmp_path: Path, monkeypatch: An
     }
 
 
-RECORD = json.loads((ROOT / "docs" / "real-models.json").read_text())
-CODERS = {
-    "base": ("base", "0"),
-    "golden-15": ("golden tests", "15"),
-    "golden-50": ("golden tests", "50"),
-    "derived-seed0-45": ("golden tests derived from the reference", "45"),
-    "frozen-seed0-15": ("frozen tester", "15"),
-    "self-play-seed0-10": ("self-play", "10"),
-    "code-a1-15": ("Code-A1", "15"),
-    "preset-28": ("Code-A1, the preset on one core", "28"),
-    "golden-preset-28": ("golden tests, the preset on one core", "28"),
-    "preset-mean-seed1-28": ("Code-A1, the preset, mean of 14 checkpoints", "28"),
-    "golden-mean-seed1-28": ("golden tests, the preset, mean of 14 checkpoints", "28"),
-    "golden-equal": ("golden tests, the preset on one core, about the compute of Code-A1", "68, 95"),
-    "frozen-preset-seed1-28": ("frozen tester, the preset on one core", "28"),
-    "derived-preset-seed1-28": ("golden tests derived from the reference, the preset on one core", "28"),
-    "self-play-preset-seed1-26": ("self-play, the preset on one core, about the compute of Code-A1", "26"),
-    "shared-28": ("Code-A1 with shared tests, on one core", "28"),
-    "union-28": ("Code-A1 with all suites on all programs, on one core", "28"),
-    "gentle-seed1-28": ("Code-A1 with a slower coder, on one core", "28"),
-    "mean-28": ("Code-A1 with shared tests, mean of 14 checkpoints", "28"),
-    "mixed-28": ("Code-A1 on mixed questions, on one core", "28"),
-    "code-a1-first-10": ("Code-A1, earlier run", "10"),
-    "golden-first-15": ("golden tests, earlier run, 82 questions", "15"),
-    "golden-first-70": ("golden tests, earlier run, 122 questions", "70"),
-}
-"""By their names in the record: a row's first two cells on the page."""
-
-
-def what_the_pages_say() -> str:
-    """What the page says of the arms, with the page that tells them run by run."""
-    page = (ROOT / "docs" / "real-models.md").read_text()
-    runs = (ROOT / "docs" / "real-runs.md").read_text()
-    return page.split("\n## Code-A1 beside its baselines\n")[1].split("\n## ")[0] + "\n" + runs
-
-
-def cells(text: str, first: str, second: str) -> str:
-    """The row of a table, without emphasis."""
-    rows = [line.replace("**", "") for line in text.splitlines() if line.startswith("|")]
-    return next(row for row in rows if row.startswith((f"| {first} | {second} |", f"| {first}, {second} |")))
-
-
-def test_the_record_has_no_coder_that_the_page_leaves_out() -> None:
-    arms = real_compare.seeds_of(RECORD["coders"])
-    assert {name for player in CODERS for name in arms.get(player, [player])} == RECORD["coders"].keys()
-
-
-@pytest.mark.parametrize("player", CODERS)
-def test_the_page_has_what_the_record_of_every_question_comes_to(player: str) -> None:
-    row = cells(what_the_pages_say(), *CODERS[player])
-    questions, share, difference = real_compare.beside(RECORD["coders"], player, "base")
-    assert questions == {"golden-first-15": 82, "golden-first-70": 122}.get(player, 164)
-    assert f"| {real_compare.shown(share)} |" in row
-    if player != "base":
-        assert f"| {real_compare.shown(difference, '+')} |" in row
-    runs = real_compare.seeds_of(RECORD["coders"]).get(player, [player])
-    if len(runs) > 1:
-        assert (
-            ", ".join(f"{100 * real_compare.beside(RECORD['coders'], run, 'base')[2].mean:+.1f}" for run in runs) in row
-        )
-    solved = [np.mean([right > 0 for right, _ in RECORD["coders"][run].values()]) for run in runs]
-    if questions == 164:
-        assert f" {', '.join(f'{100 * share:.1f}' for share in solved)} " in row, "pass@16"
-
-
-@pytest.mark.parametrize("arm", ["preset", "golden-preset", "shared", "union", "mean", "mixed"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_page_says_in_words_what_each_seed_came_to_on_one_core(arm: str, seed: int) -> None:
-    _, share, difference = real_compare.beside(RECORD["coders"], f"{arm}-seed{seed}-28", "base")
-    page = " ".join(what_the_pages_say().split())
-    assert f"{real_compare.shown(share)} %" in page
-    assert real_compare.shown(difference, "+") in page
-
-
-def test_the_page_has_how_the_second_seeds_programs_and_book_went() -> None:
-    code_a1, golden = CURVES["preset-seed1"], CURVES["golden-preset-seed1"]
-    first, last = np.mean(golden["coder_length"][:3]), np.mean(golden["coder_length"][-3:])
-    page = " ".join(what_the_pages_say().split())
-    assert f"Programs of golden tests shrank from {first:.0f} tokens to {last:.0f} in training" in page
-    low, end = code_a1["coder_length"][13], np.mean(code_a1["coder_length"][-3:])
-    assert f"were at {low:.0f} tokens in round 14, and {end:.0f} at the end" in page
-    paid = [f"{np.mean(golden['coder_reward'][part]):.2f}".lstrip("0") for part in (slice(3), slice(-3, None))]
-    assert f"their reward went from {paid[0]} to {paid[1]}" in page
-    assert f"{code_a1['book'][15]:.0f} failures after round 16 and {code_a1['book'][-1]:.0f} at the end" in page
-
-
-@pytest.mark.parametrize(
-    ("player", "other"),
-    [
-        ("code-a1-15", "golden-50"),
-        ("code-a1-15", "golden-15"),
-        ("code-a1-15", "frozen-seed0-15"),
-        ("preset-seed0-28", "golden-preset-seed0-28"),
-        ("preset-seed0-28", "golden-equal-seed0"),
-        ("shared-28", "golden-equal-seed0"),
-        ("preset-seed1-28", "golden-equal-seed1"),
-        ("preset-28", "golden-equal"),
-        ("preset-seed1-28", "frozen-preset-seed1-28"),
-        ("preset-seed1-28", "derived-preset-seed1-28"),
-        ("preset-seed1-28", "self-play-preset-seed1-26"),
-        ("shared-28", "golden-preset-seed0-28"),
-        ("union-28", "golden-equal"),
-        ("preset-seed1-28", "golden-preset-seed1-28"),
-        ("preset-mean-seed1-28", "golden-mean-seed1-28"),
-        ("preset-28", "golden-preset-28"),
-        ("mixed-28", "golden-preset-28"),
-    ],
-)
-def test_what_the_page_says_of_two_arms_is_what_the_record_says(player: str, other: str) -> None:
-    difference = real_compare.shown(real_compare.beside(RECORD["coders"], player, other)[2], "+")
-    assert difference in " ".join(what_the_pages_say().split())
-    assert difference in " ".join((ROOT / "docs" / "claims.md").read_text().split())
-
-
-def test_the_page_has_what_the_testers_came_to() -> None:
-    measures = real_compare.testers_beside(RECORD["testers"], "code-a1-first-15", "base")
-    base = real_compare.testers_beside(RECORD["testers"], "base", "base")
-    page, card = what_the_pages_say(), (ROOT / "examples" / "adapters" / "README.md").read_text()
-    for row, found in (("base, same prompt", base), ("Code-A1, earlier run, 15 rounds", measures)):
-        line = next(line for line in page.splitlines() if line.startswith(f"| {row} |")).replace("**", "")
-        for name in ("pass@k", "Mul"):
-            assert f"| {real_compare.shown(found[name])} |" in line
-            assert real_compare.shown(found[name]) in card
-    line = next(line for line in page.splitlines() if line.startswith("| difference of the earlier run |"))
-    times = measures["times"]
-    assert real_compare.shown(measures["pass@k more"], "+") in line
-    assert real_compare.shown(measures["Mul more"], "+") in line
-    assert f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}] times" in line
-
-
-@pytest.mark.parametrize(
-    ("tester", "row"),
-    [
-        ("preset-seed0-28", "Code-A1, the preset on one core, 28 rounds"),
-        ("union-seed0-28", "Code-A1 with all suites on all programs, seed 0"),
-        ("union-seed1-28", "Code-A1 with all suites on all programs, seed 1"),
-    ],
-)
-def test_the_page_has_what_a_tester_on_one_core_came_to(tester: str, row: str) -> None:
-    found = real_compare.testers_beside(RECORD["testers"], tester, "base")
-    page = " ".join(what_the_pages_say().split())
-    shares = [real_compare.shown(found[name]) for name in ("pass@k", "Mul")]
-    assert f"| {row} | {' | '.join(shares)} |" in page
-    more = [real_compare.shown(found[f"{name} more"], "+") for name in ("pass@k", "Mul")]
-    times = found["times"]
-    factor = f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}] times"
-    assert f"is {more[0]} in pass@5 and {more[1]} in Mul from the base, {factor}" in page
-
-
-def test_the_page_has_the_vacuous_tests_of_the_worst_round() -> None:
-    shares = {run: each["vacuous_tests"] for run, each in CURVES.items() if "vacuous_tests" in each}
-    worst = max(shares, key=lambda run: max(shares[run]))
-    assert (worst, shares[worst].index(max(shares[worst])) + 1) == ("shared-seed0", 12)
-    assert (
-        f"{100 * max(shares[worst]):.0f} % in the worst single round, round 12 of shared tests with seed 0"
-        in " ".join(what_the_pages_say().split())
-    )
-    assert {round(100 * np.mean(each)) for each in shares.values()} == {1, 2}
-
-
-def test_the_goals_stand_beside_the_figures_of_the_record() -> None:
-    goals = (ROOT / "docs" / "real-models.md").read_text().split("\n## What was reached\n")[1].split("\n## ")[0]
-    base, golden, mul = (
-        next(line for line in goals.splitlines() if words in line)
-        for words in ("above the base, clear of zero", "ahead of golden tests at equal compute", "Mul at least")
-    )
-    assert f"{more_than('code-a1-15', 'base')} on the GPU, {more_than('preset-28', 'base')} with the preset" in base
-    assert f"{more_than('union-28', 'base')} there with all suites on all programs" in base
-    assert f"{more_than('code-a1-15', 'golden-50')} on the GPU, {more_than('preset-28', 'golden-equal')} on" in golden
-    for run in ("code-a1-first-15", "preset-seed0-28", "union-seed0-28", "union-seed1-28"):
-        times = real_compare.testers_beside(RECORD["testers"], run, "base")["times"]
-        assert f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}]" in mul
+RECORD = json.loads((ROOT / "experiments" / "results" / "real-models.json").read_text())
+CARD = " ".join((ROOT / "examples" / "adapters" / "README.md").read_text().split())
 
 
 def more_than(player: str, other: str) -> str:
     return real_compare.shown(real_compare.beside(RECORD["coders"], player, other)[2], "+")
 
 
-def test_readme_and_card_have_the_figures_of_the_page() -> None:
-    readme, card = (
-        " ".join((ROOT / name).read_text().split()) for name in ("README.md", "examples/adapters/README.md")
-    )
+def test_the_card_has_the_figures_of_the_record() -> None:
     _, share, difference = real_compare.beside(RECORD["coders"], "code-a1-first-10", "base")
-    assert f"{100 * share.mean:.1f}, base 45.6, difference {real_compare.shown(difference, '+')}" in card
-    assert f"An earlier run of Code-A1 on other questions gained {real_compare.shown(difference, '+')}" in readme
-    assert more_than("code-a1-15", "base") in card
-    assert more_than("code-a1-15", "golden-50") in readme
+    assert f"{100 * share.mean:.1f}, base 45.6, difference {real_compare.shown(difference, '+')}" in CARD
+    assert more_than("code-a1-15", "base") in CARD
+    for tester in ("base", "code-a1-first-15"):
+        found = real_compare.testers_beside(RECORD["testers"], tester, "base")
+        assert all(real_compare.shown(found[name]) in CARD for name in ("pass@k", "Mul"))
 
 
-def test_what_the_published_coder_came_to_on_questions_kept_back_stands_wherever_its_gain_does() -> None:
-    told = json.loads((ROOT / "docs" / "held-back.json").read_text())
+def test_what_the_published_coder_came_to_on_questions_kept_back_stands_where_its_gain_does() -> None:
+    told = json.loads((ROOT / "experiments" / "results" / "held-back.json").read_text())
     difference = "{mean:+.1f} [{low:+.1f}, {high:+.1f}]".format(**told["difference"])
-    gain = more_than("code-a1-first-10", "base")
-    pages = {
-        name: " ".join((ROOT / name).read_text().split())
-        for name in ("README.md", "examples/adapters/README.md", "docs/real-models.md", "docs/claims.md")
-    }
-    for name, page in pages.items():
-        assert page.count(gain) == page.count(difference), name
-        assert gain in page, name
-        assert f"{told['questions'].replace(' of ', ' questions of ')}" in page or told["questions"] in page, name
-    card, page = pages["examples/adapters/README.md"], pages["docs/real-models.md"]
-    assert f"{told['percent']['coder']}, base {told['percent']['base']}, difference {difference}" in card
-    assert f"its coder has {told['percent']['coder']} % and the base {told['percent']['base']} %, {difference}" in page
-    for text in (card, page):
-        assert told["source"] in text
-        assert "not shown to carry over" in text
+    page = " ".join((ROOT / "docs" / "results.md").read_text().split())
+    for text in (CARD, page):
+        assert more_than("code-a1-first-10", "base") in text
+        assert difference in text
+    assert f"{told['percent']['coder']}, base {told['percent']['base']}, difference {difference}" in CARD
+    assert told["source"] in CARD
+    assert "not shown to carry over" in CARD
 
 
 def test_the_rounds_of_a_run_are_kept_once_each_with_what_the_seats_said(tmp_path: Path) -> None:
@@ -421,89 +241,3 @@ def test_metrics_that_are_missing_or_torn_are_refused_in_one_line(
     with pytest.raises(SystemExit, match="error: "):
         real_curves.main()
     assert not (tmp_path / "record.json").exists()
-
-
-CURVES = json.loads((ROOT / "docs" / "real-curves.json").read_text())
-COLUMNS = (
-    "code-a1-seed1", "code-a1-seed2", "preset-seed0", "preset-seed1", "shared-seed0", "shared-seed1", "mixed-seed0",
-    "mixed-seed1", "frozen-seed0", "self-play-seed0",
-)  # fmt: skip
-"""The page's columns of first and last rounds."""
-
-
-@pytest.mark.parametrize(
-    ("measure", "said"),
-    [
-        ("coder_reward", "coder's reward"),
-        ("valid_tests", "tests that are valid"),
-        ("killing_tests", "tests that kill"),
-        ("trivial_tests", "tests that tell no program from another"),
-        ("test_diversity", "different tests in a group"),
-        ("unreadable", "suites that cannot be read"),
-        ("vacuous_tests", "vacuous tests"),
-    ],
-)
-def test_the_page_has_the_first_and_the_last_rounds_of_the_record(measure: str, said: str) -> None:
-    ends = [(np.mean(CURVES[run][measure][:3]), np.mean(CURVES[run][measure][-3:])) for run in COLUMNS]
-    row = " | ".join(f"{first:.2f}, {last:.2f}" for first, last in ends)
-    assert f"\n| {said} | {row} |\n" in what_the_pages_say()
-
-
-@pytest.mark.parametrize(
-    ("arm", "rounds"),
-    [
-        ("code-a1", 15),
-        ("golden", 15),
-        ("golden", 50),
-        ("derived", 45),
-        ("shared", 28),
-        ("union", 28),
-        ("mixed", 28),
-        ("preset", 28),
-        ("golden-preset", 28),
-    ],
-)
-def test_the_page_has_the_tokens_of_the_record(arm: str, rounds: int) -> None:
-    runs = [CURVES[name] for name in CURVES if real_curves.SEED.sub("", name) == arm]
-    spent = {
-        kind: ", ".join(f"{sum(thousands(run, kind, rounds)):.0f}" for run in runs) for kind in ("tokens", "learnt")
-    }
-    name = {
-        "code-a1": "Code-A1",
-        "golden": "golden tests",
-        "derived": "golden tests derived from the reference",
-        "shared": "Code-A1 with shared tests, on one core",
-        "union": "Code-A1 with all suites on all programs, on one core",
-        "mixed": "Code-A1 on mixed questions, on one core",
-        "preset": "Code-A1, the preset on one core",
-        "golden-preset": "golden tests, the preset on one core",
-    }[arm]
-    assert f"| {spent['tokens']}; {spent['learnt']} |" in cells(what_the_pages_say(), name, str(rounds))
-
-
-def thousands(run: Any, kind: str, rounds: int) -> list[float]:
-    """Tokens of either seat, decoded or learnt."""
-    names = [f"{seat}_{'learnt_' * (kind == 'learnt')}tokens" for seat in ("coder", "tester")]
-    return [sum(value or 0 for value in run.get(name, [])[:rounds]) / 1000 for name in names]
-
-
-def test_the_page_has_what_golden_tests_cost_at_about_equal_compute() -> None:
-    """Tokens of golden tests at the prices of Code-A1's coder with seed 1: its seconds of sampling and of learning."""
-    code_a1, golden = CURVES["preset-seed1"], CURVES["golden-equal-seed1"]
-    prices = {"coder_tokens": 1232, "coder_learnt_tokens": 1518}
-    cost = sum(
-        seconds * sum(value or 0 for value in golden[name]) / sum(value or 0 for value in code_a1[name])
-        for name, seconds in prices.items()
-    )
-    silent = sum(not value for value in golden["coder_learnt_tokens"])
-    page = " ".join(what_the_pages_say().split())
-    assert f"their tokens cost {cost:,.0f} seconds, {cost / 5430:.2f}".replace(" 0.", " .") in page
-    assert f"in {silent} of the {len(golden['coder_tokens'])} rounds no group" in page
-    ends = [f"{np.mean(golden['coder_reward'][part]):.2f}".lstrip("0") for part in (slice(3), slice(-3, None))]
-    assert f"the reward rose from {ends[0]} to {ends[1]}" in page
-    earlier = CURVES["golden-preset-seed0"]
-    spent = [
-        ", ".join(f"{sum(value or 0 for value in run[name]) / 1000:.0f}" for run in (earlier, golden))
-        for name in prices
-    ]
-    assert f"| {spent[0]}; {spent[1]} |" in cells(what_the_pages_say(), *CODERS["golden-equal"])

@@ -1,6 +1,6 @@
 """A real model at the gate, and one round of the preset 0.5b-smoke on it: `make test-real MODEL=DIR`.
 
-The gate asks the first questions of HumanEval+ only, so that the test takes minutes (docs/real-models.md has all 164).
+The gate asks the first questions of HumanEval+ only, so that the test takes minutes (docs/results.md has all 164).
 """
 
 import json

@@ -346,9 +346,9 @@ def test_another_name_of_the_entry_point_is_the_entry_point() -> None:
 
 
 def test_impure_values_are_rejected_where_they_are_used() -> None:
-    assert reasons("a = open('x')\nb = lambda: 1\nassert f(a) == 1\nassert f(b) == 1\nassert f(1) == 1") == [
+    assert reasons("a = open('x')\nb = lambda: open\nassert f(a) == 1\nassert f(b) == 1\nassert f(1) == 1") == [
         "forbidden_call",
-        "lambda",
+        "forbidden_name",
         "",
     ]
 
@@ -442,33 +442,33 @@ def test_an_unknown_fidelity_is_refused() -> None:
 
 GARBAGE = {
     "empty": "",
-    "prose": "lorem ipsum dolor (sit amet\n" * 40_000,
-    "asserts": "assert\n" * 150_000,
-    "good asserts": "assert f(1) == 1\n" * 60_000,
-    "one line": "assert f(1) == 1;" * 60_000,
-    "one line beyond ASCII": "assert f('é') == 1;" * 50_000,
-    "quotes": '"' * 1_000_000,
-    "escaped triple quotes": '"""a\\' * 200_000,
-    "triple quotes and asserts": '"""\nassert f(1) == 1\n' * 40_000,
-    "brackets": "(" * 1_000_000,
-    "signs": "- " * 500_000,
-    "fences": "```\n" * 250_000,
-    "unequal fences": "".join("`" * (3 + i % 50) + "\n" for i in range(30_000)),
-    "backslashes": "\\\n" * 500_000,
-    "lone surrogates": "\ud800\n" * 300_000,
-    "null bytes": "\0" * 1_000_000,
-    "line breaks": "\n\r\f\v\x1c\u2028" * 170_000,
-    "decorators": "@a\n" * 300_000,
-    "assignments": "a = 1\n" * 160_000,
-    "growing names": "a = 1\n" + "a = (a, a)\n" * 90_000 + "assert f(a) == 1\n",
-    "f-strings": "f'{" * 300_000,
-    "elif": "if 1: pass\n" + "elif 1: pass\n" * 70_000,
-    "names and prose": "a = 1\n" + "b.c\n" * 200_000 + "(",
+    "prose": "lorem ipsum dolor (sit amet\n" * 2_500,
+    "asserts": "assert\n" * 9_375,
+    "good asserts": "assert f(1) == 1\n" * 3_750,
+    "one line": "assert f(1) == 1;" * 3_750,
+    "one line beyond ASCII": "assert f('é') == 1;" * 3_125,
+    "quotes": '"' * 62_500,
+    "escaped triple quotes": '"""a\\' * 12_500,
+    "triple quotes and asserts": '"""\nassert f(1) == 1\n' * 2_500,
+    "brackets": "(" * 62_500,
+    "signs": "- " * 31_250,
+    "fences": "```\n" * 15_625,
+    "unequal fences": "".join("`" * (3 + i % 50) + "\n" for i in range(2_000)),
+    "backslashes": "\\\n" * 31_250,
+    "lone surrogates": "\ud800\n" * 18_750,
+    "null bytes": "\0" * 62_500,
+    "line breaks": "\n\r\f\v\x1c\u2028" * 10_625,
+    "decorators": "@a\n" * 18_750,
+    "assignments": "a = 1\n" * 10_000,
+    "growing names": "a = 1\n" + "a = (a, a)\n" * 5_625 + "assert f(a) == 1\n",
+    "f-strings": "f'{" * 18_750,
+    "elif": "if 1: pass\n" + "elif 1: pass\n" * 4_375,
+    "names and prose": "a = 1\n" + "b.c\n" * 12_500 + "(",
 }
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-def test_a_megabyte_of_garbage_reads(kind: str) -> None:
+def test_long_garbage_reads(kind: str) -> None:
     text = GARBAGE[kind]
     suite = read_suite(text, "f")
     assert all(test.reason or test.call == "f(1)" or test.call == "f('é')" for test in suite.tests)

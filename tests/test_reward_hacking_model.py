@@ -80,29 +80,10 @@ def test_an_adapter_makes_what_it_is_paid_for_likelier_and_leaves_the_other_one_
     assert gains[0] > 0 > min(gains[1:])
 
 
-def test_the_page_has_the_figures_of_the_record() -> None:
-    text = (ROOT / "docs" / "study.md").read_text()
-    found: dict[str, Any] = json.loads((ROOT / "docs" / "reward-hacking-model.json").read_text())
-    rows = [row for group in found["groups"].values() for row in group]
+def test_the_record_has_what_its_groups_come_to() -> None:
+    found: dict[str, Any] = json.loads((ROOT / "experiments" / "results" / "reward-hacking-model.json").read_text())
     assert found["table"] == reward_hacking_model.table(list(found["groups"].values()))
     assert found["policies"] == reward_hacking_model.policies(list(found["groups"].values()))
-    for row in found["table"]:
-        if row["programs"]:
-            share = f"{row['programs']} of {len(rows)}"
-            assert f"| {row['kind']} | {share} | {row['released']:.3f} | {row['ours']:.3f} |" in text
-    for name in reward_hacking_model.PAID_BY:
-        curve = found["policies"][name]
-        cells = [curve["tricks"][0], curve["tricks"][-1], curve["passed"][0], curve["passed"][-1]]
-        assert " | ".join(f"{value:.3f}" for value in cells) in text
-    assert found["revision"] in text
     assert len(found["rounds"]) == 2 * 12
     for first, second in zip(found["rounds"][::2], found["rounds"][1::2], strict=True):
         assert (first["paid_by"], second["paid_by"]) == reward_hacking_model.PAID_BY
-        cells = [cell for each in (first, second) for cell in means(each["rows"], each["paid_by"])]
-        assert f"| {first['round'] + 1} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |" in text
-
-
-def means(rows: list[dict[str, Any]], paid_by: str) -> list[float]:
-    """Tricks, what is paid, tests that are really passed."""
-    values = ([row["kind"] != "honest" for row in rows], [row[paid_by] for row in rows], [row["ours"] for row in rows])
-    return [sum(each) / len(rows) for each in values]

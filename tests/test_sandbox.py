@@ -143,8 +143,8 @@ def test_a_job_without_calls_still_tells_whether_the_program_loads(sandbox: Loca
 
 
 def test_what_is_no_plain_data_is_opaque(sandbox: LocalSandbox) -> None:
-    kinds = "def f(x):\n    return [object(), range(3), iter([]), f, int, {}.keys(), ...][x]\n"
-    for value in answers(sandbox, kinds, range(7)):
+    kinds = "import math\ndef f(x):\n    return [f, int, ..., math, len, print][x]\n"
+    for value in answers(sandbox, kinds, range(6)):
         assert isinstance(value, dict)
         assert list(value) == ["o"]
 
@@ -222,18 +222,18 @@ def test_a_spent_budget_turns_what_is_left_into_time_outs(sandbox: LocalSandbox)
 
 
 def test_a_call_that_is_cut_short_by_what_others_spent_was_not_tried(sandbox: LocalSandbox) -> None:
-    """The third has 0.2 of the 0.6 seconds that it wants, and that it may have."""
-    outcomes = run(sandbox, _BURN, [0.6, 0.6, 0.6, 0], Limits(time_limit_s=1, budget_s=1.4)).outcomes
+    """The third has 0.1 of the 0.3 seconds that it wants, and that it may have."""
+    outcomes = run(sandbox, _BURN, [0.3, 0.3, 0.3, 0], Limits(time_limit_s=0.5, budget_s=0.7)).outcomes
     assert [(outcome.kind.value, outcome.tried) for outcome in outcomes[2:]] == [("timeout", False)] * 2
-    hanging = run(sandbox, _BURN, [60, 60, 0], Limits(time_limit_s=0.5, budget_s=0.8)).outcomes
+    hanging = run(sandbox, _BURN, [60, 60, 0], Limits(time_limit_s=0.2, budget_s=0.3)).outcomes
     assert [(outcome.kind.value, outcome.tried) for outcome in hanging] == [
         ("timeout", True), ("timeout", False), ("timeout", False),
     ]  # fmt: skip
 
 
 def test_every_call_has_the_cpu_time_that_it_took(sandbox: LocalSandbox) -> None:
-    first, second, third = run(sandbox, _BURN, [0, 0.4, 60], Limits(time_limit_s=1, budget_s=9)).outcomes
-    assert (second.cpu_ns >= 4e8, third.cpu_ns >= 9e8, first.cpu_ns < second.cpu_ns) == (True, True, True)
+    first, second, third = run(sandbox, _BURN, [0, 0.15, 60], Limits(time_limit_s=0.4, budget_s=4)).outcomes
+    assert (second.cpu_ns >= 1.5e8, third.cpu_ns >= 3.6e8, first.cpu_ns < second.cpu_ns) == (True, True, True)
 
 
 def test_a_call_that_claims_ages_is_late_and_its_time_is_the_kernels(sandbox: LocalSandbox) -> None:
@@ -318,7 +318,7 @@ if name == "bad":
     sys.exit(3)
 if name == "crash":
     import os
-    os._exit(0)
+    os.abort()
 print(sys.stdin.read(), end="!")
 """
 
@@ -348,8 +348,8 @@ def test_a_script_job_runs_beside_the_program(sandbox: LocalSandbox) -> None:
     script = "def check(candidate):\n    assert candidate(2) == 3\ncheck(f)\n"
     jobs = [ScriptJob(source, script, SHORT) for source in ("def f(x): return x + 1", "def f(x): return 5", "f = ")]
     right, wrong, broken = sandbox.run(jobs)
-    assert right.outcomes == (Outcome(OutcomeKind.VALUE, b"true"),)
-    assert wrong.outcomes == (Outcome(OutcomeKind.ERROR, error="AssertionError"),)
+    assert right.outcomes == (Outcome(OutcomeKind.VALUE, b'[["script","passed",""]]'),)
+    assert wrong.outcomes == (Outcome(OutcomeKind.VALUE, b'[["script","failed","AssertionError: "]]'),)
     assert (broken.loaded, broken.load_failure) == (False, Outcome(OutcomeKind.ERROR, error="SyntaxError"))
 
 
@@ -357,7 +357,7 @@ def test_expressions_have_the_pure_builtins_and_nothing_else(sandbox: LocalSandb
     texts = ("sorted({3, 1, 2})", "sum([x * x for x in range(4)])", "open('/etc/passwd')", "__import__('os')", "1 / 0")
     (result,) = sandbox.run([ExpressionsJob(texts)])
     assert [outcome.value for outcome in result.outcomes[:2]] == [b"[1,2,3]", b"14"]
-    assert [outcome.error for outcome in result.outcomes[2:]] == ["NameError", "NameError", "ZeroDivisionError"]
+    assert [outcome.error for outcome in result.outcomes[2:]] == ["NameError", "ImportError", "ZeroDivisionError"]
 
 
 @pytest.mark.parametrize("bomb", ["10 ** 10 ** 10", "'a' * 10 ** 12", "[0] * 10 ** 9", "sum(range(10 ** 12))"])
@@ -810,7 +810,7 @@ def test_time_ends_where_the_kernel_does_not_tell_which_process_runs(monkeypatch
 def _kill_zygotes(before: Sequence[psutil.Process], most: int, over: threading.Event) -> None:
     """Kill a sandbox's zygote once its candidate has run for a while, `most` times."""
     killed: set[psutil.Process] = set()
-    while len(killed) < most and not over.wait(0.001):
+    while len(killed) < most and not over.wait(0.02):
         with contextlib.suppress(psutil.NoSuchProcess):
             processes = _zygotes(before)
             if len(processes) == 3 and processes[1] not in killed and processes[2].cpu_times().user > 0.05:
@@ -840,8 +840,11 @@ def test_a_job_whose_zygotes_keep_being_killed_ends(without: tuple[str, ...]) ->
     assert descendants() == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-@pytest.mark.parametrize("without", MODES, ids=["namespaces", "no_namespaces"])
+@pytest.mark.parametrize(
+    ("without", "number"),
+    [((), each) for each in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)]
+    + [(("namespaces",), signal.SIGKILL)],
+)
 def test_a_candidate_that_somebody_else_kills_runs_again(without: tuple[str, ...], number: signal.Signals) -> None:
     before = descendants()
     found: list[object] = []
@@ -851,7 +854,7 @@ def test_a_candidate_that_somebody_else_kills_runs_again(without: tuple[str, ...
         thread.start()
         killed: set[psutil.Process] = set()
         while len(killed) < 2 and thread.is_alive():
-            thread.join(0.001)
+            thread.join(0.02)
             with contextlib.suppress(psutil.NoSuchProcess):
                 processes = _zygotes(before)
                 if len(processes) == 3 and processes[2] not in killed and processes[2].cpu_times().user > 0.05:

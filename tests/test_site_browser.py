@@ -16,10 +16,10 @@ PAGES = (
     "index.html",
     "quick-start.html",
     "environment.html",
-    "algorithm.html",
-    "study.html",
+    "training.html",
+    "results.html",
     "command-line.html",
-    "benchmarks.html",
+    "first-duel.html",
     "api/arena.html",
 )
 SIZES = ((360, 740), (768, 1024), (1440, 900))

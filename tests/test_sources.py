@@ -13,7 +13,7 @@ import pytest
 
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, FormatError, SandboxError
-from codea1_env.judging.importing import Imported, import_drafts
+from codea1_env.judging.problems.importing import Imported, import_drafts
 from codea1_env.problems import Problem, TestCase, read_problems
 from codea1_env.problems.sources import SOURCES, Draft, Unreadable, find_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows

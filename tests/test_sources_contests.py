@@ -12,7 +12,7 @@ import pytest
 
 from codea1_env.arena.arena import Arena
 from codea1_env.cli import main
-from codea1_env.judging.importing import Imported, import_drafts
+from codea1_env.judging.problems.importing import Imported, import_drafts
 from codea1_env.problems import Problem, read_problems
 from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.sources import Draft, Unreadable, find_source
@@ -270,7 +270,8 @@ def test_unittest_asserts_are_read_and_what_is_no_call_is_left_out() -> None:
     (found,) = imported("bigcodebench", BIG_ROW)
     assert found.problem is not None
     assert asserts(found.problem) == ["assert task_func(9) == 3", "assert task_func(10) == 3"]
-    assert found.status == "some"
+    assert found.status == "all", "by its script"
+    assert found.problem.test_script == BIG_ROW["test"]
     assert len(found.left_out) == 2
 
 
@@ -440,8 +441,52 @@ def test_a_tuple_is_the_list_that_is_expected_as_far_as_the_sets_own_grader_take
 
 def test_only_a_set_that_expects_a_list_has_a_checker() -> None:
     assert draft("livecodebench", call_row("livecodebench", [1, "[1]"], "")).problem.checker == ""
-    assert draft("livecodebench", LIVE_ROW).problem.checker == ""
     assert draft("apps", call_row("apps", [[1], [2]], "def f(n):\n    return n")).problem.checker == ""
+
+
+THIRD = "n = int(input())\nprint(n / 3)\n"
+ROWS_OF_PROGRAMS = {
+    "apps": APPS_ROW
+    | {"solutions": json.dumps([THIRD]), "input_output": json.dumps({"inputs": ["4"], "outputs": [f"{4 / 3}\n"]})},
+    "code_contests": CONTESTS_ROW
+    | {
+        "solutions": {"language": [3], "solution": [THIRD]},
+        "public_tests": {"input": ["4\n"], "output": [f"{4 / 3}\n"]},
+        "private_tests": None,
+        "generated_tests": None,
+    },
+    "livecodebench": LIVE_ROW
+    | {
+        "public_test_cases": json.dumps([{"input": "4\n", "output": f"{4 / 3}\n", "testtype": "stdin"}]),
+        "private_test_cases": "[]",
+    },
+}
+ROWS_OF_PROGRAMS["taco"] = ROWS_OF_PROGRAMS["apps"]
+
+
+@pytest.mark.parametrize("as_programs", [False, True])
+@pytest.mark.parametrize(
+    ("source", "right", "wrong"),
+    [
+        ("apps", "%.5f", "%.4f"),
+        ("taco", "%.5f", "%.4f"),
+        ("code_contests", "%.5f", "%.4f"),
+        ("livecodebench", "%.16f000", "%.15f"),
+    ],
+)
+def test_what_whole_programs_print_is_compared_as_each_sets_own_grader_does(
+    source: str, right: str, wrong: str, as_programs: bool
+) -> None:
+    found = find_source(source)
+    if as_programs:
+        found = dataclasses.replace(found, programs_as="program")
+    (one,) = found.drafts([ROWS_OF_PROGRAMS[source]])
+    assert isinstance(one, Draft)
+    for printed, is_right in ((right, True), (wrong, False), ("%r\r\n\n", True), ("x%r", False)):
+        code = f"print({printed!r} % (int(input()) / 3))\n"
+        if not as_programs:
+            code = f"def solve(text):\n    return {printed!r} % (int(text) / 3)\n"
+        assert passes(one.problem, code) == is_right, code
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codea1_env.cli import main
-from codea1_env.judging.importing import import_drafts
+from codea1_env.judging.problems.importing import import_drafts
 from codea1_env.problems import Problem, TestCase, read_problems
 from codea1_env.problems.contamination import Contamination, known_set
 from codea1_env.problems.sources import Draft, Unreadable, find_source

@@ -40,27 +40,31 @@ def interrupted(command: list[str], module: str, directory: Path) -> tuple[int, 
     [
         "__future__",
         "codea1_env.registration",
-        "gymnasium",
         "numpy.random",
         "pettingzoo",
-        "codea1_env.cli",
         "argparse",
-        "codea1_env.cli.data",
+        "codea1_env.cli.sandbox",
         "codea1_env.sandbox",
-        "codea1_env.cli.view",
     ],
 )
-@pytest.mark.parametrize("way", ["script", "module"])
-def test_ctrl_c_while_codea1_starts_is_one_line_and_130(way: str, module: str, tmp_path: Path) -> None:
+def test_ctrl_c_while_codea1_starts_is_one_line_and_130(module: str, tmp_path: Path) -> None:
+    assert interrupted(["-m", "codea1_env.cli", "doctor"], module, tmp_path) == (130, "", "codea1: interrupted\n")
+
+
+def test_ctrl_c_while_the_installed_command_starts_is_one_line_and_130(tmp_path: Path) -> None:
     (tmp_path / "codea1").write_text(CONSOLE_SCRIPT)
-    command = [str(tmp_path / "codea1")] if way == "script" else ["-m", "codea1_env.cli"]
-    assert interrupted([*command, "doctor"], module, tmp_path) == (130, "", "codea1: interrupted\n")
+    command = [str(tmp_path / "codea1"), "doctor"]
+    for module in ("codea1_env.registration", "codea1_env.cli.sandbox"):
+        assert interrupted(command, module, tmp_path) == (130, "", "codea1: interrupted\n")
+
+
+RECIPES = ["agents/train_grpo.py", *sorted(f"baselines/{path.name}" for path in (ROOT / "baselines").glob("*.py"))]
 
 
 @pytest.mark.parametrize(
-    "recipe", ["agents/train_grpo.py", *sorted(f"baselines/{path.name}" for path in (ROOT / "baselines").glob("*.py"))]
+    ("recipe", "module"),
+    [(RECIPES[0], "gymnasium"), *((recipe, "codea1_env.configuration.presets") for recipe in RECIPES)],
 )
-@pytest.mark.parametrize("module", ["gymnasium", "codea1_env.configuration.presets"])
 def test_ctrl_c_while_a_recipe_starts_is_one_line_and_130(recipe: str, module: str, tmp_path: Path) -> None:
     command = [str(ROOT / recipe), "--preset", "smoke", "--dry-run"]
     assert interrupted(command, module, tmp_path) == (130, "", "codea1: interrupted\n")
@@ -75,22 +79,28 @@ def test_ctrl_c_in_a_program_that_imports_the_package_stays_its_own(tmp_path: Pa
     assert (code, "KeyboardInterrupt" in said) == (-2, True)
 
 
-def test_recipes_need_no_other_extra_than_train() -> None:
-    """The README installs `.[train]`: with the packages of other extras missing, all that recipes import is there."""
+@pytest.mark.longest
+def test_recipes_need_no_other_extra_than_train(tmp_path: Path) -> None:
+    """The README installs `.[train]`: with the packages of other extras missing, all that recipes import is there. With
+    `--report-to none` there need be no TensorBoard either."""
     pytest.importorskip("trl", reason="the extra `train` is not installed")
     others = ["peft", "gguf", "ray", "vllm", "docker", "wandb", "trackio", "moviepy"]
+    board = ["tensorboard", "torch.utils.tensorboard"]
     program = (
         "import ast, importlib, sys\n"
-        f"sys.modules.update(dict.fromkeys({others}))\n"
-        "for recipe in sys.argv[1:]:\n"
+        f"sys.modules.update(dict.fromkeys({others + board}))\n"
+        "from codea1_env.configuration.arguments import parse_arguments\n"
+        "output, *recipes = sys.argv[1:]\n"
+        "parse_arguments('x', ['--preset', 'smoke', '--report-to', 'none', '--output', output])\n"
+        "for recipe in recipes:\n"
         "    for node in ast.walk(ast.parse(open(recipe).read())):\n"
         "        if isinstance(node, ast.ImportFrom):\n"
         "            importlib.import_module(node.module)\n"
+        "import codea1_env.training.run.run_dir\n"
     )
-    recipes = ["agents/train_grpo.py", *(str(path) for path in sorted((ROOT / "baselines").glob("*.py")))]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", program, *recipes],
+        [sys.executable, "-c", program, str(tmp_path / "run"), *RECIPES],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

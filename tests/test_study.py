@@ -1,8 +1,7 @@
-"""The study: its arms are what docs/study.md says, cells run once and go on, what fails is named, numbers repeat."""
+"""The study: its arms fit every preset, cells run once and go on, what fails is named, numbers repeat."""
 
 import json
 import os
-import re
 import subprocess
 import sys
 import textwrap
@@ -21,8 +20,7 @@ sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
 import study  # noqa: E402  # after the path
 import study_numbers  # noqa: E402
 import study_report  # noqa: E402
-from estimates import by_base, mean_by_base, mean_with_t  # noqa: E402
-from study_arms import ARMS, Arm, as_table, chosen_arms  # noqa: E402
+from study_arms import ARMS, Arm, chosen_arms  # noqa: E402
 from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
 
 from codea1_env.configuration.batches import seat_rows  # noqa: E402
@@ -74,21 +72,10 @@ def calls(directory: Path, cell: Cell) -> list[str]:
     return (directory / "cells" / cell.name / "run" / "calls.txt").read_text().splitlines()
 
 
-def test_the_document_has_the_arms_as_they_are() -> None:
-    text = (ROOT / "docs" / "study.md").read_text()
-    assert text.split("<!-- arms: begin -->\n")[1].split("<!-- arms: end -->")[0].strip() == as_table()
-
-
-def test_the_document_names_what_is_mixed_in_a_comparison_and_how_often_a_question_comes_back() -> None:
-    text = " ".join((ROOT / "docs" / "study.md").read_text().split())
-    assert "two models are better than one" not in text
-    for reason in ("half as many weights", "learning rate for the tester's role", "one mean over the tokens of both"):
-        assert reason in text, "self-play differs in more than the number of models"
+def test_questions_come_back_as_often_as_the_arms_say() -> None:
     for name, visits in (("code_a1", 2), ("few_questions", 16)):
         preset = Cell("bands", next(arm for arm in ARMS if arm.name == name), 0).resolved()
         assert preset.rounds * preset.round.questions / preset.problems.train == visits
-    assert "visit each question twice. On the first visit there is nothing to replay" in text
-    assert "If each question comes back 16 times (`few_questions`" in text
 
 
 @pytest.mark.parametrize("preset", ["bands", "mini", "smoke"])
@@ -260,39 +247,9 @@ def test_the_table_has_means_paired_differences_and_gaps() -> None:
     json.dumps(one, allow_nan=False)
 
 
-def test_the_page_of_results_is_what_the_cells_say() -> None:
-    """docs/study-results.json: the cells as results.json has them, less machine and versions; the page is table.md."""
-    record = json.loads((ROOT / "docs" / "study-results.json").read_text())
+def test_the_record_over_bases_says_where_each_cell_comes_from_and_what_came_out_again() -> None:
+    record = json.loads((ROOT / "experiments" / "results" / "study-bases.json").read_text())
     scores = study_report.scores_of(record["cells"])
-    order = [arm.name for arm in ARMS]
-    page = (ROOT / "docs" / "study-results.md").read_text()
-    assert page == study_report.as_markdown(scores, order, record["provenance"], record["missing"])
-    study_page = (ROOT / "docs" / "study.md").read_text()
-    for arm in ("base", "golden", "frozen", "self_play", "black_box", "frozen_trained", "hidden"):
-        found = study_report.against_main(scores["bands"], arm)["paired"]
-        assert f"| {found['value']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}] |" in study_page
-    for arm in ("self_play", "black_box", "paper_fidelity"):  # what the text says of them
-        found = study_report.against_main(scores["bands"], arm)["paired"]
-        assert study_page.count(f"{found['value']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}]") >= 1, arm
-    assert "changes nothing that these seeds" not in study_page, "an interval without 0 is a change"
-    replayed = {arm: mean_by_base(by_base(study_report.column(scores["bands"][arm], "book_hit_rate")))
-                for arm in ("code_a1", "few_questions")}  # fmt: skip
-    assert f"({replayed['code_a1'].value:.3f} of the questions have replays" in study_page
-    few = replayed["few_questions"]
-    assert f"{few.value:.3f} [{few.low:.3f}, {few.high:.3f}] (2) have them" in study_page
-    row = (ROOT / "README.md").read_text().split("<!-- study: begin -->\n")[1].split("<!-- study: end -->")[0]
-    for arm in ("golden", "frozen", "self_play", "black_box", "code_a1"):
-        found = mean_with_t(list(study_report.column(scores["bands"][arm], "hidden").values()))
-        assert f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]" in row
-
-
-def test_the_cells_over_bases_are_on_their_page_and_every_figure_of_the_study_and_of_the_claims_is_theirs() -> None:
-    """docs/study-bases.json and .md, the section of docs/study.md, and the rows of docs/claims.md that name bases."""
-    record = json.loads((ROOT / "docs" / "study-bases.json").read_text())
-    page = (ROOT / "docs" / "study-bases.md").read_text()
-    scores = study_report.scores_of(record["cells"])
-    order = [arm.name for arm in ARMS]
-    assert page == study_report.as_markdown(scores, order, record["provenance"], record["missing"])
     for cell in record["cells"]:
         assert all((cell["git"], not cell["dirty"], cell["processor"]["model"], cell["command"])), cell["name"]
         arm = next(arm for arm in ARMS if arm.name == cell["arm"])
@@ -301,19 +258,9 @@ def test_the_cells_over_bases_are_on_their_page_and_every_figure_of_the_study_an
     assert len({cell["base_weights"] for cell in record["cells"]}) == len({cell["base"] for cell in record["cells"]})
 
     first = {cell["name"]: cell for cell in record["cells"]}
-    for cell in record["again"]:  # docs/study.md: the same numbers, as on another processor
+    for cell in record["again"]:  # the same numbers, as on another processor
         assert cell["measures"] == first[cell["name"]]["measures"]
         assert cell["processor"]["torch"] != first[cell["name"]]["processor"]["torch"]
-
-    figure = re.compile(r"[+-]?\d\.\d+ \[[^]]+\]")
-    study_page = (ROOT / "docs" / "study.md").read_text()
-    section = study_page.split("\n## Again, over bases\n")[1].split("\n## ")[0]
-    rows = [row for row in (ROOT / "docs" / "claims.md").read_text().splitlines() if "(study-bases.md)" in row]
-    readme = (ROOT / "README.md").read_text().split("Over three other bases")[1].split("\n\n")[0]
-    for text in (section, readme, *rows):
-        found = figure.findall(" ".join(text.replace("**", "").split()))
-        assert found, text
-        assert [each for each in found if each not in page] == [], text
     for name in study_report.COMPUTE:
         for arm, runs in scores["bands"].items():
             counts = set(study_report.column(runs, name).values())
@@ -371,21 +318,16 @@ def test_the_compute_of_a_run_counts_seats_that_sample_and_those_that_learn(tmp_
     )
 
 
-def test_the_document_states_the_compute_of_every_arm_as_the_preset_has_it() -> None:
-    text = (ROOT / "docs" / "study.md").read_text()
-    table = text.split("<!-- compute: begin -->\n")[1].split("<!-- compute: end -->")[0]
-    named = re.findall(r"`([a-z_0-9.]+)`", table)
-    assert sorted(named) == sorted(arm.name for arm in ARMS), "every arm, once"
+def test_the_record_counts_what_the_preset_makes_a_run_of_code_a1_sample_and_learn() -> None:
     preset = Cell("bands", Arm("", "", ""), 0).resolved()
     coder, tester = (seat_rows(preset, seat) for seat in ("coder", "tester"))
-    row = next(row for row in table.splitlines() if "`code_a1`" in row)
-    numbers = (coder.sampled, tester.sampled, coder.learnt + tester.learnt, coder.updates + tester.updates)
-    assert row.split("|")[2:-1] == [f" {preset.rounds * number:,} " for number in numbers]
-    record = json.loads((ROOT / "docs" / "study-bases.json").read_text())
-    for cell in record["cells"]:
-        row = next(row for row in table.splitlines() if f"`{cell['arm']}`" in row)
-        numbers = tuple(cell["compute"][name] for name in ("programs", "suites", "learnt", "steps"))
-        assert row.split("|")[2:-1] == [f" {number:,.0f} " for number in numbers], cell["name"]
+    a_round = (coder.sampled, tester.sampled, coder.learnt + tester.learnt, coder.updates + tester.updates)
+    cells = json.loads((ROOT / "experiments" / "results" / "study-bases.json").read_text())["cells"]
+    counted = [cell["compute"] for cell in cells if cell["arm"] == "code_a1"]
+    assert counted
+    for compute in counted:
+        found = tuple(compute[name] for name in ("programs", "suites", "learnt", "steps"))
+        assert found == tuple(preset.rounds * number for number in a_round)
 
 
 def test_two_arms_are_compared_on_the_places_that_both_have() -> None:
@@ -454,13 +396,15 @@ def test_bad_arguments_are_refused_before_anything_runs(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_closed_pipe_ends_the_list_of_arms_without_a_traceback() -> None:
+def test_a_closed_pipe_ends_the_list_of_arms_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "experiments/study.py", "--list-arms"]
-    ended = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(write)
-    assert (ended.returncode, ended.stderr) == (141, "")
+    with os.fdopen(write, "w") as nobody:
+        monkeypatch.setattr("sys.stdout", nobody)
+        assert study.main(["--list-arms"]) == 141
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.slow

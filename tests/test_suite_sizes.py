@@ -42,9 +42,8 @@ def asking(problem: Problem) -> Match:
     return dataclasses.replace(MATCH, problem=problem)
 
 
-def play(*problems: Problem, config: RewardConfig) -> list[MatchScore]:
-    with Arena(LocalSandbox(), config) as arena:
-        return arena.play([asking(problem) for problem in problems], update_book=False)
+def play(sandbox: LocalSandbox, *problems: Problem, config: RewardConfig) -> list[MatchScore]:
+    return Arena(sandbox, config).play([asking(problem) for problem in problems], update_book=False)
 
 
 REWARDS = [
@@ -64,13 +63,14 @@ class ByItsOwn(TesterReward):
 
 @pytest.mark.parametrize("choices", REWARDS, ids=str)
 def test_a_problem_with_its_own_k_is_scored_as_in_a_run_with_that_k(
-    choices: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: LocalSandbox, choices: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "own_size.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
-    mixed = play(of_size(2, "a"), of_size(None, "b"), of_size(7, "c"), config=RewardConfig(suite_size=4, **choices))
+    three = (of_size(2, "a"), of_size(None, "b"), of_size(7, "c"))
+    mixed = play(sandbox, *three, config=RewardConfig(suite_size=4, **choices))
     alone = [
-        play(of_size(None, name), config=RewardConfig(suite_size=size, **choices))[0]
+        play(sandbox, of_size(None, name), config=RewardConfig(suite_size=size, **choices))[0]
         for name, size in (("a", 2), ("b", 4), ("c", 7))
     ]
     assert mixed == alone
@@ -79,8 +79,8 @@ def test_a_problem_with_its_own_k_is_scored_as_in_a_run_with_that_k(
     assert alone[0].suites != dataclasses.replace(alone[1], problem_id="a").suites
 
 
-def test_by_hand() -> None:
-    suites = play(of_size(2), config=RewardConfig())[0].suites
+def test_by_hand(sandbox: LocalSandbox) -> None:
+    suites = play(sandbox, of_size(2), config=RewardConfig())[0].suites
     first, second = (row[0] for row in suites[:2])
     assert [str(test.status) for test in first.duel.tests] == ["kept", "kept", *["surplus"] * 3]
     assert (first.reward, second.reward) == (0.5, 0.5 + 0.5 / 2)  # the second program fails one of two

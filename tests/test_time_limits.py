@@ -21,7 +21,7 @@ from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.search_tester import SearchTester
 from codea1_env.judging import oracle
 from codea1_env.judging.judge import Judge, Trial
-from codea1_env.judging.usability import check_problems
+from codea1_env.judging.problems.usability import check_problems
 from codea1_env.players import OracleCoder
 from codea1_env.players.player import TesterRequest
 from codea1_env.problems.jsonl import read_problems, write_problems
@@ -116,14 +116,16 @@ def test_the_limit_is_that_of_the_rule_for_who_ever_runs(rule: Any, seconds: Any
 
 def test_it_is_found_out_before_any_candidate_runs_and_whatever_they_are() -> None:
     """Once for each problem of a batch, on its own tests; the calls of suites and programs are not in it."""
-    other = dataclasses.replace(ruled("q"), golden_tests=(Case("f(7)", "8"), *PROBLEM.golden_tests))
+    measured = ruled(times_reference=5, at_least=0.1)
+    other = dataclasses.replace(measured, problem_id="q", golden_tests=(Case("f(7)", "8"), *PROBLEM.golden_tests))
     other = dataclasses.replace(other, hidden_tests=())
     asked = []
     for codes in (CODES, ("def f(x):\n    while True: pass\n", "import os\nos._exit(0)", "(")):
-        sandbox = Clocked(0.1, 0.2, 0.3)
+        sandbox = Clocked(0.01, 0.02, 0.03)
         with Arena(sandbox) as arena:
-            arena.play([match(ruled(), codes), match(other, codes), match(PROBLEM, codes)])
-            arena.play([match(ruled(), CODES[1:])])
+            brief = dataclasses.replace(PROBLEM, time_limit_s=0.1)
+            arena.play([match(measured, codes), match(other, codes), match(brief, codes)])
+            arena.play([match(measured, CODES[1:])])
         ran = [batch for batch in sandbox.batches if batch]
         assert [is_measured(job) for job in ran[0]] == [True, True]
         assert sandbox.measured == ran[0]
@@ -145,7 +147,7 @@ def test_a_problem_that_says_its_own_limit_has_it() -> None:
 
 
 def test_a_real_reference_that_is_slow_has_the_time_that_it_takes() -> None:
-    slow = spinning(0.3)
+    slow = spinning(0.15)
     problem = dataclasses.replace(ruled(times_reference=5, at_least=0.01), reference_solution=slow)
     with Arena(LocalSandbox()) as arena:
         (score,) = arena.play([match(problem, (slow, *CODES))])
@@ -254,7 +256,7 @@ def test_whoever_runs_programs_without_an_arena_goes_by_it(tmp_path: Path) -> No
 
 
 def test_the_command_reads_it_from_a_line_and_from_an_option(tmp_path: Path, capsys: Any) -> None:
-    spins = spinning(0.4)
+    spins = spinning(0.2)
     line = {"problem_id": "p", "question": "?", "entry_point": "f", "reference_solution": REFERENCE,
             "codes": [spins], "suites": [[SUITE]]}  # fmt: skip
     short = {"times_reference": 1, "at_least": 0.05}
@@ -332,3 +334,39 @@ def test_a_run_leaves_out_problems_that_have_no_limit_by_its_rule(tmp_path: Path
         preset = dataclasses.replace(SMOKE, problems=files, reward=RewardConfig(time_limit=rule))
         assert load_problem_sets(preset, 0).train[0].problem_id == first
     assert "bare cannot be judged: problem 'bare' must have" in caplog.text
+
+
+GREEDY = "def f(x):\n    held = bytearray(300 << 20)\n    return x + 1\n"
+
+
+def test_the_memory_of_a_run_is_that_of_problems_that_say_none(tmp_path: Path, capsys: Any) -> None:
+    own = dataclasses.replace(PROBLEM, problem_id="own", memory_mb=512)
+    own_lines = [match(one, (GREEDY,)) for one in (PROBLEM, own)]
+    for usual, rewards in ((None, [1.0, 1.0]), (128, [0.0, 1.0]), (2048, [1.0, 1.0])):
+        config, recorded = RewardConfig(memory_mb=usual), tmp_path / f"{usual}.jsonl"
+        with LocalSandbox() as sandbox, Recorder(recorded) as recorder:
+            arena = Arena(sandbox, config, on_score=recorder.write)
+            scores = arena.play(own_lines)
+            assert [score.codes[0].reward for score in scores] == rewards
+            assert arena.grade(PROBLEM, [GREEDY], [Case("f(1)", "2")])[0].share == rewards[0]
+        with open(recorded, "rb") as file:
+            kept = list(read_recording(file))
+        assert [each.match.problem.memory_mb for each in kept] == [usual or PROBLEM.memory_mb, 512]
+        assert keep_leading(recorded, own_lines, config) == 2
+    line = {"problem_id": "p", "question": "?", "entry_point": "f", "reference_solution": REFERENCE,
+            "codes": [GREEDY], "suites": [[SUITE]]}  # fmt: skip
+    given, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    given.write_text(json.dumps(line) + "\n" + json.dumps(line | {"memory_mb": 512}) + "\n")
+    assert main(["score", str(given), "-o", str(out), "--memory-mb", "128"]) == 0
+    assert [json.loads(row)["codes"][0]["reward"] for row in out.read_text().splitlines()] == [0.0, 1.0]
+    assert main(["score", str(given), "-o", str(out), "--memory-mb", "12"]) == 2
+    assert "memory_mb must be an int of at least 64, got 12" in capsys.readouterr().err
+
+
+def test_a_reference_is_checked_under_the_memory_of_the_run() -> None:
+    greedy = dataclasses.replace(PROBLEM, reference_solution=GREEDY)
+    with LocalSandbox() as sandbox:
+        (enough,) = check_problems([greedy], sandbox)
+        (little,) = check_problems([greedy], sandbox, memory_mb=128)
+    assert (enough.right, little.right) == (3, 0)
+    assert little.problem == greedy

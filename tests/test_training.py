@@ -39,6 +39,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.diagnostics import Diagnostics
 from codea1_env.configuration.arguments import read_configuration
 from codea1_env.configuration.model_sections import LoraPreset
+from codea1_env.configuration.model_shapes import shape_of
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import SandboxError
@@ -51,6 +52,7 @@ from codea1_env.training.run.run_dir import BOOK
 
 QUIET = without_evaluations()
 PACKED = dataclasses.replace(QUIET, trainer="packed", lora=LoraPreset(rank=4, alpha=8.0))
+BOTH_TRAINERS = pytest.mark.parametrize("trainer", [QUIET, PACKED], ids=["trl", "packed"])
 
 
 @pytest.fixture(scope="session")
@@ -62,16 +64,14 @@ def duel(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_rewards_move_the_weights_of_both_seats(duel: Path, base: Path, seat: str) -> None:
+def test_rewards_move_the_weights_of_both_seats_whose_models_load_with_their_tokenizers(
+    duel: Path, base: Path, seat: str
+) -> None:
     logged = records(duel, "seat", seat)
     assert [record["round"] for record in logged] == [1, 2, 3, 4]
     assert any(record["reward_std"] > 0 for record in logged), "no group ever had two different rewards"
     assert TINY.grpo.of(seat)["weight_decay"] == 0, "only a gradient may move the weights here"
     assert not same_weights(duel / seat / "final", base)
-
-
-@pytest.mark.parametrize("seat", SEATS)
-def test_a_run_leaves_models_that_load_with_their_tokenizers(duel: Path, seat: str) -> None:
     model = AutoModelForCausalLM.from_pretrained(duel / seat / "final")
     tokenizer = AutoTokenizer.from_pretrained(duel / seat / "final")
     assert type(model).__name__ == "Qwen2ForCausalLM"
@@ -79,29 +79,32 @@ def test_a_run_leaves_models_that_load_with_their_tokenizers(duel: Path, seat: s
     tokens = tokenizer(text)["input_ids"]
     assert max(tokens) < model.config.vocab_size
     assert tokenizer.decode(tokens) == text
+    counted = dataclasses.replace(shape_of(TINY.model), vocabulary=model.config.vocab_size)
+    assert counted.parameters == sum(parameter.numel() for parameter in model.parameters())
 
 
-def test_a_run_leaves_its_configuration_and_its_book(duel: Path) -> None:
+def test_a_run_leaves_its_configuration_its_book_and_the_scores_and_times_of_every_round(duel: Path) -> None:
     assert read_configuration(duel / "config.yaml") == (dataclasses.replace(TINY, rounds=4), 0)
-    book = MistakeBook.load(duel / BOOK)
-    assert len(book) == records(duel, "round")[-1]["book"]
-    assert len(book) > 0, "no program failed a test: this run shows nothing"
-
-
-def test_every_round_logs_scores_and_where_the_time_went(duel: Path) -> None:
     rounds = records(duel, "round")
+    assert len(MistakeBook.load(duel / BOOK)) == rounds[-1]["book"]
+    assert rounds[-1]["book"] > 0, "no program failed a test: this run shows nothing"
     assert [record["round"] for record in rounds] == [1, 2, 3, 4]
+    assert_parts_add_up(rounds)
     for record in rounds:
         assert 0 <= record["coder_reward"] <= 1
         assert sum(record[f"seconds_{part}"] for part in ("parsing", "judging", "rewarding")) > 0
         assert record["unscored"] == 0
+        for name in ("coder_zero_groups", "tester_zero_groups", "trivial_tests", "book_hit_rate"):
+            assert record[name] is None or 0 <= record[name] <= 1
+        gap = record["coder_reward"] - record["hidden_tests_passed"]
+        assert record["collusion_gap"] == pytest.approx(gap), "every program was scored and graded"
     for seat in SEATS:
         for record in records(duel, "seat", seat):
             assert all(record[f"seconds_{part}"] > 0 for part in ("generating", "waiting", "learning"))
         assert [record["round"] for record in records(duel, "evaluation", seat)] == [1, 2, 3]
 
 
-def test_every_logged_name_is_documented_for_its_kind_and_seat(duel: Path) -> None:
+def test_every_logged_name_is_documented_for_its_kind_and_seat_with_a_source_that_exists(duel: Path) -> None:
     lines = [json.loads(line) for line in (duel / "metrics.jsonl").read_text().splitlines()]
     found = {(line["kind"], line["seat"], name) for line in lines for name in line.keys() - {"kind", "seat", "round"}}
     found = {(kind, seat, re.sub("^unreadable_.+", "unreadable_REASON", name)) for kind, seat, name in found}
@@ -112,9 +115,6 @@ def test_every_logged_name_is_documented_for_its_kind_and_seat(duel: Path) -> No
     assert {"entropy", "truncated", "frac_reward_zero_std"} <= {name for kind, _, name in found if kind == "seat"}
     assert ("evaluation", "coder", "regression_rate") in found
     assert {("seat", "coder", name) for name in MEASURED} <= documented, "also what only some seats log"
-
-
-def test_every_source_on_the_page_of_metrics_exists() -> None:
     for row in metric_rows():
         is_trls = row.source.startswith("TRL ") and MEASURED[row.name] == row.source[4:]
         assert is_trls or (ROOT / "codea1_env" / row.source).is_file(), row
@@ -126,21 +126,14 @@ def assert_parts_add_up(rounds: list[dict[str, Any]]) -> None:
         assert record["tester_reward"] == pytest.approx(parts), record["round"]
 
 
-def test_diagnostics_say_the_same_of_the_rewards_as_the_rewards(duel: Path) -> None:
-    assert_parts_add_up(records(duel, "round"))
-    for record in records(duel, "round"):
-        for name in ("coder_zero_groups", "tester_zero_groups", "trivial_tests", "book_hit_rate"):
-            assert record[name] is None or 0 <= record[name] <= 1
-        gap = record["coder_reward"] - record["hidden_tests_passed"]
-        assert record["collusion_gap"] == pytest.approx(gap), "every program was scored and graded"
-
-
-@pytest.mark.parametrize("trainer", [QUIET, PACKED], ids=["trl", "packed"])
+@BOTH_TRAINERS
 def test_the_parts_of_the_testers_reward_add_up_while_validity_comes_first_and_the_past_plays(
-    trainer: Preset, duel: Path, base: Path, tmp_path: Path
+    trainer: Preset, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are of the present tester's suites, at the weights of the round; 1 in the first, where aiming pays nothing.
-    What spreads within a group is told alike by both trainers."""
+    What spreads within a group is told alike by both trainers. No thread runs meanwhile but the sandbox's."""
+    monkeypatch.setattr("tqdm.std.tqdm.monitor", None)  # another test's bar may have started its thread
+    before, threads = {*threading.enumerate()}, set[str]()
     earned: list[list[list[float]]] = []
 
     def watched(run: Recipe, index: int, score: Score) -> None:
@@ -149,10 +142,12 @@ def test_the_parts_of_the_testers_reward_add_up_while_validity_comes_first_and_t
             assert row.reward is not None
             groups.setdefault(row.label.group, []).append(row.reward)
         earned.append(list(groups.values()))
+        threads.update(thread.name for thread in {*threading.enumerate()} - before)
 
     options = Options(validity_first_rounds=3, opponents="uniform", opponent_every=1, tester_book=1)
-    preset = dataclasses.replace(trainer, options=options)
+    preset = dataclasses.replace(trainer, options=options, report_to=())
     play_duel(tmp_path, base, rounds=3, preset=preset, on_score=watched)
+    assert {name for name in threads if not name.startswith("sandbox")} == set()
     rounds = records(tmp_path, "round")
     assert_parts_add_up(rounds)
     assert [record["paid_adversarial"] > 0 for record in rounds] == [False, True, True]
@@ -162,35 +157,25 @@ def test_the_parts_of_the_testers_reward_add_up_while_validity_comes_first_and_t
         assert record["reward_std"] == pytest.approx(statistics.mean(deviations), abs=1e-6)
 
 
-def test_the_same_seed_gives_the_same_run_and_another_seed_another(duel: Path, base: Path, tmp_path: Path) -> None:
-    play_duel(tmp_path / "again", base, rounds=4)
-    assert_same_runs(duel, tmp_path / "again")
-    play_duel(tmp_path / "other", base, rounds=1, seed=1)
-    assert without_seconds(records(tmp_path / "other", "round"))[0] != without_seconds(records(duel, "round"))[0]
-
-
-def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
-    duel: Path, base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_run_that_is_stopped_and_resumed_equals_an_uninterrupted_one_bit_for_bit_and_another_seed_gives_another(
+    duel: Path, base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resumed = tmp_path / "resumed"
+    rarely = dataclasses.replace(TINY, save_rounds=50)  # no checkpoint but the one that Ctrl-C leaves
+    with monkeypatch.context() as patch:
+        pressed(patch, 1)
+        assert play_duel(resumed, base, rounds=4, preset=rarely), "Ctrl-C finishes the round"
+    for seat in SEATS:
+        assert [path.name for path in (resumed / seat).glob("checkpoint-*")] == ["checkpoint-2"]
     with pytest.raises(ZeroDivisionError, match="the round's own"):
-        play_duel(resumed, base, rounds=4, on_score=fail_in_round(4))
+        play_duel(resumed, base, rounds=4, resume=True, on_score=fail_in_round(4))
     # The third round's checkpoint lost a part, and so must not be taken.
     (resumed / "tester" / "checkpoint-3" / "optimizer.pt").write_bytes(b"")
-    play_duel(resumed, base, rounds=4, resume=True)
+    assert not play_duel(resumed, base, rounds=4, resume=True)
     assert "tester/checkpoint-3/optimizer.pt must be as it was saved" in caplog.text
     assert_same_runs(duel, resumed)
-
-
-@pytest.mark.parametrize("trainer", [QUIET, PACKED], ids=["trl", "packed"])
-def test_a_run_of_two_updates_a_round_is_resumed_bit_for_bit(trainer: Preset, base: Path, tmp_path: Path) -> None:
-    """The second update learns from rows that were sampled before the first: they must not be needed after a resume."""
-    twice = dataclasses.replace(trainer, round=dataclasses.replace(TINY.round, updates=2))
-    play_duel(tmp_path / "whole", base, rounds=2, preset=twice)
-    with pytest.raises(ZeroDivisionError):
-        play_duel(tmp_path / "resumed", base, rounds=2, preset=twice, on_score=fail_in_round(2))
-    play_duel(tmp_path / "resumed", base, rounds=2, preset=twice, resume=True)
-    assert_same_runs(tmp_path / "whole", tmp_path / "resumed")
+    play_duel(tmp_path / "other", base, rounds=1, seed=1)
+    assert without_seconds(records(tmp_path / "other", "round"))[0] != without_seconds(records(duel, "round"))[0]
 
 
 OLD = {
@@ -202,15 +187,22 @@ OLD = {
 """What releases before the loop was the recipe's left in a seat's checkpoint, by trainer; in the keeper's, the book."""
 
 
-@pytest.mark.parametrize(("trainer", "preset"), [("trl", QUIET), ("packed", PACKED)])
-@pytest.mark.parametrize("play", [play_duel, play_alone])
+@pytest.mark.parametrize(
+    ("play", "preset"),
+    [
+        (play_duel, QUIET),
+        (play_alone, PACKED),
+        pytest.param(play_duel, PACKED, marks=pytest.mark.slow),
+        pytest.param(play_alone, QUIET, marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_of_a_release_before_goes_on_to_the_same_bits(
-    play: Any, trainer: str, preset: Preset, base: Path, tmp_path: Path
+    play: Any, preset: Preset, base: Path, tmp_path: Path
 ) -> None:
     play(tmp_path / "whole", base, rounds=2, preset=preset)
     play(tmp_path / "old", base, rounds=1, preset=preset)
     for checkpoint in (tmp_path / "old").glob("*/checkpoint-1"):
-        known = {*OLD[trainer].split(), *({BOOK} if checkpoint.parent.name != "tester" else ())}
+        known = {*OLD[preset.trainer].split(), *({BOOK} if checkpoint.parent.name != "tester" else ())}
         found = {path.name for path in checkpoint.iterdir()}
         assert known <= found
         for name in {*(found - known), "complete.json"}:
@@ -269,11 +261,10 @@ def test_a_sandbox_that_fails_ends_the_run_with_its_cause_and_is_no_zero(
     assert signal.getsignal(signal.SIGINT) is handler, "Ctrl-C is the caller's again"
 
 
-@pytest.mark.parametrize("trainer", [QUIET, PACKED], ids=["trl", "packed"])
+@BOTH_TRAINERS
 def test_rows_without_scores_move_no_weights(trainer: Preset, base: Path, tmp_path: Path) -> None:
-    play_duel(tmp_path, base, rounds=2, preset=trainer, arena_type=UnscoredArena)
-    programs = TINY.round.questions * TINY.round.programs
-    assert [record["unscored"] for record in records(tmp_path, "round")] == [programs - 1, programs - 1]
+    play_duel(tmp_path, base, rounds=1, preset=trainer, arena_type=UnscoredArena)
+    assert [record["unscored"] for record in records(tmp_path, "round")] == [TINY.round.questions * 4 - 1]
     for seat in SEATS:
         if trainer is PACKED:
             assert not any(tensor.any() for name, tensor in weights(tmp_path / seat / "final").items() if "_B" in name)
@@ -291,19 +282,6 @@ def pressed(patch: pytest.MonkeyPatch, times: int) -> None:
         return play(run, index, *rest)
 
     patch.setattr(Recipe, "play", press)
-
-
-def test_ctrl_c_finishes_the_round_and_the_run_can_go_on(
-    duel: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    preset = dataclasses.replace(TINY, save_rounds=50)  # no checkpoint but the one that Ctrl-C leaves
-    with monkeypatch.context() as patch:
-        pressed(patch, 1)
-        assert play_duel(tmp_path, base, rounds=4, preset=preset)
-    for seat in SEATS:
-        assert [path.name for path in (tmp_path / seat).glob("checkpoint-*")] == ["checkpoint-2"]
-    assert not play_duel(tmp_path, base, rounds=4, preset=preset, resume=True)
-    assert_same_runs(duel, tmp_path)
 
 
 def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base: Path, tmp_path: Path) -> None:
@@ -332,17 +310,3 @@ def test_ctrl_c_ends_a_recipe_with_130_and_a_second_one_at_once_without_a_checkp
     run_here("agents/train_grpo.py", *argv, cache=bases, patch=monkeypatch, capsys=capsys, status=130)
     assert {last_checkpoint(output / seat).name for seat in SEATS} == {f"checkpoint-{last}"}
     assert signal.getsignal(signal.SIGINT) is handler
-
-
-@pytest.mark.parametrize("trainer", [QUIET, PACKED], ids=["trl", "packed"])
-def test_a_run_has_no_thread_but_the_sandboxes(
-    trainer: Preset, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tqdm.std.tqdm.monitor", None)  # another test's bar may have started its thread
-    before, found = {*threading.enumerate()}, set[str]()
-
-    def watched(run: Recipe, index: int, score: Score) -> None:
-        found.update(thread.name for thread in {*threading.enumerate()} - before)
-
-    play_duel(tmp_path, base, rounds=2, preset=dataclasses.replace(trainer, report_to=()), on_score=watched)
-    assert {name for name in found if not name.startswith("sandbox")} == set()

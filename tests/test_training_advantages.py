@@ -41,25 +41,26 @@ def question(means: dict[str, float] | None = None, **options: Any) -> Estimator
     return estimator
 
 
-def test_a_group_is_normalised_by_its_mean_and_sample_deviation() -> None:
-    """0 and 1: mean 1/2, sample deviation sqrt(((1/2)^2 + (1/2)^2) / 1) = sqrt(1/2) = 0.7071068."""
-    assert grpo([0.0, 1.0], "aa", "group") == pytest.approx([-0.5 / 0.7072068, 0.5 / 0.7072068])
+HALF, ROOT, SIX = 0.5 / 0.7072068, 1 / 1.7321508, 1 / 2.4495897
 
 
-def test_groups_of_unequal_size_are_normalised_each_by_its_own() -> None:
-    """a: 0, 1 as above. b: 1, 1, 4, mean 2, sample deviation sqrt((1 + 1 + 4) / 2) = sqrt(3) = 1.7320508."""
-    half, root = 0.5 / 0.7072068, 1 / 1.7321508
-    assert grpo([0.0, 1.0, 1.0, 4.0, 1.0], "ababb", "group") == pytest.approx([-half, -root, half, 2 * root, -root])
-
-
-def test_the_batch_scale_subtracts_the_mean_of_the_group_and_divides_by_the_deviation_of_the_batch() -> None:
-    """0, 2, 5, 5: batch mean 3, squares 9 + 1 + 4 + 4 = 18, sample deviation sqrt(18 / 3) = sqrt(6) = 2.4494897."""
-    assert grpo([0.0, 2.0, 5.0, 5.0], "aabb", "batch") == pytest.approx([-1 / 2.4495897, 1 / 2.4495897, 0, 0])
-
-
-def test_without_a_scale_advantages_are_those_of_rloo_but_for_a_factor() -> None:
-    """Leave-one-out of 0, 2, 4: 0 - 3, 2 - 2, 4 - 1. Times (N - 1) / N = 2/3: -2, 0, 2, the differences from 2."""
-    assert grpo([0.0, 2.0, 4.0, 5.0], "aaab", "none") == [-2, 0, 2, 0]
+@pytest.mark.parametrize(
+    ("rewards", "groups", "scale", "expected"),
+    [
+        # 0 and 1: mean 1/2, sample deviation sqrt(((1/2)^2 + (1/2)^2) / 1) = sqrt(1/2) = 0.7071068.
+        ([0.0, 1.0], "aa", "group", [-HALF, HALF]),
+        # a as above. b: 1, 1, 4, mean 2, sample deviation sqrt((1 + 1 + 4) / 2) = sqrt(3) = 1.7320508.
+        ([0.0, 1.0, 1.0, 4.0, 1.0], "ababb", "group", [-HALF, -ROOT, HALF, 2 * ROOT, -ROOT]),
+        # The group's mean, the batch's deviation. 0, 2, 5, 5: mean 3, sqrt((9 + 1 + 4 + 4) / 3) = sqrt(6) = 2.4494897.
+        ([0.0, 2.0, 5.0, 5.0], "aabb", "batch", [-SIX, SIX, 0, 0]),
+        # RLOO but for a factor. Leave-one-out of 0, 2, 4: 0 - 3, 2 - 2, 4 - 1. Times (N - 1) / N = 2/3: -2, 0, 2.
+        ([0.0, 2.0, 4.0, 5.0], "aaab", "none", [-2, 0, 2, 0]),
+    ],
+)
+def test_a_group_is_normalised_by_its_mean_and_a_deviation(
+    rewards: list[float], groups: str, scale: str, expected: list[float]
+) -> None:
+    assert grpo(rewards, groups, scale) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
@@ -80,26 +81,20 @@ def test_equal_groups_have_the_bits_of_trls_own_advantages(scale: str, size: int
 
 
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_a_row_without_a_score_has_no_advantage_and_does_not_count(scale: str) -> None:
+def test_a_row_without_a_score_does_not_count_and_groups_without_differences_have_no_signal(scale: str) -> None:
+    """Three times 0.1 has a mean that differs from 0.1 in the last bit; that is no difference."""
     found = grpo([0.0, None, 1.0, None], "aaab", scale)
     assert [found[1], found[3]] == [0, 0]
     assert [found[0], found[2]] == pytest.approx(grpo([0.0, 1.0], "aa", scale))
     assert found[0] < 0
-
-
-@pytest.mark.parametrize("scale", ["group", "batch", "none"])
-@pytest.mark.parametrize("rewards", [[], [None], [None, None], [0.3], [0.1, 0.1, 0.1], [0.7] * 6])
-def test_groups_without_differences_have_no_signal(rewards: list[float | None], scale: str) -> None:
-    """Three times 0.1 has a mean that differs from 0.1 in the last bit; that is no difference."""
-    rows = labels(["a"] * len(rewards))
-    found = torch.tensor(grpo(rewards, ["a"] * len(rewards), scale))
-    assert without_signal(found, rows).all()
-
-
-def test_only_groups_without_any_difference_are_without_signal() -> None:
-    found = grpo([1.0, 0.5, 1.0, 0.0, None], "ababc", "group")
-    silent = without_signal(torch.tensor(found), labels("ababc"))
+    same: list[list[float | None]] = [[], [None], [None, None], [0.3], [0.1, 0.1, 0.1], [0.7] * 6]
+    for rewards in same:
+        groups = ["a"] * len(rewards)
+        assert without_signal(torch.tensor(grpo(rewards, groups, scale)), labels(groups)).all()
+    silent = without_signal(torch.tensor(grpo([1.0, 0.5, 1.0, 0.0, None], "ababc", scale)), labels("ababc"))
     assert silent.tolist() == [True, False, True, False, True]
+    alone = advantages_of(estimator_of(Algorithm(scale=scale)), batch(("a", 0.5), ("a", None)))
+    assert alone.rows.tolist() == [0, 0], "and is not refused"
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.none() | st.floats(-1, 1, width=32)), max_size=30))
@@ -111,10 +106,6 @@ def test_advantages_of_a_group_sum_to_nothing(rows: list[tuple[int, float | None
         for group in set(groups):
             members = [place for place, name in enumerate(groups) if name == group]
             assert abs(float(found[members].sum())) <= NO_SIGNAL * len(members)
-
-
-def test_the_first_visit_of_a_question_is_measured_by_its_group() -> None:
-    assert advantages(question(scale="none"), [0.0, 1.0], labels("aa")) == [-0.5, 0.5]
 
 
 def test_what_is_the_same_for_a_whole_group_counts_against_the_questions_running_mean() -> None:
@@ -144,22 +135,18 @@ def test_the_batch_scale_of_a_running_mean_is_one_for_all_rows() -> None:
     assert found == pytest.approx([0.3 / 0.1582139, -0.1 / 0.1582139, 0, 0, 0], abs=1e-5)
 
 
-def test_the_running_mean_moves_by_its_rate_and_ignores_rows_without_a_score() -> None:
-    """q: first mean 0.4, then a visit of 0.8 at rate 1/4: 0.4 + 1/4 (0.8 - 0.4) = 0.5."""
+def test_the_running_mean_moves_by_its_rate_ignores_rows_without_a_score_and_goes_on_from_its_state() -> None:
+    """q: first mean 0.4, then a visit of 0.8 at rate 1/4: 0.4 + 1/4 (0.8 - 0.4) = 0.5. At rate 1/2: the first visit's
+    mean is 0.5; the second's differences are -0.5 and 0, then the mean is 0.375."""
     estimator = question(rate=0.25)
     advantages(estimator, [0.2, 0.6, None], labels("qqq"))
     advantages(estimator, [0.8, None, None], labels("qqp"))
     assert estimator.state()["means"] == pytest.approx({"coder q": 0.5})
-
-
-def test_a_running_mean_goes_on_from_its_state() -> None:
-    """First visit: mean 0.5. Second at rate 1/2: differences -0.5, 0, then the mean is 0.375."""
     one, other = question(scale="none"), question(scale="none")
     assert advantages(one, [0.0, 1.0], labels("qq")) == [-0.5, 0.5]
     other.restore(one.state())
     assert advantages(other, [0.0, 0.5], labels("qq")) == [-0.5, 0.0]
-    assert other.state() == {"means": {"coder q": 0.375}}
-    assert one.state() == {"means": {"coder q": 0.5}}
+    assert (one.state(), other.state()) == ({"means": {"coder q": 0.5}}, {"means": {"coder q": 0.375}})
 
 
 def test_each_seat_has_a_moving_mean_of_its_own() -> None:
@@ -180,14 +167,8 @@ def test_tokens_get_the_advantage_of_the_test_that_they_write() -> None:
     """Characters 0-3 a fence, 4-9 one test, 9-10 a line break, 10-15 another. A token over a border is the first's."""
     offsets = [(0, 4), (4, 7), (7, 10), (10, 12), (12, 15), (15, 15)]
     assert token_advantages(offsets, [(4, 9), (10, 15)], [1.0, -1.0], 0.25) == [0.25, 1, 1, -1, -1, 0.25]
-
-
-def test_without_tests_every_token_has_the_advantage_of_the_suite() -> None:
-    assert token_advantages([(0, 2), (2, 3)], [], [], -0.5) == [-0.5, -0.5]
-
-
-def test_a_token_that_covers_two_tests_belongs_to_the_first() -> None:
-    assert token_advantages([(0, 9)], [(2, 4), (5, 9)], [1.0, 2.0], 0.0) == [1.0]
+    assert token_advantages([(0, 2), (2, 3)], [], [], -0.5) == [-0.5, -0.5], "that of the suite"
+    assert token_advantages([(0, 9)], [(2, 4), (5, 9)], [1.0, 2.0], 0.0) == [1.0], "over two tests: the first's"
 
 
 def batch(*rows: tuple[str, float | None], tests: Sequence[tuple[float, ...]] = (), resting: str = "") -> list[Row]:
@@ -208,12 +189,6 @@ def test_each_test_of_a_suite_has_its_own_advantage() -> None:
     assert found.tests == ((0.5, -0.5), (0.0, 0.0), ())
     assert found.rows.tolist() == [0, 0, 0]
     assert not found.silent.any(), "a good and a bad test teach, though their suites earn the same"
-
-
-@pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_the_only_row_of_a_group_with_a_score_has_no_advantage_and_is_not_refused(scale: str) -> None:
-    rows = batch(("a", 0.5), ("a", None))
-    assert advantages_of(estimator_of(Algorithm(scale=scale)), rows).rows.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(("drops", "learnt"), [("keep", [1, 1, 0, 0, 0, 1, 1]), ("drop", [1, 1, 0, 0, 0, 0, 0])])

@@ -70,46 +70,38 @@ class Echo:
 
 def test_the_model_decides_which_messages_are_used() -> None:
     problem, tiny, instruct = PROBLEMS[0], chat_of(MINI), chat_of(INSTRUCT)
-    blind = Options(access="black-box")
+    blind = [chat_of(dataclasses.replace(each, options=Options(access="black-box"))) for each in (MINI, INSTRUCT)]
     assert tiny.coder(problem) == [{"role": "system", "content": "code"}, {"role": "user", "content": problem.question}]
     assert tiny.tester(problem, "P")[1]["content"] == f"{problem.question}\nP"
-    assert (
-        chat_of(dataclasses.replace(MINI, options=blind)).tester(problem, "P")[1]["content"] == f"{problem.question}\n"
-    )
+    assert blind[0].tester(problem, "P")[1]["content"] == f"{problem.question}\n"
     asked, size = find_prompts(prompts.DEFAULT), MINI.reward.suite_size
     assert instruct.coder(problem) == asked.for_coder(problem)
     assert instruct.tester(problem, "P") == asked.for_tester(problem, "P", suite_size=size)
-    assert chat_of(dataclasses.replace(INSTRUCT, options=blind)).tester(problem, "P") == asked.for_tester(
-        problem, "P", suite_size=size, access="black-box"
-    )
+    unseen = asked.for_tester(problem, "P", suite_size=size, access="black-box")
+    assert blind[1].tester(problem, "P") == unseen
 
 
 def test_a_pretrained_model_is_asked_what_the_preset_says_and_the_run_records_the_words(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("coder: evalplus\ntester: {response: 'assert {entry_point}('}\n")
     config = tmp_path / "config.yaml"
     config.write_text(f"extends: smoke\nmodel: {{pretrained: somewhere}}\nprompts: {tmp_path / 'mine.yaml'}\n")
-    preset = load_preset(None, config)
-    mine = find_prompts(str(tmp_path / "mine.yaml"))
+    preset, mine = load_preset(None, config), find_prompts(str(tmp_path / "mine.yaml"))
     assert preset.prompts == mine
     assert chat_of(preset).coder(PROBLEMS[0]) == mine.for_coder(PROBLEMS[0])
-    assert chat_of(preset).tester(PROBLEMS[0], "P")[-1] == {
-        "role": "assistant", "content": f"assert {PROBLEMS[0].entry_point}(",
-    }  # fmt: skip
+    begins = {"role": "assistant", "content": f"assert {PROBLEMS[0].entry_point}("}
+    assert chat_of(preset).tester(PROBLEMS[0], "P")[-1] == begins
     recorded = preset.to_dict()
     assert recorded["prompts"]["tester"]["response"] == "assert {entry_point}("
     (tmp_path / "mine.yaml").unlink()
     assert preset_from_dict(recorded, MINI) == preset, "a run goes on with the words that it began with"
     assert "prompts" not in MINI.to_dict(), "a model built from nothing has its own"
-
-
-def test_prompts_that_a_preset_cannot_have_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"coder.user must name \{question\}, got a"):
-        preset_from_dict({"prompts": {"coder": {"user": "Write it."}}}, INSTRUCT)
-    with pytest.raises(ConfigurationError, match="prompts must be one of begun, brief, codea1, evalplus"):
-        preset_from_dict({"prompts": "nosuch"}, INSTRUCT)
-    by_test = {"algorithm": {"credit": "test"}, "prompts": "begun"}
-    with pytest.raises(ConfigurationError, match=r"algorithm.credit must be suite where prompts.tester.re"):
-        preset_from_dict(by_test, INSTRUCT)
+    for wrong, must in (
+        ({"prompts": {"coder": {"user": "Write it."}}}, r"coder.user must name \{question\}, got a"),
+        ({"prompts": "nosuch"}, "prompts must be one of begun, brief, codea1, evalplus"),
+        ({"algorithm": {"credit": "test"}, "prompts": "begun"}, r"algorithm.credit must be suite where prompts.tester"),
+    ):
+        with pytest.raises(ConfigurationError, match=must):
+            preset_from_dict(wrong, INSTRUCT)
 
 
 def test_an_answer_that_was_begun_is_read_whole_and_learnt_without_its_beginning(tokenizer: Any) -> None:
@@ -119,14 +111,11 @@ def test_an_answer_that_was_begun_is_read_whole_and_learnt_without_its_beginning
     assert tokenizer.decode(sample.prompt).endswith(tokenizer.decode(tokenizer(begins)["input_ids"]))
     assert sample.text == begins + tokenizer.decode(sample.tokens, skip_special_tokens=True)
     assert sample.tokens == sample.prompt[:3], "what the model itself said"
-
-
-def test_a_coder_goes_on_where_its_answer_was_begun(tokenizer: Any) -> None:
     chat = dataclasses.replace(BEGUN, prompts=find_prompts("evalplus"))
     for prompt, problem in zip(Prompter(chat, tokenizer).coder(PROBLEMS[:2]), PROBLEMS, strict=False):
-        begins = tokenizer(begun(chat.coder(problem)).answer, add_special_tokens=False)["input_ids"]
-        assert begins
-        assert list(prompt.tokens[-len(begins) :]) == begins, "and nothing is closed behind it"
+        own = tokenizer(begun(chat.coder(problem)).answer, add_special_tokens=False)["input_ids"]
+        assert own
+        assert list(prompt.tokens[-len(own) :]) == own, "a coder goes on there, too: nothing is closed behind it"
 
 
 @pytest.mark.parametrize("design", ["codea1", "begun"])
@@ -150,8 +139,8 @@ def test_a_black_box_tester_sees_the_question_only(tokenizer: Any) -> None:
         assert (one == other) is not is_shown
 
 
-def test_a_question_with_too_long_a_prompt_is_left_out_and_counted(
-    tokenizer: Any, base: Path, caplog: pytest.LogCaptureFixture
+def test_a_question_with_too_long_a_prompt_is_left_out_and_a_template_that_refuses_one_is_told(
+    tokenizer: Any, base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert fitting(SMOKE, [*PROBLEMS, LONG], base) == [*PROBLEMS, LONG], "there is no limit"
     longest = max(len(tokens_of(tokenizer, chat_of(SMOKE).coder(problem))) for problem in PROBLEMS)
@@ -161,6 +150,14 @@ def test_a_question_with_too_long_a_prompt_is_left_out_and_counted(
     assert f"1 of 7 questions are left out: prompts over {longest} tokens" in caplog.text
     with pytest.raises(ConfigurationError, match=r"at least those of a round \(2\), got 0 of 7; raise round.coder_pro"):
         fitting(limited(coder=3), [LONG, *PROBLEMS], base)
+    refusing = AutoTokenizer.from_pretrained(base)
+    raises = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    refusing.chat_template = raises + "{{ messages[0].content }}"
+    refusing.save_pretrained(tmp_path)
+    shape = dataclasses.replace(INSTRUCT.round, coder_prompt_tokens=4096, questions=2)
+    preset = dataclasses.replace(INSTRUCT, model=PretrainedModel("somewhere", context=8192), round=shape)
+    with pytest.raises(ConfigurationError, match="must take messages of the roles system, user, got: System role not"):
+        fitting(preset, PROBLEMS, tmp_path)
 
 
 def test_a_program_with_too_long_a_prompt_keeps_its_place_and_is_not_attacked(base: Path) -> None:
@@ -199,17 +196,3 @@ def test_a_tester_that_does_not_learn_is_not_asked_beyond_its_limit_either(token
     assert (len(long), len(fitted)) == (0, past.options.past(preset.round.suites))
     assert len(model.seen) == 2, "once in each way"
     assert all(prompt.fits for prompt in model.seen)
-
-
-def test_a_chat_template_that_refuses_a_message_is_told_in_one_line(base: Path, tmp_path: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(base)
-    tokenizer.chat_template = (
-        "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
-        "{{ messages[0].content }}"
-    )
-    tokenizer.save_pretrained(tmp_path)
-    model = PretrainedModel("somewhere", context=8192)
-    shape = dataclasses.replace(INSTRUCT.round, coder_prompt_tokens=4096, questions=2)
-    preset = dataclasses.replace(INSTRUCT, model=model, round=shape)
-    with pytest.raises(ConfigurationError, match="must take messages of the roles system, user, got: System role not"):
-        fitting(preset, PROBLEMS, tmp_path)

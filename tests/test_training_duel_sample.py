@@ -1,15 +1,12 @@
 """The games that a run keeps: whole, replayable, a few a round, and never a reason to end."""
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from codea1_env import Arena, LocalSandbox, Match, Problem
 from codea1_env.arena.match import MatchScore
-from codea1_env.configuration.presets import SMOKE
-from codea1_env.errors import ConfigurationError
 from codea1_env.records.recording import read_recording, replay
 from codea1_env.training.run.duel_sample import MOST_CHARACTERS, DuelSample
 from codea1_env.viewer import read_games
@@ -25,9 +22,8 @@ MATCHES = [
 
 
 @pytest.fixture(scope="module")
-def arena() -> Iterator[Arena]:
-    with Arena(LocalSandbox()) as shared:
-        yield shared
+def arena(sandbox: LocalSandbox) -> Arena:
+    return Arena(sandbox)
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +32,8 @@ def scores(arena: Arena) -> list[MatchScore]:
 
 
 def kept(folder: Path) -> dict[str, list[str]]:
-    return {
-        file.name: [each.match.problem.problem_id for each in read_recording(file.read_bytes().splitlines())]
-        for file in sorted(folder.iterdir())
-    }
+    files = {file.name: read_recording(file.read_bytes().splitlines()) for file in sorted(folder.iterdir())}
+    return {name: [each.match.problem.problem_id for each in games] for name, games in files.items()}
 
 
 def test_questions_take_turns_and_every_game_is_whole(arena: Arena, scores: list[MatchScore], tmp_path: Path) -> None:
@@ -60,8 +54,8 @@ def test_questions_take_turns_and_every_game_is_whole(arena: Arena, scores: list
     assert games[0]["programs"][1]["suites"][0]["tests"][0][6:8] == ["fail", "0"]
 
 
-def test_a_round_that_is_played_again_replaces_what_was_kept(
-    arena: Arena, scores: list[MatchScore], tmp_path: Path
+def test_a_round_that_is_played_again_replaces_what_was_kept_and_a_full_place_does_not_end_the_run(
+    arena: Arena, scores: list[MatchScore], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     sample = DuelSample(tmp_path, 1)
     sample.keep(0, MATCHES, scores, arena.config)
@@ -69,6 +63,9 @@ def test_a_round_that_is_played_again_replaces_what_was_kept(
     (tmp_path / "round-1.jsonl.partial").write_text("half a line of a process that was killed")
     sample.keep(0, MATCHES, scores, arena.config)
     assert (tmp_path / "round-1.jsonl").read_bytes() == before
+    (tmp_path / "duels").write_text("a file")
+    DuelSample(tmp_path / "duels", 1).keep(0, MATCHES, scores, arena.config)
+    assert "the duels of round 1 are not kept" in caplog.text
 
 
 def test_none_are_kept_where_none_are_asked_for_or_they_are_too_large(
@@ -78,17 +75,3 @@ def test_none_are_kept_where_none_are_asked_for_or_they_are_too_large(
     large = dataclasses.replace(MATCHES[0], codes=("#" * (MOST_CHARACTERS + 1), ""))
     DuelSample(tmp_path / "duels", 1).keep(0, [large], scores[:1], arena.config)
     assert not (tmp_path / "duels").exists()
-
-
-def test_a_directory_that_cannot_be_written_does_not_end_the_run(
-    arena: Arena, scores: list[MatchScore], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "duels").write_text("a file")
-    DuelSample(tmp_path / "duels", 1).keep(0, MATCHES, scores, arena.config)
-    assert "the duels of round 1 are not kept" in caplog.text
-
-
-@pytest.mark.parametrize("value", [-1, 4097, True, 1.0])
-def test_a_number_out_of_range_is_refused(value: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"keep_duels must be a whole number in \[0, 4096\]"):
-        dataclasses.replace(SMOKE, keep_duels=value)

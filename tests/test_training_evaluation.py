@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.sandbox import open_sandbox
+from codea1_env.sandbox import LocalSandbox
 from codea1_env.training.models.chat import Prompter, chat_of
 from codea1_env.training.models.sampling import LoadedModel, Sampler
 from codea1_env.training.models.tiny import build_model
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester, paired_interval
-from codea1_env.training.run.results import Measured, Row, as_table, compare
+from codea1_env.training.run.results import Measured, Row, as_table, compare, cost
 from codea1_env.training.samples import Sampling
 
 RIGHT = "def f(xs):\n    return len(xs)"
@@ -44,9 +44,8 @@ NO_MUTANT = dataclasses.replace(LENGTH, problem_id="no mutant", mutants=())
 
 
 @pytest.fixture
-def arena() -> Iterator[Arena]:
-    with open_sandbox() as sandbox:
-        yield Arena(sandbox, RewardConfig(suite_size=4))
+def arena(sandbox: LocalSandbox) -> Arena:
+    return Arena(sandbox, RewardConfig(suite_size=4))
 
 
 def scripted(*responses: str):  # type: ignore[no-untyped-def]
@@ -80,27 +79,18 @@ def test_a_tester_is_measured_on_mutants_by_hand(arena: Arena) -> None:
     assert result.input_length == pytest.approx(((0 + 4 + 1 + 0) / 4 / 2,))
 
 
-def test_a_wrong_value_on_a_killing_input_counts_as_an_input_only(arena: Arena) -> None:
-    result = evaluate_tester(arena, [LENGTH], scripted("assert f([]) == 3"), samples=1, mutants=1)
-    assert result.kills == (0.0,)
-    assert result.input_kills == (1 / 4,)
-    assert result.killed == (0.0,)
-
-
-@pytest.mark.parametrize("oracle", ["golden", "majority", "dual"])
-def test_a_tester_is_measured_by_the_reference_whatever_it_was_trained_by(arena: Arena, oracle: Any) -> None:
+def test_a_tester_is_measured_by_the_reference_whatever_it_was_trained_by(arena: Arena) -> None:
     """One program has no majority, and the golden tests do not know these calls."""
+    wrong = evaluate_tester(arena, [LENGTH], scripted("assert f([]) == 3"), samples=1, mutants=1)
+    assert (wrong.kills, wrong.input_kills, wrong.killed) == ((0.0,), (1 / 4,), (0.0,)), "a killing input only"
     suite = "assert f([]) == 0\nassert f([1, 2, 3, 4]) == 4\nassert f([9]) == 5"
     measured = evaluate_tester(arena, [LENGTH], scripted(suite), samples=1, mutants=1)
-    arena.config = RewardConfig(suite_size=4, oracle=oracle, tester_reward="skill")
-    assert evaluate_tester(arena, [LENGTH], scripted(suite), samples=1, mutants=1) == measured
     assert measured.valid == (2 / 4,)
-
-
-def test_evaluation_leaves_the_mistake_book_alone(arena: Arena) -> None:
-    evaluate_tester(arena, [LENGTH], scripted("assert f([]) == 0"), samples=1, mutants=1)
+    for oracle in ("golden", "majority", "dual"):
+        arena.config = RewardConfig(suite_size=4, oracle=oracle, tester_reward="skill")
+        assert evaluate_tester(arena, [LENGTH], scripted(suite), samples=1, mutants=1) == measured
     evaluate_coder(arena, [LENGTH], scripted(NO_EMPTY), samples=1)
-    assert len(arena.book) == 0
+    assert len(arena.book) == 0, "evaluation leaves the Mistake Book alone"
 
 
 def test_the_paired_interval_is_about_differences_between_the_same_problems() -> None:
@@ -113,22 +103,15 @@ def test_the_paired_interval_is_about_differences_between_the_same_problems() ->
     assert 0.05 < noisy.high - noisy.low < 0.11, "about four standard errors of 0.02"
 
 
-def test_the_final_table_shows_both_seats(arena: Arena) -> None:
-    base = Measured(
-        evaluate_coder(arena, [LENGTH], scripted(NO_EMPTY), samples=1),
-        evaluate_tester(arena, [LENGTH], scripted("?"), samples=1, mutants=1),
-    )
-    trained = Measured(
-        evaluate_coder(arena, [LENGTH], scripted(RIGHT), samples=1),
-        evaluate_tester(arena, [LENGTH], scripted("assert f([]) == 0"), samples=1, mutants=1),
-    )
-    rows = {row.name: row for row in compare(base, trained)}
+def test_the_final_table_shows_both_seats_and_does_not_compare_zeros(arena: Arena) -> None:
+    def measured(program: str, suite: str) -> Measured:
+        coder = evaluate_coder(arena, [LENGTH], scripted(program), samples=1)
+        return Measured(coder, evaluate_tester(arena, [LENGTH], scripted(suite), samples=1, mutants=1))
+
+    rows = {row.name: row for row in compare(measured(NO_EMPTY, "?"), measured(RIGHT, "assert f([]) == 0"))}
     assert (rows["coder: hidden pass rate"].base, rows["coder: hidden pass rate"].trained) == (0, 1)
     assert rows["tester: valid tests"].trained == 1 / 4
     assert "coder: hidden pass rate" in as_table(list(rows.values()))
-
-
-def test_zeros_before_and_after_are_not_compared() -> None:
     nothing = [Row("coder: executes", 0.0, 0.0, 0.0, 0.0), Row("tester: valid tests", 0.0, 0.0, 0.0, 0.0)]
     told = as_table(nothing)
     assert "every measure is 0 before and after training" in told
@@ -167,3 +150,40 @@ def test_problems_without_golden_tests_say_nothing_about_them(arena: Arena) -> N
     without = evaluate_coder(arena, [unproven], scripted(NO_EMPTY), samples=1)
     assert "golden_pass_rate" not in without.summary()
     assert "coder: golden pass rate" not in {row.name for row in compare(Measured(without), Measured(without))}
+
+
+def seat(name: str, number: int, generating: float, waiting: float, learning: float) -> dict[str, Any]:
+    parts = {"seconds_generating": generating, "seconds_waiting": waiting, "seconds_learning": learning}
+    return {"kind": "seat", "seat": name, "round": number} | parts
+
+
+def scored(number: int, seconds: float) -> dict[str, Any]:
+    parts = {"seconds_parsing": 0.05, "seconds_judging": 0.12, "seconds_rewarding": 0.03}
+    return {"kind": "round", "seat": "", "round": number, "seconds_scoring": seconds} | parts
+
+
+EVALUATED = {"kind": "evaluation", "seat": "coder", "round": 0}
+
+
+def test_shares_of_time_are_of_the_longest_seats_median_round_and_training_of_all_starts_of_a_run() -> None:
+    """By hand: the coder's median round is 0.5 + 1.2 + 0.3 = 2 s, the tester's 0.8 + 0.6 + 0.4 = 1.8 s."""
+    tester = [seat("tester", n, generating=0.8, waiting=0.6, learning=0.4) for n in (1, 2, 3)]
+    records = [
+        *(seat("coder", n, generating=0.5, waiting=w, learning=0.3) for n, w in ((1, 1.2), (2, 1.1), (3, 9.0))),
+        *tester,
+        *(scored(n, s) for n, s in ((1, 0.2), (2, 0.1), (3, 0.3))),
+    ]
+    spent = cost({"training": 10.0}, records)
+    shares = {"coder waiting": 0.6, "tester waiting": 1 / 3, "environment": 0.1}
+    assert spent.shares() == pytest.approx(shares)
+    assert "a round of the coder: 2.00 s = generating 0.50 + waiting 1.20 + learning 0.30" in str(spent)
+    part = "the environment's share of a round: 10.0% (0.200 s: parsing 0.050, judging 0.120, rewarding 0.030)"
+    assert part in str(spent)
+    # Two rounds were played before the last start, of 2 and 1.8 s for the slower seat; the third is timed.
+    coder = (seat("coder", n, generating=0.5, waiting=w, learning=0.3) for n, w in ((1, 1.2), (2, 0.1), (3, 9.0)))
+    records = [*coder, *tester, EVALUATED]
+    assert cost({"training": 10.0}, records, 2).seconds == {"training": pytest.approx(13.8)}
+    assert cost({"training": 10.0}, records).seconds == {"training": 10.0}
+    without_rounds = cost({"evaluation": 1.0}, [EVALUATED])
+    assert without_rounds.shares() == {}
+    assert "round" not in str(without_rounds)

@@ -1,5 +1,5 @@
-"""Past opponents and old targets: who is drawn, and exact resume with real tiny models. What they add to a round is in
-test_training_rounds.py."""
+"""Past opponents and old targets: who is drawn. What they add to a round is in test_training_rounds.py, that a run goes
+on with them to the same bits in test_training_resume.py."""
 
 import dataclasses
 import json
@@ -11,15 +11,13 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import TINY, assert_same_runs, play_alone, play_duel, records, same_weights, without_evaluations
+from training_runs import TINY
 
-from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
-from codea1_env.training.models.shared_base import shared_base
-from codea1_env.training.round.past_opponents import BOOK, RECORDS, SNAPSHOTS, PastOpponents, snapshot
+from codea1_env.training.round.past_opponents import RECORDS, PastOpponents
 from codea1_env.training.round.rounds import Score
 from codea1_env.training.seat_run import SeatRun
 
@@ -70,40 +68,8 @@ def test_how_a_snapshot_fared_is_a_running_mean(tmp_path: Path) -> None:
 
 
 def test_several_ranks_are_refused_where_the_past_plays(tmp_path: Path) -> None:
+    ranks = Placement(tester=SeatPlacement(ranks=2))
     shape = dataclasses.replace(TINY.round, questions=2)
-    preset = dataclasses.replace(
-        TINY, round=shape, placement=Placement(tester=SeatPlacement(ranks=2)), options=Options(tester_book=1)
-    )
+    preset = dataclasses.replace(TINY, round=shape, placement=ranks, options=Options(tester_book=1))
     with pytest.raises(ConfigurationError, match=r"placement.tester.ranks must be 1 .* got 2"):
         opponents_of(preset, tmp_path)
-
-
-ADAPTERS = {"trainer": "packed", "lora": LoraPreset(rank=4, alpha=8.0)}
-
-
-@pytest.mark.parametrize(
-    ("play", "trainer"),
-    [(play_duel, {}), (play_duel, ADAPTERS), pytest.param(play_alone, {}, marks=pytest.mark.slow)],
-    ids=["duel trl", "duel packed", "alone trl"],
-)
-def test_a_resumed_run_with_past_opponents_and_a_testers_book_equals_an_uninterrupted_one(
-    play: Any, trainer: dict[str, Any], base: Path, tmp_path: Path
-) -> None:
-    preset = without_evaluations(
-        problems=dataclasses.replace(TINY.problems, train=2),  # every question comes back in every round
-        options=Options(opponents="prioritised", opponent_every=1, tester_book=2),
-        **trainer,
-    )
-    whole = tmp_path / "whole"
-    play(whole, base, rounds=4, preset=preset)
-    play(tmp_path / "resumed", base, rounds=2, preset=preset)
-    play(tmp_path / "resumed", base, rounds=4, preset=preset, resume=True)
-    assert_same_runs(whole, tmp_path / "resumed")
-    (fared,) = whole.glob(f"*/checkpoint-4/{RECORDS}")
-    assert (fared.parent / BOOK).is_file()
-    assert set(json.loads(fared.read_text())["coder"]) - {"0"}, "only the base was drawn: this run shows nothing"
-    assert all("past_coder_reward" in record for record in records(whole, "round"))
-    for final in whole.glob("*/final"):
-        assert same_weights(snapshot(final.parent, 2), final.parent / "checkpoint-2")
-    if trainer:
-        assert not [name for name in shared_base(base, preset).adapters if SNAPSHOTS in name], "each was let go"

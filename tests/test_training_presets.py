@@ -4,6 +4,7 @@ import dataclasses
 import struct
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,6 @@ from codea1_env.rewards.code_a1 import RewardConfig
 ROOT = Path(__file__).parent.parent
 
 
-PAPER_PRESETS = ("1.5b", "3b", "7b")
-
-
 @pytest.mark.parametrize("name", preset_names())
 def test_a_preset_survives_plain_data_whatever_it_is_read_over(name: str) -> None:
     preset = load_preset(name)
@@ -44,33 +42,19 @@ def test_a_preset_survives_plain_data_whatever_it_is_read_over(name: str) -> Non
 def test_a_preset_of_the_paper_has_the_papers_values(name: str, size: str) -> None:
     """The paper's section on training; what it does not give is ours and may change."""
     preset = load_preset(name)
-    assert preset.name == name
-    assert preset.model.pretrained == f"Qwen/Qwen2.5-Coder-{size}-Instruct"
+    assert (preset.name, preset.model.pretrained) == (name, f"Qwen/Qwen2.5-Coder-{size}-Instruct")
     shape = preset.round
     assert (shape.questions, shape.programs, shape.suites, shape.attacked, shape.updates) == (256, 8, 8, 1, 2)
     assert (shape.coder_prompt_tokens, shape.tester_prompt_tokens) == (4096, 8192)
     assert preset.grpo.of("tester") == preset.grpo.of("coder")
-    assert preset.grpo.of("coder") == {
-        "learning_rate": 1e-6,
-        "lr_scheduler_type": "cosine_with_min_lr",
-        "lr_scheduler_kwargs": {"min_lr_rate": 0.0},
-        "warmup_steps": 10 * shape.updates,  # rounds: the released schedule steps once a round
-        "weight_decay": 0.1,
-        "max_grad_norm": 1.0,
-        "beta": 0.001,
-        "use_bias_correction_kl": False,
-        "epsilon": 0.2,
-        "epsilon_high": 0.28,
-        "delta": 10.0,
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "top_k": 0,
-        "mask_truncated_completions": False,
-        "vllm_importance_sampling_mode": "token_truncate",  # between 1 and 1: nothing is corrected
-        "vllm_importance_sampling_clip_min": 1.0,
-        "vllm_importance_sampling_clip_max": 1.000001,
-        "max_completion_length": 4096,
-    }
+    schedule = {"lr_scheduler_type": "cosine_with_min_lr", "lr_scheduler_kwargs": {"min_lr_rate": 0.0}}
+    optimizer = {"learning_rate": 1e-6, "weight_decay": 0.1, "max_grad_norm": 1.0}
+    warmup = {"warmup_steps": 10 * shape.updates}  # rounds: the released schedule steps once a round
+    loss = {"beta": 0.001, "use_bias_correction_kl": False, "epsilon": 0.2, "epsilon_high": 0.28, "delta": 10.0}
+    sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_completion_length": 4096}
+    masked = {"mask_truncated_completions": False, "vllm_importance_sampling_mode": "token_truncate"}
+    corrected = {"vllm_importance_sampling_clip_min": 1.0, "vllm_importance_sampling_clip_max": 1.000001}  # nothing is
+    assert preset.grpo.of("coder") == schedule | optimizer | warmup | loss | sampling | masked | corrected
     assert (preset.rounds, preset.lora.rank) == (111, 0)
     assert preset.reward == RewardConfig(alpha=0.5, suite_size=8, replay_limit=8, fidelity="strict")
     measured = preset.evaluation
@@ -78,61 +62,27 @@ def test_a_preset_of_the_paper_has_the_papers_values(name: str, size: str) -> No
     assert [preset.placement.of(seat).ranks for seat in ("coder", "tester")] == [4, 4]
 
 
-def test_the_page_of_deviations_names_what_runs_where_the_released_code_learns_otherwise() -> None:
-    """Each row by its first words, with what it must say of ours, taken from the code where there is a number."""
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
-    from codea1_env.training import advantages
-
-    page = (ROOT / "docs" / "deviations.md").read_text()
-    rows = {line.split(" | ")[0].removeprefix("| "): line for line in page.splitlines() if line.startswith("| ")}
-    paper = load_preset("1.5b")
-    grpo = paper.grpo.of("coder")
-    said = {
-        "advantage": ("1e-6", f"1e-4 added (TRL; `codea1_env/training/{Path(advantages.__file__).name}`)"),
-        "loss": ("weighed by their rows", f"`loss_type: {paper.algorithm.loss_type}`"),
-        "sampler and trainer disagree on a probability": (
-            f"`vllm_importance_sampling_mode: {grpo['vllm_importance_sampling_mode']}`",
-            "nothing is corrected",
-        ),
-        "divergence": ("clamped at 10", "not clamped"),
-        "optimizer": ("10 rounds", f"which are {grpo['warmup_steps']} steps"),
-        "steps a round": ("in the order of the batch", "drawn at random"),
-        "a program without a score (infrastructure failed)": ("left out of the loss, the divergence term included",),
-        "the public write-up's loop": ("the preset `skill`",),
-        "time": ("10 s for a program",),
-        "what is read of a coder's response": ("the first closed block", "the last fenced block"),
-    }
-    assert advantages.EPSILON == 1e-4
-    for name, words in said.items():
-        for word in words:
-            assert word in rows[name], (name, word)
-
-
-def test_the_write_ups_preset_has_the_numbers_of_its_training_loop() -> None:
+def test_the_write_ups_preset_has_the_numbers_of_its_training_loop_and_mini_says_how_it_differs() -> None:
     preset = load_preset("skill")
     assert (preset.round.programs, preset.round.suites, preset.round.attacked) == (4, 4, 1)
     assert [preset.grpo.of(seat)["learning_rate"] for seat in ("coder", "tester")] == [1e-5, 1e-5]
     assert [preset.grpo.tokens(seat) for seat in ("coder", "tester")] == [1024, 512]
     assert preset.book == dataclasses.replace(SKILL_BOOK, capacity=2000, admission=0.5)
     assert (preset.reward.tester_reward, preset.options.selection) == ("skill", "first")
+    own = RewardConfig(suite_size=MINI.reward.suite_size)
+    assert MINI.reward == own, "the paper's rewards, but K"
+    assert len(MINI.differences) >= 4
+    assert any("K = 4" in line for line in MINI.differences)
 
 
-@pytest.mark.parametrize("name", [*PAPER_PRESETS, "skill"])
+@pytest.mark.parametrize("name", ["1.5b", "3b", "7b", "skill"])
 def test_every_value_of_a_preset_file_has_its_source_beside_it(name: str) -> None:
     lines = (CONFIGS / f"{name}.yaml").read_text().splitlines()
     values = [line for line in lines if line.strip() and not line.lstrip().startswith(("#", "- "))]
-    leaves = [line for line in values if not line.split("#")[0].rstrip().endswith(":")]
-    in_flow = [line for line in leaves if line.startswith(("name:", "extends:", "  coder: {", "  tester: {"))]
-    for line in leaves:
-        if line not in in_flow:
+    for line in values:
+        in_flow = line.startswith(("name:", "extends:", "  coder: {", "  tester: {"))
+        if not in_flow and not line.split("#")[0].rstrip().endswith(":"):
             assert any(f"# {source}" in line for source in ("paper", "ours", "released code", "write-up")), line
-
-
-def test_the_mini_preset_says_how_it_differs_from_the_paper() -> None:
-    paper = RewardConfig()
-    assert MINI.reward == dataclasses.replace(paper, suite_size=MINI.reward.suite_size), "the paper's rewards, but K"
-    assert len(MINI.differences) >= 4
-    assert any("K = 4" in line for line in MINI.differences)
 
 
 @pytest.mark.parametrize(
@@ -143,14 +93,8 @@ def test_the_mini_preset_says_how_it_differs_from_the_paper() -> None:
         ({"round": {"suites": True}}, r"suites must be a whole number .* got True"),
         ({"grpo": {"learning_rate": "fast"}}, r"grpo: learning_rate must be a number in \[0, 1.0\], got 'fast'"),
         ({"grpo": {"tester": {"learning_rate": float("nan")}}}, r"grpo: tester: learning_rate must be a number .* nan"),
-        (
-            {"grpo": {"learning_rat": 1.0}},
-            r"grpo: a key must be .* GRPOConfig \(.*, learning_rate, .*\), got 'learning_rat'",
-        ),
-        (
-            {"grpo": {"num_generations": 8}, "round": {"suites": 4}},
-            r"grpo.num_generations of the tester must be round.suites where both are given, got 8 and 4",
-        ),
+        ({"grpo": {"learning_rat": 1.0}}, r"grpo: a key must be .* GRPOConfig \(.*, learning_rate, .*\), got 'learni"),
+        ({"grpo": {"num_generations": 8}, "round": {"suites": 4}}, "tester must be round.suites where .*, got 8 and 4"),
         ({"grpo": {"num_generations": 1}}, "round: programs must be"),
         ({"grpo": {"scale_rewards": "none"}}, r"grpo: scale_rewards must be given as algorithm.scale, got it here"),
         ({"grpo": {"coder": 1}}, r"grpo: coder must be a mapping of arguments, got 1"),
@@ -163,10 +107,7 @@ def test_the_mini_preset_says_how_it_differs_from_the_paper() -> None:
         ({"problems": {"train": 4}}, r"problems.train must be at least the questions a round \(8\), got 4"),
         ({"problems": {"held_out": 10}}, r"evaluation.problems must be at most problems.held_out \(10\), got 40"),
         ({"grpo": {"learning_rate": "1e-6"}}, r"learning_rate must be .*write 1.0e-6\), got '1e-6'"),
-        (
-            {"grpo": {"mask_truncated_completions": "yes"}},
-            r"mask_truncated_completions must be true or false, got 'yes'",
-        ),
+        ({"grpo": {"mask_truncated_completions": "yes"}}, "truncated_completions must be true or false, got 'yes'"),
         ({"memory": {"coder_rows_per_device": 3}}, r"coder_rows_per_device must divide the 64 rows .*, got 3"),
         ({"round": {"tester_prompt_tokens": 500}}, r"model.context must hold the tester's .*, 500 \+ 100 .* got 512"),
         ({"model": {"pretrained": " "}}, r"model: pretrained must be a directory or a name on the hub, got ' '"),
@@ -188,23 +129,15 @@ def test_values_outside_their_range_and_unknown_keys_are_refused(overrides: dict
         preset_from_dict(overrides, MINI)
 
 
-def test_a_config_file_overrides_the_preset_and_nothing_else(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text("rounds: 7\nround: {suites: 8}\n")
-    changed = load_preset("mini", file)
+def test_a_config_file_overrides_the_preset_or_what_it_extends_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "plain.yaml").write_text("rounds: 7\nround: {suites: 8}\n")
+    changed = load_preset("mini", tmp_path / "plain.yaml")
     assert changed == dataclasses.replace(MINI, rounds=7, round=dataclasses.replace(MINI.round, suites=8))
-
-
-def test_a_config_file_extends_a_preset_or_another_file(tmp_path: Path) -> None:
     (tmp_path / "ours.yaml").write_text("extends: 7b\nround: {questions: 128}\n")
     (tmp_path / "mine.yaml").write_text("extends: ours.yaml\nround: {suites: 4}\nlora: {rank: 16}\n")
     seven = load_preset("7b")
-    expected = dataclasses.replace(
-        seven,
-        round=dataclasses.replace(seven.round, questions=128, suites=4),
-        lora=dataclasses.replace(seven.lora, rank=16),
-    )
-    assert load_preset(None, tmp_path / "mine.yaml") == expected
+    shape, lora = dataclasses.replace(seven.round, questions=128, suites=4), dataclasses.replace(seven.lora, rank=16)
+    assert load_preset(None, tmp_path / "mine.yaml") == dataclasses.replace(seven, round=shape, lora=lora)
     (tmp_path / "named.yaml").write_text("extends: smoke\n")
     assert load_preset("smoke", tmp_path / "named.yaml") == SMOKE
 
@@ -224,55 +157,34 @@ def test_a_section_becomes_another_kind_only_where_the_file_says_so(tmp_path: Pa
     assert preset_from_dict(small, seven).model == MINI.model
 
 
+NO_FILE = "mine.yaml must be a mapping|config must be a readable YAML file, got .*mine.yaml"
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("preset", "content", "message"),
     [
-        ("extends: 8b", r"extends must be one of .*'7b'.* or a YAML file, got '8b'"),
-        ("extends: [7b]", r"extends must be one of .* or a YAML file, got \['7b'\]"),
-        ("extends: nowhere.yaml", r"config must be a readable YAML file, got .*nowhere.yaml"),
-        ("extends: mine.yaml", r"extends must come to an end, got .*mine.yaml again"),
+        (None, "extends: 8b", r"extends must be one of .*'7b'.* or a YAML file, got '8b'"),
+        (None, "extends: [7b]", r"extends must be one of .* or a YAML file, got \['7b'\]"),
+        (None, "extends: nowhere.yaml", r"config must be a readable YAML file, got .*nowhere.yaml"),
+        (None, "extends: mine.yaml", r"extends must come to an end, got .*mine.yaml again"),
+        ("mini", "extends: 7b", r"preset must be left out or be what .* extends \(7b\), got 'mini'"),
+        ("mini", "rounds: 7\nseed: 1\nrounds: 8\n", "line 3 must not have a key again, got 'rounds' as on line 1; lea"),
+        ("mini", "round:\n  suites: 4\n  'suites': 8\n", "line 3 must not have a key again, got 'suites' as on line 2"),
+        ("mini", "a: [{b: 1, b: 2}]", "line 1 must not have a key again, got 'b' as on line 1"),
+        *[("mini", text, NO_FILE) for text in ("- a list", "a: [unclosed", "\x00", "3")],
     ],
 )
-def test_a_file_that_extends_nothing_or_itself_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_a_file_that_is_no_configuration_is_refused(
+    preset: str | None, content: str, message: str, tmp_path: Path
+) -> None:
     (tmp_path / "mine.yaml").write_text(content)
     with pytest.raises(ConfigurationError, match=message):
-        load_preset(None, tmp_path / "mine.yaml")
+        load_preset(preset, tmp_path / "mine.yaml")
 
 
-def test_a_preset_beside_a_file_that_extends_another_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("extends: 7b")
-    with pytest.raises(ConfigurationError, match=r"preset must be left out or be what .* extends \(7b\), got 'mini'"):
-        load_preset("mini", tmp_path / "mine.yaml")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "rounds: 7\nseed: 1\nrounds: 8\n",
-            "line 3 must not have a key again, got 'rounds' as on line 1; leave one out",
-        ),
-        ("round:\n  suites: 4\n  'suites': 8\n", "line 3 must not have a key again, got 'suites' as on line 2"),
-        ("a: [{b: 1, b: 2}]", "line 1 must not have a key again, got 'b' as on line 1"),
-    ],
-)
-def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "mine.yaml").write_text(text)
-    with pytest.raises(ConfigurationError, match=said):
-        load_preset("mini", tmp_path / "mine.yaml")
-
-
-@pytest.mark.parametrize("text", ["- a list", "a: [unclosed", "\x00", "3"])
-def test_a_config_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(text)
-    with pytest.raises(
-        ConfigurationError, match=r"mine.yaml must be a mapping|config must be a readable YAML file, got .*mine.yaml"
-    ):
-        load_preset("mini", file)
-
-
-def test_defaults_are_the_mini_preset_in_a_free_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defaults_are_the_mini_preset_in_a_free_directory_and_arguments_override_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = parse_arguments("", [])
     assert (arguments.preset, arguments.seed, arguments.resume) == (MINI, 0, False)
@@ -281,13 +193,16 @@ def test_defaults_are_the_mini_preset_in_a_free_directory(tmp_path: Path, monkey
     assert parse_arguments("", []).output == Path("runs/mini-seed0-2")
     assert parse_arguments("", [], "golden").output == Path("runs/golden-seed0")
     assert parse_arguments("", ["--preset", "smoke"], "golden").output == Path("runs/golden-smoke-seed0")
-
-
-def test_arguments_override_the_preset(tmp_path: Path) -> None:
-    argv = "--preset smoke --rounds 9 --save-rounds 3 --seed 5 --output".split()
-    arguments = parse_arguments("", [*argv, str(tmp_path / "new")])
+    arguments = parse_arguments("", "--preset smoke --rounds 9 --save-rounds 3 --seed 5 --output new".split())
     assert arguments.preset == dataclasses.replace(SMOKE, rounds=9, save_rounds=3)
-    assert (arguments.seed, arguments.output) == (5, tmp_path / "new")
+    assert (arguments.seed, arguments.output) == (5, Path("new"))
+    yaml = pytest.importorskip("yaml", reason="the extra `train` is not installed")
+    preset = dataclasses.replace(SMOKE, rounds=6)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"seed": 4, "preset": preset.to_dict()}))
+    assert read_configuration(tmp_path / "config.yaml") == (preset, 4)
+    arguments = parse_arguments("", ["--resume", str(tmp_path), "--rounds", "8"])
+    assert (arguments.seed, arguments.output, arguments.resume) == (4, tmp_path, True), "that of a run is its own"
+    assert arguments.preset == dataclasses.replace(preset, rounds=8)
 
 
 BAD_ARGUMENTS = {
@@ -307,50 +222,60 @@ BAD_ARGUMENTS = {
     "--preset 7b": "problems.file must be a problem file, got kodcode.jsonl, which is not there; `codea1 data import`",
     "--output agents": "--output must be a new or empty directory, got agents",
     "--unknown": "an argument must be one of those in --help, got --unknown",
+    "--pre smoke": "an argument must be one of those in --help, got --pre smoke; see ",
+    "--seed abc": "--seed must be a whole number in [0, 2147483647], got abc",
+    "--keep-checkpoints 0": "--keep-checkpoints must be a whole number in [1, 1000000], got 0",
+    "--preset 7b --problems {folder}": "problems.file must be a problem file, got ",
+    "--config {folder}/ranks.yaml": "placement.coder must be one rank on the CPU with --engine local",
+    **({"--engine ray --ray-address ray://h:1": "--ray-address must be HOST:PORT or auto"} if find_spec("ray") else {}),
 }
 
 
+@pytest.mark.parametrize("more", ["", " --dry-run"], ids=["run", "plan"])
 @pytest.mark.parametrize("argv", BAD_ARGUMENTS)
-def test_a_bad_argument_ends_with_status_2_and_must_and_got(
-    argv: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_bad_argument_ends_with_status_2_and_must_and_got_in_one_line(
+    argv: str, more: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert BAD_ARGUMENTS[argv] in ended(capsys, *argv.split()).replace("\n", " ")
+    if more and argv in ("--preset 7b", "--config {folder}/ranks.yaml"):
+        pytest.skip("a plan may be made before the problems are there, and of a run under the other engine")
+    (tmp_path / "ranks.yaml").write_text("placement: {coder: {ranks: 2}}")
+    said = ended(capsys, *(argv.format(folder=tmp_path) + more).split())
+    assert BAD_ARGUMENTS[argv] in said
+    assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("recipe", ["agents/train_grpo.py", "baselines/golden_tests.py"])
-def test_a_bad_argument_dies_before_torch_is_loaded(recipe: str) -> None:
+def test_a_bad_argument_dies_before_torch_is_loaded() -> None:
     program = (
         "import runpy, sys\n"
-        f"sys.argv = [{recipe!r}, '--rounds', '0']\n"
-        "try:\n"
-        f"    runpy.run_path({recipe!r}, run_name='__main__')\n"
-        "except SystemExit as ended:\n"
-        "    print(ended.code, 'torch' in sys.modules)\n"
+        "for recipe in ('agents/train_grpo.py', 'baselines/golden_tests.py'):\n"
+        "    sys.argv = [recipe, '--rounds', '0']\n"
+        "    try:\n"
+        "        runpy.run_path(recipe, run_name='__main__')\n"
+        "    except SystemExit as ended:\n"
+        "        print(ended.code, 'torch' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["2", "False"]
-    assert "--rounds must be a whole number" in done.stderr
+    assert done.stdout.split() == ["2", "False"] * 2
+    assert done.stderr.count("--rounds must be a whole number") == 2
 
 
 @pytest.mark.parametrize("preset", ["0.5b-smoke", "1.5b"], ids=["packed", "trl"])
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("none", "--model must be a directory"),
-        ("empty", "--model must hold a config.json, got none in"),
-        ("text.gguf", "--model must be a directory"),
-        ("bare", "--model must have a chat template"),
-    ],
-)
 def test_a_model_that_cannot_be_trained_is_told_from_its_files(
-    preset: str, name: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    preset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for directory in ("empty", "bare"):
         (tmp_path / directory).mkdir()
     (tmp_path / "bare" / "config.json").write_text('{"model_type": "qwen2"}')
     (tmp_path / "text.gguf").write_text("no model")
-    assert why in ended(capsys, "--preset", preset, "--model", str(tmp_path / name)).splitlines()[-1]
+    for name, why in (
+        ("none", "be a directory"),
+        ("empty", "hold a config.json, got none in"),
+        ("text.gguf", "be a directory"),
+        ("bare", "have a chat template"),
+    ):
+        said = ended(capsys, "--preset", preset, "--model", str(tmp_path / name))
+        assert f"--model must {why}" in said.splitlines()[-1]
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]], ids=["run", "plan"])
@@ -362,12 +287,13 @@ def test_a_model_that_cannot_be_trained_is_told_from_its_files(
         (b"\2\0\0\0\0\0\0\0[]", "files of weights, got {}/model.safetensors: its header cannot be read"),
         (b"\2\0\0\0\0\0\0\0{}cut", "files of weights, got {}/model.safetensors of 13 bytes, whose header says 10"),
         (None, "its weights, model.safetensors or model.safetensors.index.json, got neither in {}"),
+        (b"\2\0\0\0\0\0\0\0{}", "got 512 in {}/config.json"),
     ],
 )  # fmt: skip
-def test_weights_that_are_not_whole_are_told_from_how_they_begin(
+def test_a_model_that_is_not_whole_or_has_too_few_positions_is_told_from_its_files(
     more: list[str], weights: bytes | None, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "qwen2"}')
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2", "max_position_embeddings": 512}')
     (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
     if weights is not None:
         (tmp_path / "model.safetensors").write_bytes(weights)
@@ -375,16 +301,9 @@ def test_weights_that_are_not_whole_are_told_from_how_they_begin(
         pytest.skip("a plan may be made before the weights are there")
     said = ended(capsys, "--preset", "0.5b-smoke", "--model", str(tmp_path), *more)
     assert "--model must h" in said
-    assert said.rstrip().endswith(why.format(tmp_path))
-
-
-def test_a_model_with_too_few_positions_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "qwen2", "max_position_embeddings": 512}')
-    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
-    (tmp_path / "model.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
-    said = ended(capsys, "--preset", "0.5b-smoke", "--model", str(tmp_path))
-    assert "--model must have max_position_embeddings for the coder's prompt and response, " in said
-    assert f"got 512 in {tmp_path / 'config.json'}" in said
+    assert why.format(tmp_path) in said
+    if "got 512" in why:
+        assert "--model must have max_position_embeddings for the coder's prompt and response, " in said
 
 
 def test_a_gguf_file_is_planned_without_its_package_and_run_with_it_only(
@@ -423,42 +342,23 @@ def test_help_gives_the_default_of_every_argument(capsys: pytest.CaptureFixture[
     assert text.count("Default:") == len(options)
 
 
-def test_a_resumed_run_takes_its_own_configuration(tmp_path: Path) -> None:
-    import yaml
-
-    preset = dataclasses.replace(SMOKE, rounds=6)
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"seed": 4, "preset": preset.to_dict()}))
-    assert read_configuration(tmp_path / "config.yaml") == (preset, 4)
-    arguments = parse_arguments("", ["--resume", str(tmp_path), "--rounds", "8"])
-    assert arguments.resume
-    assert (arguments.seed, arguments.output) == (4, tmp_path)
-    assert arguments.preset == dataclasses.replace(preset, rounds=8)
-
-
-def test_an_argument_for_both_seats_replaces_what_a_single_one_had() -> None:
-    bands = load_preset("bands").grpo
-    assert [bands.of(seat)["learning_rate"] for seat in ("coder", "tester")] == [3e-4, 5e-4]
+def test_an_argument_for_both_seats_replaces_what_a_single_one_had_and_generations_are_the_size_of_groups() -> None:
+    bands, each, single = load_preset("bands").grpo, ("coder", "tester"), {"num_generations": 6}
+    assert [bands.of(seat)["learning_rate"] for seat in each] == [3e-4, 5e-4]
     both = bands.changed({"learning_rate": 1e-3, "tester": {"beta": 0.0}})
-    assert [both.of(seat)["learning_rate"] for seat in ("coder", "tester")] == [1e-3, 1e-3]
-    assert [both.of(seat)["beta"] for seat in ("coder", "tester")] == [0.001, 0.0]
-    assert [both.of(seat)["max_completion_length"] for seat in ("coder", "tester", "player")] == [40, 24, 40]
-
-
-@pytest.mark.parametrize(
-    ("grpo", "sizes"),
-    [
-        ({"num_generations": 6}, (6, 6)),
-        ({"tester": {"num_generations": 6}}, (MINI.round.programs, 6)),
-        ({"num_generations": 6, "coder": {"num_generations": 2, "beta": 0.5}}, (2, 6)),
-    ],
-)
-def test_trls_number_of_generations_is_the_size_of_the_rounds_groups(
-    grpo: dict[str, Any], sizes: tuple[int, int]
-) -> None:
-    preset = preset_from_dict({"grpo": grpo, "round": {"questions": 8}}, MINI)
-    assert (preset.round.programs, preset.round.suites) == sizes
-    assert "num_generations" not in preset.grpo.of("coder")
-    assert preset.grpo.of("coder")["beta"] == grpo.get("coder", {}).get("beta", MINI.grpo.of("coder")["beta"])
+    assert [both.of(seat)["learning_rate"] for seat in each] == [1e-3, 1e-3]
+    assert [both.of(seat)["beta"] for seat in each] == [0.001, 0.0]
+    assert [both.of(seat)["max_completion_length"] for seat in (*each, "player")] == [40, 24, 40]
+    cases: list[tuple[dict[str, Any], tuple[int, int]]] = [
+        (single, (6, 6)),
+        ({"tester": single}, (MINI.round.programs, 6)),
+        (single | {"coder": {"num_generations": 2, "beta": 0.5}}, (2, 6)),
+    ]
+    for grpo, sizes in cases:
+        preset = preset_from_dict({"grpo": grpo, "round": {"questions": 8}}, MINI)
+        assert (preset.round.programs, preset.round.suites) == sizes
+        assert "num_generations" not in preset.grpo.of("coder")
+        assert preset.grpo.of("coder")["beta"] == grpo.get("coder", {}).get("beta", MINI.grpo.of("coder")["beta"])
 
 
 def test_any_other_argument_of_trl_needs_no_code() -> None:
@@ -468,11 +368,8 @@ def test_any_other_argument_of_trl_needs_no_code() -> None:
     assert preset.grpo.of("coder")["top_entropy_quantile"] == 0.5
     assert preset.grpo.of("tester")["sapo_temperature_pos"] == 1.5
     assert preset_from_dict(preset.to_dict(), load_preset("7b")) == preset
-
-
-def test_another_schedule_does_not_keep_what_the_first_one_was_told() -> None:
     grpo = MINI.grpo.changed({"lr_scheduler_type": "linear"})
-    assert grpo.of("coder")["lr_scheduler_kwargs"] == {}
+    assert grpo.of("coder")["lr_scheduler_kwargs"] == {}, "not what the first schedule was told"
 
 
 @pytest.mark.parametrize(

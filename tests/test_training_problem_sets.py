@@ -3,7 +3,6 @@
 import dataclasses
 import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -55,53 +54,34 @@ def test_problems_without_what_the_method_needs_are_left_out_and_counted(
     assert [p.problem_id for p in golden.train] == ["p1", "p2", "p4"], "the baseline needs no reference"
 
 
-@pytest.mark.parametrize(
-    ("oracle", "kept"),
-    [
-        ("reference", ["p1", "p3"]),
-        ("golden", ["p1", "p2"]),
-        ("majority", ["p1", "p2", "p3"]),
-        ("dual", ["p1", "p2", "p3"]),
-    ],
-)
-def test_what_a_problem_needs_depends_on_the_oracle(tmp_path: Path, oracle: Any, kept: list[str]) -> None:
-    preset = from_files(
-        tmp_path, [problem(1), problem(2, reference_solution=None), problem(3, golden_tests=())], [problem(8)]
-    )
-    judged = dataclasses.replace(preset, reward=dataclasses.replace(preset.reward, oracle=oracle))
-    assert [p.problem_id for p in load_problem_sets(judged, 0).train] == kept
-
-
-def test_a_limit_counts_the_problems_that_can_be_used(tmp_path: Path) -> None:
-    train = [problem(1, reference_solution=None), problem(2), problem(3), problem(4)]
+def test_what_a_problem_needs_depends_on_the_oracle_and_a_limit_counts_those_that_can_be_used(tmp_path: Path) -> None:
+    unsolved, untested = problem(2, reference_solution=None), problem(3, golden_tests=())
+    preset = from_files(tmp_path, [problem(1), unsolved, untested], [problem(8)])
+    kept = {"reference": "p1 p3", "golden": "p1 p2", "majority": "p1 p2 p3", "dual": "p1 p2 p3"}
+    for oracle, names in kept.items():
+        judged = dataclasses.replace(preset, reward=dataclasses.replace(preset.reward, oracle=oracle))
+        assert [p.problem_id for p in load_problem_sets(judged, 0).train] == names.split()
+    train = [problem(1, reference_solution=None), *(problem(number) for number in (2, 3, 4))]
     preset = from_files(tmp_path, train, [problem(8), problem(9)], limit=2, held_out_limit=1)
     sets = load_problem_sets(preset, 0)
     assert [p.problem_id for p in sets.train] == ["p2", "p3"]
     assert [p.problem_id for p in sets.held_out] == ["p8"]
 
 
-def test_too_few_problems_are_refused_with_their_number(tmp_path: Path) -> None:
+def test_too_few_problems_and_files_that_hold_none_are_refused(tmp_path: Path) -> None:
     preset = from_files(tmp_path, [problem(1), problem(2, reference_solution=None)], [problem(8)])
-    with pytest.raises(
-        ConfigurationError,
-        match=r"problems.file must hold at least 2 problems with a reference .*, got 1 of 2 in .*train",
-    ):
+    must = r"problems.file must hold at least 2 problems with a reference .*, got 1 of 2 in .*train"
+    with pytest.raises(ConfigurationError, match=must):
         load_problem_sets(preset, 0)
     nothing = from_files(tmp_path, [problem(1), problem(2)], [problem(8, hidden_tests=())])
-    with pytest.raises(
-        ConfigurationError, match=r"held_out_file must hold at least 1 problems with hidden tests that .*, got 0"
-    ):
+    must = r"held_out_file must hold at least 1 problems with hidden tests that .*, got 0"
+    with pytest.raises(ConfigurationError, match=must):
         load_problem_sets(nothing, 0)
-
-
-def test_a_file_that_is_not_there_or_no_problem_file_is_refused(tmp_path: Path) -> None:
-    preset = from_files(tmp_path, [problem(1), problem(2)], [problem(8)])
     require_files(preset)
     require_files(MINI)
     (tmp_path / "held_out.jsonl").unlink()
-    with pytest.raises(
-        ConfigurationError, match=r"problems.held_out_file must be a problem file, got .*held_out.jsonl"
-    ):
+    must = r"problems.held_out_file must be a problem file, got .*held_out.jsonl"
+    with pytest.raises(ConfigurationError, match=must):
         require_files(preset)
     with pytest.raises(ConfigurationError, match=r"problems.held_out_file must be a readable problem file, got"):
         load_problem_sets(preset, 0)

@@ -1,7 +1,16 @@
-"""The Ray engine: the same bits as in one process, on one rank a seat and on two."""
+"""The Ray engine: the same bits as in one process, on one rank a seat and on two; when something fails, an end with a
+cause, and a run that goes on to the same bits."""
 
 import dataclasses
 import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,77 +20,110 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 import ray
+import training_runs
 import yaml
-from ray_training import TWICE, cluster, in_round, killed, needs_cluster, whole
-from test_training_baselines import PACKED as PACKED_PRESET
+from ray_clusters import start_cluster
+from test_training_resume import PACKED, RUNS, made
 from training_runs import (
+    ROOT,
     SEATS,
     TINY,
+    NoSandbox,
+    assert_resumes,
     assert_same_runs,
-    play_alone,
+    fail_in_round,
     play_duel,
+    records,
     run_here,
     same_weights,
     without_evaluations,
 )
 
 from codea1_env.configuration.algorithm import Algorithm
-from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
-from codea1_env.errors import SeatFailed
+from codea1_env.errors import ConfigurationError, SandboxError, SeatFailed
 from codea1_env.training.policies.ray_seats import RankPlace
 from codea1_env.training.policies.remote import rank_environments
-
-__all__ = ["cluster", "whole"]
+from codea1_env.training.run import lock
 
 pytestmark = [
     pytest.mark.longest,
     pytest.mark.filterwarnings("default::ResourceWarning", "ignore::DeprecationWarning:ray"),
 ]
-PACKED = {"trainer": "packed", "lora": PACKED_PRESET.lora, "grpo": PACKED_PRESET.grpo}
-TESTERS = ("coder", "tester", "tester_1")
-PAST = Options(opponents="uniform", opponent_every=1, tester_book=1, selection="random")
-DUELS = {
-    "options": {"options": PAST, "algorithm": Algorithm(advantage="question")},
-    "packed": PACKED,
-    "two testers": {"seats": TESTERS},
-    "two testers, packed": {"seats": TESTERS, **PACKED},
-}
+needs_cluster = pytest.mark.usefixtures("cluster")
+RECIPE = str(ROOT / "agents" / "train_grpo.py")
+UNMEASURED = without_evaluations()
+TWICE = dataclasses.replace(TINY, round=dataclasses.replace(TINY.round, updates=2))
+TWO_RANKS = SeatPlacement(ranks=2)
+THREE = {"seats": ("coder", "tester", "tester_1")}
+What = Callable[[Any, Any], None]
+"""What a test does once a round is scored: `what(run, score)`."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """One for all: the engine stays with the cluster that its process has joined."""
+    for module in (training_runs, sys.modules[__name__]):
+        ray.cloudpickle.register_pickle_by_value(module)  # the actors cannot import tests
+    start_cluster(num_cpus=4)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An uninterrupted run in one process: what every run here must come to."""
+    directory = tmp_path_factory.mktemp("runs") / "local"
+    assert not play_duel(directory, base, rounds=2, preset=TWICE)
+    return directory
+
+
+def in_round(number: int, *what: What) -> dict[str, Any]:
+    """For `play_duel`: what happens in a round, counted from 1, before it is learnt from."""
+
+    def on_score(run: Any, index: int, score: Any) -> None:
+        for each in what if index + 1 == number else ():
+            each(run, score)
+
+    return {"on_score": on_score}
+
+
+def killed(seat: str, rank: int = -1) -> What:
+    """A process of a seat is gone."""
+    return lambda run, score: run._policies[seat]._ranks.actors[rank].__ray_call__.remote(die)
+
+
+def die(_: Any = None) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def learns_by(seat: str, loss: Callable[[Any], Any]) -> What:
+    """A seat takes a gradient of another loss."""
+
+    def what(run: Any, score: Any) -> None:
+        policy, batch = run._policies[seat], score.batches[SEATS.index(seat)]
+        policy.backward(policy.updates(batch, policy.advantages(batch))[0], loss)
+
+    return what
 
 
 @needs_cluster
 def test_both_engines_give_the_same_bits(whole: Path, base: Path, tmp_path: Path) -> None:
-    assert not play_duel(tmp_path / "ray", base, rounds=3, preset=TWICE, engine="ray")
+    assert not play_duel(tmp_path / "ray", base, rounds=2, preset=TWICE, engine="ray")
     assert_same_runs(whole, tmp_path / "ray")
 
 
 @pytest.mark.slow
 @needs_cluster
-@pytest.mark.parametrize("changes", DUELS.values(), ids=DUELS)
-def test_a_duel_that_goes_on_under_ray_has_the_bits_of_a_local_one(
-    changes: dict[str, Any], base: Path, tmp_path: Path
+@pytest.mark.parametrize("sections", [*RUNS.values(), THREE, THREE | PACKED], ids=[*RUNS, "three", "three, packed"])
+def test_a_run_that_goes_on_under_ray_has_the_bits_of_a_local_one(
+    sections: dict[str, Any], base: Path, tmp_path: Path
 ) -> None:
-    preset = without_evaluations(**changes)
-    assert not play_duel(tmp_path / "local", base, rounds=2, preset=preset)
-    for rounds in (1, 2):
-        assert not play_duel(tmp_path / "ray", base, rounds=rounds, preset=preset, engine="ray", resume=rounds > 1)
-    assert_same_runs(tmp_path / "local", tmp_path / "ray")
-    finals = [next((tmp_path / "ray" / seat / "final").glob("*.safetensors")).read_bytes() for seat in preset.seats]
-    assert len(set(finals)) == len(preset.seats), "every seat has learnt something of its own"
-
-
-@pytest.mark.slow
-@needs_cluster
-@pytest.mark.parametrize("changes", [{"algorithm": Algorithm(credit="test")}, PACKED], ids=["trl", "packed"])
-def test_self_play_with_the_past_gives_the_same_bits_under_both_engines(
-    changes: dict[str, Any], base: Path, tmp_path: Path
-) -> None:
-    options = Options(opponents="prioritised", opponent_every=1, tester_book=1)
-    preset = dataclasses.replace(TINY, options=options, **changes)
-    for engine in ("local", "ray"):
-        assert not play_alone(tmp_path / engine, base, rounds=2, preset=preset, engine=engine)
-    assert_same_runs(tmp_path / "local", tmp_path / "ray")
+    seats, preset = made(sections, tmp_path)
+    assert_resumes(base, tmp_path, rounds=2, preset=preset, seats=seats, engine="ray")
+    finals = [next((tmp_path / "parts" / seat / "final").glob("*.safetensors")).read_bytes() for seat in seats]
+    assert len(set(finals)) == len(seats), "every seat has learnt something of its own"
 
 
 @pytest.mark.slow
@@ -106,37 +148,38 @@ def weights_digest(actor: Any) -> str:
     return digest.hexdigest()
 
 
+BY_TEST = Algorithm(credit="test", zero_variance="drop")
+
+
 @pytest.mark.slow
 @needs_cluster
-def test_two_ranks_a_seat_hold_the_same_weights_and_resume_to_the_same_bits(base: Path, tmp_path: Path) -> None:
-    two_ranks = Placement(*(SeatPlacement(ranks=2) for _ in SEATS))
-    preset, noted = dataclasses.replace(TWICE, placement=two_ranks), dict[str, list[str]]()
+@pytest.mark.parametrize(
+    ("seats", "preset"),
+    [
+        (SEATS, dataclasses.replace(TWICE, placement=Placement(TWO_RANKS, TWO_RANKS))),
+        (("player",), without_evaluations(placement=Placement(coder=TWO_RANKS), algorithm=BY_TEST)),
+    ],
+    ids=["duel", "alone"],
+)
+def test_two_ranks_a_seat_hold_the_same_weights_and_resume_to_the_same_bits(
+    seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path
+) -> None:
+    noted = dict[str, list[str]]()
 
     def note_weights(run: Any, score: Any) -> None:
-        for seat in SEATS:
+        for seat in seats:
             actors = run._policies[seat]._ranks.actors
             noted[seat] = ray.get([actor.__ray_call__.remote(weights_digest) for actor in actors])
 
-    how: dict[str, Any] = {"rounds": 3, "preset": preset, "engine": "ray"}
-    assert not play_duel(tmp_path / "whole", base, **how, **in_round(3, note_weights))
-    for seat in SEATS:
+    how: dict[str, Any] = {"rounds": 2, "preset": preset, "engine": "ray", "seats": seats}
+    assert not play_duel(tmp_path / "whole", base, **how, **in_round(2, note_weights))
+    for seat in seats:
         first, second = noted[seat]
         assert first == second
         assert not same_weights(tmp_path / "whole" / seat / "final", base)
-    with pytest.raises(SeatFailed, match="the tester is gone"):
-        play_duel(tmp_path / "resumed", base, **how, **in_round(3, killed("tester")))
+    with pytest.raises(SeatFailed, match=f"the {seats[-1]} is gone"):
+        play_duel(tmp_path / "resumed", base, **how, **in_round(2, killed(seats[-1])))
     assert not play_duel(tmp_path / "resumed", base, **how, resume=True)
-    assert_same_runs(tmp_path / "whole", tmp_path / "resumed")
-
-
-@pytest.mark.slow
-@needs_cluster
-def test_self_play_on_two_ranks_resumes_to_the_same_bits(base: Path, tmp_path: Path) -> None:
-    algorithm = Algorithm(credit="test", zero_variance="drop")
-    preset = without_evaluations(placement=Placement(coder=SeatPlacement(ranks=2)), algorithm=algorithm)
-    for run, rounds, resume in (("whole", 2, False), ("resumed", 1, False), ("resumed", 2, True)):
-        assert not play_alone(tmp_path / run, base, rounds=rounds, preset=preset, engine="ray", resume=resume)
-    assert not same_weights(tmp_path / "whole" / "player" / "final", base)
     assert_same_runs(tmp_path / "whole", tmp_path / "resumed")
 
 
@@ -154,3 +197,144 @@ def test_ranks_are_told_their_place_and_see_the_gpus_of_their_seat_on_their_mach
     assert {(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found} == {("10.0.0.1", "4001")}
     assert [each["CUDA_VISIBLE_DEVICES"] for each in found] == ["2,3", "2,3", "0,1", "0,1"]
     assert rank_environments(places[:1]) == [{}]
+
+
+def divide(_: Any) -> Any:
+    raise ZeroDivisionError("the round's own\nand more")
+
+
+def divide_in_a_rank(batch: Any) -> Any:
+    """The other one waits for it."""
+    return divide(batch) if os.environ["RANK"] == "1" else (batch.logps * batch.mask).sum()
+
+
+def sleep_for_ever(_: Any) -> Any:
+    time.sleep(1e6)
+
+
+def patient_for_a_second(run: Any, score: Any) -> None:
+    for policy in run._policies.values():
+        policy.metrics()  # all that it was asked before is done
+        policy._ranks._patience_s = 1.0
+
+
+RANKS = without_evaluations(placement=Placement(coder=TWO_RANKS))
+FAILURES: dict[str, tuple[tuple[What, ...], str, Any, str]] = {
+    "a killed seat": ((killed("tester"),), "the tester is gone: ", TWICE, "ray"),
+    "a raise, then the other engine": (
+        (learns_by("coder", divide),), "^the coder failed: ZeroDivisionError: the round.s own and", TWICE, "local"),
+    "a raise while the other seat hangs": (
+        (learns_by("coder", sleep_for_ever), learns_by("tester", divide)), "tester failed: Zero", UNMEASURED, "ray"),
+    "a hang": (
+        (patient_for_a_second, learns_by("tester", sleep_for_ever)),
+        "the tester must answer within 1 s, got nothing: it hangs", UNMEASURED, "ray"),
+    "a raise of one rank": ((learns_by("coder", divide_in_a_rank),), "the coder failed: ZeroDivision", RANKS, "ray"),
+    "a killed rank": ((killed("coder", 1),), "the coder is gone: ", RANKS, "ray"),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@needs_cluster
+@pytest.mark.parametrize(("what", "cause", "preset", "then"), FAILURES.values(), ids=FAILURES)
+def test_a_failure_ends_the_run_with_its_cause_and_a_checkpoint_to_go_on_from(
+    what: tuple[What, ...], cause: str, preset: Any, then: str, whole: Path, base: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SeatFailed, match=cause) as raised:
+        play_duel(tmp_path, base, rounds=2, preset=preset, engine="ray", **in_round(2, *what))
+    assert "\n" not in str(raised.value)
+    assert (tmp_path / "failure.txt").read_text().startswith(str(raised.value))
+    for seat in SEATS:
+        assert list((tmp_path / seat).glob("checkpoint-*/complete.json"))
+    assert not play_duel(tmp_path, base, rounds=2, preset=preset, engine=then, resume=True)
+    if preset == TWICE:
+        assert_same_runs(whole, tmp_path)
+
+
+@pytest.mark.slow
+@needs_cluster
+def test_a_local_run_goes_on_under_ray_and_a_lost_sandbox_ends_it(whole: Path, base: Path, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"rounds": 2, "preset": TWICE}
+    with pytest.raises(ZeroDivisionError):
+        play_duel(tmp_path / "run", base, **how, on_score=fail_in_round(2))
+    gone = {"make_sandbox": lambda: closing(NoSandbox())}
+    with pytest.raises(SandboxError, match=r"^the sandbox must answer, got no answer$"):
+        play_duel(tmp_path / "lost", base, **how | {"preset": UNMEASURED}, engine="ray", **gone)
+    assert not play_duel(tmp_path / "run", base, **how, engine="ray", resume=True)
+    assert_same_runs(whole, tmp_path / "run")
+
+
+@pytest.mark.slow
+@needs_cluster
+def test_actors_hold_the_lock_of_their_run_until_they_have_ended(base: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    tried = []
+
+    def go_on_without_the_first_process(run: Any, score: Any) -> None:
+        run._run._lock.release()  # as when it is killed
+        monkeypatch.setattr(lock, "WAIT_S", 0.5)
+        with pytest.raises(ConfigurationError, match="must not be in use by another"):
+            lock.RunLock(tmp_path, alone=True)
+        monkeypatch.undo()
+        tried.append(run)
+
+    what = in_round(1, go_on_without_the_first_process)
+    assert not play_duel(tmp_path, base, rounds=1, preset=UNMEASURED, engine="ray", **what)
+    assert tried
+    lock.RunLock(tmp_path, alone=True).release()
+
+
+@pytest.fixture
+def begun(bases: Path, tmp_path: Path, monkeypatch: Any) -> Callable[[], tuple[Any, list[Any]]]:
+    """Starts agents/train_grpo.py as a user does, many short rounds in `run`: the process, and all that it has started
+    once each seat has learnt from a round."""
+    psutil = pytest.importorskip("psutil")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("CODEA1_CACHE", str(bases))
+
+    def begin() -> tuple[Any, list[Any]]:
+        options = ["--preset", "smoke", "--engine", "ray", "--rounds", "2000", "--output", str(tmp_path / "run")]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = psutil.Popen([sys.executable, RECIPE, *options], start_new_session=True, **pipes)
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        while process.poll() is None and not (
+            metrics.exists() and all(records(tmp_path / "run", "seat", seat) for seat in SEATS)
+        ):
+            time.sleep(0.05)
+        return process, process.children(recursive=True)
+
+    return begin
+
+
+def ended(process: Any, family: list[Any]) -> tuple[int, str]:
+    """Status and errors; nothing that it started is left."""
+    import psutil
+
+    _, errors = process.communicate(timeout=240)
+    assert not psutil.wait_procs(family, timeout=60)[1]
+    return process.returncode, errors
+
+
+@pytest.mark.slow
+def test_ctrl_c_finishes_the_round_leaves_nothing_running_and_the_run_goes_on(begun: Any, tmp_path: Path) -> None:
+    process, family = begun()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everything that was started
+    status, errors = ended(process, family)
+    assert status == 130, errors[-2000:]
+    assert "stopped; all seats are saved" in errors
+    run = tmp_path / "run"
+    steps = [{int(path.name.split("-")[1]) for path in (run / seat).glob("checkpoint-*")} for seat in SEATS]
+    assert steps[0] == steps[1]
+    done = max(steps[0])
+    assert [line["round"] for line in records(run, "round")] == list(range(1, done + 1))
+    command = [sys.executable, RECIPE, "--resume", str(run), "--rounds", str(done + 1)]
+    subprocess.run(command, check=True, capture_output=True)
+    assert [line["round"] for line in records(run, "round")] == list(range(1, done + 2))
+
+
+@pytest.mark.slow
+def test_a_killed_actor_ends_the_recipe_with_one_line_and_the_status_1(begun: Any) -> None:
+    process, family = begun()
+    next(each for each in family if "SeatActor" in each.cmdline()[0]).kill()
+    status, errors = ended(process, family)
+    assert status == 1
+    assert "Traceback" not in errors
+    assert re.match(r"train_grpo\.py: the (coder|tester) is gone: ", errors.splitlines()[-1])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
-from training_runs import ROOT, TINY, records, run_here
+from training_runs import ROOT, SEATS, TINY, records, run_here
 
-from codea1_env.configuration.arguments import exit_status, read_configuration
+from codea1_env.configuration.arguments import read_configuration
 from codea1_env.configuration.presets import SMOKE, PretrainedModel, load_preset
 from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
@@ -31,28 +32,26 @@ from codea1_env.training.models.base import base_model
 
 
 def run(cache: Path, *argv: str) -> str:
-    environment = {**os.environ, "CODEA1_CACHE": str(cache)}
-    done = subprocess.run(
-        [sys.executable, *argv], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+    told = {"cwd": ROOT, "env": {**os.environ, "CODEA1_CACHE": str(cache)}, "capture_output": True, "text": True}
+    done: Any = subprocess.run([sys.executable, *argv], **told)
     assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def cache(bases: Path) -> Path:
-    return bases
+    return str(done.stdout)
 
 
 @pytest.fixture
-def here(cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    return partial(run_here, cache=cache, patch=monkeypatch, capsys=capsys)
+def refusal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    return partial(refused, patch=monkeypatch, capsys=capsys)
+
+
+@pytest.fixture
+def here(bases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    return partial(run_here, cache=bases, patch=monkeypatch, capsys=capsys)
 
 
 @pytest.fixture(scope="module")
-def finished(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def finished(bases: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     output = tmp_path_factory.mktemp("runs") / "smoke"
-    return output, run(cache, "agents/train_grpo.py", "--preset", "smoke", "--output", str(output))
+    return output, run(bases, "agents/train_grpo.py", "--preset", "smoke", "--output", str(output))
 
 
 def refused(script: str, *argv: str, patch: Any, capsys: Any) -> str:
@@ -62,6 +61,9 @@ def refused(script: str, *argv: str, patch: Any, capsys: Any) -> str:
         runpy.run_path(str(ROOT / script), run_name="__main__")
     assert ended.value.code == 2
     return str(capsys.readouterr().err.splitlines()[-1])
+
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra `ray` is not installed")
 
 
 def measured(output: Path) -> set[str]:
@@ -74,10 +76,8 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
     output, printed = finished
     assert "held-out problems: every measure is 0 before and after training" in printed
     assert measured(output) == {"coder", "tester"}
-    for seat in ("coder", "tester"):
-        assert (output / seat / "final" / "model.safetensors").is_file()
-        assert (output / seat / "final" / "tokenizer.json").is_file()
-    for name in ("config.yaml", "metrics.jsonl", "book.jsonl", "summary.json"):
+    finals = [f"{seat}/final/{name}" for seat in SEATS for name in ("model.safetensors", "tokenizer.json")]
+    for name in ("config.yaml", "metrics.jsonl", "book.jsonl", "summary.json", *finals):
         assert (output / name).is_file()
     assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert list((output / "tensorboard").glob("events*"))
@@ -90,78 +90,62 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
     assert all(row["low"] <= row["trained"] - row["base"] + 1e-9 for row in rows)
 
 
-def test_a_finished_run_can_be_carried_further(finished: tuple[Path, str], here: Callable[..., str]) -> None:
+def test_a_finished_run_can_be_carried_further_and_the_example_plays_a_checkpoint(
+    finished: tuple[Path, str], here: Callable[..., str]
+) -> None:
     output, _ = finished
     here("agents/train_grpo.py", "--resume", str(output), "--rounds", "3")
     assert [line["round"] for line in records(output, "round")] == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("name", "seat", "roles"),
-    [
-        ("golden_tests", "coder", {"coder"}),
-        ("expert_iteration", "coder", {"coder"}),
-        ("self_play", "player", {"coder", "tester"}),
-    ],
-)
-def test_a_baseline_trains_one_model_and_measures_it_in_its_roles(
-    name: str, seat: str, roles: set[str], here: Callable[..., str], tmp_path: Path
-) -> None:
-    printed = here(f"baselines/{name}.py", "--preset", "smoke", "--output", str(tmp_path / "run"))
-    assert ("tester" in printed) == ("tester" in roles)
-    assert measured(tmp_path / "run") == roles
-    assert (tmp_path / "run" / seat / "final" / "model.safetensors").is_file()
-    assert [each for each in ("coder", "tester", "player") if (tmp_path / "run" / each).exists()] == [seat]
-    kept = [file.read_bytes().splitlines() for file in sorted((tmp_path / "run").glob("duels/*.jsonl"))]
-    assert [len(list(read_recording(lines))) for lines in kept] == ([1, 1] if seat == "player" else [])
-
-
-@pytest.fixture
-def mine(tmp_path: Path) -> str:
-    """A recipe of one's own: the golden tests' under another name."""
-    text = (ROOT / "baselines" / "golden_tests.py").read_text()
-    assert 'recipe="golden"' in text
-    (tmp_path / "mine.py").write_text(text.replace('recipe="golden"', 'recipe="mine", like="golden"'))
-    return str(tmp_path / "mine.py")
-
-
-def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(
-    mine: str, here: Callable[..., str], tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
-    output = str(tmp_path / "run")
-    assert "the coder learns from golden tests" in here(mine, "--preset", "smoke", "--dry-run")
-    here(mine, "--preset", "smoke", "--rounds", "1", "--output", output)
-    said = refused("baselines/golden_tests.py", "--resume", output, patch=monkeypatch, capsys=capsys)
-    assert "--resume must be the directory of a run of this recipe, golden, got" in said
-    here(mine, "--resume", output, "--rounds", "2")
-    assert [line["round"] for line in records(tmp_path / "run", "round")] == [1, 2]
-
-
-@pytest.mark.parametrize("roles", ['recipe="mine"', 'recipe="mine", like="own"', 'recipe=""', 'recipe="Golden"'])
-def test_a_recipe_that_nobody_knows_is_refused(
-    roles: str, mine: str, tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
-    text = Path(mine).read_text()
-    Path(mine).write_text(text.replace('recipe="mine", like="golden"', roles))
-    said = refused(mine, "--output", str(tmp_path / "run"), patch=monkeypatch, capsys=capsys)
-    assert said.startswith("mine.py: a recipe must be one of code_a1, frozen, self-play, golden, ")
-    assert "parse_arguments(__doc__, recipe=" in said
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_example_plays_a_checkpoint(finished: tuple[Path, str], here: Callable[..., str]) -> None:
-    assert here("examples/play_checkpoint.py", str(finished[0] / "gone"), status=2) == "", "an error in one line"
-    printed = here("examples/play_checkpoint.py", str(finished[0]))
+    assert here("examples/play_checkpoint.py", str(output / "gone"), status=2) == "", "an error in one line"
+    printed = here("examples/play_checkpoint.py", str(output))
     assert "coder's reward" in printed
     assert "hidden tests passed" in printed
 
 
+@pytest.mark.parametrize(
+    ("name", "seat", "roles"),
+    [("golden_tests", "coder", {"coder"}), ("self_play", "player", {"coder", "tester"})],
+)
+def test_a_baseline_trains_one_model_and_measures_it_in_its_roles(
+    name: str, seat: str, roles: set[str], here: Callable[..., str], tmp_path: Path
+) -> None:
+    output = tmp_path / "run"
+    printed = here(f"baselines/{name}.py", "--preset", "smoke", "--rounds", "1", "--output", str(output))
+    assert ("tester" in printed) == ("tester" in roles)
+    assert measured(output) == roles
+    assert [path.parts[-3] for path in output.glob("*/final/model.safetensors")] == [seat]
+    assert [each for each in ("coder", "tester", "player") if (output / each).exists()] == [seat]
+    kept = [file.read_bytes().splitlines() for file in sorted(output.glob("duels/*.jsonl"))]
+    assert [len(list(read_recording(lines))) for lines in kept] == ([1] if seat == "player" else [])
+
+
+def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(
+    here: Callable[..., str], refusal: Callable[..., str], tmp_path: Path
+) -> None:
+    """The golden tests' under another name."""
+    text, mine, output = (ROOT / "baselines/golden_tests.py").read_text(), tmp_path / "mine.py", tmp_path / "run"
+    assert 'recipe="golden"' in text
+    for roles in ('recipe="mine"', 'recipe="mine", like="own"', 'recipe=""', 'recipe="Golden"'):
+        mine.write_text(text.replace('recipe="golden"', roles))
+        said = refusal(str(mine), "--output", str(output))
+        assert said.startswith("mine.py: a recipe must be one of code_a1, frozen, self-play, golden, ")
+        assert "parse_arguments(__doc__, recipe=" in said
+        assert not output.exists()
+    mine.write_text(text.replace('recipe="golden"', 'recipe="mine", like="golden"'))
+    assert "the coder learns from golden tests" in here(str(mine), "--preset", "smoke", "--dry-run")
+    here(str(mine), "--preset", "smoke", "--rounds", "1", "--output", str(output))
+    said = refusal("baselines/golden_tests.py", "--resume", str(output))
+    assert "--resume must be the directory of a run of this recipe, golden, got" in said
+    here(str(mine), "--resume", str(output), "--rounds", "2")
+    assert [line["round"] for line in records(output, "round")] == [1, 2]
+
+
 @pytest.mark.slow
 @pytest.mark.longest
-def test_the_mini_preset_improves_both_seats(cache: Path, tmp_path: Path) -> None:
+def test_the_mini_preset_improves_both_seats(bases: Path, tmp_path: Path) -> None:
     """Half of its rounds reach its goal: +0.15 hidden pass rate, clear of zero, and a tester whose tests are valid more
     often."""
-    run(cache, "agents/train_grpo.py", "--output", str(tmp_path / "mini"), "--rounds", "50")
+    run(bases, "agents/train_grpo.py", "--output", str(tmp_path / "mini"), "--rounds", "50")
     rows = {row["name"]: row for row in json.loads((tmp_path / "mini" / "summary.json").read_text())["rows"]}
     hidden, valid = rows["coder: hidden pass rate"], rows["tester: valid tests"]
     assert hidden["trained"] - hidden["base"] >= 0.15
@@ -222,18 +206,11 @@ def test_a_model_that_is_nowhere_is_refused_with_must_and_got(tmp_path: Path) ->
             base_model(dataclasses.replace(SMOKE, model=PretrainedModel(name)), tmp_path)
 
 
-@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize("engine", ["local", pytest.param("ray", marks=needs_ray)])
 @pytest.mark.parametrize("what", ["a layer", "the tokenizer"])
 def test_a_model_that_is_not_whole_ends_a_run_before_it_has_a_directory(
-    what: str,
-    engine: str,
-    base: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    what: str, engine: str, base: Path, tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
-    if engine == "ray":
-        pytest.importorskip("ray", reason="the extra `ray` is not installed")
     config, model = pretrained_config(tmp_path, base), tmp_path / "model"
     if what == "a layer":
         sizes = json.loads((model / "config.json").read_text())
@@ -242,52 +219,28 @@ def test_a_model_that_is_not_whole_ends_a_run_before_it_has_a_directory(
     else:
         (model / "tokenizer.json").write_text("{")
     argv = ["--config", str(config), "--output", str(tmp_path / "run"), "--engine", engine]
-    said = refused("agents/train_grpo.py", *argv, patch=monkeypatch, capsys=capsys)
+    said = refusal("agents/train_grpo.py", *argv)
     assert said.startswith("train_grpo.py: --model must have ")
     assert str(model) in said
     assert not (tmp_path / "run").exists()
 
 
-def test_a_repository_out_of_reach_ends_a_run_in_one_line_and_before_it_has_a_directory(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_what_cannot_be_reached_or_read_ends_a_run_in_one_line_and_before_it_has_a_directory(
+    base: Path, tmp_path: Path, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def snapshot_download(*_: object, **__: object) -> str:
         raise LocalEntryNotFoundError("No network.\nTry again.\n\nOr not.")
 
-    monkeypatch.setattr("codea1_env.training.models.base.snapshot_download", snapshot_download)
-    argv = [
-        "--config",
-        str(pretrained_config(tmp_path, base)),
-        "--model",
-        "no/model",
-        "--output",
-        str(tmp_path / "run"),
-    ]
-    assert refused("agents/train_grpo.py", *argv, patch=monkeypatch, capsys=capsys) == (
-        "train_grpo.py: --model must be a directory or a model within reach on the hub, got 'no/model': "
-        "No network. Try again. Or not."
-    )
-    assert not (tmp_path / "run").exists()
-
-
-def test_what_cannot_be_used_ends_a_recipe_with_status_2_and_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["baselines/sft.py"])
-
-    def main() -> int:
-        raise ConfigurationError("this must be that, got neither")
-
-    assert exit_status(main) == 2
-    assert capsys.readouterr().err == "sft.py: this must be that, got neither\n"
-
-
-def test_problems_that_cannot_be_read_leave_no_directory_that_refuses_the_mended_command(
-    here: Callable[..., str], tmp_path: Path
-) -> None:
-    bad, config, output = tmp_path / "bad.jsonl", tmp_path / "files.yaml", tmp_path / "run"
-    bad.write_text("{}\n")
-    preset = dataclasses.replace(TINY, problems=ProblemFiles(file=str(bad), held_out_limit=1))
-    config.write_text(yaml.safe_dump(preset.to_dict()))
-    here("agents/train_grpo.py", "--config", str(config), "--output", str(output), status=2)
+    config, output = pretrained_config(tmp_path, base), tmp_path / "run"
+    train = partial(refusal, "agents/train_grpo.py", "--output", str(output))
+    with monkeypatch.context() as patch:
+        patch.setattr("codea1_env.training.models.base.snapshot_download", snapshot_download)
+        assert train("--config", str(config), "--model", "no/model") == (
+            "train_grpo.py: --model must be a directory or a model within reach on the hub, got 'no/model': "
+            "No network. Try again. Or not."
+        )
+    (tmp_path / "bad.jsonl").write_text("{}\n")
+    files = ProblemFiles(file=str(tmp_path / "bad.jsonl"), held_out_limit=1)
+    config.write_text(yaml.safe_dump(dataclasses.replace(TINY, problems=files).to_dict()))
+    assert "bad.jsonl:1: the fields must include" in train("--config", str(config))
     assert not output.exists()

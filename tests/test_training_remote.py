@@ -1,13 +1,13 @@
 """A run with an address: no reader takes half of anything for whole, and what is there goes on to the same bits."""
 
-import dataclasses
 import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 from hdfs_server import serving
-from training_runs import SEATS, TINY, assert_same_runs, play_duel, run_here, tiny_base
+from training_runs import SEATS, assert_same_runs, fail_in_round, play_duel, run_here, without_evaluations
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.records.addresses import (
@@ -174,6 +174,22 @@ def test_what_is_there_is_what_is_here(tmp_path: Path) -> None:
     assert not (brought / "coder" / "checkpoint-3" / "run").exists()
 
 
+def broken(copy: RemoteCopy, steps: int) -> bool:
+    """A copy that breaks down in this operation; whether it came so far."""
+    Breaking.left = steps
+    copy.copy()
+    has_broken = Breaking.left <= 0
+    Breaking.left = float("inf")
+    return has_broken
+
+
+def finish(directory: Path, rounds: int) -> None:
+    final = directory / "coder" / "final" / "model.safetensors"
+    final.parent.mkdir(exist_ok=True)
+    final.write_text(f"after {rounds} rounds")
+    write_whole(directory / "summary.json", json.dumps({"rounds": rounds}))
+
+
 @pytest.mark.parametrize("finished", [False, True], ids=["goes on", "ends"])
 def test_wherever_a_copy_breaks_off_the_last_whole_round_is_there(tmp_path: Path, finished: bool) -> None:
     """Every operation breaks once, in its middle; then the same copy is made again."""
@@ -187,17 +203,12 @@ def test_wherever_a_copy_breaks_off_the_last_whole_round_is_there(tmp_path: Path
     before = dict(Breaking.store)
     play_round(here, 3)
     if finished:
-        (here / "coder" / "final").mkdir()
-        (here / "coder" / "final" / "model.safetensors").write_text("final")
-        write_whole(here / "summary.json", "{}")
+        finish(here, 3)
     for steps in range(1, 1000):
         Breaking.store.clear()
         Breaking.store.update(before)
         copy = copying(address, here, is_new=False)
-        Breaking.left = steps
-        copy.copy()
-        has_broken = Breaking.left <= 0
-        Breaking.left = float("inf")
+        has_broken = broken(copy, steps)
         copy.release()
         require_all_of_the_finished(address, here)
         assert require_sound(address, at_least=2) in (2, 3)
@@ -211,45 +222,36 @@ def test_wherever_a_copy_breaks_off_the_last_whole_round_is_there(tmp_path: Path
     assert steps >= 25
 
 
-def test_a_finished_run_that_goes_on_is_not_finished_while_its_files_change(tmp_path: Path) -> None:
+def test_a_first_copy_that_breaks_off_begins_again_and_a_finished_run_is_not_finished_while_its_files_change(
+    tmp_path: Path,
+) -> None:
+    address = "breaking://bucket/run"
     for steps in range(1, 40, 3):
-        Breaking.store.clear()
-        here = tmp_path / str(steps)
-        begin(here)
-        copy = copying("breaking://bucket/run", here)
-        final = here / "coder" / "final" / "model.safetensors"
-        for rounds in (1, 2):
-            play_round(here, rounds)
-            final.parent.mkdir(exist_ok=True)
-            final.write_text(f"after {rounds} rounds")
-            write_whole(here / "summary.json", json.dumps({"rounds": rounds}))
-            if rounds == 2:
-                Breaking.left = steps
+        for ended_before in (False, True):
+            Breaking.store.clear()
+            here = tmp_path / f"{steps} {ended_before}"
+            begin(here)
+            copy = copying(address, here)
+            play_round(here, 1)
+            if not ended_before:
+                broken(copy, steps)
+                copy.release()
+                require_sound(address, at_least=0)
+                continue
+            finish(here, 1)
             copy.copy()
-        Breaking.left = float("inf")
-        if json.dumps({"rounds": 1}).encode() == written("breaking://bucket/run", "summary.json"):
-            assert written("breaking://bucket/run", "coder/final/model.safetensors") == b"after 1 rounds"
-        else:
-            require_all_of_the_finished("breaking://bucket/run", here)
+            play_round(here, 2)
+            finish(here, 2)
+            broken(copy, steps)
+            if json.dumps({"rounds": 1}).encode() == written(address, "summary.json"):
+                assert written(address, "coder/final/model.safetensors") == b"after 1 rounds"
+            else:
+                require_all_of_the_finished(address, here)
 
 
 def written(address: str, name: str) -> bytes:
     system, root = fsspec.core.url_to_fs(address)
     return bytes(system.cat_file(f"{root}/{name}")) if system.exists(f"{root}/{name}") else b""
-
-
-def test_the_first_copy_that_breaks_off_leaves_a_run_that_begins_again(tmp_path: Path) -> None:
-    for steps in range(1, 25, 2):
-        Breaking.store.clear()
-        here = tmp_path / str(steps)
-        begin(here)
-        copy = copying("breaking://bucket/run", here)
-        play_round(here, 1)
-        Breaking.left = steps
-        copy.copy()
-        Breaking.left = float("inf")
-        copy.release()
-        require_sound("breaking://bucket/run", at_least=0)
 
 
 def test_a_round_that_is_played_again_takes_the_place_of_the_first_one(tmp_path: Path) -> None:
@@ -260,10 +262,9 @@ def test_a_round_that_is_played_again_takes_the_place_of_the_first_one(tmp_path:
     play_round(here, 1)
     copy.copy()
     play_round(here, 2)
-    shutil.rmtree(here / "tester" / "checkpoint-2")
-    copy.copy()
-    shutil.rmtree(here / "coder" / "checkpoint-2")
-    copy.copy()
+    for seat in ("tester", "coder"):
+        shutil.rmtree(here / seat / "checkpoint-2")
+        copy.copy()
     assert not any("checkpoint-2" in name for name in there("memory://bucket/run"))
 
 
@@ -272,13 +273,11 @@ def test_a_copy_that_fails_is_said_and_made_up_for(tmp_path: Path, caplog: pytes
     begin(here)
     copy = copying("breaking://bucket/run", here)
     play_round(here, 1)
-    Breaking.left = 3
-    copy.copy()
+    assert broken(copy, 3)
     assert "not copied, to be tried again at the next checkpoint: breaking://bucket/run must be" in caplog.text
     assert "ConnectionResetError" in caplog.text
     with pytest.raises(AddressFailed, match=f"everything is in {here}; --resume breaking://bucket/run on this machine"):
         copy.require_whole()
-    Breaking.left = float("inf")
     play_round(here, 2)
     copy.copy()
     copy.require_whole()
@@ -310,34 +309,28 @@ def test_a_second_run_is_refused_while_the_first_is_there(tmp_path: Path) -> Non
 
 def test_the_marker_of_a_process_of_this_machine_that_has_ended_is_no_obstacle(tmp_path: Path) -> None:
     begin(tmp_path / "run")
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
     system, _ = fsspec.core.url_to_fs("memory://bucket/run")
-    for process, is_free in ((ended.pid, True), (os.getppid(), False), ("x", False)):
+    for process in (gone.pid, os.getppid(), "x"):
         marker = {"host": socket.gethostname(), "process": process}
         system.pipe_file("/bucket/run/in-use.json", json.dumps(marker).encode())
-        if is_free:
+        if process == gone.pid:
             copying("memory://bucket/run", tmp_path / "run").release()
-        else:
-            with pytest.raises(ConfigurationError, match="must not be in use"):
-                copying("memory://bucket/run", tmp_path / "run")
+            continue
+        with pytest.raises(ConfigurationError, match="must not be in use"):
+            copying("memory://bucket/run", tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
+def test_an_address_that_cannot_be_used_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    for address, message in (
         ("nosuch://bucket/run", "must be an address that can be read and written, got ValueError"),
         ("ftp://user:secret@127.0.0.1:1/run", r"ftp://\*\*\*@127.0.0.1:1/run must be an address that can be"),
-    ],
-)
-def test_an_address_that_cannot_be_reached_is_refused_before_anything_is_done(address: str, message: str) -> None:
-    for refused in (lambda: require_new(address), lambda: fetched(address)):
-        with pytest.raises(ConfigurationError, match=message) as raised:
-            refused()
-        assert "secret" not in str(raised.value)
-
-
-def test_an_address_with_a_run_is_no_place_for_a_new_one_and_one_without_is_none_to_resume(tmp_path: Path) -> None:
+    ):
+        for refused in (require_new, fetched):
+            with pytest.raises(ConfigurationError, match=message) as raised:
+                refused(address)
+            assert "secret" not in str(raised.value)
     begin(tmp_path / "run")
     with pytest.raises(ConfigurationError, match=r"--resume must be the address of a run, got memory://b/r \(no conf"):
         fetched("memory://b/r")
@@ -346,11 +339,7 @@ def test_an_address_with_a_run_is_no_place_for_a_new_one_and_one_without_is_none
     copy.release()
     with pytest.raises(ConfigurationError, match="--output must be an address without a run, got memory://b/r with"):
         copying("memory://b/r", tmp_path / "run")
-
-
-def test_a_name_that_leaves_its_folder_is_refused(tmp_path: Path) -> None:
     system, _ = fsspec.core.url_to_fs("memory://b/r")
-    system.pipe_file("/b/r/config.yaml", CONFIG.encode())
     system.store["/b/r/../../outside"] = system.store["/b/r/config.yaml"]
     with pytest.raises(ConfigurationError, match="a file's name must stay in its folder"):
         fetched("memory://b/r")
@@ -365,12 +354,10 @@ def test_a_checkpoint_with_other_sizes_is_left_out_and_the_one_before_taken(
         play_round(tmp_path / "run", rounds)
     copy.copy()
     copy.release()
-    system, _ = fsspec.core.url_to_fs("memory://b/r")
-    system.pipe_file("/b/r/tester/checkpoint-2/parts/0", b"")
+    fsspec.core.url_to_fs("memory://b/r")[0].pipe_file("/b/r/tester/checkpoint-2/parts/0", b"")
     assert require_sound("memory://b/r", at_least=1) == 1
-    assert (
-        "tester/checkpoint-2/parts/0 must have as many bytes as tester/checkpoint-2/complete.json says" in caplog.text
-    )
+    named = "tester/checkpoint-2/complete.json"
+    assert f"tester/checkpoint-2/parts/0 must have as many bytes as {named} says" in caplog.text
 
 
 def test_what_this_machine_has_counts_where_it_is_as_far_and_is_kept_where_it_is_not(
@@ -410,55 +397,30 @@ def test_a_path_is_a_path_and_an_address_stays_as_it_is() -> None:
 
 # The same with training.
 
-SHORT = dataclasses.replace(TINY, evaluation=dataclasses.replace(TINY.evaluation, every_rounds=0))
-
-
-@pytest.fixture(scope="module")
-def cache(bases: Path) -> Path:
-    return bases
-
-
-@pytest.fixture(scope="module")
-def base(cache: Path) -> Path:
-    return tiny_base(cache)
+SHORT = without_evaluations()
 
 
 @pytest.fixture(scope="module")
 def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("whole") / "run"
-    play_duel(directory, base, rounds=3, preset=SHORT)
+    play_duel(directory, base, rounds=2, preset=SHORT)
     return directory
 
 
-def fail_in(bad: int) -> Callable[..., None]:
-    def on_score(run: Any, index: int, score: Any) -> None:
-        if index + 1 == bad:
-            raise ZeroDivisionError
-
-    return on_score
-
-
-def goes_on_elsewhere(address: str, base: Path, whole: Path) -> None:
-    """Two rounds here, the rest on a machine that has nothing but the address."""
-    directory = working_directory(address)
-    with pytest.raises(ZeroDivisionError):
-        play_duel(directory, base, rounds=3, preset=SHORT, address=address, on_score=fail_in(3))
-    shutil.rmtree(directory)
-    assert fetched(address) == directory
-    play_duel(directory, base, rounds=3, preset=SHORT, resume=True, address=address)
-    assert_same_runs(whole, directory)
-    shutil.rmtree(directory)
-    assert_same_runs(whole, fetched(address))
-
-
-def test_a_run_goes_on_from_its_address_to_the_same_bits(base: Path, whole: Path) -> None:
-    goes_on_elsewhere("memory://bucket/run", base, whole)
-
-
 def test_a_run_goes_on_from_a_server_to_the_same_bits(base: Path, whole: Path, tmp_path: Path) -> None:
+    """One round here, the rest on a machine that has nothing but the address."""
     (tmp_path / "served").mkdir()
     with serving(tmp_path / "served") as server:
-        goes_on_elsewhere(f"{server}/runs/one", base, whole)
+        address = f"{server}/runs/one"
+        directory = working_directory(address)
+        with pytest.raises(ZeroDivisionError):
+            play_duel(directory, base, rounds=2, preset=SHORT, address=address, on_score=fail_in_round(2))
+        shutil.rmtree(directory)
+        assert fetched(address) == directory
+        play_duel(directory, base, rounds=2, preset=SHORT, resume=True, address=address)
+        assert_same_runs(whole, directory)
+        shutil.rmtree(directory)
+        assert_same_runs(whole, fetched(address))
 
 
 def test_a_server_that_goes_away_ends_in_an_error_and_what_is_here_goes_on(
@@ -471,38 +433,30 @@ def test_a_server_that_goes_away_ends_in_an_error_and_what_is_here_goes_on(
             Breaking.left = 5
 
     with pytest.raises(AddressFailed, match=f"everything is in {directory}"):
-        play_duel(directory, base, rounds=3, preset=SHORT, address="breaking://b/r", on_score=leave)
+        play_duel(directory, base, rounds=2, preset=SHORT, address="breaking://b/r", on_score=leave)
     assert caplog.text.count("not copied, to be tried again") >= 2
     assert_same_runs(whole, directory)
     Breaking.left = float("inf")
-    assert require_sound_seats("breaking://b/r") >= 1
-
-
-def require_sound_seats(address: str) -> int:
-    system, root = fsspec.core.url_to_fs(address)
+    system, root = fsspec.core.url_to_fs("breaking://b/r")
     system.rm_file(f"{root}/in-use.json")
-    directory = fetched(address)
-    return rounds_of(latest_common({seat: directory / seat for seat in SEATS})["coder"])
+    brought = fetched("breaking://b/r")
+    assert rounds_of(latest_common({seat: brought / seat for seat in SEATS})["coder"]) >= 1
 
 
 def test_the_command_line_takes_an_address(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    bases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def here(*argv: str, status: int = 0) -> str:
-        return run_here(
-            "baselines/golden_tests.py", *argv, cache=cache, patch=monkeypatch, capsys=capsys, status=status
-        )
-
+    here = partial(run_here, "baselines/golden_tests.py", cache=bases, patch=monkeypatch, capsys=capsys)
     address = f"memory://bucket/{tmp_path.name}"
-    printed = here("--preset", "smoke", "--output", address)
+    printed = here("--preset", "smoke", "--rounds", "1", "--output", address)
     assert f"everything is in {address}" in printed
     assert {"summary.json", "book.jsonl", "coder/final/model.safetensors"} <= there(address)
     assert "in-use.json" not in there(address)
     here("--preset", "smoke", "--output", address, status=2)
     shutil.rmtree(working_directory(address))
     here("--resume", address)  # is finished
-    here("--resume", address, "--rounds", "3")
-    assert any(name.startswith("coder/checkpoint-3/") for name in there(address))
+    here("--resume", address, "--rounds", "2")
+    assert any(name.startswith("coder/checkpoint-2/") for name in there(address))
     system, root = fsspec.core.url_to_fs(address)
     system.rm_file(f"{root}/summary.json")  # as where the last copy failed
     here("--resume", address)

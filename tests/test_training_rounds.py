@@ -1,8 +1,9 @@
 """What a round is: the schedule of questions, the selection of attacked programs, the rewards of both seats."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.sandbox import open_sandbox
+from codea1_env.sandbox import LocalSandbox
 from codea1_env.training.round.questions import Chooser, PassRate, chooser_of, chosen, schedule
 from codea1_env.training.round.rounds import (
     PastPlay,
@@ -51,9 +52,8 @@ BOTH = f"{BLIND}\n{EDGE}"
 
 
 @pytest.fixture
-def arena() -> Iterator[Arena]:
-    with open_sandbox() as sandbox:
-        yield Arena(sandbox, RewardConfig(suite_size=2))
+def arena(sandbox: LocalSandbox) -> Arena:
+    return Arena(sandbox, RewardConfig(suite_size=2))
 
 
 def said(texts: Sequence[str | None]) -> list[Sample]:
@@ -115,12 +115,8 @@ def test_a_schedule_asks_every_problem_once_before_any_twice(
     for start in range(0, len(asked), questions):
         assert len(set(asked[start : start + questions])) == questions, "no problem twice in a round"
     assert schedule(problems, rounds + 5, questions, seed)[: len(asked)] == asked, "a longer run begins the same"
-
-
-def test_a_schedule_of_whole_passes_asks_all_problems_equally_often() -> None:
-    asked = schedule(problems=12, rounds=9, questions=4, seed=1)
-    assert sorted(asked[:12]) == sorted(asked[12:24]) == sorted(asked[24:]) == list(range(12))
-    assert asked[:12] != asked[12:24]
+    passes = schedule(problems=12, rounds=9, questions=4, seed=1)
+    assert passes[:12] != passes[12:24], "every pass has an order of its own"
 
 
 @pytest.mark.parametrize(
@@ -225,44 +221,32 @@ def journal_says(directory: Path, capsys: pytest.CaptureFixture[str], *lines: tu
     return told.out + told.err
 
 
-@pytest.mark.parametrize(("share", "is_said"), [(0.75, True), (0.5, False)])
-def test_a_run_whose_suites_are_mostly_unreadable_says_so_with_the_reasons(
-    share: float, is_said: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    row = {"unreadable": share, "unreadable_function": share / 3, "unreadable_text": share}
-    told = journal_says(tmp_path, capsys, ("round", row), ("round", row))
-    shown = "round 1: 75% of the tester's suites hold no test that can be read and earn nothing; what they hold is text"
-    assert told.count(shown + " (75%), function (25%)") == is_said, "once, the commonest reason first"
-    assert ("unreadable=0.75" in told) == is_said
-
-
-@pytest.mark.parametrize(("shares", "is_shown"), [((0.0, 0.25), True), ((0.25, 0.0), False)])
-def test_what_may_be_earned_without_its_purpose_is_shown_while_there_is_any(
-    shares: tuple[float, float], is_shown: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [("round", {"vacuous_tests": share, "constant_programs": 0.0}) for share in shares]
-    last = journal_says(tmp_path, capsys, *rows).rpartition("rounds:")[2]
-    assert ("vacuous=0.25" in last) == is_shown
-    assert "constant" not in last
-
-
-def test_a_run_of_one_round_shows_the_tokens_a_second_of_both_seats(
+def test_a_run_shows_what_is_unreadable_and_earned_without_its_purpose_and_the_speed_of_both_seats(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    shown = "round 1: 75% of the tester's suites hold no test that can be read and earn nothing; what they hold is text"
+    for share, is_said in ((0.75, True), (0.5, False)):
+        row = {"unreadable": share, "unreadable_function": share / 3, "unreadable_text": share}
+        told = journal_says(tmp_path / f"unreadable {share}", capsys, ("round", row), ("round", row))
+        assert told.count(shown + " (75%), function (25%)") == is_said, "once, the commonest reason first"
+        assert ("unreadable=0.75" in told) == is_said
+    for shares, is_shown in (((0.0, 0.25), True), ((0.25, 0.0), False)):
+        rows = [("round", {"vacuous_tests": share, "constant_programs": 0.0}) for share in shares]
+        last = journal_says(tmp_path / f"vacuous {is_shown}", capsys, *rows).rpartition("rounds:")[2]
+        assert ("vacuous=0.25" in last, "constant" in last) == (is_shown, False)
     speeds = [(seat, {"tokens_per_second": speed}) for seat, speed in (("coder", 123.4), ("tester", 45.6))]
-    told = journal_says(tmp_path, capsys, ("round", {}), *speeds)
+    told = journal_says(tmp_path / "speeds", capsys, ("round", {}), *speeds)
     assert f"rounds (evaluating):   0%|          | 0/{SMOKE.rounds}" in told
     assert "R_C=0.00, coder tokens/s=123, tester tokens/s=46" in told
 
 
-def test_selected_rows_come_in_groups_question_by_question(arena: Arena) -> None:
+def test_selected_rows_come_in_groups_by_question_and_those_of_a_seat_that_rests_are_not_learnt_from(
+    arena: Arena,
+) -> None:
     score = score_round(arena, [BROKEN, SQUARE, SQUARE, BROKEN], [[EDGE, ""]] * 4, questions=2)
     assert [place for place, _ in learnt(score)] == [1, 1, 2, 2]
     assert [row.label.question for row in score.batches[1]] == ["double 0", "double 0", "double 1", "double 1"]
     assert [row.label.group for row in score.batches[0]] == ["coder double 0"] * 2 + ["coder double 1"] * 2
-
-
-def test_where_seats_take_turns_the_rows_of_the_one_that_rests_are_not_learnt_from(arena: Arena) -> None:
     rules = RoundRules(Options(schedule="alternating"))
     for index, learning in enumerate((True, False)):
         coder, tester = score_round(arena, [RIGHT, SQUARE], [[EDGE, ""]] * 2, rules=rules, index=index).batches
@@ -282,34 +266,35 @@ LOADS = [False, True, True, True]
 SUITES = [[0.0, 1.0], [0.5, 0.5], [None, 0.5], [0.4, 0.6]]
 
 
-def test_the_hardest_programs_are_those_that_earn_most() -> None:
-    """0.9 twice, the earlier first; one without a score last of all."""
-    rules = RoundRules(Options(selection="hardest"))
-    chosen = [rules.select(0, "q", PROGRAMS, LOADS, SUITES, count) for count in range(1, 5)]
-    assert chosen == [[1], [1, 3], [0, 1, 3], [0, 1, 2, 3]]
-
-
-def test_the_first_programs_are_those_that_load() -> None:
-    """The first does not load, the third has no score."""
-    rules = RoundRules(Options(selection="first"))
-    chosen = [rules.select(0, "q", PROGRAMS, LOADS, SUITES, count) for count in range(1, 5)]
-    assert chosen == [[1], [1, 3], [0, 1, 3], [0, 1, 2, 3]]
-    assert rules.select(0, "q", PROGRAMS, [True] * 4, SUITES, 1) == [0]
+@pytest.mark.parametrize(
+    ("selection", "selected"),
+    [
+        ("hardest", {1: [1], 2: [1, 3], 3: [0, 1, 3], 4: [0, 1, 2, 3]}),  # 0.9 twice, the earlier first
+        (
+            "first",
+            {1: [1], 2: [1, 3], 3: [0, 1, 3], 4: [0, 1, 2, 3]},
+        ),  # the first does not load, the third has no score
+        ("all", {4: [0, 1, 2, 3]}),
+        ("spread", {2: [0, 3]}),
+    ],
+)
+def test_programs_are_selected_as_asked_and_those_without_a_score_last(
+    selection: Any, selected: dict[int, list[int]]
+) -> None:
+    rules = RoundRules(Options(selection=selection))
+    assert {count: rules.select(0, "q", PROGRAMS, LOADS, SUITES, count) for count in selected} == selected
+    if selection == "first":
+        assert rules.select(0, "q", PROGRAMS, [True] * 4, SUITES, 1) == [0]
 
 
 def test_a_random_selection_repeats_with_its_seed_and_changes_with_round_and_question() -> None:
-    rules = RoundRules(Options(selection="random"), seed=3)
-    drawn = [rules.select(index, "q", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
-    same, other = (RoundRules(Options(selection="random"), seed) for seed in (3, 4))
-    assert drawn == [same.select(index, "q", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
-    assert {tuple(chosen) for chosen in drawn} == {(0,), (1,), (3,)}, "never one without a score, all the others"
-    assert drawn != [rules.select(index, "p", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
-    assert drawn != [other.select(index, "q", PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
+    def drawn(seed: int, question: str = "q") -> list[list[int]]:
+        rules = RoundRules(Options(selection="random"), seed)
+        return [rules.select(index, question, PROGRAMS, LOADS, SUITES, 1) for index in range(60)]
 
-
-def test_all_programs_and_the_widest_spread_are_selected_as_asked() -> None:
-    assert RoundRules(Options(selection="all")).select(0, "q", PROGRAMS, LOADS, SUITES, 4) == [0, 1, 2, 3]
-    assert RoundRules().select(0, "q", PROGRAMS, LOADS, SUITES, 2) == [0, 3]
+    assert drawn(3) == drawn(3)
+    assert {tuple(chosen) for chosen in drawn(3)} == {(0,), (1,), (3,)}, "never one without a score, all the others"
+    assert drawn(3) not in (drawn(3, "p"), drawn(4))
 
 
 def test_tests_are_paid_one_by_one_and_stand_where_they_are_written(arena: Arena) -> None:
@@ -338,24 +323,19 @@ def test_early_rounds_pay_the_tester_for_validity_first_and_say_so(arena: Arena)
         assert score.metrics["tester_reward"] == pytest.approx(reward / 4)
 
 
-def test_a_program_that_could_not_be_put_to_the_tester_has_no_score_and_neither_have_its_suites(arena: Arena) -> None:
-    """By hand: K = 2. SQUARE passes the test at 2 and fails that at 3; RIGHT was not attacked."""
+def test_a_program_that_was_not_put_to_the_tester_has_no_score_or_is_paid_by_its_questions(arena: Arena) -> None:
+    """By hand: K = 2. SQUARE passes the test at 2 and fails that at 3; RIGHT could not be attacked. Where suites are
+    written ahead, only the first was put to the tester."""
     suites = [[None, None], [BOTH] * 2]
     score = score_round(arena, [RIGHT, SQUARE], suites, attacked=2)
     assert earned(score) == [None, pytest.approx(0.5)]
     assert learnt(score) == [(0, None), (0, None), (1, pytest.approx(0.75)), (1, pytest.approx(0.75))]
-    assert score.metrics["not_attacked"] == 1
-    assert score.metrics["unscored"] == 0
+    assert (score.metrics["not_attacked"], score.metrics["unscored"]) == (1, 0)
     assert score.metrics["coder_reward"] == pytest.approx(0.5), "the mean over what was attacked"
     assert {place for place, _ in learnt(score_round(arena, [RIGHT, SQUARE], suites))} == {1}, "no score comes last"
-
-
-def test_a_program_without_suites_of_its_own_is_paid_by_its_questions(arena: Arena) -> None:
-    """By hand: K = 2. SQUARE passes the test at 2 and fails that at 3. Only the first was put to the tester."""
-    arena.config = RewardConfig(suite_size=2, coder_tests="union")
-    score = score_round(
-        arena, [RIGHT, SQUARE, BROKEN], [[BOTH] * 2, [], []], rules=RoundRules(Options(selection="ahead"))
-    )
+    arena.config, arena.book = RewardConfig(suite_size=2, coder_tests="union"), MistakeBook()
+    ahead = RoundRules(Options(selection="ahead"))
+    score = score_round(arena, [RIGHT, SQUARE, BROKEN], [[BOTH] * 2, [], []], rules=ahead)
     assert earned(score) == [1, pytest.approx(0.5), 0]
     assert [place for place, _ in learnt(score)] == [0, 0]
     assert score.metrics["not_attacked"] == 0
@@ -392,21 +372,18 @@ def test_an_old_program_can_train_the_tester_and_leaves_no_trace_in_the_book(are
     assert len(arena.book) == 0
 
 
-def test_an_old_testers_suites_judge_the_present_programs_and_train_nobody(arena: Arena) -> None:
+def test_an_old_testers_suites_judge_the_present_programs_and_train_nobody_nor_enter_its_book(arena: Arena) -> None:
     """SQUARE passes BLIND and fails the old tester's EDGE: R_C 1/2. The present tester's one suite is its only row."""
-    arena.config = RewardConfig(suite_size=1)
+    past = PastPlay(suites=((EDGE, EDGE), ()), programs=tuple(written(arena, [SQUARE])), against=(said([BLIND]),))
+    score = score_round(arena, [SQUARE] * 2, [[BLIND]] * 2, rules=RoundRules(Options(tester_book=2)), past=past)
+    assert [[len(row) for row in match.suites] for match in score.played] == [[1, 1], [1]]
+    assert score.past_coder is None, "a target of the book is no old coder"
+    arena.config, arena.book = RewardConfig(suite_size=1), MistakeBook()
     score = score_round(arena, [SQUARE, RIGHT], [[BLIND]] * 2, past=PastPlay(suites=((EDGE,), (EDGE,))))
     assert earned(score) == [0.5, 1.0]
     assert learnt(score) == [(0, 0.5)]
     assert score.past_tester == pytest.approx(0.5), "it caught one of the two programs"
     assert len(arena.book) == 1, "what the present program fails is remembered, whoever wrote it"
-
-
-def test_only_the_present_testers_suites_enter_its_mistake_book(arena: Arena) -> None:
-    past = PastPlay(suites=((EDGE, EDGE), ()), programs=tuple(written(arena, [SQUARE])), against=(said([BLIND]),))
-    score = score_round(arena, [SQUARE] * 2, [[BLIND]] * 2, rules=RoundRules(Options(tester_book=2)), past=past)
-    assert [[len(row) for row in match.suites] for match in score.played] == [[1, 1], [1]]
-    assert score.past_coder is None, "a target of the book is no old coder"
 
 
 def test_each_of_two_testers_learns_from_its_own_suites(arena: Arena) -> None:

@@ -40,24 +40,20 @@ def log_a_run(directory: Path, names: tuple[str, ...]) -> None:
         run.log("evaluation", 2, {"hidden_pass_rate": 0.75}, "coder")
 
 
-def test_tensorboard_has_the_names_and_numbers_of_the_metrics(tmp_path: Path) -> None:
-    log_a_run(tmp_path, ("tensorboard",))
-    found = scalars(tmp_path / "tensorboard")
+def test_tensorboard_has_the_names_and_numbers_of_the_metrics_which_are_on_disk_without_it(tmp_path: Path) -> None:
+    log_a_run(tmp_path / "without", ())
+    assert not (tmp_path / "without" / "tensorboard").exists()
+    log_a_run(tmp_path / "with", ("tensorboard",))
+    found = scalars(tmp_path / "with" / "tensorboard")
     assert found["round/coder_reward"] == [(1, 0.5)]
     assert found["seat/coder/loss"] == [(2, 0.25)]
     assert found["evaluation/coder/hidden_pass_rate"] == [(2, 0.75)]
-    names = set()
-    for line in (tmp_path / "metrics.jsonl").read_text().splitlines():
-        record = json.loads(line)
-        prefix = "/".join(filter(None, (record["kind"], record["seat"])))
-        names |= {f"{prefix}/{name}" for name in record.keys() - {"kind", "seat", "round"}}
-    assert set(found) == names
-
-
-def test_without_a_tracker_the_metrics_are_on_disk_all_the_same(tmp_path: Path) -> None:
-    log_a_run(tmp_path, ())
-    assert not (tmp_path / "tensorboard").exists()
-    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 3
+    for run in ("with", "without"):
+        lines = [json.loads(line) for line in (tmp_path / run / "metrics.jsonl").read_text().splitlines()]
+        names = {
+            (line["kind"], line["seat"], name) for line in lines for name in line.keys() - {"kind", "seat", "round"}
+        }
+        assert {"/".join(filter(None, name)) for name in names} == set(found)
 
 
 @pytest.mark.filterwarnings("ignore:.*TENSORBOARD_LOGGING_DIR.*:FutureWarning")
@@ -96,21 +92,9 @@ def test_what_is_not_a_number_goes_to_no_tracker_and_a_tracker_that_fails_is_lef
     trackers.close()
 
 
-@pytest.mark.parametrize(
-    ("given", "must"),
-    [
-        (["tensorbord"], "report_to must be different names among tensorboard, wandb, trackio, got ['tensorbord']"),
-        (["wandb", "wandb"], "report_to must be different names"),
-        ("wandb", "report_to must be a list of texts, got 'wandb'"),
-    ],
-)
-def test_what_is_no_tracker_is_refused(given: Any, must: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        preset_from_dict({"report_to": given}, SMOKE)
-    assert must in str(refused.value)
-
-
-def test_the_argument_and_the_configuration_reach_it_and_none_is_none(tmp_path: Path, capsys: Any) -> None:
+def test_the_argument_and_the_configuration_reach_it_none_is_none_and_what_is_no_tracker_is_refused(
+    tmp_path: Path, capsys: Any
+) -> None:
     config = tmp_path / "mine.yaml"
     config.write_text("report_to: []\n")
     output = ["--output", str(tmp_path / "run"), "--preset", "smoke"]
@@ -119,9 +103,18 @@ def test_the_argument_and_the_configuration_reach_it_and_none_is_none(tmp_path: 
     assert parse_arguments("", [*output, "--report-to", "none"]).preset.report_to == ()
     assert parse_arguments("", [*output, "--report-to", "tensorboard"]).preset.report_to == ("tensorboard",)
     assert preset_from_dict(SMOKE.to_dict(), SMOKE) == SMOKE
+    must = "report_to must be different names"
     for given in (["nowhere"], ["none", "wandb"], ["tensorboard", "tensorboard"]):
-        said = ended(capsys, *output, *(word for name in given for word in ("--report-to", name)))
-        assert "--report-to must be different names" in said
+        assert f"--{must.replace('_', '-')}" in ended(
+            capsys, *output, *(word for name in given for word in ("--report-to", name))
+        )
+    for wrong, says in (
+        (["tensorbord"], rf"{must} among tensorboard, wandb, trackio, got \['tensorbord'\]"),
+        (["wandb", "wandb"], must),
+        ("wandb", "report_to must be a list of texts, got 'wandb'"),
+    ):
+        with pytest.raises(ConfigurationError, match=says):
+            preset_from_dict({"report_to": wrong}, SMOKE)
 
 
 OFFLINE = """
@@ -144,19 +137,12 @@ def run_offline(name: str, directory: Path, **environment: str) -> None:
 
 
 @pytest.mark.slow
-def test_wandb_takes_a_run_offline(tmp_path: Path) -> None:
-    pytest.importorskip("wandb")
-    run_offline("wandb", tmp_path / "run", WANDB_MODE="offline", WANDB_DIR=str(tmp_path), WANDB_PROJECT="codea1")
-    (file,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
-    written = file.read_bytes()
-    for name in ("train/round/coder_reward", "train/seat/coder/loss", "train/evaluation/coder/hidden_pass_rate"):
-        assert name.encode() in written
-
-
-@pytest.mark.slow
-def test_trackio_takes_a_run_offline(tmp_path: Path) -> None:
-    pytest.importorskip("trackio")
-    run_offline("trackio", tmp_path / "run", TRACKIO_DIR=str(tmp_path / "trackio"), HF_HUB_OFFLINE="1")
-    written = b"".join(file.read_bytes() for file in (tmp_path / "trackio").rglob("*") if file.is_file())
-    for name in ("train/round/coder_reward", "train/seat/coder/loss", "train/evaluation/coder/hidden_pass_rate"):
-        assert name.encode() in written
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_tracker_takes_a_run_offline(name: str, tmp_path: Path) -> None:
+    pytest.importorskip(name)
+    (tmp_path / name).mkdir()
+    of_wandb = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_PROJECT": "codea1"}
+    run_offline(name, tmp_path / "run", TRACKIO_DIR=str(tmp_path / "trackio"), HF_HUB_OFFLINE="1", **of_wandb)
+    written = b"".join(file.read_bytes() for file in (tmp_path / name).rglob("*") if file.is_file())
+    for metric in ("train/round/coder_reward", "train/seat/coder/loss", "train/evaluation/coder/hidden_pass_rate"):
+        assert metric.encode() in written

@@ -32,7 +32,7 @@ PRESET = dataclasses.replace(
 @pytest.mark.skipif(HAS_VLLM, reason="vLLM is installed")
 def test_a_seat_without_its_generator_says_how_to_get_it(tmp_path: Path) -> None:
     arguments = GRPOConfig(output_dir=str(tmp_path), **trainer_arguments(COLOCATED))
-    with pytest.raises(ImportError, match=r"vllm: colocate needs vLLM; .*: docs/vllm\.md"):
+    with pytest.raises(ImportError, match=r"vllm: colocate needs vLLM; .*: docs/cluster\.md"):
         before_building(arguments)
 
 

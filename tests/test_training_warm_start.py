@@ -2,7 +2,10 @@
 
 import dataclasses
 import random
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,55 +33,52 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base_model(FEW_STEPS, tmp_path_factory.mktemp("cache"))
 
 
-def test_every_way_of_loading_the_tokenizer_gives_the_same_tokens(saved: Path) -> None:
+def test_every_way_of_loading_the_tokenizer_gives_the_same_tokens_and_a_number_is_one_with_what_stands_before_it(
+    saved: Path,
+) -> None:
     """`AutoTokenizer` puts Qwen2's pre-tokenizer into whatever it loads for a Qwen2 model: ours must be that one."""
-    automatic, plain = AutoTokenizer.from_pretrained(saved), PreTrainedTokenizerFast.from_pretrained(saved)
-    for example in CORPUS[:100]:
+    require_same_tokens(saved, CORPUS[:100])
+    texts = [example.messages[-1]["content"] + "\n" + example.answer for example in CORPUS]
+    tokenizer = build_tokenizer(texts, MINI.model.vocabulary)
+    assert len(tokenizer) <= MINI.model.vocabulary
+    tokens = tokens_in(tokenizer, "assert solve([3, -4, 0]) == -1")
+    assert tokens == ["assert", " solve", "([", "3", ", -4", ", 0", "])", " ==", " -1"]
+
+
+def require_same_tokens(directory: Path, corpus: Iterable[Any]) -> None:
+    automatic, plain = AutoTokenizer.from_pretrained(directory), PreTrainedTokenizerFast.from_pretrained(directory)
+    for example in corpus:
         text = automatic.apply_chat_template(example.messages, tokenize=False) + example.answer
-        tokens = automatic(text)["input_ids"]
-        assert tokens == plain(text)["input_ids"]
+        assert automatic(text)["input_ids"] == plain(text)["input_ids"]
         answer = automatic(example.answer)["input_ids"]
         assert automatic.decode(answer) == plain.decode(answer) == example.answer
 
 
-def test_a_number_is_one_token_with_the_comma_and_sign_before_it() -> None:
-    texts = [example.messages[-1]["content"] + "\n" + example.answer for example in CORPUS]
-    tokenizer = build_tokenizer(texts, MINI.model.vocabulary)
-    assert len(tokenizer) <= MINI.model.vocabulary
-    tokens = [tokenizer.decode([token]) for token in tokenizer("assert solve([3, -4, 0]) == -1")["input_ids"]]
-    assert tokens == ["assert", " solve", "([", "3", ", -4", ", 0", "])", " ==", " -1"]
+def tokens_in(tokenizer: Any, text: str) -> list[str]:
+    return [tokenizer.decode([token]) for token in tokenizer(text)["input_ids"]]
 
 
 def test_the_chat_template_marks_the_task_and_the_answer(saved: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(saved)
-
-    def rendered(messages: list[dict[str, str]]) -> str:
-        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
-
+    rendered = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
     assert rendered(coder_messages("f(xs): return it.")) == "<code>f(xs): return it.<ans>"
-    assert (
-        rendered(tiny.tester_messages("Q", "def f(xs):\n    return xs\n")) == "<test>Q\ndef f(xs):\n    return xs<ans>"
-    )
+    asked = tiny.tester_messages("Q", "def f(xs):\n    return xs\n")
+    assert rendered(asked) == "<test>Q\ndef f(xs):\n    return xs<ans>"
     answered = [*coder_messages("Q"), {"role": "assistant", "content": "A"}]
     assert rendered(answered) == "<code>Q<ans>A<eos>"
 
 
-def test_the_corpus_is_seeded_and_asks_training_questions_only() -> None:
+def test_the_corpus_is_seeded_asks_training_questions_only_and_holds_both_tasks_in_the_stated_shares() -> None:
     assert [e.answer for e in CORPUS[:50]] == [e.answer for e in examples(MINI, 50)]
     asked = {c.question for c in miniature_compositions("train", MINI.warm_start.problems, MINI.warm_start.seed)}
     assert {example.messages[-1]["content"].split("\n")[0] for example in CORPUS} <= asked
-
-
-def test_the_corpus_holds_both_tasks_in_the_stated_shares() -> None:
-    programs = [example for example in CORPUS if example.messages[0]["content"] == "code"]
-    suites = [example for example in CORPUS if example.messages[0]["content"] == "test"]
+    programs, suites = ([e.answer for e in CORPUS if e.messages[0]["content"] == task] for task in ("code", "test"))
     assert len(programs) + len(suites) == len(CORPUS)
     assert abs(len(programs) / len(CORPUS) - MINI.warm_start.code_share) < 0.1
-    assert all(example.answer.startswith("def ") for example in programs)
-    for example in suites:
-        lines = example.answer.split("\n")
-        assert len(lines) == MINI.reward.suite_size
-        assert all(line.startswith("assert ") and " == " in line for line in lines)
+    assert all(answer.startswith("def ") for answer in programs)
+    for answer in suites:
+        assert len(answer.split("\n")) == MINI.reward.suite_size
+        assert all(line.startswith("assert ") and " == " in line for line in answer.split("\n"))
 
 
 def test_equal_seeds_give_equal_models_and_leave_the_global_streams_alone(saved: Path) -> None:
@@ -92,7 +92,7 @@ def test_equal_seeds_give_equal_models_and_leave_the_global_streams_alone(saved:
     assert MINI.model.hidden // MINI.model.heads >= 32
 
 
-def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, tmp_path: Path) -> None:
+def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, of_bands: Path, tmp_path: Path) -> None:
     cache = saved.parent
     written = (saved / "model.safetensors").stat().st_mtime_ns
     assert base_model(dataclasses.replace(FEW_STEPS, rounds=9), cache) == saved
@@ -102,12 +102,11 @@ def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, tmp_path: 
     assert other != saved
     assert not same_weights(other, saved)
     rebuilt = base_model(FEW_STEPS, tmp_path / "elsewhere")
-    assert rebuilt.name == saved.name
+    assert rebuilt.name == saved.name != of_bands.name
     assert same_weights(rebuilt, saved)
     assert sorted(path.name for path in cache.iterdir()) == sorted([saved.name, other.name]), "no half-built model"
-
-
-def test_the_cache_directory_can_be_chosen_by_the_environment() -> None:
+    blind = dataclasses.replace(FEW_BAND_STEPS, options=dataclasses.replace(BANDS.options, access="black-box"))
+    assert base_model(blind, of_bands.parent) == of_bands, "for both"
     assert default_cache({"CODEA1_CACHE": "/somewhere"}) == Path("/somewhere")
     assert default_cache({}) == Path.home() / ".cache" / "codea1"
 
@@ -119,37 +118,27 @@ FEW_BAND_STEPS = dataclasses.replace(
 )
 
 
-def band_tokens(tokenizer: object, text: str) -> list[str]:
-    return [tokenizer.decode([token]) for token in tokenizer(text)["input_ids"]]  # type: ignore[operator,attr-defined]
-
-
 @pytest.fixture(scope="module")
 def of_bands(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base_model(FEW_BAND_STEPS, tmp_path_factory.mktemp("bands"))
 
 
 def test_a_number_of_the_bands_family_is_the_same_token_wherever_it_stands(of_bands: Path) -> None:
-    tokenizer, plain = AutoTokenizer.from_pretrained(of_bands), PreTrainedTokenizerFast.from_pretrained(of_bands)
-    assert band_tokens(tokenizer, "fee(x): up to 11 gives 7; otherwise 90.") == [
-        *("fee(x): ", "up to ", "11", " gives ", "7", "; otherwise ", "90", "."),
-    ]
-    assert band_tokens(tokenizer, "def f(x):\n    if x <= 11: return 7\n    return 90") == [
-        *("def f(x):", "\n    if x <= ", "11", ": return ", "7", "\n    return ", "90"),
-    ]
-    assert band_tokens(tokenizer, f"{EDGE}\nassert rank(11) == 7") == [EDGE, "\nassert rank(", "11", ") == ", "7"]
-    for example in examples(BANDS, 60):
-        text = tokenizer.apply_chat_template(example.messages, tokenize=False) + example.answer
-        tokens = tokenizer(text)["input_ids"]
-        assert tokens == plain(text)["input_ids"]
-        assert tokenizer.decode(tokenizer(example.answer)["input_ids"]) == example.answer
+    tokenizer = AutoTokenizer.from_pretrained(of_bands)
+    texts = {
+        "fee(x): up to 11 gives 7; otherwise 90.": "fee(x): |up to |11| gives |7|; otherwise |90|.",
+        "def f(x):\n    if x <= 11: return 7\n    return 90": (
+            "def f(x):|\n    if x <= |11|: return |7|\n    return |90"
+        ),
+        f"{EDGE}\nassert rank(11) == 7": f"{EDGE}|\nassert rank(|11|) == |7",
+    }
+    for text, tokens in texts.items():
+        assert tokens_in(tokenizer, text) == tokens.split("|")
+    corpus = list(examples(BANDS, 60))
+    require_same_tokens(of_bands, corpus)
+    for example in corpus:
         assert len(tokenizer(example.answer)["input_ids"]) < BANDS.grpo.tokens("tester")
     assert set(band_pieces()) <= set(tokenizer.get_vocab())
-
-
-def test_a_preset_of_bands_has_another_base_than_one_of_the_miniature(saved: Path, of_bands: Path) -> None:
-    assert of_bands.name != saved.name
-    blind = dataclasses.replace(FEW_BAND_STEPS, options=dataclasses.replace(BANDS.options, access="black-box"))
-    assert base_model(blind, of_bands.parent) == of_bands, "for both"
 
 
 def test_the_corpus_of_bands_practises_first_and_then_takes_up_its_habits() -> None:
@@ -184,12 +173,9 @@ def test_a_mimetic_model_copies_before_it_has_learnt_anything() -> None:
     assert found[True] > 4 * found[False], found
 
 
-def test_a_mimetic_model_needs_heads_to_be_mimetic_with() -> None:
+def test_a_mimetic_model_needs_heads_to_be_mimetic_with_and_problems_a_family_that_there_is() -> None:
     with pytest.raises(ConfigurationError, match="layers and key_value_heads must be at least 2 with mimetic, got 1"):
         dataclasses.replace(BANDS.model, layers=1)
-
-
-def test_a_family_that_there_is_not_is_refused() -> None:
     names = "miniature, bands, shift, fineprint, fineprint_words"
     with pytest.raises(ConfigurationError, match=f"family must be one of {names}, got 'lists'"):
         dataclasses.replace(MINI.problems, family="lists")

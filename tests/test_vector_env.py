@@ -97,7 +97,7 @@ def bytes_of(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines()
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_episode_of_a_vector_is_what_it_is_alone(
     data: st.DataObject, sandbox: LocalSandbox, tmp_path_factory: pytest.TempPathFactory

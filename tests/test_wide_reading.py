@@ -64,7 +64,8 @@ def said(code: str) -> list[str]:
         ("assert f(1)\nassert not f(2)\n", ["bool(f(1)) == True", "(not f(2)) == True"]),
         ("assert f(1) is True\nassert f(2) is not None\n", ["f(1) == True", "(f(2) is not None) == True"]),
         ("assert f(1) == f(2)\n", ["<several_calls>"]),
-        ("assert f(f(1)) == 2\n", ["<entry_point_again>"]),
+        ("assert f(f(1)) == 2\n", ["(f(f(1)) == 2) == True"]),
+        ("assert f(f) == 2\n", ["<entry_point_again>"]),
     ],
 )  # fmt: skip
 def test_where_a_test_may_stand(code: str, claims: list[str]) -> None:
@@ -226,7 +227,7 @@ def test_what_a_value_is_compared_with_stays_known(claim: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "shadow", ["len = f", "def len(x):\n    return 2", "from x import len", "class len: pass", "import y as len"]
+    "shadow", ["len = max", "def len(x):\n    return 2", "from x import len", "class len: pass", "import y as len"]
 )
 def test_a_builtin_under_another_meaning_is_not_pythons(shadow: str) -> None:
     assert said("assert len(f(1)) == 2\n") == ["(len(f(1)) == 2) == True"]

@@ -294,7 +294,7 @@ def test_what_other_suites_ask_does_not_keep_mutants_from_answering(sandbox: Loc
         return f"def f(n):\n    while n < 0:\n        pass\n    return {body}\n"
 
     mutants = tuple(source(f"[n, n + 1, {last}]") for last in range(20, 36))
-    problem = Problem("m", "?", "f", reference_solution=source("[n, n + 1, 7]"), mutants=mutants, time_limit_s=0.1)
+    problem = Problem("m", "?", "f", reference_solution=source("[n, n + 1, 7]"), mutants=mutants, time_limit_s=0.05)
     claims = "".join(f"assert len(f({n})) == 3\n" for n in range(1, 9))
     hangs = ["".join(f"assert len(f({-8 * k - n})) == 3\n" for n in range(1, 9)) for k in range(2)]
     for suites in ((claims,), (*hangs, claims)):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -56,7 +57,7 @@ class NoSandbox:
         pass
 
 
-def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any, status: int = 0) -> str:
+def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any = None, status: int = 0) -> str:
     """Run a recipe or an example in this process, as its command line does: torch and TRL are loaded once for all.
     What it prints; it must end with `status`."""
     patch.setenv("CODEA1_CACHE", str(cache))
@@ -66,9 +67,9 @@ def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any, stat
         ended = 0
     except SystemExit as stop:
         ended = stop.code or 0
-    shown = capsys.readouterr()
-    assert ended == status, shown.err[-2000:]
-    return str(shown.out)
+    out, err = capsys.readouterr() if capsys else ("", "")
+    assert ended == status, err[-2000:]
+    return str(out)
 
 
 def tiny_base(cache: Path, preset: Preset = TINY) -> Path:
@@ -115,13 +116,17 @@ def play_duel(
     base: Path,
     *,
     rounds: int,
+    seats: Sequence[str] = SEATS,
     on_score: Callable[[Recipe, int, Score], Score | None] | None = None,
     **how: Any,
 ) -> bool:
     """The loop of agents/train_grpo.py. True if it was interrupted. `on_score`: told of each round before it is learnt
     from; what it returns is learnt in its place. `how`: as for `opened`."""
-    with opened(directory, base, rounds=rounds, **how) as run:
-        coder, testers = run.policy("coder"), run.testers()
+    is_alone = tuple(seats) == ("player",)
+    recipe = "self-play" if is_alone else "code_a1"
+    with opened(directory, base, rounds=rounds, seats=seats, recipe=recipe, **how) as run:
+        coder = run.policy(seats[0])
+        testers = [coder] if is_alone else run.testers()
         for index in run.rounds():
             questions = run.choose(index)
             programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
@@ -130,10 +135,26 @@ def play_duel(
             score = run.play(index, programs, suites)
             if on_score is not None:
                 score = on_score(run, index, score) or score
-            for policy, batch in zip((coder, *testers), score.batches, strict=True):
+            batches = [[row for role in score.batches for row in role]] if is_alone else score.batches
+            for policy, batch in zip([coder] if is_alone else [coder, *testers], batches, strict=True):
                 learn(policy, batch)
             run.end(index)
     return run.interrupted
+
+
+"""The loop of baselines/self_play.py."""
+
+
+def assert_resumes(base: Path, directory: Path, *, rounds: int, engine: str = "local", **how: Any) -> Path:
+    """A run that fails in its last round and goes on, under this engine, comes to the bits of one in this process that
+    nobody disturbed. The latter's directory."""
+    whole, parts = directory / "whole", directory / "parts"
+    play_duel(whole, base, rounds=rounds, **how)
+    with pytest.raises(ZeroDivisionError, match="the round's own"):
+        play_duel(parts, base, rounds=rounds, engine=engine, on_score=fail_in_round(rounds), **how)
+    play_duel(parts, base, rounds=rounds, engine=engine, resume=True, **how)
+    assert_same_runs(whole, parts)
+    return whole
 
 
 def play_alone(directory: Path, base: Path, *, rounds: int, **how: Any) -> bool:
@@ -195,10 +216,8 @@ def records(directory: Path, kind: str, seat: str = "") -> list[dict[str, Any]]:
 
 def without_seconds(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Without what the clock said."""
-    return [
-        {name: value for name, value in record.items() if "seconds" not in name and "per_second" not in name}
-        for record in found
-    ]
+    of_clock = ("seconds", "per_second")
+    return [{name: record[name] for name in record if not any(word in name for word in of_clock)} for record in found]
 
 
 def assert_same_runs(one: Path, other: Path) -> None:

@@ -33,7 +33,6 @@ from codea1_env.players.prompts import fenced
 from codea1_env.problems.kind_words import test_form, wanted
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.messages import answer_text
-from codea1_env.reading.responses import read_program
 from codea1_env.rewards.duel import JudgedTest, Verdict
 
 FEEDBACK_CHARACTERS = 2_000
@@ -158,7 +157,7 @@ class _Table:
 
     def read(self, problem: Problem, response: str) -> str:
         """The program, as the arena reads it."""
-        return read_program(response, problem.entry_point, fidelity=self._arena.config.fidelity).source
+        return self._arena.program(problem, response).source
 
     def play(self, problem: Problem, code: str, suite: str) -> MatchScore:
         (score,) = self._arena.play([Match(problem, (code,), ((suite,),))])

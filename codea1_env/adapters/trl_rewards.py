@@ -21,7 +21,6 @@ from codea1_env.players import Player, TesterRequest
 from codea1_env.players.player import responses_of
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.messages import answer_texts
-from codea1_env.reading.responses import read_program
 
 Completion = str | Sequence[Mapping[str, Any]]
 """A text, or the messages of a conversation's end; all that `reading/messages.py` reads."""
@@ -60,10 +59,7 @@ class CoderReward:
         for an answer of a form that is not known."""
         problems = [_known(self._problems, each) for each in _column("problem_id", problem_id, completions)]
         texts = answer_texts(completions, "completions")
-        read = [
-            read_program(text, problem.entry_point, fidelity=self._arena.config.fidelity)
-            for problem, text in zip(problems, texts, strict=True)
-        ]
+        read = [self._arena.program(problem, text) for problem, text in zip(problems, texts, strict=True)]
         requests = [TesterRequest(problem, program.source) for problem, program in zip(problems, read, strict=True)]
         written = responses_of(self._tester, requests, self._suites, seed=self._seed)
         self._seed += 1

@@ -11,6 +11,7 @@ scores. Not thread-safe: one arena serves one caller at a time.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import logging
 import time
@@ -43,16 +44,15 @@ from codea1_env.judging.judge import (
     TrialResult,
     plain_values,
 )
-from codea1_env.judging.own_tests import OwnTest, OwnTests, left_out, told
+from codea1_env.judging.problems.limits import RunLimits
+from codea1_env.judging.problems.own_tests import OwnTest, OwnTests, left_out, told
 from codea1_env.judging.schedule import Turn
-from codea1_env.judging.time_limits import TimeLimits
 from codea1_env.judging.validation import Asked, read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
-from codea1_env.reading.grammar import Fidelity
-from codea1_env.reading.responses import Program, Suite, read_program, read_suite
+from codea1_env.reading.responses import Program, Suite, read_suite
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.admission import refused_by
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -110,12 +110,17 @@ class Arena(Closing):
         allowed = Tolerances.of(tolerance).or_laxer(self.config.compare)
         self._judge = Judge(sandbox, allowed, execution_cache_mb=execution_cache_mb)
         self._own_tests = OwnTests(self._judge)
-        self._time_limits = TimeLimits(self._judge, self._own_tests, self.config.time_limit)
+        self._limits = RunLimits(self._judge, self._own_tests, self.config.time_limit, self.config.memory_mb)
         self._told: set[tuple[str, str]] = set()
         self._read: BoundedCache[tuple[str, str, str], Suite] = BoundedCache(_READ_CACHE_MB << 20)
         self._read_programs: BoundedCache[tuple[str, str, str], Program] = BoundedCache(_READ_CACHE_MB << 20)
         self.seconds: dict[str, float] = {}
         """Of the last batch that was scored, by part: `parsing`, `judging` (the sandbox is in it), `rewarding`."""
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where its programs run. Not to be closed alone."""
+        return self._sandbox
 
     def play(
         self, matches: Sequence[Match], *, update_book: bool = True, books: Sequence[MistakeBook] | None = None
@@ -169,16 +174,16 @@ class Arena(Closing):
         return results
 
     def _as_judged(self, match: Match) -> Match:
-        """With the tolerance and the time limit that counted: a problem is recorded, and an arena is not."""
-        problem = self._time_limits.known(match.problem)
+        """With the tolerance and the limits that counted: a problem is recorded, and an arena is not."""
+        problem = self._limits.known(match.problem)
         allowed = self._judge.tolerances(problem)
         if allowed != problem.tolerances:
             problem = dataclasses.replace(problem, tolerance=0.0, compare=allowed)
         return match if problem is match.problem else dataclasses.replace(match, problem=problem)
 
     def _timed(self, games: Sequence[_Game]) -> list[_Game]:
-        """With time limits in seconds."""
-        problems = self._time_limits.settled([game.match.problem for game in games])
+        """With their limits, the time in seconds."""
+        problems = self._limits.settled([game.match.problem for game in games])
         return [
             game
             if problem is game.match.problem
@@ -195,10 +200,7 @@ class Arena(Closing):
         games = self._timed(games)  # before anything else runs: a limit follows from the problem alone
         started = time.perf_counter()
         matches = [game.match for game in games]
-        programs = [
-            [self._program(code, match.problem.entry_point, config.fidelity).source for code in match.codes]
-            for match in matches
-        ]
+        programs = [[self._program(match.problem, code, config).source for code in match.codes] for match in matches]
         refused = [refused_by(sources, config) for sources in programs]
         suites = [(match.problem, self._suite(text, match, config)) for match in matches for text in _texts(match)]
         parsed = time.perf_counter()
@@ -265,13 +267,13 @@ class Arena(Closing):
 
     def program(self, problem: Problem, response: str) -> Program:
         """A response as `play` reads it; read once, however often it is asked for."""
-        return self._program(response, problem.entry_point, self.config.fidelity)
+        return self._program(problem, response, self.config)
 
-    def _program(self, text: str, entry_point: str, fidelity: Fidelity) -> Program:
-        key = (text, entry_point, fidelity)
+    def _program(self, problem: Problem, text: str, config: RewardConfig) -> Program:
+        key = (text, f"{problem.kind} {problem.entry_point}", f"{config.fidelity} {config.trim}")
         program = self._read_programs.get(key)
         if program is None:
-            program = read_program(text, entry_point, fidelity=fidelity)
+            program = config.program(problem, text)
             self._read_programs.put(key, program, len(text) * _BYTES_PER_CHARACTER)
         return program
 
@@ -356,29 +358,35 @@ class Arena(Closing):
         """
         return self.grade_many([(problem, responses, tests)])[0]
 
-    def grade_many(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
+    def grade_many(
+        self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]], *, trim: bool | None = None
+    ) -> list[list[Grade]]:
         """`grade` for many questions in one sandbox pass. If the sandbox fails, every verdict is None (`on_failure`).
+        `trim`: whether programs are trimmed; None: as the configuration says.
 
         Raises ProblemFormatError where no test of a question is a call of its entry point with plain arguments, before
         anything runs, and ConfigurationError for items of another shape and after `close`.
         """
         self._require_open()
         items = [_item(given) for given in _listed("items", "be (problem, responses, tests) tuples in a list", items)]
-        results = self._attempted("questions have no grades", self._graded, items)
+        config = dataclasses.replace(self.config, fidelity="strict", trim=self.config.trim if trim is None else trim)
+        results = self._attempted("questions have no grades", functools.partial(self._graded, config), items)
         return [
             [Grade(None, (None,) * len(tests)) for _ in responses] if isinstance(result, SandboxError) else result
             for (_, responses, tests), result in zip(items, results, strict=True)
         ]
 
-    def _graded(self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]) -> list[list[Grade]]:
-        problems = self._time_limits.settled([problem for problem, _, _ in items])
+    def _graded(
+        self, config: RewardConfig, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]
+    ) -> list[list[Grade]]:
+        problems = self._limits.settled([problem for problem, _, _ in items])
         items = [(problem, texts, tests) for problem, (_, texts, tests) in zip(problems, items, strict=True)]
         rows = self._own_tests.read([(problem, tests) for problem, _, tests in items])
         rows = [list(self._some(problem, row)) for (problem, _, _), row in zip(items, rows, strict=True)]
         waiting = []
         for (problem, responses, _), row in zip(items, rows, strict=True):
             expected = tuple(test.expectation for test in row if test.expectation)
-            sources = [self._program(text, problem.entry_point, "strict").source for text in responses]
+            sources = [self._program(problem, text, config).source for text in responses]
             waiting += [Trial(problem, source, expected) for source in sources]
         results = iter(self._judge.try_programs(waiting))
         return [
@@ -491,13 +499,12 @@ def _texts(match: Match) -> Iterable[str]:
 
 
 def _programs(match: Match, config: RewardConfig) -> list[str]:
-    name = match.problem.entry_point
-    return [read_program(code, name, fidelity=config.fidelity).source for code in match.codes]
+    return [config.program(match.problem, code).source for code in match.codes]
 
 
 def _grade(result: TrialResult, tests: Sequence[OwnTest]) -> Grade:
     verdicts = iter(result.verdicts)
-    return Grade(result.executes, tuple(next(verdicts) if test.expectation else None for test in tests))
+    return Grade(result.executes, tuple(next(verdicts) if test.expectation else None for test in tests), result.denied)
 
 
 def _unscored(match: Match, config: RewardConfig, why: str) -> MatchScore:

@@ -136,7 +136,7 @@ def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> 
     return MatchScore(
         bout.match.problem.problem_id,
         tuple(
-            CodeScore(outcome.executes, reward, source, outcome.replays, rule)
+            CodeScore(outcome.executes, reward, source, outcome.replays, rule, outcome.denied)
             for outcome, reward, source, rule in zip(tried, rewards, bout.sources, bout.refused, strict=True)
         ),
         tuple(tuple(_suite_score(duel, config, group) for duel, group in row) for row in rows),
@@ -155,6 +155,7 @@ class _Tried:
     """What it returned there, for display."""
     as_written: tuple[tuple[Verdict, ...], ...]
     is_right: bool
+    denied: tuple[str, ...]
 
 
 def _take(
@@ -173,6 +174,7 @@ def _take(
         tuple(suite.returned for suite in suites),
         as_written,
         bool(golden) and all(verdict is Verdict.PASS for verdict in golden),
+        tuple(dict.fromkeys(note for result in (first, *suites) for note in result.denied)),
     )
 
 

@@ -8,6 +8,7 @@ that a high one is a fault: good programs make tests look trivial.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -199,3 +200,10 @@ def mean(values: Iterable[float | None]) -> float:
     """Of what can be said; nan where nothing can."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else float("nan")
+
+
+def denied_shares(programs: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Share of the programs that the sandbox denied something, by what each was denied; and by kind."""
+    kinds = Counter(kind for denied in programs for kind in {note.split()[0] for note in denied})
+    named = {f"denied_{kind}": count / len(programs) for kind, count in sorted(kinds.items())}
+    return {"denied": mean([float(bool(denied)) for denied in programs])} | named

@@ -6,7 +6,7 @@ Plain data. Does not run or pay anything: see `arena.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from codea1_env.checks import require
@@ -57,6 +57,9 @@ class CodeScore:
     """The Mistake Book's tests, run on the program; those of its duels, if it has any."""
     refused: str = ""
     """The rule by which the program was not allowed to run (`RewardConfig.accept`); then it does not execute."""
+    denied: tuple[str, ...] = field(default=(), compare=False)
+    """What the sandbox denied the program, as the program says: "thread", "process", "network", "file", "import NAME".
+    For people: it pays nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class Grade:
     """None if infrastructure failed."""
     verdicts: tuple[Verdict | None, ...]
     """One per test; None for one that cannot be read, and for all if infrastructure failed."""
+    denied: tuple[str, ...] = field(default=(), compare=False)
+    """As `CodeScore.denied`."""
 
     @property
     def share(self) -> float:

@@ -95,7 +95,7 @@ def _refusal(answered: Answered) -> str:
     said = f" ({answered.said!r})" if answered.said else ""
     return (
         f'the grader must answer an honest program with a line {{"passed": true}} or false, got {got}{said}; '
-        "docs/audit.md says what it reads and answers, and which files it can read"
+        "docs/sandbox.md says what it reads and answers, and which files it can read"
     )
 
 

@@ -6,6 +6,7 @@ what goes to which stream, are in docs/command-line.md.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import traceback
@@ -18,11 +19,29 @@ if TYPE_CHECKING:
     from codea1_env.terminal import Parser
 
 
+COMMANDS = (
+    ("play", "play", "play a game yourself against a scripted tester or coder"),
+    ("score", "score", "score recorded outputs of any LLMs"),
+    ("replay", "replay", "play recorded games again and compare the rewards"),
+    ("tournament", "tournament", "play coders against testers and rate them"),
+    ("eval", "evaluate", "measure one player on problem sets, as the paper does"),
+    ("view", "view", "show duels on one page, and why each reward is what it is"),
+    ("report", "report", "make one page of training runs, side by side"),
+    ("data", "data", "check problem files, import public sets, choose questions"),
+    ("pools", "pools", "make pools of the discrete game"),
+    ("serve", "serve", "judge programs over HTTP, for trainers elsewhere"),
+    ("sandbox", "sandbox", "prepare the sandboxes"),
+    ("doctor", "sandbox", "say which guarantees of the sandbox hold on this machine"),
+    ("audit", "sandbox", "find out whether a grader can be fooled"),
+)
+"""Names, modules here, and summaries."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Raises SystemExit for --help, --version and arguments that cannot be read."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        parser = _parser()
+        parser = _parser(given)
         interrupts_as_usual()
         options = parser.parse_args(given)
         status = int(options.run(options))
@@ -64,10 +83,9 @@ def _ended(error: BaseException, message: str, given: Sequence[str]) -> int:
     return status
 
 
-def _parser() -> Parser:
-    """Of all commands, which it imports."""
+def _parser(given: Sequence[str]) -> Parser:
+    """Of the command that is given, whose module alone is imported; of the others, the names and summaries."""
     from codea1_env import __version__
-    from codea1_env.cli import data, evaluate, play, pools, replay, report, sandbox, score, tournament, view
     from codea1_env.cli.common import add_command, add_debug
     from codea1_env.terminal import Parser
 
@@ -80,28 +98,15 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"codea1 {__version__}")
     add_debug(parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, summary, add, description, examples in (
-        ("play", "play a game yourself against a scripted tester or coder", play.add_play, play.DESCRIPTION,
-         play.EXAMPLES),
-        ("score", "score recorded outputs of any LLMs", score.add_score, score.DESCRIPTION,
-         score.EXAMPLES),
-        ("replay", "play recorded games again and compare the rewards", replay.add_replay, replay.DESCRIPTION,
-         replay.EXAMPLES),
-        ("tournament", "play coders against testers and rate them", tournament.add_tournament,
-         tournament.DESCRIPTION, tournament.EXAMPLES),
-        ("eval", "measure one player on problem sets, as the paper does", evaluate.add_eval,
-         evaluate.DESCRIPTION, evaluate.EXAMPLES),
-        ("view", "show duels on one page, and why each reward is what it is", view.add_view, view.DESCRIPTION,
-         view.EXAMPLES),
-        ("report", "make one page of training runs, side by side", report.add_report, report.DESCRIPTION,
-         report.EXAMPLES),
-        ("data", "check problem files, import public sets, choose questions", data.add_data, "", ""),
-        ("pools", "make pools of the discrete game", pools.add_pools, "", ""),
-        ("sandbox", "prepare the sandboxes", sandbox.add_sandbox, "", ""),
-        ("doctor", "say which guarantees of the sandbox hold on this machine", sandbox.add_doctor,
-         sandbox.DOCTOR_DESCRIPTION, sandbox.DOCTOR_EXAMPLES),
-        ("audit", "find out whether a grader can be fooled", sandbox.add_audit, sandbox.AUDIT_DESCRIPTION,
-         sandbox.AUDIT_EXAMPLES),
-    ):  # fmt: skip
-        add(add_command(commands, name, summary=summary, description=description, examples=examples))
+    asked = next((word for word in given if not word.startswith("-")), None)
+    for name, module_name, summary in COMMANDS:
+        if name != asked:
+            add_command(commands, name, summary=summary)
+            continue
+        module = importlib.import_module(f"codea1_env.cli.{module_name}")
+        told = {}
+        for text in ("description", "examples"):  # the command's own, where a module has several
+            own = f"{name}_{text}".upper()
+            told[text] = getattr(module, own, getattr(module, text.upper(), ""))
+        getattr(module, f"add_{name}")(add_command(commands, name, summary=summary, **told))
     return parser

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from codea1_env.evaluation.evaluate import (
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.suite_quality import SUITE_SIZE
 from codea1_env.evaluation.wrong_programs import read_programs
-from codea1_env.judging.importing import import_drafts
+from codea1_env.judging.problems.importing import import_drafts
 from codea1_env.players.chat import Prompt
 from codea1_env.players.player import Player, Request
 from codea1_env.players.prompts import DEFAULT
@@ -46,7 +47,8 @@ from codea1_env.players.templates import Messages, Prompts
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import write_problems
-from codea1_env.problems.sources import SOURCES, find_source
+from codea1_env.problems.sources import SOURCES, Source, find_source
+from codea1_env.problems.sources.functions import BIG_CODE_BENCH, BIG_CODE_BENCH_INSTRUCT
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
@@ -73,6 +75,8 @@ examples:
 
 The directory gets results.json, table.md, the journal of all answers and scores, and the problems as they were used.
 """
+EVALPLUS = "evalplus"
+"""The design whose published figures are of trimmed answers."""
 _SHOWN = 5
 """Problems that are left out, where all are."""
 _ALIASES = {"kodcode": "kodcode-v1"}
@@ -104,9 +108,19 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
                         "the tester is to break those that the questions' tests find wrong; seat tester")  # fmt: skip
     parser.add_argument("--access", choices=("white-box", "black-box"), default="white-box", help="whether the tester "
                         "sees the wrong program; with --against (default: white-box)")  # fmt: skip
-    parser.add_argument("--select-by", metavar="PLAYER", help="a tester that chooses one of the n programs of each "
-                        "question, as below but for search: pass@1 of its choice stands beside the mean of the same n, "
-                        "a majority by outputs and a random one; seat coder, --n >= 2")  # fmt: skip
+    parser.add_argument("--judge", choices=("sealed", "scripts"), help="sealed: the tests that are data, which no "
+                        "program can forge; scripts: each set's own test scripts, in the program's process, as others "
+                        "evaluate; seat coder (default: scripts for bigcodebench alone, else sealed)")  # fmt: skip
+    parser.add_argument("--split", choices=("complete", "instruct"), default="complete", help="for bigcodebench: the "
+                        "question as a signature with a docstring, or in words (default: complete)")  # fmt: skip
+    parser.add_argument("--subset", choices=("full", "hard"), default="full", help="for bigcodebench from the hub: all "
+                        "1,140 tasks, or its 148 hard ones (default: full)")  # fmt: skip
+    parser.add_argument("--select-by", metavar="PLAYER", help="a tester, any of those below but search: it chooses "
+                        "one of each question's n programs. The table compares its choice with the mean of the n, a "
+                        "majority by outputs and a random one; seat coder, --n >= 2")  # fmt: skip
+    parser.add_argument("--trim", action=argparse.BooleanOptionalAction, help="also run each program reduced to its "
+                        "entry point and what that needs, as EvalPlus does; both rates are reported; seat coder "
+                        f"(default: with --prompts {EVALPLUS})")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of answers, inputs and intervals (default: 0)")
     parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1: what is lost at "
                         "most when the run is killed (default: 8)")  # fmt: skip
@@ -135,6 +149,9 @@ def _eval(options: argparse.Namespace) -> int:
             sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
             _require_programs(options, sets, against)
             report = _measured(options, plan, sets, prompts, against, sandbox)
+            for name in sets:
+                if unusable := _unusable(_file_of(name, options).with_suffix(".report.jsonl")):
+                    report["sets"][name]["unusable"] = unusable
         text, table = json.dumps(report, indent=1), as_table(report)
         for file, content in (("results.json", text), ("table.md", table)):
             write_whole(options.output / file, content + "\n")
@@ -165,10 +182,20 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
     """What is measured; `options.output` gets its default. Raises ConfigurationError for numbers and a place of no
     use."""
     require_at_least_one(options, "workers", "batch", "limit", "suite_size", samples="n")
+    names = [spec.partition("=")[0] for spec in options.problems]
+    if options.judge is None:
+        options.judge = "scripts" if options.seat == "coder" and {*names} == {BIG_CODE_BENCH.name} else "sealed"
+    for flag, usual in (("split", "complete"), ("subset", "full")):
+        if getattr(options, flag) != usual and BIG_CODE_BENCH.name not in names:
+            raise ConfigurationError(f"--{flag} must come with --problems bigcodebench, got {', '.join(names)}")
+    if options.subset == "hard" and BIG_CODE_BENCH.name not in options.problems:
+        raise ConfigurationError("--subset hard must come from the hub, got a local file, which is what it holds")
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
     sampling = sampling_of(options)
     traffic_of(options)
+    if options.trim and options.seat != "coder":
+        raise ConfigurationError(f"--trim must come with --seat coder, got --seat {options.seat}")
     plan = EvaluationPlan(
         options.seat,
         options.samples,
@@ -177,6 +204,8 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
         options.seed,
         fidelity=options.fidelity,
         access=options.access,
+        judge=options.judge,
+        trim=options.seat == "coder" and options.prompts == EVALPLUS if options.trim is None else options.trim,
     )
     if options.output == Path("-"):
         raise ConfigurationError("--output must be the name of a directory, got -, which is none")
@@ -306,14 +335,17 @@ def _named(specs: Sequence[str]) -> dict[str, str]:
 
 def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbox) -> Sequence[Problem]:
     """The problems of a set; a public one is imported once for each directory."""
-    source = _ALIASES.get(name, name)
+    source = find_source(_ALIASES.get(name, name)) if name in (*SOURCES, *_ALIASES) else None
+    if source is BIG_CODE_BENCH and options.split == "instruct":
+        source = BIG_CODE_BENCH_INSTRUCT
+    if source is not None and options.subset == "hard" and source.hub_id == BIG_CODE_BENCH.hub_id:
+        source = replace(source, hub_id=f"{source.hub_id}-hard")
     if spec == "bundled":
         problems: Sequence[Problem] = bundled_problems()
     elif spec == "miniature":
         problems = miniature_problems("held_out", options.limit or _HELD_OUT, 0)
-    elif spec == name or spec.startswith(f"{name}="):
-        part = f"-first-{options.limit}" if options.limit else ""
-        problems = _kept(source, spec, options.output / "problems" / f"{name}{part}.jsonl", sandbox, options.limit)
+    elif source is not None and (spec == name or spec.startswith(f"{name}=")):
+        problems = _kept(source, spec, _file_of(name, options), sandbox, options)
     else:
         problems = read_problems(spec)
     if not problems:
@@ -321,7 +353,13 @@ def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbo
     return problems[: options.limit]
 
 
-def _kept(source: str, spec: str, kept: Path, sandbox: Sandbox, limit: int | None) -> Sequence[Problem]:
+def _file_of(name: str, options: argparse.Namespace) -> Path:
+    """Where an imported set is kept."""
+    parts = [name, *[f"first-{options.limit}"] * bool(options.limit), *["scripts"] * (options.judge == "scripts")]
+    return Path(options.output / "problems" / f"{'-'.join(parts)}.jsonl")
+
+
+def _kept(source: Source, spec: str, kept: Path, sandbox: Sandbox, options: argparse.Namespace) -> Sequence[Problem]:
     """The problems of a public set, imported where they are not there yet. Raises ConfigurationError where they came
     from another file; one that is gone is not missed."""
     path = Path(spec.partition("=")[2])
@@ -330,7 +368,7 @@ def _kept(source: str, spec: str, kept: Path, sandbox: Sandbox, limit: int | Non
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)
         write_whole(told, json.dumps(origin) + "\n")
-        return _imported(source, spec.partition("=")[2], kept, sandbox, limit)
+        return _imported(source, spec.partition("=")[2], kept, sandbox, options)
     known = json.loads(told.read_text(encoding="utf-8")) if told.exists() else origin
     part = "sha256" if origin["sha256"] else "file"
     if known[part] != origin[part]:
@@ -341,13 +379,15 @@ def _kept(source: str, spec: str, kept: Path, sandbox: Sandbox, limit: int | Non
     return read_problems(kept)
 
 
-def _imported(source_name: str, path: str, kept: Path, sandbox: Sandbox, limit: int | None) -> Sequence[Problem]:
+def _imported(
+    source: Source, path: str, kept: Path, sandbox: Sandbox, options: argparse.Namespace
+) -> Sequence[Problem]:
     """The set's usable problems, which are kept if there are any; what became of every row stands beside them."""
-    source = find_source(source_name)
     rows = local_rows(path) if path else hub_rows(source.hub_id, source.split, None)
-    problems: list[Problem] = []
+    drafts = source.drafts(rows, with_scripts=options.judge == "scripts")
+    problems, limit = list[Problem](), options.limit
     with open(kept.with_suffix(".report.jsonl"), "w", encoding="ascii") as report:
-        for imported in import_drafts(source.drafts(rows), sandbox):
+        for imported in import_drafts(drafts, sandbox):
             report.write(imported.to_json() + "\n")
             if imported.problem is not None:
                 problems.append(imported.problem)
@@ -355,8 +395,16 @@ def _imported(source_name: str, path: str, kept: Path, sandbox: Sandbox, limit: 
                 break
     if problems:
         write_problems(kept, problems)
-    say(f"{source_name}: {len(problems)} problems, see {kept.with_suffix('.report.jsonl')} for the rest")
+    say(f"{source.name}: {len(problems)} problems, see {kept.with_suffix('.report.jsonl')} for the rest")
     return problems
+
+
+def _unusable(file: Path) -> dict[str, str]:
+    """Rows of an imported set that are no problem here, and why: they are counted apart."""
+    if not file.exists():
+        return {}
+    rows = [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()]
+    return {row["problem_id"]: row["why_not"] for row in rows if row["status"] == "unusable"}
 
 
 def as_table(report: Mapping[str, Any]) -> str:
@@ -387,6 +435,13 @@ def as_table(report: Mapping[str, Any]) -> str:
         rows = [[record["measures"].get(measure) for record in sets.values()] for measure in names]
         means = ["-" if None in row else f"{100 * sum(each['mean'] for each in row) / len(row):.2f}" for row in rows]
         lines.append(f"| mean | | | {' | '.join(means)} | |")
+    if "trust" in report:
+        lines += ["", f"The judge is {report['trust']}."]
+    for name, record in sets.items():
+        if "unusable" in record:
+            lines += ["", f"{len(record['unusable'])} tasks of {name} cannot be judged here and are counted nowhere."]
+        if "disagree" in record:
+            lines += ["", f"On {len(record['disagree'])} problems of {name} the sealed judge says something else."]
     silent = {name: record["silent"] for name, record in sets.items() if "silent" in record}
     if silent:
         counts = ", ".join(f"{count} of {name}" for name, count in silent.items())

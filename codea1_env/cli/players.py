@@ -74,7 +74,7 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling, *, suites: b
     models.add_argument("--max-tokens", type=int, default=sampling.max_tokens, help="longest answer "
                         f"(default: {sampling.max_tokens})")  # fmt: skip
     models.add_argument("--prompts", metavar="FILE-OR-NAME", help=f"what they are asked: one of "
-                        f"{', '.join(design_names())}, or a file of yours, see docs/prompts.md (default: {DEFAULT})"
+                        f"{', '.join(design_names())}, or a file of yours, see docs/your-model.md (default: {DEFAULT})"
                         )  # fmt: skip
     models.add_argument("--stop-at-fence", action="store_true", help="hf: players stop where the first fenced block of "
                         "an answer ends (default: only where the prompt begins the answer inside a block)"

@@ -18,7 +18,8 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox import BACKENDS
 from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, build_image
 from codea1_env.sandbox.doctor import as_json, as_text, examine
-from codea1_env.sandbox.protocol import PACKAGES
+from codea1_env.sandbox.packages import installed
+from codea1_env.sandbox.worlds import PACKAGES
 from codea1_env.terminal import Parser, Progress, columns_of
 from codea1_env.whole_files import write_whole
 
@@ -35,8 +36,10 @@ AUDIT_DESCRIPTION = (
     "Wrong programs that try to be counted as right, and honest ones, through any grader: a command that reads an "
     'object a line (problem_id, entry_point, program, tests, cases, time_limit_s) and answers {"passed": true} or '
     "false a line, null for what it does not grade. It runs in namespaces of its own, never bare. Exit code 1 when a "
-    "wrong program was counted as right or an honest one was lost. docs/audit.md says what closes each class."
+    "wrong program was counted as right or an honest one was lost. docs/sandbox.md says what closes each class."
 )
+_ALL = "all"
+"""In place of the names of packages."""
 AUDIT_EXAMPLES = """\
 examples:
   codea1 audit --grader "python my_grader.py"
@@ -45,6 +48,7 @@ examples:
 _EXAMPLES = """\
 examples:
   codea1 sandbox build-image
+  codea1 sandbox build-image --with all
   codea1 sandbox build-image --with numpy --tag codea1:numpy
 """
 
@@ -63,14 +67,16 @@ def add_sandbox(parser: Parser) -> None:
     build.add_argument("--tag", default=DEFAULT_IMAGE, help=f"the image's name (default: {DEFAULT_IMAGE})")
     build.add_argument("--from-dockerfile", action="store_true", help="take the base that the Dockerfile names from "
                        "its registry instead of making one here")  # fmt: skip
-    build.add_argument("--with", dest="packages", nargs="+", choices=PACKAGES, default=[], metavar="PACKAGE",
-                       help=f"packages for programs that may import them ({', '.join(PACKAGES)}), copied from this "
-                       "machine's Python, which must be of the image's version")  # fmt: skip
+    build.add_argument("--with", dest="packages", nargs="+", choices=[*PACKAGES, _ALL], default=[],
+                       metavar="PACKAGE", help=f"packages for programs that import them ({', '.join(PACKAGES)}; {_ALL} "
+                       "stands for those that are installed here), copied from this machine's Python, which must be of "
+                       "the image's version")  # fmt: skip
     build.set_defaults(run=_build_image)
 
 
 def _build_image(options: argparse.Namespace) -> int:
-    packages = tuple(dict.fromkeys(options.packages))
+    named = tuple(dict.fromkeys(options.packages))
+    packages = installed(PACKAGES) if _ALL in named else named
     image_id = build_image(options.tag, from_dockerfile=options.from_dockerfile, packages=packages, say=say)
     say(f"made {options.tag} ({image_id})")
     return 0

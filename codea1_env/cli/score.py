@@ -54,12 +54,14 @@ def add_score(parser: argparse.ArgumentParser) -> None:
         "counted: strict takes the first K asserts and == only, wide reads functions, loops and relations as well, "
         "paper follows the released code (default: strict)",
     )  # fmt: skip
+    parser.add_argument("--trim", action="store_true", help="reduce each program to its entry point and what that "
+                        "needs before it runs, as EvalPlus does (default: it runs as it was written)")  # fmt: skip
     parser.add_argument("--alpha", type=float, default=default.alpha, help="weight of validity in the tester's reward, "
                         f"in [0, 1] (paper and default: {default.alpha})")  # fmt: skip
     parser.add_argument("--suite-size", metavar="K", type=int, default=default.suite_size,
                         help=f"asserts that a suite should hold (paper and default: {default.suite_size})")  # fmt: skip
     parser.add_argument("--tester-reward", metavar="NAME", default=default.tester_reward, help="what a suite is paid: "
-                        f"{', '.join(TESTER_REWARDS)}, or MODULE:CLASS of your own, see docs/options.md (default: "
+                        f"{', '.join(TESTER_REWARDS)}, or MODULE:CLASS of your own, see docs/training.md (default: "
                         f"{default.tester_reward})")  # fmt: skip
     parser.add_argument("--tester-reward-args", metavar="JSON", type=json_arguments, default={}, help="arguments of a "
                         "tester reward of your own, a JSON object")  # fmt: skip
@@ -75,8 +77,14 @@ def add_score(parser: argparse.ArgumentParser) -> None:
                         "number, relative and absolute, of floats, or by types, as docs/your-problems.md says "
                         "(default: 0)")  # fmt: skip
     parser.add_argument("--time-limit", metavar="JSON", type=json_value, help="what a call may take where the line "
-                        "does not say: {\"times_reference\": 5, \"at_least\": 1} is five times what the reference "
-                        "takes for the slowest of the line's tests, and 1 s at least (default: 1 s)")  # fmt: skip
+                        "does not say (default: 1 s). {\"times_reference\": 5, \"at_least\": 1}: five times what the "
+                        "reference takes for the slowest of the line's tests, and 1 s at least")  # fmt: skip
+    parser.add_argument(
+        "--memory-mb",
+        metavar="MIB",
+        type=int,
+        help="what a program may use where the line does not say (default: 1024)",
+    )
     parser.add_argument("--coder-tests", choices=("own", "union"), default=default.coder_tests, help="judge a program "
                         "by its own suites, or by all of its question (paper and default: own)")  # fmt: skip
     parser.add_argument("--oracle", choices=("reference", "golden", "majority", "dual"), default=default.oracle,
@@ -109,6 +117,7 @@ def _score(options: argparse.Namespace) -> int:
         alpha=options.alpha,
         suite_size=options.suite_size,
         fidelity=options.fidelity,
+        trim=options.trim,
         tester_reward=options.tester_reward,
         tester_reward_args=options.tester_reward_args,
         coder_reward=options.coder_reward,
@@ -117,6 +126,7 @@ def _score(options: argparse.Namespace) -> int:
         accept_args=options.accept_args,
         compare=options.compare,
         time_limit=options.time_limit,
+        memory_mb=options.memory_mb,
         coder_tests=options.coder_tests,
         oracle=options.oracle,
     )
@@ -143,8 +153,9 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
     book = None
     if options.book is not None:
         book = _book(options.book)
-    lines = verdicts = failed = suites = 0
+    lines = verdicts = failed = suites = programs = 0
     unreadable: list[tuple[str, ...]] = []
+    denied: list[tuple[str, ...]] = []
     began = time.monotonic()
     with open(options.input, "rb") as source, open_score_journal(partial, plan, options.book) as journal:
         say_going_on(journal)
@@ -155,6 +166,8 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
                 lines, verdicts, failed = lines + 1, verdicts + scored.verdicts, failed + bool(scored.error)
                 suites += scored.suites
                 unreadable += scored.unreadable
+                programs += scored.programs
+                denied += scored.denied
                 if scored.error:
                     progress.say(f"line {scored.number}: {scored.error}")
                 progress.note = f"{lines} lines, {verdicts} verdicts"
@@ -174,6 +187,13 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
             f"{len(unreadable)} of {suites} suites hold no test that can be read: what they hold is "
             f"{', '.join(f'{reason} ({count})' for reason, count in counts)}; `reason` and `ignored` in the output say "
             "which, docs/command-line.md what a test is"
+        )
+    if denied:
+        kinds = Counter(note for notes in denied for note in notes).most_common(5)
+        say(
+            f"{len(denied)} of {programs} programs were denied something by the sandbox: "
+            f"{', '.join(f'{kind} ({count})' for kind, count in kinds)}; `denied` in the output says which, "
+            "docs/sandbox.md what a program may use"
         )
     return 1 if failed else 0
 

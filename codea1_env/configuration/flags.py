@@ -15,10 +15,9 @@ from codea1_env.terminal import Parser
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "--preset": {
         "metavar": "NAME",
-        "help": f"one of {', '.join(preset_names())}. mini: the method on two CPU cores, minutes; bands: the same "
-        "where aim pays (docs/bands.md); demo: bands with fewer rounds (`make demo`); shift: bands with bugs that move "
-        "(docs/shift.md); smoke: random models, seconds, nothing is learnt; skill: the public write-up's numbers; "
-        "others: the paper's runs. Default: mini. "
+        "help": f"one of {', '.join(preset_names())} (docs/training.md). smoke: random models, in seconds; mini, "
+        "bands, demo, shift: tiny models from nothing, in minutes; 0.5b...: a pretrained model with adapters, on a "
+        "core or a GPU; skill: the public write-up's numbers; others: the paper's runs. Default: mini. "
         "Units and sources of values: run_sections.py, grpo_section.py and the YAML files in "
         "codea1_env/configuration",
     },

@@ -2,7 +2,7 @@
 
 With `trainer: packed` it is one process with both seats beside one base, on a CPU or on a GPU: `packed_memory`. The
 sums for a CPU were held against the largest memory of real runs, which was up to a fifth more, since allocators
-fragment (docs/real-models.md); those for a GPU were not.
+fragment (docs/your-model.md); those for a GPU were not.
 
 The estimate adds what must be there (weights, optimizer, caches) and what usually is (activations). Allocators fragment
 and libraries reserve memory: leave some per cent free. Loads nothing.

@@ -1,5 +1,5 @@
 """Choices in training that the paper does not make, or makes in one way: a section of the preset. Every default is the
-paper's. docs/training-options.md has them in a table.
+paper's. docs/training.md has them in a table.
 
 Plain data, checked before anything heavy is imported. Does not promise that a combination trains well.
 """

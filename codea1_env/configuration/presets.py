@@ -102,8 +102,8 @@ class Preset(Section):
     model: Any = field(default_factory=ModelPreset)
     """A `ModelPreset`, built from nothing, or a `PretrainedModel`."""
     prompts: Prompts = field(default_factory=lambda: find_prompts(DEFAULT))
-    """The prompts of a pretrained model (docs/prompts.md). A file gives the name of a design, a YAML or JSON file, or
-    the templates themselves, as a run records them. A model built from nothing has short prompts of its own."""
+    """The prompts of a pretrained model (docs/your-model.md). A file gives the name of a design, a YAML or JSON file,
+    or the templates themselves, as a run records them. A model built from nothing has short prompts of its own."""
     lora: LoraPreset = field(default_factory=LoraPreset)
     warm_start: WarmStartPreset = field(default_factory=WarmStartPreset)
     """The warm start of a model built from nothing; a pretrained one ignores it."""
@@ -114,7 +114,7 @@ class Preset(Section):
     """Choices that the paper does not make, or makes in one way."""
     trainer: str = choice("trl", ("trl", "packed"))
     """The trainer. trl: TRL's trainer, for every placement. packed: the engine of language_models/ for small models,
-    with one base for all seats and adapters only (docs/real-models.md)."""
+    with one base for all seats and adapters only (docs/your-model.md)."""
     threads: int = whole(1, 1, 64)
     """Threads of torch that a seat computes with, under the engine local. A run repeats bit by bit with the same
     number."""
@@ -281,7 +281,7 @@ def preset_from_dict(
     """
     if not isinstance(overrides, Mapping):
         raise ConfigurationError(f"{where} must be a mapping of fields to values, got {overrides!r}")
-    overrides = _with_generations(overrides, where)
+    overrides = _with_reading(_with_generations(overrides, where), where)
     changes: dict[str, Any] = {}
     names = {each.name for each in dataclasses.fields(base)}
     for key, value in overrides.items():
@@ -306,6 +306,23 @@ def preset_from_dict(
         return dataclasses.replace(base, **changes)
     except ConfigurationError as error:
         raise ConfigurationError(f"{where}: {error}") from None
+
+
+def _with_reading(overrides: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """`reading`, how answers are read, as the choices of the rewards that say so."""
+    reading, reward = overrides.get("reading", {}), overrides.get("reward", {})
+    if not isinstance(reading, Mapping) or set(reading) - {"trim"}:
+        raise ConfigurationError(f"{where}: reading must be a mapping of trim to true or false, got {reading!r}")
+    if not isinstance(reward, Mapping):
+        return overrides
+    for name, value in reading.items():
+        if reward.get(name, value) != value:
+            raise ConfigurationError(
+                f"{where}: reading.{name} must be reward.{name} where both are given, got {value!r} and "
+                f"{reward[name]!r}"
+            )
+    kept = {name: value for name, value in overrides.items() if name != "reading"}
+    return {**kept, "reward": {**reward, **reading}} if reading else kept
 
 
 def _with_generations(overrides: Mapping[str, Any], where: str) -> Mapping[str, Any]:

@@ -17,8 +17,8 @@ from pathlib import Path
 from codea1_env.configuration.batches import roles_of
 from codea1_env.configuration.presets import Preset, ProblemFiles
 from codea1_env.errors import ConfigurationError
-from codea1_env.judging.own_tests import told
-from codea1_env.judging.usability import Usability, check_problems
+from codea1_env.judging.problems.own_tests import told
+from codea1_env.judging.problems.usability import Usability, check_problems
 from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.families import FAMILIES
 from codea1_env.problems.jsonl import iter_problems
@@ -67,7 +67,8 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     need = "golden tests" if needs_golden else ORACLE_NEEDS.get(preset.reward.oracle, ANYTHING)
     oracle: OracleMode = "golden" if golden_tests else preset.reward.oracle
     with open_sandbox(workers=_WORKERS) as sandbox:
-        check = partial(check_problems, sandbox=sandbox, time_limit=preset.reward.time_limit)
+        reward = preset.reward
+        check = partial(check_problems, sandbox=sandbox, time_limit=reward.time_limit, memory_mb=reward.memory_mb)
         if not chosen.held_out_file:
             return _split(chosen, need, preset.round.questions, check, oracle)
         train = _usable(chosen.file, "file", need, chosen.limit, preset.round.questions, check, oracle)

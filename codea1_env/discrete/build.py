@@ -19,11 +19,10 @@ from codea1_env.discrete.pool import MAX_TEST, RUN_STATUSES, Pool
 from codea1_env.errors import ConfigurationError, FormatError, UnusableReference
 from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Judge, Trial
-from codea1_env.judging.own_tests import OwnTests
-from codea1_env.judging.purity.company import alone_because
+from codea1_env.judging.problems.limits import RunLimits
+from codea1_env.judging.problems.own_tests import OwnTests
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.judging.schedule import CALLS_WORTH, with_imports
-from codea1_env.judging.time_limits import TimeLimits
 from codea1_env.judging.validation import ValidatedTest, read_suites, validate
 from codea1_env.players import RandomTester, TesterRequest
 from codea1_env.problems.problem import Problem
@@ -32,6 +31,7 @@ from codea1_env.reading.responses import Suite, read_program, read_suite
 from codea1_env.records.matches import read_match
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status, Verdict
+from codea1_env.sandbox.inside.looks import alone_because
 from codea1_env.sandbox.protocol import Sandbox
 
 _PERTURBED = 48
@@ -73,7 +73,7 @@ def pools_of_problems(problems: Iterable[Problem], sandbox: Sandbox, tests: int 
     """
     require_least("tests", tests)
     judge = Judge(sandbox)
-    limits = TimeLimits(judge, OwnTests(judge))
+    limits = RunLimits(judge, OwnTests(judge))
     for problem in problems:
         programs = dict.fromkeys((problem.reference_solution or "", *problem.mutants))
         golden = [str(case) for case in problem.golden_tests]
@@ -119,7 +119,7 @@ def pools_of_records(
             continue
         _take(question, match, programs, tests)
     judge = Judge(sandbox)
-    limits = TimeLimits(judge, OwnTests(judge))
+    limits = RunLimits(judge, OwnTests(judge))
     for question in questions.values():
         try:
             (problem,) = limits.settled([question.problem])

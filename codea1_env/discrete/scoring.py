@@ -16,7 +16,9 @@ from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
 
 # By the strict grammar and against the reference pools are judged; a duel of one program and one suite is all there is.
-_ONLY = {name: getattr(RewardConfig(), name) for name in ("fidelity", *PARTS, "compare", "coder_tests", "oracle")}
+_ONLY = {
+    name: getattr(RewardConfig(), name) for name in ("fidelity", "trim", *PARTS, "compare", "coder_tests", "oracle")
+}
 
 
 @dataclass(frozen=True, slots=True)

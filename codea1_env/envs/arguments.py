@@ -15,7 +15,7 @@ from codea1_env.arena.arena import is_sandbox
 from codea1_env.checks import require
 from codea1_env.envs.pictures import require_pillow
 from codea1_env.errors import ConfigurationError
-from codea1_env.judging.time_limits import rule_of
+from codea1_env.judging.problems.limits import rule_of
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.records.recording import Recorder

@@ -1,4 +1,4 @@
-"""One seat of the game as a Gymnasium environment, the other held by a frozen player.
+"""One seat of the game as a Gymnasium environment, the others held by frozen players.
 
 | | |
 |---|---|
@@ -8,7 +8,8 @@
 | Reward | of the seat that is played: the coder's in [0, 1], the tester's in [-1, 1] |
 
 In `codea1_env/Coder-v0` the agent answers a question and the opponent attacks the answer. In `codea1_env/Tester-v0` the
-agent reads a question and the opponent's program and attacks it. An episode is one step; with `rounds=R` it is R steps,
+agent reads a question and the opponent's program and attacks it. With several opponents more testers attack it: all
+of them in the coder's view, all but the first in the tester's. An episode is one step; with `rounds=R` it is R steps,
 and the coder repairs its program.
 
 Observations, infos, the Mistake Book and failures of infrastructure are those of `environment.py`. Does not train the
@@ -19,7 +20,7 @@ episodes).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import gymnasium
@@ -47,14 +48,14 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
     seat: ClassVar[str]
     """The agent whose actions are given and whose rewards are returned."""
     opponents: ClassVar[Mapping[str, Callable[[], Player]]]
-    """The scripted players of the other seat, by name."""
+    """The scripted players of the first other seat, by name."""
     default_opponent: ClassVar[str]
 
     def __init__(
         self,
         problems: GivenProblems = None,
         *,
-        opponent: Player | str | None = None,
+        opponent: Player | str | Sequence[Player | str] | None = None,
         sandbox: Sandbox | None = None,
         rewards: RewardConfig = DEFAULT_REWARDS,
         book: MistakeBook | None = None,
@@ -64,10 +65,17 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
         recorder: Recorder | None = None,
     ) -> None:
         """`opponent`: the player of the other seat, or the name of a scripted one, of which the class has a list
-        (`opponents`); None: its default. The rest: see `codea1_env.envs.environment`."""
-        self._episode = Episode(problems, sandbox, rewards, book, render_mode, max_text_length, rounds, recorder)
+        (`opponents`); None: its default. A list has the players of several other seats: testers in the coder's view; a
+        coder and then testers in the tester's, in which the agent is `tester_0`. The rest: see
+        `codea1_env.envs.environment`."""
+        one: Any = self.default_opponent if opponent is None else opponent
+        given = list(one) if isinstance(one, list | tuple) and one else [one]
+        self._episode = Episode(
+            problems, sandbox, rewards, book, render_mode, max_text_length, rounds, recorder, len(given)
+        )
         self._played = self._episode
-        self._opponent = self._player(self.default_opponent if opponent is None else opponent)
+        names = (self.opponents, *[TESTERS] * (len(given) - 1))
+        self._opponents = [self._player(*pair) for pair in zip(given, names, strict=True)]
         self.observation_space = self._episode.observation_space()
         self.action_space = self._episode.action_space()
         self.render_mode = render_mode
@@ -98,10 +106,13 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
             raise gymnasium.error.ResetNeeded(
                 f"an episode must be running in which {self.seat} is to act, got none; call reset()"
             )
+        actions = [action]
         if self.seat == CODER:
             self._episode.move(action)
-            action = self._answer(TesterRequest(self._episode.problem, self._episode.program))
-        self._episode.move(action)
+            actions = []
+        asked = TesterRequest(self._episode.problem, self._episode.program)
+        testers = self._opponents if self.seat == CODER else self._opponents[1:]
+        self._episode.move(*actions, *(self._answer(tester, asked) for tester in testers))
         reward, info = self._episode.reward(self.seat), self._episode.info(self.seat)
         self._show()
         is_over = self._episode.turn is None
@@ -110,9 +121,8 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
         return self._episode.observation(self.seat), reward, is_over, False, info
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A view of its own where this one stands. The opponent stays the caller's: shared, as sandbox and recorder
-        are."""
-        memo[id(self._opponent)] = self._opponent
+        """A view of its own where this one stands. Opponents stay the caller's: shared, as sandbox and recorder are."""
+        memo |= {id(opponent): opponent for opponent in self._opponents}
         other = object.__new__(type(self))
         memo[id(self)] = other
         other.__dict__ |= copy.deepcopy(self.__dict__, memo)
@@ -120,19 +130,20 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
 
     def _let_opponent_code(self) -> None:
         episode = self._episode
-        self._episode.move(self._answer(CoderRequest(episode.problem, episode.program, episode.feedback)))
+        asked = CoderRequest(episode.problem, episode.program, episode.feedback)
+        self._episode.move(self._answer(self._opponents[0], asked))
 
-    def _answer(self, request: Request) -> str:
+    def _answer(self, opponent: Player, request: Request) -> str:
         seed = int(self.np_random.integers(1 << 31))
-        return responses_of(self._opponent, [request], seed=seed)[0][0].text
+        return responses_of(opponent, [request], seed=seed)[0][0].text
 
-    def _player(self, opponent: Player | str) -> Player:
-        if isinstance(opponent, str) and opponent in self.opponents:
-            if self.seat == CODER:
+    def _player(self, opponent: Player | str, named: Mapping[str, Callable[[], Player]]) -> Player:
+        if isinstance(opponent, str) and opponent in named:
+            if named is TESTERS:
                 self._episode.require_golden_tests()
-            return self.opponents[opponent]()
+            return named[opponent]()
         if isinstance(opponent, type | str) or not callable(getattr(opponent, "respond", None)):
-            names = ", ".join(self.opponents)
+            names = ", ".join(named)
             raise ConfigurationError(
                 f"opponent must be None, one of {names}, or a player (codea1_env.players), got {opponent!r}"
             )

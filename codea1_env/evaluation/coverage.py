@@ -25,8 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_env.errors import UnusableReference
-from codea1_env.judging.purity.company import company
-from codea1_env.judging.schedule import as_run, limits_of, with_imports
+from codea1_env.judging.schedule import limits_of, with_imports, world_for
 from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
@@ -96,10 +95,15 @@ def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) 
         limits = limits_of(problem)
         budget_s = min(room * limits.time_limit_s, MAX_BUDGET_S)
         limits = dataclasses.replace(limits, strikes=room, budget_s=budget_s)
-        may_share = company(as_run(problem, problem.reference_solution or ""))
         if calls:
             asking = CallsJob(
-                program.source, _ENTRY, tuple(calls), limits, packages=problem.packages, company=may_share
+                program.source,
+                _ENTRY,
+                tuple(calls),
+                limits,
+                packages=problem.packages,
+                world=world_for(problem, problem.reference_solution or ""),
+                is_program=problem.kind == "program",
             )
             jobs.append(asking)
     results = iter(sandbox.run(jobs) if jobs else [])
@@ -138,7 +142,7 @@ def probed(problem: Problem) -> Probed:
         head += 1
     body.insert(head, parse(_PROLOGUE).body[0])
     epilogue = _EPILOGUE.format(entry=_ENTRY, notes=_NOTES, function=called_name(problem))
-    source = adapted(problem, ast.unparse(ast.fix_missing_locations(module)))
+    source = adapted(problem, ast.unparse(ast.fix_missing_locations(module))).whole
     if problem.kind == "program":
         source = f"{_PROLOGUE}\n{source}"
     source = f"{source}\n{epilogue}"

@@ -1,7 +1,8 @@
 """One player measured on sets of problems, in either seat, so that a run that was killed goes on where it was.
 
-    coder    n programs for each question, run on all its tests: avg@n, pass@k, the share that executes; and what
-             becomes of them where a tester chooses one of the n (`selection.py`)
+    coder    n programs for each question, run on all its tests: avg@n, pass@k, the share that executes; the same
+             figures of trimmed programs; and what becomes of them where a tester chooses one of n (`selection.py`). By
+             the sealed judge, or by test scripts, which a program can forge
     tester   n suites for each function, which it sees, measured on the function and its mutants (`suite_quality.py`);
              or n suites against wrong programs, of which some are exposed (`wrong_programs.py`)
 
@@ -20,6 +21,7 @@ import dataclasses
 import hashlib
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +29,8 @@ from typing import Any, Literal
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.failures import apart
-from codea1_env.checks import require_choice, require_least
+from codea1_env.arena.match import Grade
+from codea1_env.checks import require, require_bool, require_choice, require_least
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, program_measures, suite_measures
@@ -35,8 +38,9 @@ from codea1_env.evaluation.selection import choose, different_programs, selectio
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
 from codea1_env.judging.judge import Judge, Trial
-from codea1_env.judging.own_tests import OwnTests, told
-from codea1_env.judging.time_limits import TimeLimits
+from codea1_env.judging.problems.limits import RunLimits
+from codea1_env.judging.problems.own_tests import OwnTests, told
+from codea1_env.judging.scripts import UNSEALED, ScriptJudge, ScriptVerdict
 from codea1_env.players.player import (
     CoderRequest,
     Player,
@@ -48,10 +52,12 @@ from codea1_env.players.player import (
 )
 from codea1_env.players.prompts import DEFAULT, Prompts, find_prompts, text_digest
 from codea1_env.players.recorded import RecordedPlayer
+from codea1_env.players.scripted import MutantCoder, OracleCoder
 from codea1_env.players.templates import Access
 from codea1_env.problems.check_functions import reasons
 from codea1_env.problems.problem import Problem
 from codea1_env.records.journal import SCHEMA
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
 
 PAPER_SAMPLING = Sampling(temperature=0.7, top_p=0.95, max_tokens=2048)
@@ -83,11 +89,21 @@ class EvaluationPlan:
     """How a tester's suites are read (`docs/suites.md`)."""
     access: Access = "white-box"
     """Whether a tester sees the wrong program that it is to break."""
+    judge: Literal["sealed", "scripts"] = "sealed"
+    """What decides whether a coder's program passes: the sealed judge, on the tests that are data, or the problems'
+    test scripts, beside the programs in one process (`judging/scripts.py`). Those results say `unsealed`."""
+    trim: bool = False
+    """Whether a coder's programs run trimmed, too (`reading/programs/trimming.py`)."""
 
     def __post_init__(self) -> None:
         require_choice("seat", self.seat, ("coder", "tester"))
         require_choice("fidelity", self.fidelity, ("strict", "wide"))
         require_choice("access", self.access, ("white-box", "black-box"))
+        require_choice("judge", self.judge, ("sealed", "scripts"))
+        if self.judge == "scripts" and self.seat != "coder":
+            raise ConfigurationError(f"judge must be sealed in the seat {self.seat}, got scripts")
+        require_bool("trim", self.trim)
+        require(not (self.trim and self.seat == "tester"), "trim", "be False with the seat tester", self.trim)
         for name, least in (("samples", 1), ("suite_size", 1), ("seed", 0)):
             require_least(name, getattr(self, name), least)
         if self.sampling.stop_at_tests:
@@ -146,12 +162,14 @@ def evaluate(
     require_players({"player": player, **({} if select_by is None else {"select_by": select_by})})
     if against is not None and plan.seat != "tester":
         raise ConfigurationError("against must come with the seat tester, got the seat coder")
-    measure: _Measure = _Coder(sandbox, plan, select_by) if plan.seat == "coder" else _Tester(sandbox, plan)
+    measure: _Measure = _Tester(sandbox, plan)
+    if plan.seat == "coder":
+        measure = {"sealed": _Coder, "scripts": _ByScripts}[plan.judge](sandbox, plan, player, select_by)
     if against is not None:
         measure = _Breaker(sandbox, plan, against, journal)
     failed: _Failed = {name: {} for name in sets}
     judge = Judge(sandbox, execution_cache_mb=0)
-    limits = TimeLimits(judge, OwnTests(judge))
+    limits = RunLimits(judge, OwnTests(judge))
     for name, problems in sets.items():
         waiting = [
             dataclasses.replace(problem, suite_size=None)  # the plan's K is the measure's, the same for all
@@ -217,7 +235,7 @@ def _measurable(
     journal: EvaluationJournal,
     sandbox: Sandbox,
     failed: dict[str, str],
-    limits: TimeLimits,
+    limits: RunLimits,
 ) -> list[Problem]:
     """Those that can be measured, with time limits in seconds; why others cannot goes into the journal, or into
     `failed`."""
@@ -265,25 +283,32 @@ def _ask(
 class _Coder:
     """Programs on all tests of their questions."""
 
-    def __init__(self, sandbox: Sandbox, plan: EvaluationPlan, select_by: Player | None) -> None:
+    def __init__(self, sandbox: Sandbox, plan: EvaluationPlan, player: Player, select_by: Player | None) -> None:
+        self._player = player
         self._arena = Arena(sandbox, execution_cache_mb=0, on_failure="raise")
         self._judge = Judge(sandbox, execution_cache_mb=0)
         self._plan = plan
         self._is_selecting = select_by is not None
 
     def why_not(self, name: str, problem: Problem) -> str:
-        return _why_no_tests(self._arena, problem)
+        lacked = self._player.lacks(problem) if isinstance(self._player, OracleCoder | MutantCoder) else ""
+        return lacked or _why_no_tests(self._arena, problem)
 
     def requests(self, name: str, problem: Problem) -> list[Request]:
         return [CoderRequest(problem)]
 
     def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
-        """`passed` and `executes` of every program, and which one was chosen. Raises SandboxError."""
-        graded = self._arena.grade_many([(p, texts, (*p.golden_tests, *p.hidden_tests)) for p, texts, _ in answered])
+        """`passed` and `executes` of every program, trimmed too, and which one was chosen. Raises SandboxError."""
+        graded = self._graded(answered, trim=False)
         scores: list[dict[str, Any]] = [
             {"passed": [grade.all_passed for grade in grades], "executes": [grade.executes for grade in grades]}
+            | ({"denied": [list(grade.denied) for grade in grades]} if any(grade.denied for grade in grades) else {})
             for grades in graded
         ]
+        if self._plan.trim:
+            for score, grades in zip(scores, self._trimmed(answered, graded), strict=True):
+                score["passed_trimmed"] = [grade.all_passed for grade in grades]
+                score["executes_trimmed"] = [grade.executes for grade in grades]
         for (problem, _, _), score in zip(answered, scores, strict=True):
             if unread := self._arena.unread_tests(problem):
                 score["tests_left_out"] = reasons(unread)
@@ -293,6 +318,67 @@ class _Coder:
                 drawn = random.Random(f"{self._plan.seed} {problem.problem_id}").randrange(len(choice.votes))
                 score |= {**dataclasses.asdict(choice), "random": drawn}
         return scores
+
+    def _graded(self, answered: Sequence[_Answered], *, trim: bool) -> list[list[Grade]]:
+        items = [(problem, texts, (*problem.golden_tests, *problem.hidden_tests)) for problem, texts, _ in answered]
+        return self._arena.grade_many(items, trim=trim)
+
+    def _trimmed(self, answered: Sequence[_Answered], graded: Sequence[Sequence[Grade]]) -> list[list[Grade]]:
+        """The grades of trimmed programs. One of which nothing is left out has the grade that it has; it is not run
+        again."""
+        changed = [[text for text in texts if _is_trimmed(problem, text)] for problem, texts, _ in answered]
+        asked = [(problem, texts, ()) for (problem, _, _), texts in zip(answered, changed, strict=True) if texts]
+        new = iter(self._graded(asked, trim=True))
+        known = [dict(zip(texts, next(new) if texts else (), strict=True)) for texts in changed]
+        return [
+            [trimmed.get(text, grade) for text, grade in zip(texts, grades, strict=True)]
+            for (_, texts, _), grades, trimmed in zip(answered, graded, known, strict=True)
+        ]
+
+
+def _is_trimmed(problem: Problem, text: str) -> bool:
+    """Whether trimming leaves anything of an answer's program out."""
+    return RewardConfig(trim=True).program(problem, text) != RewardConfig().program(problem, text)
+
+
+class _ByScripts(_Coder):
+    """Programs under their questions' test scripts, and what the sealed judge says where it has tests, too."""
+
+    def __init__(self, sandbox: Sandbox, plan: EvaluationPlan, player: Player, select_by: Player | None) -> None:
+        super().__init__(sandbox, plan, player, select_by)
+        self._scripts = ScriptJudge(sandbox)
+
+    def why_not(self, name: str, problem: Problem) -> str:
+        return "" if problem.test_script else "it has no test script"
+
+    def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
+        """As the sealed judge's, by scripts; `why`: what a program that failed came to; `disagree`: where the sealed
+        judge says something else, and why. Raises SandboxError."""
+        rows = self._verdicts(answered, trim=False)
+        trimmed = self._verdicts(answered, trim=True) if self._plan.trim else rows
+        sealed = iter(super().scores(name, [each for each in answered if not _why_no_tests(self._arena, each[0])]))
+        scores = []
+        for (problem, _, _), row, other in zip(answered, rows, trimmed, strict=True):
+            score: dict[str, Any] = {} if _why_no_tests(self._arena, problem) else dict(next(sealed))
+            passed = [verdict.passed for verdict in row]
+            disagree = [
+                f"{'sealed' if by_data else 'script'} passes; script: {verdict.told}"[:300]
+                for by_data, verdict in zip(score.get("passed", passed), row, strict=True)
+                if by_data is not verdict.passed
+            ]
+            score |= {"passed": passed, "executes": [bool(verdict.tests) for verdict in row]}
+            if self._plan.trim:
+                score["passed_trimmed"] = [verdict.passed for verdict in other]
+                score["executes_trimmed"] = [bool(verdict.tests) for verdict in other]
+            score["why"] = [verdict.told[:300] for verdict in row if not verdict.passed]
+            scores.append(score | ({"disagree": disagree} if disagree else {}))
+        return scores
+
+    def _verdicts(self, answered: Sequence[_Answered], *, trim: bool) -> list[list[ScriptVerdict]]:
+        config = RewardConfig(trim=trim)
+        asked = [(problem, config.program(problem, text).source) for problem, texts, _ in answered for text in texts]
+        verdicts = iter(self._scripts.judge(asked))
+        return [[next(verdicts) for _ in texts] for _, texts, _ in answered]
 
 
 def _why_no_tests(arena: Arena, problem: Problem) -> str:
@@ -419,7 +505,16 @@ def _report(
             ks = [k for k in _KS if k <= plan.samples]
             measures = program_measures([score["passed"] for score in kept], plan.samples, ks, plan.seed)
             measures["executes"] = mean_interval([sum(s["executes"]) / len(s["executes"]) for s in kept], plan.seed)
+            denied = [s.get("denied", [[]] * len(s["passed"])) for s in kept]
+            if notes := Counter(note for programs in denied for program in programs for note in program):
+                measures["denied"] = mean_interval([sum(map(bool, each)) / len(each) for each in denied], plan.seed)
+                record["denied"] = dict(notes.most_common())
             record["passed"] = {score["problem_id"]: sum(score["passed"]) for score in kept}
+            if disagree := {score["problem_id"]: score["disagree"] for score in kept if "disagree" in score}:
+                record["disagree"] = disagree
+            if plan.trim:
+                measures |= _trimmed_measures(kept, plan, ks)
+                record["passed_trimmed"] = {score["problem_id"]: sum(score["passed_trimmed"]) for score in kept}
             if unread := {score["problem_id"]: score["tests_left_out"] for score in kept if "tests_left_out" in score}:
                 record["tests_left_out"] = unread
             if is_selecting:
@@ -435,7 +530,18 @@ def _report(
         record["measures"] = {measure: _plain(interval) for measure, interval in measures.items()}
         records[name] = record
     head = {"schema": SCHEMA, "player": player.name, "version": player.version}
-    return {**head, **_plain_plan(plan), "sets": records}
+    trust = {"trust": UNSEALED} if plan.judge == "scripts" else {}
+    return {**head, **_plain_plan(plan), **trust, "sets": records}
+
+
+def _trimmed_measures(
+    scores: Sequence[Mapping[str, Any]], plan: EvaluationPlan, ks: Sequence[int]
+) -> dict[str, Interval | None]:
+    """The figures of the same answers, their programs trimmed."""
+    measures = program_measures([score["passed_trimmed"] for score in scores], plan.samples, ks, plan.seed)
+    executes = [score["executes_trimmed"] for score in scores]
+    measures["executes"] = mean_interval([sum(each) / len(each) for each in executes], plan.seed)
+    return {f"{name} trimmed": measure for name, measure in measures.items()}
 
 
 def _programs_record(name: str, problems: Sequence[Problem], journal: EvaluationJournal) -> dict[str, int]:
@@ -458,11 +564,15 @@ def _selection_record(name: str, scores: Sequence[Mapping[str, Any]], journal: E
 
 
 def _plain_plan(plan: EvaluationPlan) -> dict[str, Any]:
-    """As journals and reports have it: `stop_at_fence`, `stop_at_tests`, `fidelity` and `access` only where they were
-    asked for, as journals of before."""
+    """As journals and reports have it: `stop_at_fence`, `stop_at_tests`, `fidelity`, `access` and `trim` only where
+    they were asked for, as journals of before."""
     plain = dataclasses.asdict(plan)
+    if not plan.trim:
+        del plain["trim"]
     if plan.access == "white-box":
         del plain["access"]
+    if plan.judge == "sealed":
+        del plain["judge"]
     if plan.fidelity == "strict":
         del plain["fidelity"]
     if not plan.sampling.stop_at_fence:

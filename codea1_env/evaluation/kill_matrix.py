@@ -8,7 +8,7 @@ mutant is killed by an input on which it returns another value, raises, or takes
 References that are slower have their whole time, and so have their mutants.
 
 A mutant that no input kills is dropped as equivalent, and counted; so is one that does not load. Mutants that mostly
-run for ever are not made (`reading/mutants.py`). Everything runs in the sandbox.
+run for ever are not made (`reading/programs/mutants.py`). Everything runs in the sandbox.
 
 Does not prove equivalence: a mutant is called so because the pool did not tell it apart. After three inputs on which it
 hangs a mutant is not tried on the others, which count as killing it.
@@ -30,19 +30,18 @@ from codea1_env.bounded_cache import BoundedCache, bytes_of
 from codea1_env.checks import require_least
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
-from codea1_env.judging.purity.company import company
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.judging.schedule import as_run
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import Change, changed_call, perturbed
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import read_case
-from codea1_env.reading.mutants import Mutant, mutants
 from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.programs.mutants import Mutant, mutants
 from codea1_env.reading.signatures import parameters
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Verdict
-from codea1_env.sandbox.protocol import Company
+from codea1_env.sandbox.inside.looks import alone_because
 
 POOL_SIZE = 64
 """Inputs in a pool, at most."""
@@ -250,7 +249,7 @@ def _answered(
 
 
 def _runs_alone(problem: Problem) -> bool:
-    return company(as_run(problem, problem.reference_solution or "")) is Company.ALONE
+    return bool(alone_because(as_run(problem, problem.reference_solution or "").source))
 
 
 def _matrix(

@@ -1,8 +1,8 @@
 """A tester without a language model: inputs that tell a program's mutants from it, as tests that state what it returns.
 
-The program that it is shown is changed in one place at a time (`reading/mutants.py`), and each mutant runs on a pool of
-inputs that begins with the golden tests' calls (`kill_matrix.py`). The suite is the inputs that together kill the most
-mutants, the strongest first; the rest is drawn. Where the golden calls give no type, arguments are guessed.
+The program that it is shown is changed in one place at a time (`reading/programs/mutants.py`), and each mutant runs on
+a pool of inputs that begins with the golden tests' calls (`kill_matrix.py`). The suite is the inputs that together kill
+the most mutants, the strongest first; the rest is drawn. Where the golden calls give no type, arguments are guessed.
 
 It knows no right values: it states what the program returns. So such a test is right only where the program is, and
 never exposes it; what the inputs are worth shows where an oracle corrects values, or in measures of inputs alone.

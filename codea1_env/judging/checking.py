@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.judging.oracle import is_plain
-from codea1_env.judging.purity.company import company, makes_sets
 from codea1_env.judging.repeats import names_of
 from codea1_env.judging.schedule import limits_of
 from codea1_env.problems.checkers import CHECK
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.signatures import placed
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits, Outcome, OutcomeKind, Sandbox
+from codea1_env.sandbox.worlds import world_of
 
 _TRUE = b"true"
 
@@ -84,9 +84,8 @@ def _job(problem: Problem, calls: Sequence[bytes]) -> CallsJob:
         tuple(calls),
         limits,
         packages=problem.packages,
-        company=company(problem.checker),
-        floats_apart=makes_sets(problem.checker),
         is_checker=True,
+        world=world_of(problem.checker),
     )
 
 

@@ -3,6 +3,8 @@
     unordered   the same members in any order: of a list or tuple, or of a set; anything else as it is
     close       the same value, floats within a millionth or the tolerance, relative and absolute
     any-of      one of the reference's members; where the reference gives no list, tuple or set, its value
+    tokens      of texts: the same words, whatever the lines; numbers with a point or an exponent within the tolerance
+    decimals    of texts: the same lines, blanks at their ends apart; or lines of numbers that are exactly equal
 
 Equality is that of `equality.py`, so that every value equals itself, NaNs too, and nothing untrusted is run. Without a
 tolerance it takes O(n log n) time in the size of both values. With one, numbers in any order are paired as they are
@@ -15,14 +17,25 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
-from codea1_env.judging.equality import is_near, is_opaque, may_equal, member_text, number_in, same_tree
+from codea1_env.judging.equality import (
+    FAILURES,
+    LONGEST_NUMBER,
+    is_by_identity,
+    is_near,
+    is_opaque,
+    may_equal,
+    member_text,
+    number_in,
+    same_tree,
+    same_words,
+)
 from codea1_env.problems.checkers import COMPARISONS
-from codea1_env.problems.tolerances import Tolerances, within
+from codea1_env.problems.tolerances import CLOSE, Tolerances
+from codea1_env.reading.kinds.nodes import SEQUENCES, items_in, kind_of, plain_form
 
-CLOSE = within(1e-6)
-"""Relative and absolute: what `close` takes for one number."""
 MOST_STEPS = 1 << 20
 """The number of members times the bytes of both values: well under a second of comparing each with each."""
 
@@ -30,12 +43,12 @@ MOST_STEPS = 1 << 20
 def compares(checker: str, right: bytes, got: bytes, tolerance: Tolerances | float) -> bool:
     """Whether the untrusted `got` is right beside the trusted `right`, by one of COMPARISONS. Malformed bytes are
     not."""
-    if is_opaque(right) or is_opaque(got) or not may_equal(right, got):
+    if is_opaque(right) or is_opaque(got) or is_by_identity(got) or not may_equal(right, got):
         return False
     try:
         trees = json.loads(right), json.loads(got)
         return _BY_NAME[checker](*trees, Tolerances.of(tolerance), len(right) + len(got))
-    except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+    except FAILURES:
         return False
 
 
@@ -59,10 +72,10 @@ def _unordered(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
     )
 
 
-def _sorted_numbers(members: Sequence[Any]) -> list[int | float] | None:
+def _sorted_numbers(members: Sequence[Any]) -> list[Any] | None:
     """None where they are not all real numbers, or one is NaN, which no order holds."""
     numbers = [number_in(member) for member in members]
-    real = [number for number in numbers if isinstance(number, int | float) and number == number]
+    real = [each for each in numbers if each is not None and not isinstance(each, complex) and each == each]
     return sorted(real) if len(real) == len(members) else None
 
 
@@ -111,8 +124,36 @@ def _any_of(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
     return can_compare and any(same_tree(answer, got, tolerance) for answer in answers)
 
 
+def _tokens(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
+    if type(right) is not str or type(got) is not str:
+        return same_tree(right, got, tolerance)
+    return same_words(right, got, tolerance)
+
+
+def _decimals(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
+    if type(right) is not str or type(got) is not str:
+        return same_tree(right, got, tolerance)
+    ours, theirs = ([line.strip() for line in text.strip().split("\n")] for text in (right, got))
+    return len(ours) == len(theirs) and all(
+        one == other or _same_decimals(one.split(), other.split()) for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def _same_decimals(right: Sequence[str], got: Sequence[str]) -> bool:
+    """Whether all words are numbers, however written, and the same."""
+    if len(right) != len(got) or max(map(len, (*right, *got)), default=0) > LONGEST_NUMBER:
+        return False
+    try:
+        return list(map(Decimal, right)) == list(map(Decimal, got))
+    except (ArithmeticError, ValueError):  # a word, or a signalling NaN
+        return False
+
+
 def _members(tree: Any) -> list[Any] | None:
-    """Of a list, tuple or set; None for anything else."""
+    """Of a list, tuple, set or deque; None for anything else."""
+    if kind_of(tree) in SEQUENCES:
+        return items_in(tree)
+    tree = plain_form(tree)
     if type(tree) is dict:
         ((tag, body),) = tree.items()
         return body if tag in ("t", "s", "z") and type(body) is list else None
@@ -120,5 +161,5 @@ def _members(tree: Any) -> list[Any] | None:
 
 
 _BY_NAME: dict[str, Callable[[Any, Any, Tolerances, int], bool]] = dict(
-    zip(COMPARISONS, (_unordered, _close, _any_of), strict=True)
+    zip(COMPARISONS, (_unordered, _close, _any_of, _tokens, _decimals), strict=True)
 )

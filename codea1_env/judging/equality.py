@@ -1,9 +1,10 @@
 """Are two encoded values equal? Python's equality of plain data, decided without ever building the untrusted one.
 
-1, True and 1.0 are equal; a set equals a frozenset; a list never equals a tuple; NaN equals NaN; floats may differ by a
-tolerance where one is asked for, but not the members of sets and the keys of dicts. An opaque value equals nothing, not
-even itself. Nothing untrusted is hashed, evaluated or called. Takes O(n log n) time in the size of both; does not
-promise to finish fast on values over the sandbox's size cap: the caller bounds them.
+1, True, 1.0 and Decimal(1) are equal; a set equals a frozenset; a list never equals a tuple; NaN equals NaN; floats may
+differ by a tolerance where one is asked for, but not the members of sets and the keys of dicts. numpy's arrays and
+pandas' tables are equal as wholes: the same shape, equal items. An opaque value, an iterator and an object equal
+nothing, not even themselves. Nothing untrusted is hashed, evaluated or called. Takes O(n log n) time in the size of
+both; does not promise to finish fast on values over the sandbox's size cap: the caller bounds them.
 """
 
 from __future__ import annotations
@@ -12,27 +13,55 @@ import json
 import math
 import re
 from collections.abc import Collection
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from codea1_env.problems.tolerances import EXACT, Tolerances, within
+from codea1_env.reading.kinds.nodes import (
+    exact_in,
+    exact_text,
+    items_in,
+    kind_of,
+    moment_in,
+    moment_text,
+    parts_of,
+    plain_form,
+    simplest,
+)
 
-Number = int | float | complex
+Number = int | float | complex | Fraction | Decimal
 ROUNDING = within(1e-12)
 """Relative and absolute: floats this near are one number, calculated in another order or written by hand."""
 NON_FINITE = ("nan", "inf", "-inf")
 """What stands under the tag of a float."""
+FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+"""What a malformed value makes the functions below raise."""
 _TRUTHS = (b"true", b"false")
 _PRINTED = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """A number as programs print it."""
-_LONGEST = 400
+_PARTS = 12
+"""Commas and brackets of one value of a further kind that equals one without."""
+LONGEST_NUMBER = 400
 """Characters of one: no float has more before its point."""
-_OPAQUE = b'{"o":'  # cannot occur inside a JSON string: its quotes would be escaped
+_OPAQUE = (b'{"o":', b'{"e":')  # cannot occur inside a JSON string: its quotes would be escaped
+_BY_IDENTITY = b'{"v":'
 _loads = json.JSONDecoder().decode  # `json.loads` would first guess how the bytes are encoded
 
 
 def is_opaque(encoded: bytes) -> bool:
-    """Whether the value is, or holds, something that is no plain data."""
-    return _OPAQUE in encoded
+    """Whether the value is, or holds, something that is no data."""
+    return any(mark in encoded for mark in _OPAQUE)
+
+
+def is_by_identity(encoded: bytes) -> bool:
+    """Whether the value is, or holds, an iterator or an object: it can be looked at, and equals nothing."""
+    return _BY_IDENTITY in encoded
+
+
+def as_seen(encoded: bytes) -> bytes:
+    """With tuples in the place of iterators and objects: equal where all that can be seen of them is."""
+    return encoded.replace(b'{"v":[', b'{"t":[')
 
 
 def same_value(expected: bytes, got: bytes, tolerance: Tolerances | float = EXACT) -> bool:
@@ -42,14 +71,14 @@ def same_value(expected: bytes, got: bytes, tolerance: Tolerances | float = EXAC
     equal nothing.
     """
     if expected == got:
-        return not is_opaque(expected)
+        return not is_opaque(expected) and not is_by_identity(expected)
     if (expected in _TRUTHS and got in _TRUTHS) or (expected.isdigit() and got.isdigit()):
         return False  # what JSON writes in one way only
     if not may_equal(expected, got):
         return False
     try:
         return same_tree(_loads(expected.decode()), _loads(got.decode()), Tolerances.of(tolerance))
-    except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+    except FAILURES:
         return False
 
 
@@ -58,12 +87,15 @@ def may_equal(expected: bytes, got: bytes) -> bool:
     items than that takes. Nothing is built.
 
     Texts are equal letter by letter, so their commas and brackets are the same. Beside them a value has at most one
-    more number than commas, and each may be written as `{"c":[1.0,0.0]}`.
+    more number than commas, and each may be written as `{"c":[1.0,0.0]}`; a list of kinds has up to _PARTS for one.
     """
     # The longest equal pair is a long integer and its float: some 50 characters to one.
     if len(got) > 512 + 64 * len(expected):
         return False
     commas, lists = expected.count(b","), expected.count(b"[")
+    if b'{"k":[' in got:
+        most = _PARTS * (commas + lists + 1)
+        return got.count(b",") <= most and got.count(b"[") <= most and got.count(b"{") <= most
     return (
         got.count(b",") <= 2 * commas + 1
         and got.count(b"[") <= lists + commas + 1
@@ -84,10 +116,11 @@ def same_output(expected: bytes, got: bytes, tolerance: Tolerances | float = EXA
     tolerance = Tolerances.of(tolerance)
     if one == other or not tolerance or len(one) != len(other):
         return one == other
-    return all(_same_words(*pair, tolerance) for pair in zip(one, other, strict=True))
+    return all(same_words(*pair, tolerance) for pair in zip(one, other, strict=True))
 
 
-def _same_words(expected: str, got: str, tolerance: Tolerances) -> bool:
+def same_words(expected: str, got: str, tolerance: Tolerances) -> bool:
+    """Whether two texts have the same words; numbers with a point or an exponent may differ by the tolerance."""
     left, right = expected.split(), got.split()
     return len(left) == len(right) and all(
         word == other or _same_printed(word, other, tolerance) for word, other in zip(left, right, strict=True)
@@ -95,8 +128,8 @@ def _same_words(expected: str, got: str, tolerance: Tolerances) -> bool:
 
 
 def _same_printed(expected: str, got: str, tolerance: Tolerances) -> bool:
-    is_whole = not (expected + got).strip("+-0123456789")  # exact
-    if is_whole or max(len(expected), len(got)) > _LONGEST or not all(map(_PRINTED.fullmatch, (expected, got))):
+    is_whole = not tolerance or not (expected + got).strip("+-0123456789")  # exact
+    if is_whole or max(len(expected), len(got)) > LONGEST_NUMBER or not all(map(_PRINTED.fullmatch, (expected, got))):
         return False
     numbers = float(expected), float(got)
     return all(map(math.isfinite, numbers)) and is_near(*numbers, tolerance)
@@ -130,7 +163,16 @@ def in_order(node: Any, tags: Collection[str]) -> Any:
 
 
 def same_tree(expected: Any, got: Any, tolerance: Tolerances) -> bool:
-    """`same_value` of two trees. Raises what a malformed tree makes it raise."""
+    """`same_value` of two trees. Raises one of FAILURES for a malformed one."""
+    is_tagged = type(expected) is dict or type(got) is dict
+    kinds = (kind_of(expected), kind_of(got)) if is_tagged else ("", "")
+    if kinds != ("", ""):
+        if "ndarray" in kinds:
+            return _same_arrays(expected, got, tolerance)
+        same = _same_kind(kinds[0], expected, got, tolerance) if kinds[0] == kinds[1] else None
+        if same is not None:
+            return same
+        expected, got = plain_form(expected), plain_form(got)
     left, right = number_in(expected), number_in(got)
     if left is not None and right is not None:
         return _same_number(left, right, tolerance)
@@ -144,7 +186,7 @@ def same_tree(expected: Any, got: Any, tolerance: Tolerances) -> bool:
     other, right_body = _tagged(got)
     if tag in ("s", "z"):
         return other in ("s", "z") and _texts(left_body) == _texts(right_body)
-    if tag != other or tag == "o":
+    if tag != other or tag in ("o", "v", "e", "k"):
         return False
     if tag == "t":
         return _same_items(left_body, right_body, tolerance)
@@ -155,6 +197,61 @@ def same_tree(expected: Any, got: Any, tolerance: Tolerances) -> bool:
             for (key, item), (other_key, other_item) in zip(left_pairs, right_pairs, strict=True)
         )
     return tag == "b" and bool(left_body == right_body)
+
+
+def _same_kind(kind: str, expected: Any, got: Any, tolerance: Tolerances) -> bool | None:
+    """Of two values of one kind that is no array of numpy's; None where they are compared as numbers or plain trees."""
+    one, other = moment_in(expected), moment_in(got)
+    if one is not None and other is not None:
+        return one == other
+    left, right = parts_of(expected), parts_of(got)
+    match kind:
+        case "deque" | "array":
+            return _same_items(items_in(expected), items_in(got), tolerance)
+        case "OrderedDict":
+            orders = [[member_text(key) for key, _ in side[0]] for side in (left, right)]
+            return orders[0] == orders[1] and same_tree({"d": left[0]}, {"d": right[0]}, tolerance)
+        case "Counter":
+            counted = [[pair for pair in side[0] if number_in(pair[1]) != 0] for side in (left, right)]
+            return same_tree({"d": counted[0]}, {"d": counted[1]}, tolerance)
+        case "Series":  # name, index, items
+            return same_tree(left[1], right[1], tolerance) and same_tree(left[2:], right[2:], tolerance)
+        case "Index":
+            return _same_items(left[2], right[2], tolerance)
+        case "DataFrame":  # columns, index, values
+            return same_tree(left[:3], right[:3], tolerance)
+        case "NaT" | "NA":
+            return True
+    return None
+
+
+def _same_arrays(expected: Any, got: Any, tolerance: Tolerances) -> bool:
+    """numpy's: of the same shape, item by item; one that has one item equals the item, however it is wrapped, for that
+    is what the truth of `==` comes to."""
+    shapes, items = [], []
+    for side in (expected, got):
+        shape: Any = None
+        if kind_of(side) == "ndarray":
+            _, shape, side = parts_of(side)
+            if math.prod(shape) != len(side):
+                raise ValueError("malformed array")
+        shapes.append(shape)
+        items.append(side)
+    if shapes[0] is not None and shapes[0] == shapes[1]:
+        return _same_items(items[0], items[1], tolerance)
+    one, other = map(_only_item, items)
+    return one is not None and other is not None and same_tree(one[0], other[0], tolerance)
+
+
+def _only_item(side: Any) -> list[Any] | None:
+    """What lists and tuples of one item hold in the end; None where one has more, or none."""
+    while True:
+        side = side["t"] if type(side) is dict and [*side] == ["t"] else side
+        if type(side) is not list:
+            return [side]
+        if len(side) != 1:
+            return None
+        side = side[0]
 
 
 def _tagged(node: dict[str, Any]) -> tuple[str, Any]:
@@ -177,6 +274,8 @@ def number_in(node: Any) -> Number | None:
     if not isinstance(node, dict):
         return None
     tag, body = _tagged(node)
+    if tag == "k":
+        return exact_in(node)
     if tag == "i":
         return int(body, 16)
     if tag == "f":
@@ -197,12 +296,13 @@ def _same_number(left: Number, right: Number, tolerance: Tolerances) -> bool:
         return all(_same_number(one, other, tolerance) for one, other in parts)
     if left == right or (left != left and right != right):
         return True
-    if tolerance and (isinstance(left, float) or isinstance(right, float)):
+    is_exact = isinstance(left, Fraction | Decimal) or isinstance(right, Fraction | Decimal)
+    if tolerance and not is_exact and (isinstance(left, float) or isinstance(right, float)):
         return is_near(left, right, tolerance)
     return False
 
 
-def is_near(left: float, right: float, tolerance: Tolerances) -> bool:
+def is_near(left: Any, right: Any, tolerance: Tolerances) -> bool:
     """Whether two real numbers are within the tolerance; a whole number that no float holds is near none."""
     try:
         return math.isclose(left, right, rel_tol=tolerance.float.relative, abs_tol=tolerance.float.absolute)
@@ -210,7 +310,7 @@ def is_near(left: float, right: float, tolerance: Tolerances) -> bool:
         return False
 
 
-def _parts(number: Number) -> tuple[int | float, int | float]:
+def _parts(number: Number) -> tuple[Number, Number]:
     return (number.real, number.imag) if isinstance(number, complex) else (number, 0)
 
 
@@ -230,6 +330,10 @@ def member_text(node: Any) -> str:
     """A text that two values, such as members of sets or keys of dicts, share exactly when they are equal."""
     number = number_in(node)
     if number is not None:
+        if isinstance(number, Fraction | Decimal):
+            number = simplest(number)
+            if isinstance(number, Fraction | Decimal):
+                return f"n{exact_text(number)}"
         if isinstance(number, complex):
             number = number.real if number.imag == 0 else number + 0  # adding 0 makes -0.0 to 0.0, which it equals
         if isinstance(number, float) and number.is_integer():
@@ -237,6 +341,10 @@ def member_text(node: Any) -> str:
         return f"n{int(number):x}" if isinstance(number, int) else f"n{number!r}"
     if isinstance(node, dict):
         tag, body = _tagged(node)
+        if tag == "k":
+            return _kind_text(node)
+        if tag in ("o", "v", "e"):
+            raise ValueError("what equals nothing has no text")
         if tag in ("s", "z"):
             return f"z({','.join(_texts(body))})"
         if tag == "t":
@@ -246,3 +354,19 @@ def member_text(node: Any) -> str:
     if isinstance(node, list):
         return f"l({','.join(map(member_text, node))})"
     return _dumps(node)
+
+
+def _kind_text(node: Any) -> str:
+    """Likewise, of what is no number: dicts of all kinds are one here, in whatever order."""
+    moment = moment_in(node)
+    if moment is not None:
+        return moment_text(moment)
+    form = plain_form(node)
+    if form is not node:
+        return member_text(form)
+    kind, parts = kind_of(node), parts_of(node)
+    if kind in ("deque", "array"):
+        return f"{kind}({','.join(map(member_text, items_in(node)))})"
+    if kind == "ndarray":
+        return f"ndarray({parts[1]},{','.join(map(member_text, parts[2]))})"
+    return f"{kind}({','.join(map(member_text, parts[int(kind in ('Series', 'Index')) :][:3]))})"

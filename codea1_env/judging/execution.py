@@ -2,7 +2,7 @@
 
 All turns of one program are one list of calls: the first call of every turn, then every second, and so on, by their
 digests where they are equally early, so that no place tells which turn a call is from. What a call comes to depends
-on program and call alone (`purity/`), so it is tried once, and counts in every turn that has it. What ends a turn is a
+on program and call alone, so it is tried once, and counts in every turn that has it. What ends a turn is a
 fixed rule: `Limits.strikes` time-outs and crashes among its own calls, in its own order, or its budget; what is left of
 it is charged with the last one's kind. Both have room for every call of a suite, since which calls count is known only
 when everything has run: those that do not must not cost the others their try. Once a program has come to MOST_HANGS
@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.bounded_cache import BoundedCache
-from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
+from codea1_env.sandbox.protocol import MAX_BUDGET_S, MOST_NOTES, CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
 
 MOST_HANGS = 10
 """Time-outs and crashes of one program in one batch that may take all of their time."""
@@ -59,6 +59,8 @@ class _Program:
     """Without outcomes; None while it is not known whether the program loads."""
     seen: dict[bytes, Outcome] = field(default_factory=dict)
     """What calls came to that were tried."""
+    denied: dict[str, None] = field(default_factory=dict)
+    """What it says that it was denied. Untrusted, and only handed on."""
     charged: dict[bytes, Outcome] = field(default_factory=dict)
     """What the sandbox charged to calls that it will not be asked for again."""
     gone_through: dict[int, list[Outcome]] = field(default_factory=dict)
@@ -110,8 +112,8 @@ class Execution:
         for program in programs.values():
             assert program.load is not None
             for place in program.turns:
-                loads = program.load.loaded
-                results[place] = JobResult(True, None, tuple(program.gone_through[place])) if loads else program.load
+                outcomes = tuple(program.gone_through[place]) if program.load.loaded else ()
+                results[place] = dataclasses.replace(program.load, outcomes=outcomes, denied=tuple(program.denied))
         return [results[place] for place in range(len(turns))]
 
     def _run_together(self, programs: Sequence[_Program], turns: Sequence[CallsJob]) -> None:
@@ -140,7 +142,9 @@ class Execution:
         if not self._remembers:
             return
         load = self._remembered.get((program.key, b""))
-        program.load = load if isinstance(load, JobResult) else None
+        if isinstance(load, JobResult):
+            program.load = load
+            program.denied |= dict.fromkeys(load.denied)
         for call in program.places:
             outcome = self._remembered.get((program.key, call))
             if isinstance(outcome, Outcome):
@@ -152,7 +156,9 @@ class Execution:
             return
         key, failure = program.key, result.load_failure
         self._remembered.put(
-            (key, b""), JobResult(result.loaded, failure, ()), len(key) + (0 if failure is None else _size(failure))
+            (key, b""),
+            JobResult(result.loaded, failure, (), tuple(program.denied)),
+            len(key) + (0 if failure is None else _size(failure)),
         )
         for call, outcome in zip(calls, result.outcomes, strict=False):
             if outcome.kind in _STRIKES:
@@ -241,6 +247,7 @@ def _take_up(program: _Program, job: CallsJob, result: JobResult) -> None:
     What it did not try is asked for again only where the job came to its strikes, or tried as much as its budget has
     time for: a program can make believe that others have used up a call's time, but not that so many were answered.
     """
+    program.denied |= dict.fromkeys(result.denied[: MOST_NOTES - len(program.denied)])
     if program.load is None:
         program.load = JobResult(result.loaded, result.load_failure, ())
     failure = result.load_failure

@@ -82,7 +82,8 @@ class BatchOracle:
     def answer(self, asked: Sequence[Asked]) -> list[list[ReferenceValue]]:
         """The value of every call of every suite. Raises UnusableReference in the mode `reference`."""
         if self._mode == "reference":
-            return self._judge.reference_values([(suite.problem, suite.calls) for suite in asked], MOST_HANGS)
+            calls = [(suite.problem, suite.calls) for suite in asked]
+            return self._judge.reference_values(calls, MOST_HANGS, to_look_at=True)
         remaining = iter(asked)
         groups = [list(itertools.islice(remaining, jury.suites)) for jury in self._juries]
         if self._mode == "golden":

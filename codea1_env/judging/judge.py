@@ -10,15 +10,16 @@ candidates are asked: see `schedule.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from codea1_env.bounded_cache import bytes_of
+from codea1_env.errors import PackageMissing
 from codea1_env.judging.checking import Check, Checkers
 from codea1_env.judging.comparisons import compares
-from codea1_env.judging.equality import is_opaque, same_output, same_value
+from codea1_env.judging.equality import as_seen, is_by_identity, is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution
-from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, is_plain
+from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, comparable, is_plain
 from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.returned import NOT_PLAIN, returned_text
 from codea1_env.judging.schedule import Turn, turn
@@ -30,6 +31,8 @@ from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards.duel import Verdict
+from codea1_env.sandbox.inside.scope import packages_in
+from codea1_env.sandbox.packages import installed
 from codea1_env.sandbox.protocol import (
     ExpressionsJob,
     JobResult,
@@ -37,6 +40,7 @@ from codea1_env.sandbox.protocol import (
     OutcomeKind,
     Sandbox,
 )
+from codea1_env.sandbox.worlds import PACKAGES
 
 EXECUTION_CACHE_MB = 64
 """MiB of outcomes of candidates' calls that a judge remembers unless told otherwise."""
@@ -102,6 +106,8 @@ class TrialResult:
     """One per expectation."""
     returned: tuple[str, ...] = field(default=(), compare=False)
     """One per expectation, for display: what the call came to; empty for one that returns the expected value itself."""
+    denied: tuple[str, ...] = field(default=(), compare=False)
+    """For display: what the sandbox denied the program, as the program says (`JobResult.denied`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,12 +145,14 @@ class Judge:
         """The data of every accepted test. Literals need no evaluation; the rest runs in two processes per suite."""
         waiting = [[test for test in suite if test.arguments is None or test.value is None] for suite in suites]
         jobs = [
-            ExpressionsJob(tuple(test.expression for test in tests), hash_seed=seed)
+            ExpressionsJob(
+                expressions := tuple(test.expression for test in tests), hash_seed=seed, packages=_packages(expressions)
+            )
             for tests in waiting
             for seed in HASH_SEEDS
             if tests
         ]
-        results = iter(self._sandbox.run(jobs) if jobs else [])
+        results = iter(self._evaluated(jobs))
         evaluated = []
         for suite, tests in zip(suites, waiting, strict=True):
             first, second = [_outcomes(next(results), len(tests)) if tests else () for _ in HASH_SEEDS]
@@ -159,11 +167,24 @@ class Judge:
             )
         return evaluated
 
+    def _evaluated(self, jobs: Sequence[ExpressionsJob]) -> list[JobResult]:
+        """A suite may name a package that is not there: its tests have no value, and nothing else happens."""
+        try:
+            return self._sandbox.run(jobs) if jobs else []
+        except PackageMissing:
+            return self._sandbox.run([replace(job, packages=()) for job in jobs])
+
     def reference_values(
-        self, asked: Sequence[tuple[Problem, Sequence[bytes]]], most_hangs: int | None = None
+        self,
+        asked: Sequence[tuple[Problem, Sequence[bytes]]],
+        most_hangs: int | None = None,
+        *,
+        to_look_at: bool = False,
     ) -> list[list[ReferenceValue]]:
-        """The reference's value for every call; `most_hangs` as in `Oracle.values`. Raises UnusableReference."""
-        return self._oracle.values(asked, most_hangs)
+        """The reference's value for every call; `most_hangs` as in `Oracle.values`. `to_look_at`: iterators and objects
+        are values, though they equal nothing. Raises UnusableReference."""
+        rows = self._oracle.values(asked, most_hangs)
+        return rows if to_look_at else [list(map(comparable, row)) for row in rows]
 
     def reference_seconds(self, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[float]:
         """What each problem's reference takes for the slowest of the calls: `Oracle.seconds`."""
@@ -184,7 +205,8 @@ class Judge:
         Raises ValueError for a value that is no plain data.
         """
         texts = [f"(lambda {RETURNED}: {look})({tree_source(json.loads(value))})" for look, value in asked]
-        results = self._sandbox.run([ExpressionsJob((text,)) for text in texts]) if texts else []
+        jobs = [ExpressionsJob((text,), packages=_packages([text])) for text in texts]
+        results = self._evaluated(jobs)
         return [_outcomes(result, 1)[0] for result in results]
 
     def accepted(self, checks: Sequence[Check]) -> list[bool]:
@@ -225,7 +247,7 @@ class Judge:
         tolerance = self.tolerances(trial.problem)
         verdicts = [self._verdict(trial, *pair, tolerance) for pair in zip(trial.expectations, seen, strict=True)]
         shown = tuple(map(_returned, trial.expectations, verdicts, seen))
-        return TrialResult(result.loaded, _loads(result), tuple(verdicts), shown)
+        return TrialResult(result.loaded, _loads(result), tuple(verdicts), shown, result.denied)
 
     def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
         """Verdicts of every trial, each as though it were the only one. All of them run before one is compared."""
@@ -259,6 +281,11 @@ class Judge:
         return Verdict.PASS if is_right else Verdict.FAIL
 
 
+def _packages(expressions: Iterable[str]) -> tuple[str, ...]:
+    """What pure expressions name of the packages that are installed; without one the evaluation fails."""
+    return installed(name for name in packages_in(" ".join(expressions)) if name in PACKAGES)
+
+
 def _loads(result: JobResult) -> bool:
     return result.loaded or (result.load_failure is not None and result.load_failure.error == NO_ENTRY_POINT)
 
@@ -282,18 +309,20 @@ def _outcomes(result: JobResult, count: int) -> Sequence[Outcome]:
     return [result.load_failure or Outcome(OutcomeKind.CRASH)] * count
 
 
-def plain_values(ran: Turn, result: JobResult, calls: Sequence[bytes]) -> tuple[bytes | None, ...] | None:
+def plain_values(
+    ran: Turn, result: JobResult, calls: Sequence[bytes], fits: Callable[[bytes], bool] = is_plain
+) -> tuple[bytes | None, ...] | None:
     """What a program returned: the plain value of every call, None where it came to none; None for a program that does
-    not load."""
+    not load. `fits`: `is_data` for iterators and objects, too."""
     if not result.loaded:
         return None
-    values = dict(zip(ran.calls, map(_plain_value, result.outcomes), strict=True))
+    values = {
+        call: outcome.value
+        if outcome.kind is OutcomeKind.VALUE and len(outcome.value) <= _MAX_ANSWER and fits(outcome.value)
+        else None
+        for call, outcome in zip(ran.calls, result.outcomes, strict=True)
+    }
     return tuple(values[call] for call in calls)
-
-
-def _plain_value(outcome: Outcome) -> bytes | None:
-    is_value = outcome.kind is OutcomeKind.VALUE and len(outcome.value) <= _MAX_ANSWER and is_plain(outcome.value)
-    return outcome.value if is_value else None
 
 
 def _stated(outcome: Outcome, other: Outcome) -> StatedTest:
@@ -302,13 +331,23 @@ def _stated(outcome: Outcome, other: Outcome) -> StatedTest:
         return StatedTest(b"", b"", Reason.EVALUATION_ERROR)
     if outcome.kind is not OutcomeKind.VALUE:
         return StatedTest(b"", b"", Reason.EVALUATION_LIMIT)
-    if is_opaque(outcome.value):
+    if is_opaque(outcome.value.replace(_CODE, _TEXT)):
         return StatedTest(b"", b"", Reason.NOT_PLAIN_DATA)
-    if other.kind is not OutcomeKind.VALUE or not same_value(outcome.value, other.value):
+    if other.kind is not OutcomeKind.VALUE or not _same_seen(outcome.value, other.value):
         return StatedTest(b"", b"", Reason.UNSTABLE)
     # The expression passed the strict grammar, so this is our own evaluator's output; it is still parsed as data only.
     positional, named, value = json.loads(outcome.value)["t"]
-    return StatedTest(_dump([positional["t"], named["d"]]), _dump(value))
+    stated = StatedTest(_dump([positional["t"], named["d"]]), _dump(value))
+    return StatedTest(b"", b"", Reason.NOT_PLAIN_DATA) if is_by_identity(stated.value) else stated
+
+
+_CODE, _TEXT = b'{"e":', b'{"t":'
+"""An argument that is code, which is as good as its text."""
+
+
+def _same_seen(one: bytes, other: bytes) -> bool:
+    left, right = (as_seen(side.replace(_CODE, _TEXT)) for side in (one, other))
+    return same_value(left, right)
 
 
 def _dump(tree: object) -> bytes:

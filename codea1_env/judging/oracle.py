@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from codea1_env.bounded_cache import BoundedCache
 from codea1_env.errors import UnusableReference
-from codea1_env.judging.equality import is_opaque, same_value
-from codea1_env.judging.purity.company import company, makes_sets
+from codea1_env.judging.equality import FAILURES, as_seen, is_by_identity, is_opaque, same_value
 from codea1_env.judging.relations.tree_values import require_sound
-from codea1_env.judging.schedule import as_run, limits_of
+from codea1_env.judging.schedule import as_run, limits_of, world_for
 from codea1_env.problems.kinds import called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox
+from codea1_env.sandbox.worlds import World
 
 HASH_SEEDS = (0, 1)
 """What is evaluated for the judge is evaluated under both: order, identity and chance show as a difference."""
@@ -27,6 +27,8 @@ MOST_HANGS = 8
 time limit, and a suite may be long. No suite of the default length has later ones."""
 MOST_S = 60.0
 """CPU seconds of a call in which a reference whose time is measured must return."""
+OPAQUE = "opaque"
+"""The failure of a value that is no data, or equals nothing."""
 _HANGS = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
 
 
@@ -35,8 +37,14 @@ class ReferenceValue:
     """What the reference solution returns for one call."""
 
     value: bytes
+    """It may be, or hold, an iterator or an object, which equals nothing: see `comparable`."""
     failure: str = ""
     """Why there is none: an exception's name, `timeout`, `crash`, `memory`, `opaque`, `flaky` or `no_value`."""
+
+
+def comparable(value: ReferenceValue) -> ReferenceValue:
+    """The value for who wants to compare it: none where it equals nothing."""
+    return ReferenceValue(b"", OPAQUE) if is_by_identity(value.value) else value
 
 
 _NOT_ASKED = ReferenceValue(b"", str(OutcomeKind.TIMEOUT))
@@ -47,9 +55,12 @@ class _Reference:
     """One reference, with all that its values depend on but the call."""
 
     source: str
+    epilogue: str
     entry_point: str
     limits: Limits
     packages: tuple[str, ...]
+    world: World
+    is_program: bool
 
 
 _Batch = tuple[_Reference, tuple[bytes, ...], int | None]
@@ -179,9 +190,17 @@ def _reference_job(reference: _Reference, calls: tuple[bytes, ...], most_hangs: 
     room = len(calls) + 10
     budget_s = min(2 * room * reference.limits.time_limit_s, MAX_BUDGET_S)
     limits = replace(reference.limits, strikes=most_hangs or room, budget_s=budget_s)
-    source, packages = reference.source, reference.packages
-    may_share, apart = company(source), makes_sets(source)
-    return CallsJob(source, reference.entry_point, calls, limits, hash_seed, packages, may_share, apart)
+    return CallsJob(
+        reference.source,
+        reference.entry_point,
+        calls,
+        limits,
+        hash_seed,
+        reference.packages,
+        epilogue=reference.epilogue,
+        world=reference.world,
+        is_program=reference.is_program,
+    )
 
 
 def _reference(problem: Problem) -> _Reference:
@@ -189,8 +208,11 @@ def _reference(problem: Problem) -> _Reference:
         raise UnusableReference(
             f"problem {problem.problem_id!r} must have a reference_solution to validate tests, got none"
         )
-    source = as_run(problem, problem.reference_solution)
-    return _Reference(source, called_name(problem), limits_of(problem), problem.packages)
+    adapted = as_run(problem, problem.reference_solution)
+    world = world_for(problem, problem.reference_solution)
+    return _Reference(
+        *adapted, called_name(problem), limits_of(problem), problem.packages, world, problem.kind == "program"
+    )
 
 
 def _digest(reference: _Reference) -> bytes:
@@ -206,15 +228,21 @@ def _unusable(problem: Problem, result: JobResult) -> UnusableReference:
     )
 
 
-def is_plain(encoded: bytes) -> bool:
-    """Whether the bytes stand for plain data, as they do unless the program has written into its own results."""
+def is_data(encoded: bytes) -> bool:
+    """Whether the bytes stand for data that can be looked at, as they do unless the program has written into its own
+    results: `is_plain`, and iterators and objects."""
     if is_opaque(encoded):
         return False
     try:
         require_sound(json.loads(encoded.decode()))
-    except (ValueError, RecursionError):
+    except FAILURES:
         return False
     return True
+
+
+def is_plain(encoded: bytes) -> bool:
+    """Whether they stand for data that equals itself."""
+    return not is_by_identity(encoded) and is_data(encoded)
 
 
 def _agreed(one: Outcome, other: Outcome) -> ReferenceValue:
@@ -223,7 +251,7 @@ def _agreed(one: Outcome, other: Outcome) -> ReferenceValue:
         one = other
     if one.kind is not OutcomeKind.VALUE:
         return ReferenceValue(b"", one.error or str(one.kind))
-    if not is_plain(one.value):
-        return ReferenceValue(b"", "opaque")
-    is_same = other.kind is OutcomeKind.VALUE and same_value(one.value, other.value)
+    if not is_data(one.value):
+        return ReferenceValue(b"", OPAQUE)
+    is_same = other.kind is OutcomeKind.VALUE and same_value(as_seen(one.value), as_seen(other.value))
     return ReferenceValue(one.value) if is_same else ReferenceValue(b"", "flaky")

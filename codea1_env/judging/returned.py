@@ -10,7 +10,7 @@ import functools
 import json
 from typing import Any
 
-from codea1_env.judging.equality import is_opaque
+from codea1_env.judging.equality import FAILURES, is_opaque
 from codea1_env.reading.literals import tree_source
 from codea1_env.sandbox.protocol import Outcome, OutcomeKind
 
@@ -44,6 +44,17 @@ def _source(value: bytes) -> str:
     if is_opaque(value):
         return NOT_PLAIN
     try:
-        return tree_source(json.loads(value))
-    except (ValueError, RecursionError):  # a program may have written it itself
+        tree = json.loads(value)
+        return _seen(tree["v"]) if type(tree) is dict and "v" in tree else tree_source(tree)
+    except FAILURES:  # a program may have written it itself
         return NOT_PLAIN
+
+
+def _seen(body: list[Any]) -> str:
+    """An iterator or an object, in angle brackets: `<map ['1', '2']>`, `<Point x=1, y=2>`."""
+    if body[0] == "values":
+        return f"<dict_values {tree_source(body[1])}>"
+    if body[0] == "iterator":
+        return f"<{body[1]} {tree_source(body[2])}{', ...' if body[3] else ''}>"
+    named = [f"{name}={tree_source(value)}" for name, value in body[2] if not name.startswith("__")]
+    return f"<{body[1]} {', '.join(named)}>"

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codea1_env.checks import require
-from codea1_env.judging.purity.company import company, makes_sets
-from codea1_env.problems.kinds import adapted, called_name
+from codea1_env.problems.kinds import Adapted, adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits
+from codea1_env.sandbox.worlds import World, world_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,16 +43,18 @@ def turn(problem: Problem, source: str, calls: Iterable[bytes], room: int = 0) -
 
 
 def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...], room: int = 0) -> CallsJob:
-    """The calls of a program of `problem`, in the most company that its text allows."""
-    source = as_run(problem, source)
+    """The calls of a program of `problem`."""
+    world = world_for(problem, source)
+    source, epilogue = as_run(problem, source)
     return CallsJob(
         source,
         called_name(problem),
         calls,
         limits_of(problem, room),
         packages=problem.packages,
-        company=company(source),
-        floats_apart=makes_sets(source),
+        epilogue=epilogue,
+        world=world,
+        is_program=problem.kind == "program",
     )
 
 
@@ -67,20 +69,26 @@ def limits_of(problem: Problem, room: int = 0) -> Limits:
     Raises ConfigurationError for a time limit that is not found out yet.
     """
     is_found = problem.time_limit is None
-    must = "be found out from the reference before anything runs (judging/time_limits.py)"
+    must = "be found out from the reference before anything runs (judging/problems/limits.py)"
     require(is_found, f"the time_limit of problem {problem.problem_id!r}", must, problem.time_limit)
     worth = max(room, CALLS_WORTH)
     budget_s = min(2 * worth * problem.time_limit_s, MAX_BUDGET_S)
     return Limits(problem.time_limit_s, budget_s, problem.memory_mb, strikes=worth)
 
 
-def as_run(problem: Problem, source: str) -> str:
+def as_run(problem: Problem, source: str) -> Adapted:
     """The program as it is run: after the problem's own imports, and with what its kind takes to be called."""
     return adapted(problem, with_imports(problem, source))
 
 
+def world_for(problem: Problem, source: str) -> World:
+    """What surrounds the program: decided by its own text and the problem's imports."""
+    return world_of(with_imports(problem, source))
+
+
 def with_imports(problem: Problem, source: str) -> str:
-    """The program after the problem's own imports."""
+    """The program after the problem's own imports, without the mark that some editors put before a text."""
+    source = source.removeprefix("\ufeff")
     if not problem.imports:
         return source
     lines = source.split("\n")

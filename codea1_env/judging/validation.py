@@ -15,7 +15,7 @@ from itertools import compress
 from codea1_env.judging.checking import Check
 from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge, StatedTest
-from codea1_env.judging.oracle import ReferenceValue
+from codea1_env.judging.oracle import ReferenceValue, comparable
 from codea1_env.judging.relations.status import CallClaims, MutantValues, related
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
@@ -98,9 +98,15 @@ def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: R
     accepted = [list(compress(suite.tests, row)) for (_, suite), row in zip(new.values(), asked, strict=True)]
     read = {}
     for (key, (problem, suite)), row, items in zip(new.items(), asked, judge.evaluate(accepted), strict=True):
-        stated = iter(items)
+        stated = iter([_for_checker(problem, item) for item in items])
         read[key] = ReadSuite(problem, suite, tuple(next(stated) if yes else None for yes in row))
     return [read[id(problem), id(suite)] for problem, suite in suites]
+
+
+def _for_checker(problem: Problem, stated: StatedTest) -> StatedTest:
+    """A checker is given the arguments as data, so that none may be code."""
+    is_code = problem.has_checker and is_opaque(stated.arguments)
+    return StatedTest(b"", b"", Reason.WITH_CHECKER) if is_code else stated
 
 
 def validate(
@@ -180,10 +186,10 @@ def _keys(read: ReadSuite, config: RewardConfig) -> list[bytes]:
 
 def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[ReferenceValue]) -> list[ReferenceValue]:
     """The oracle's values as the tests look at them."""
-    places = [
-        place for place, (item, value) in enumerate(zip(asked, values, strict=True)) if item.look and not value.failure
+    looked = [
+        value if item.relation is not None else comparable(value) for item, value in zip(asked, values, strict=True)
     ]
-    looked = list(values)
+    places = [place for place, item in enumerate(asked) if item.look and not looked[place].failure]
     outcomes = judge.looked_at([(asked[place].look, values[place].value) for place in places])
     for place, outcome in zip(places, outcomes, strict=True):
         is_value = outcome.kind is OutcomeKind.VALUE

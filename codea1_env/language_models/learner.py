@@ -158,7 +158,7 @@ class _Pack:
         shared = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)
         q, k, v = (part.transpose(0, 1)[None] for part in (q, k, v))  # (1, heads, tokens, head)
-        with sdpa_kernel(SDPBackend.MATH):  # what PyTorch 2.11 chooses itself gave NaN (docs/gpu.md)
+        with sdpa_kernel(SDPBackend.MATH):  # what PyTorch 2.11 chooses itself gave NaN (docs/cluster.md)
             attended = F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask)
         return attended[0].transpose(0, 1).reshape(attended.shape[2], -1)
 

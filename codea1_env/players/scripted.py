@@ -28,7 +28,7 @@ from codea1_env.players.player import (
     require_requests,
 )
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.mutants import drawn_mutant
+from codea1_env.reading.programs.mutants import drawn_mutant
 from codea1_env.reading.test_case import TestCase
 
 
@@ -67,6 +67,10 @@ class OracleCoder(_Scripted):
     name = "oracle-coder"
     _seat = CoderRequest
 
+    def lacks(self, problem: Problem) -> str:
+        """What the problem must have here and has not; empty: nothing."""
+        return "" if problem.reference_solution is not None else "it has no reference_solution, which is the answer"
+
     def _write(self, problem: Problem, generator: random.Random) -> str:
         return _fenced(_reference(problem))
 
@@ -74,13 +78,18 @@ class OracleCoder(_Scripted):
 class MutantCoder(_Scripted):
     """Answers with one of the problem's mutants or, if there are none, with the reference and one bug put into it.
 
-    A problem's own mutants are wrong; a bug put in by `reading/mutants.py` may change no value. If nothing in a
-    reference can be changed, the program returns None.
+    A problem's own mutants are wrong; a bug put in by `reading/programs/mutants.py` may change no value. If nothing in
+    a reference can be changed, the program returns None.
     """
 
     name = "mutant-coder"
     version = "3"
     _seat = CoderRequest
+
+    def lacks(self, problem: Problem) -> str:
+        """What the problem must have here and has not; empty: nothing."""
+        is_enough = bool(problem.mutants) or problem.reference_solution is not None
+        return "" if is_enough else "it has no mutants and no reference_solution, of which one is the answer"
 
     def _write(self, problem: Problem, generator: random.Random) -> str:
         if problem.mutants:

@@ -1,4 +1,4 @@
-"""A model that vLLM runs in this process, in either seat. Needs vLLM, which is installed by itself (docs/vllm.md).
+"""A model that vLLM runs in this process, in either seat. Needs vLLM, which is installed by itself (docs/cluster.md).
 
 Each request has a seed of its own. If the prompt begins an answer inside a fenced block, the answer ends with the
 block; other answers do not stop at a fence. Does not promise the same answers in another batch, on other devices or
@@ -25,7 +25,7 @@ try:
     except ImportError:  # an older version
         vllm_exceptions = None
 except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("VLLMPlayer needs vLLM: pip install vllm; for a CPU see docs/vllm.md") from error
+    raise ImportError("VLLMPlayer needs vLLM: pip install vllm; for a CPU see docs/cluster.md") from error
 
 # What a prompt that is too long raises: a ValueError in older versions, later an exception of vLLM's own.
 _REFUSALS = (ValueError, *([vllm_exceptions.VLLMValidationError] if vllm_exceptions else []))

@@ -65,6 +65,8 @@ class Extracted:
     reference_name: str = ""
     reference_tolerance: float = 0.0
     """What is granted where such a value is a float."""
+    are_golden: bool = False
+    """Whether such calls become golden tests; else hidden ones."""
     left_out: list[LeftOut] = field(default_factory=list)
 
 

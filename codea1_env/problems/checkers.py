@@ -15,7 +15,10 @@ import ast
 from codea1_env.reading.parsing import parse, parses
 
 CHECK = "check"
-COMPARISONS = ("unordered", "close", "any-of")
+OF_TEXTS = ("tokens", "decimals")
+"""Comparisons of what programs print."""
+COMPARISONS = ("unordered", "close", "any-of", *OF_TEXTS)
+TOKENS = OF_TEXTS[0]
 
 
 def is_checker(checker: str) -> bool:

@@ -27,7 +27,7 @@ import ast
 import functools
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.reading.signatures import has_solution_class
@@ -158,80 +158,21 @@ def _codea1_loop(asyncio):
     loop._selector = loop
     return loop
 """
-_PROGRAM = """import atexit
-import builtins
-import gc
-import io
-import os
+# What runs it is the sandbox's own (`sandbox/inside/streams.py`), which knows real descriptors.
+_PROGRAM = """
 import sys
-import types
-
 _codea1_code = compile({source!r}, "<program>", "exec", dont_inherit=True)
 
-_codea1_open = open
-
-
-class _codea1_Read(io.BytesIO):
-    name = "<stdin>"
-
-    def fileno(self):
-        return 0
-
-
-class _codea1_Written(io.BytesIO):
-    name = "<stdout>"
-
-    def fileno(self):
-        return 1
-
-    def close(self):
-        if not self.closed:
-            self.kept = self.getvalue()
-        super().close()
-
-
 def {entry}(text):
-    written = _codea1_Written()
-    read = _codea1_Read(text.encode("utf-8", "surrogateescape"))
-    source = io.TextIOWrapper(io.BufferedReader(read), encoding="utf-8")
-    target = io.TextIOWrapper(written, encoding="utf-8", errors="surrogateescape", write_through=True)
-    sys.stdin = sys.__stdin__ = source
-    sys.stdout = sys.__stdout__ = target
-    streams = {{0: source, "/dev/stdin": source, 1: target, "/dev/stdout": target}}
-
-    def opened(file, mode="r", *rest, **named):
-        name = os.fspath(file) if isinstance(file, os.PathLike) else file
-        stream = streams.get(name) if type(name) in (int, str) else None
-        if stream is None:
-            return _codea1_open(file, mode, *rest, **named)
-        return stream.buffer if "b" in mode else stream
-
-    atexit._clear()
-    sys.modules["__main__"] = module = types.ModuleType("__main__")
-    module.exit, module.quit, module.__file__ = sys.exit, sys.exit, "program.py"
-    builtins.open = io.open = opened
-    try:
-        exec(_codea1_code, module.__dict__)
-    except SystemExit as stop:
-        if stop.code not in (None, 0):
-            raise
-    atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-    except Exception:  # as at the end of a process, where nothing comes of it
-        pass
-    module.__dict__.clear()  # what else writes to the output does so when it goes
-    gc.collect()
-    text = written.kept if written.closed else written.getvalue()
-    return text.decode("utf-8", "surrogateescape")
+    return sys.modules["streams"].run(_codea1_code, text)
 """
 _ANSWERS = """
 import builtins as _codea1_builtins
 if _codea1_builtins.callable(_codea1_builtins.globals().get({called!r})):
-    def {raising}(*arguments, **named):
+    def {raising}(*arguments, _codea1_called={called}, **named):
         import builtins
         try:
-            value = {called}(*arguments, **named)
+            value = _codea1_called(*arguments, **named)
         except builtins.BaseException as error:
             for kind in builtins.type(error).__mro__:
                 name = kind.__name__
@@ -315,28 +256,41 @@ def called_name(problem: Problem) -> str:
     return _RAISING if problem.raises else _kinds_name(problem)
 
 
-def adapted(problem: Problem, source: str) -> str:
+class Adapted(NamedTuple):
+    """A solution as it is run."""
+
+    source: str
+    epilogue: str
+    """What makes `called_name` of it: our own text, which runs behind it in its names."""
+
+    @property
+    def whole(self) -> str:
+        """Both in one text."""
+        return f"{self.source}\n{self.epilogue}" if self.epilogue else self.source
+
+
+def adapted(problem: Problem, source: str) -> Adapted:
     """The solution with what makes `called_name` of it. Decided by the problem's texts alone."""
+    source, epilogue = _of_kind(problem, source)
     if problem.raises:
         names = {match["name"]: bool(match["message"]) for match in map(RAISES.fullmatch, problem.raises) if match}
-        answers = _ANSWERS.format(called=_kinds_name(problem), raising=_RAISING, names=names)
-        return _of_kind(problem, source) + "\n" + answers
-    return _of_kind(problem, source)
+        epilogue += _ANSWERS.format(called=_kinds_name(problem), raising=_RAISING, names=names)
+    return Adapted(source, epilogue)
 
 
 def _kinds_name(problem: Problem) -> str:
     return problem.entry_point if problem.kind == "function" else _ENTRY
 
 
-def _of_kind(problem: Problem, source: str) -> str:
+def _of_kind(problem: Problem, source: str) -> Adapted:
     if problem.kind == "function":
         method = (_OWNED + _SOLUTION).format(owner="Solution", name=problem.entry_point)
-        return f"{source}\n{method}" if has_solution_class(source) else source
+        return Adapted(source, method if has_solution_class(source) else "")
     if problem.kind == "program":
-        return _PROGRAM.format(entry=_ENTRY, source=source)
+        return Adapted(_PROGRAM.format(entry=_ENTRY, source=source), "")
     if problem.kind == "coroutine" and "asyncio" in source:
         source += "\nimport asyncio as _codea1_asyncio"  # the solution may import it no sooner than it runs
-    return source + "\n" + _epilogue(problem.kind, problem.entry_point, _signatures(problem))
+    return Adapted(source, _epilogue(problem.kind, problem.entry_point, _signatures(problem)))
 
 
 def argument_shapes(problem: Problem) -> Mapping[str, Any]:

@@ -17,16 +17,24 @@ from typing import Any
 
 from codea1_env.checks import is_number, json_object, require
 from codea1_env.errors import ProblemFormatError
-from codea1_env.problems.checkers import COMPARISONS, is_checker
+from codea1_env.problems.checkers import COMPARISONS, OF_TEXTS, TOKENS, is_checker
 from codea1_env.problems.kinds import KINDS, METHOD, RAISES, Kind
 from codea1_env.problems.time_limits import LONGEST_S, TimeLimit
-from codea1_env.problems.tolerances import Tolerances
+from codea1_env.problems.tolerances import CLOSE, Tolerances
 from codea1_env.reading.test_case import TestCase
-from codea1_env.sandbox.protocol import MEMORY_MB, PACKAGES, TIME_LIMIT_S
+from codea1_env.sandbox.protocol import MEMORY_MB, TIME_LIMIT_S
+from codea1_env.sandbox.worlds import PACKAGES
 
 _require = partial(require, error=ProblemFormatError)
 
 LANGUAGES = ("python",)
+_TEXTS = (
+    "problem_id", "question", "entry_point", "starter_code", "imports", "source", "difficulty", "license",
+    "test_script",
+)  # fmt: skip
+_LATER_FIELDS = (
+    "time_limit", "suite_size", "tolerance", "compare", "packages", "kind", "checker", "raises", "test_script",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,9 @@ class Problem:
     """The problem's own (usually few, usually weak) tests: the reward of the golden-test baseline."""
     hidden_tests: tuple[TestCase, ...] = ()
     """Held-out tests for evaluation. Never a reward, never shown."""
+    test_script: str = ""
+    """A test script that runs beside a solution in one process (unittest, pytest or plain asserts), for evaluation by
+    `--judge scripts` (`judging/scripts.py`): a solution can forge its outcome. Never shown."""
     mutants: tuple[str, ...] = ()
     """Sources of plausible wrong solutions, for evaluating testers. Never shown to the coder."""
     starter_code: str = ""
@@ -72,7 +83,8 @@ class Problem:
     compare: Tolerances | None = None
     """The same by types, in its place (`problems/tolerances.py`): {float: {relative: 1e-9, absolute: 1e-6}}."""
     packages: tuple[str, ...] = ()
-    """Third-party packages that a solution may import, from `sandbox.protocol.PACKAGES`. The sandbox must have them."""
+    """Third-party packages that the sandbox must have for it, from `sandbox.worlds.PACKAGES`. Others can be imported
+    where they are installed."""
     kind: Kind = "function"
     """What a solution is and how it is called (`problems/kinds.py`)."""
     checker: str = ""
@@ -83,9 +95,8 @@ class Problem:
     and with 'ValueError(message)' also its 'message'. Every other exception is a failure. Not for programs."""
 
     def __post_init__(self) -> None:
-        for name in ("problem_id", "question", "entry_point", "starter_code", "imports", "source", "difficulty"):
+        for name in _TEXTS:
             _require(isinstance(getattr(self, name), str), name, "be a string", getattr(self, name))
-        _require(isinstance(self.license, str), "license", "be a string", self.license)
         _require(bool(self.problem_id), "problem_id", "be a non-empty string", self.problem_id)
         _require(self.kind in KINDS, "kind", f"be one of {', '.join(KINDS)}", self.kind)
         match = METHOD.fullmatch(self.entry_point) if self.kind == "method" else None
@@ -135,8 +146,9 @@ class Problem:
         is_checked = isinstance(self.checker, str) and (not self.checker or is_checker(self.checker))
         named = f"be {', '.join(COMPARISONS)} or a program with check(arguments, returned, reference)"
         _require(is_checked, "checker", named, self.checker)
-        by_lines = "be empty or a program where the kind is program: output is compared by lines, within the tolerance"
-        _require(self.kind != "program" or self.checker not in COMPARISONS, "checker", by_lines, self.checker)
+        of_texts = f"be empty, {', '.join(OF_TEXTS)} or a program where the kind is program, whose output is a text"
+        is_of_values = self.checker in COMPARISONS and self.checker not in OF_TEXTS
+        _require(self.kind != "program" or not is_of_values, "checker", of_texts, self.checker)
         is_names = isinstance(self.raises, tuple) and all(isinstance(name, str) for name in self.raises)
         read_names = [RAISES.fullmatch(name) for name in self.raises] if is_names else [None]
         is_names = None not in read_names and len({each["name"] for each in read_names if each}) == len(read_names)
@@ -150,8 +162,9 @@ class Problem:
 
     @property
     def tolerances(self) -> Tolerances:
-        """What a value may be off by, whichever field says it."""
-        return Tolerances.of(self.tolerance) if self.compare is None else self.compare
+        """What a value may be off by, whichever field says it; with the checker `tokens` a millionth if none does."""
+        said = Tolerances.of(self.tolerance) if self.compare is None else self.compare
+        return CLOSE if self.checker == TOKENS and not said else said
 
     @property
     def has_checker(self) -> bool:
@@ -171,7 +184,7 @@ class Problem:
             record[name] = [[case.call, case.expected] for case in record[name]]
         record["time_limit"] = None if self.time_limit is None else self.time_limit.plain
         record["compare"] = None if self.compare is None else self.compare.plain
-        for name in ("time_limit", "suite_size", "tolerance", "compare", "packages", "kind", "checker", "raises"):
+        for name in _LATER_FIELDS:
             if record[name] in (0, (), "function", "", None):  # as in files from before there were any
                 del record[name]
         return json.dumps(record, ensure_ascii=True, sort_keys=True)

@@ -3,7 +3,7 @@
     time_limit: {times_reference: 5, at_least: 1}
 
 The rule is that of EvalPlus (its docs/execution.md: a factor of 4, and 4 s at least). Does not run anything: see
-`judging/time_limits.py`.
+`judging/problems/limits.py`.
 """
 
 from __future__ import annotations

@@ -102,3 +102,5 @@ def within(number: float) -> Tolerances:
 
 
 EXACT = Tolerances()
+CLOSE = within(1e-6)
+"""Relative and absolute: what `close` takes for one number, and `tokens` where nothing else is said."""

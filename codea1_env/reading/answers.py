@@ -7,10 +7,10 @@ as it stands stays as it is. Left out, before the code and behind it:
 - characters that are no blanks to Python: a byte order mark, no-break and zero-width spaces;
 - backticks in the line of the code, and a closing fence that nothing opened;
 - before the code: the word `python`, and a line of prose that ends with a colon;
-- the indentation of the code as a whole, or of its first line alone.
+- the indentation of the code as a whole, or of its first line alone; no-break spaces count as indentation.
 
 Does not look for marks between two lines of code, where they may stand in a string, and does not mend what stands
-there: a no-break space inside of a program stays. Prose without a colon is left to who reads the code.
+there: a no-break space behind the first letter of a line stays. Prose without a colon is left to who reads the code.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ _LABEL = re.compile(
     rf"[^\n`=(){{}}\[\]\"#@:\\]{{1,120}}:\**[ \t]*(?:\n|$|(?=`{{3}}|~{{3}}|@|{_STATEMENT}))",
     re.IGNORECASE,
 )
+_BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_OTHER_INDENT = re.compile(rf"^[ \t]*+[{_BLANKS}][ \t{_BLANKS}]*+", re.MULTILINE)
+"""Indentation with blanks that are none to Python."""
 _GOES_ON = re.compile(r"[:(\[{,\\]$|\"{3}|'{3}")
 """A first line that one with more indentation may follow."""
 
@@ -77,7 +80,7 @@ class Answer:
     @classmethod
     def of(cls, response: str) -> Answer:
         """Read one, in time linear in it."""
-        whole = normalised(response)
+        whole = _with_plain_indents(normalised(response))
         start = _thought_end(whole)
         has_marks = start or "```" in whole or "~~~" in whole
         if has_marks and is_script(whole):  # what looks like them stands in strings and comments
@@ -93,21 +96,28 @@ class Answer:
         """What stands between the fences, as it is written."""
         return blocks_of(self.text, self.ranges)
 
-    def python_blocks(self) -> list[str]:
-        """Those whose fences say that they are Python."""
-        return blocks_of(self.text, [each for each in self.ranges if _PYTHON.match(each[2][3])])
+    def is_python(self, place: int) -> bool:
+        """Whether the fence of the block at this place says so."""
+        return _PYTHON.match(self.ranges[place][2][3]) is not None
+
+    def suite_ranges(self) -> list[Range]:
+        """The fenced blocks that a suite is read from; none where they hold no assert, as where they show a program and
+        the asserts stand in a list."""
+        return self.ranges if any("assert" in self.text[start:end] for start, end, _ in self.ranges) else []
 
     def regions(self) -> list[tuple[int, int]]:
-        """Where its code may stand in the normalised response."""
-        if not self.ranges or len(self.text) != self.length:
+        """Where the code of a suite may stand in the normalised response."""
+        ranges = self.suite_ranges()
+        if not ranges or len(self.text) != self.length:
             return [(self.offset, self.offset + self.length)]
-        return [(self.offset + start, self.offset + end) for start, end, _ in self.ranges]
+        return [(self.offset + start, self.offset + end) for start, end, _ in ranges]
 
 
 def trimmed(code: str) -> str:
     """The code of a block without what clings to its edges; as it is, if it parses so."""
     if not code.strip():
         return code
+    code = _with_plain_indents(code)
     start, end = _edges(code, 0, len(code))
     return _flush(code[start:end])
 
@@ -119,6 +129,13 @@ def is_script(code: str) -> bool:
     except Unparsable:
         return False
     return any(not isinstance(each, ast.Expr) or isinstance(each.value, ast.Call) for each in statements)
+
+
+def _with_plain_indents(code: str) -> str:
+    """The code with spaces as indentation where it has other blanks there and does not parse so; of the same length."""
+    if not _OTHER_INDENT.search(code) or parses(code):
+        return code
+    return _OTHER_INDENT.sub(lambda blanks: " " * len(blanks[0]), code)
 
 
 def fenced_ranges(text: str) -> list[Range]:

@@ -22,7 +22,16 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree, tree_source
 from codea1_env.reading.parsing import Unparsable, parse
-from codea1_env.reading.pure_expressions import Reason, Rejected, check_pure, pure_source
+from codea1_env.reading.pure_expressions import (
+    MAX_CODE,
+    NAMES,
+    NO_NAMES,
+    Reason,
+    Rejected,
+    check_code_argument,
+    check_pure,
+    pure_source,
+)
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide.relation import Relation
 
@@ -63,6 +72,8 @@ class WrittenTest:
     """Source of the call of the entry point where `call` is more than that, else empty. Not in strict fidelity."""
     look: str = ""
     """The pure expression around `inner`, over the name RETURNED; empty: the value is taken as it is."""
+    asks: str = ""
+    """Where `inner` is a question (`wide/questions.py`): the name of the program's that is evaluated with it."""
     relation: Relation | None = None
     """What the test claims of the returned value, where that is no equality: then `call` is the whole condition,
     `inner` its call, and the stated value is the tuple of the relation's constants. Wide reading only."""
@@ -80,14 +91,13 @@ class WrittenTest:
         """
         if self.call is None:
             raise ValueError(f"the test must be an accepted one, got one rejected for {self.reason}")
+        if self.asks:
+            return f"((__code__([{self.asks!r}, {self.inner!r}]),), {{}}, {self.stated})"
         call = single_expression(self.inner or self.call)
         assert isinstance(call, ast.Call)
-        positional = "".join([f"{_argument(argument, '', CASE_DEPTH).source}, " for argument in call.args])
+        positional = "".join([f"{_evaluable(argument)}, " for argument in call.args])
         named = ", ".join(
-            [
-                f"{'**' if item.arg is None else f'{item.arg!r}: '}{pure_expression(item.value, '', CASE_DEPTH).source}"
-                for item in call.keywords
-            ]
+            [f"{'**' if item.arg is None else f'{item.arg!r}: '}{_evaluable(item.value)}" for item in call.keywords]
         )
         return f"(({positional}), {{{named}}}, {self.stated})"
 
@@ -135,7 +145,7 @@ def read_released(left: ast.Call, stated: ast.expr, source: str, entry_point: st
     """Judge what paper fidelity takes for `left == stated`. A stated value that is not pure leaves `stated` None: the
     call counts for itself, and nothing that it returns is what was stated."""
     try:
-        value = pure_expression(stated, entry_point, MAX_DEPTH)
+        value = pure_expression(stated, entry_point, MAX_DEPTH, NO_NAMES)
     except Rejected:
         value = None
     try:
@@ -150,7 +160,7 @@ def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -
     try:
         call, expected = single_expression(case.call), single_expression(case.expected)
         if fidelity == "paper" and type(call) is ast.Call:
-            return _around(call, pure_expression(expected, name, CASE_DEPTH), source, name, CASE_DEPTH)
+            return _around(call, pure_expression(expected, name, CASE_DEPTH, NO_NAMES), source, name, CASE_DEPTH)
         if not is_call(call, name):
             raise Rejected(Reason.WRAPPED_CALL if mentions(call, name) else Reason.NOT_ENTRY_POINT)
         assert isinstance(call, ast.Call)
@@ -243,7 +253,7 @@ def _around(left: ast.Call, value: Pure | None, source: str, entry_point: str, m
         tree = single_expression(text)  # a copy: nodes of remembered names are shared
         inner = _only_call(tree, entry_point)
         around = _Hole(inner).visit(tree)
-        check_pure(around, entry_point, (frozenset((RETURNED,)),), max_depth)
+        check_pure(around, entry_point, (frozenset((RETURNED,)),), max_depth, NO_NAMES)
         look = ast.unparse(around)
     arguments = arguments_of(inner, entry_point, max_depth, stars=True)
     encoded: bytes | None = b""  # stands for no value: nothing equals it
@@ -302,8 +312,9 @@ def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: boo
     positional: list[Tree] = []
     named: list[Tree] = []
     all_literal = True
+    read = _released_argument if stars else _argument
     for argument in call.args:
-        pure = (_argument if stars else pure_expression)(argument, entry_point, max_depth)
+        pure = read(argument, entry_point, max_depth)
         sources.append(pure.source)
         positional.append(pure.tree)
         all_literal = all_literal and pure.is_literal
@@ -312,31 +323,81 @@ def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: boo
         if keyword.arg is None:
             if not stars or len(call.keywords) > 1:  # whether a name repeats, only the values would tell
                 raise Rejected(Reason.STARRED)
-            sources.append(f"**{pure_expression(keyword.value, entry_point, max_depth).source}")
+            sources.append(f"**{read(keyword.value, entry_point, max_depth).source}")
             all_literal = False
             continue
         if keyword.arg in names:
             raise Rejected(Reason.REPEATED_KEYWORD)
         names.add(keyword.arg)
-        pure = pure_expression(keyword.value, entry_point, max_depth)
+        pure = read(keyword.value, entry_point, max_depth)
         sources.append(f"{keyword.arg}={pure.source}")
         named.append([keyword.arg, pure.tree])
         all_literal = all_literal and pure.is_literal
     return Arguments(", ".join(sources), encode([positional, named]) if all_literal else None)
 
 
-def _argument(node: ast.expr, entry_point: str, max_depth: int) -> Pure:
-    """A positional argument, which may be starred. Raises Rejected."""
+def _released_argument(node: ast.expr, entry_point: str, max_depth: int) -> Pure:
+    """An argument in paper fidelity, which may be starred. Raises Rejected."""
     if type(node) is not ast.Starred:
+        return pure_expression(node, entry_point, max_depth, NO_NAMES)
+    return Pure(f"*{pure_expression(node.value, entry_point, max_depth, NO_NAMES).source}", None, False)
+
+
+def _argument(node: ast.expr, entry_point: str, max_depth: int) -> Pure:
+    """An argument: a pure expression, code, or a display of literals with code in it. Raises Rejected."""
+    try:
         return pure_expression(node, entry_point, max_depth)
-    return Pure(f"*{pure_expression(node.value, entry_point, max_depth).source}", None, False)
+    except Rejected as error:
+        try:
+            tree = literal_tree(node, max_depth, lambda part: {"e": _code_source(part, entry_point, max_depth)})
+        except NotLiteral:
+            raise error from None
+        except Rejected as reason:
+            raise (reason if type(node) is ast.Lambda else error) from None
+        return Pure(tree_source(tree), tree, True)
 
 
-def pure_expression(node: ast.expr, entry_point: str, max_depth: int) -> Pure:
+def _code_source(node: ast.expr, entry_point: str, max_depth: int) -> str:
+    """The normalised text of an argument that is code. Raises Rejected."""
+    check_code_argument(node, entry_point, max_depth)
+    text = shallow_source(node, 2 * max_depth)
+    if len(text) > MAX_CODE:
+        raise Rejected(Reason.TOO_LARGE)
+    return f"({text})" if type(node) is ast.Lambda else text
+
+
+def _evaluable(node: ast.expr) -> str:
+    """The source of an argument that evaluates to data, where code stands for its text."""
+    if type(node) is ast.Starred:
+        return f"*{_evaluable(node.value)}"
+    return ast.unparse(_Quoted().visit(node)) if _holds_code(node) else pure_expression(node, "", CASE_DEPTH).source
+
+
+def _holds_code(node: ast.expr) -> bool:
+    try:
+        pure_expression(node, "", CASE_DEPTH)
+    except Rejected:
+        return True
+    return False
+
+
+class _Quoted(ast.NodeTransformer):
+    """Puts `__code__(text)` in the place of code."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.List | ast.Tuple | ast.Dict):
+            return super().generic_visit(node)
+        if isinstance(node, ast.expr) and _holds_code(node):
+            text = _code_source(node, "", CASE_DEPTH)
+            return ast.Call(ast.Name("__code__", ast.Load()), [ast.Constant(text)], [])
+        return node
+
+
+def pure_expression(node: ast.expr, entry_point: str, max_depth: int, names: frozenset[str] = NAMES) -> Pure:
     """A pure expression's canonical source, and its wire tree where it is a literal. Raises Rejected."""
     try:
         tree = literal_tree(node, max_depth)
         return Pure(tree_source(tree), tree, True)
     except NotLiteral:
-        check_pure(node, entry_point, (), max_depth)
+        check_pure(node, entry_point, (), max_depth, names)
         return Pure(pure_source(node), None, False)

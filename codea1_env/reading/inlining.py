@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from codea1_env.reading.grammar import MAX_DEPTH, MAX_SOURCE
-from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.pure_expressions import CODE, Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps, size_of, steps_of
+from codea1_env.sandbox.inside.scope import CODE_NAMES, SHORT
 
 MAX_INLINED = 1 << 19
 """Size of all that is inlined in one suite; an expression's size is near its length in characters."""
@@ -30,10 +32,14 @@ CHANGING = frozenset(
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _SHADOWED = ast.Name("__shadowed__", ast.Load())
+_NO_SOLUTIONS = sys.stdlib_module_names | frozenset(
+    "hypothesis matplotlib networkx numpy pandas pytest scipy sklearn statsmodels sympy tensorflow torch".split()
+)
+"""Modules that suites import and that hold no solution, whatever of theirs has its name: `math.gcd`."""
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
-# Rejected whatever they hold, and with scopes of their own.
-_LEFT_ALONE = (ast.Lambda, ast.GeneratorExp)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# Code, with a scope of its own.
+_LEFT_ALONE = (ast.Lambda,)
 # No expression holds more levels than brackets and operators may nest in what the grammar accepts, plus the comparison.
 _MAX_LEVELS = MAX_DEPTH + 4
 
@@ -47,6 +53,8 @@ class _Remembered:
     levels: int
     reason: Reason | None = None
     """Why it cannot be used, where that is known already."""
+    attributes: Mapping[str, _Remembered] | None = None
+    """Of a module or an object by whose attributes alone it is known."""
 
 
 class _Change(NamedTuple):
@@ -91,12 +99,17 @@ class _Scope:
 class Names:
     """What the names of one suite stand for at the current statement. Every method may raise TooMuch."""
 
-    __slots__ = ("_changes", "_global", "_left", "_owner", "_remembered", "_steps", "_was_used")
+    __slots__ = (
+        "_changes", "_defined", "_entry_point", "_global", "_left", "_owner", "_remembered", "_steps", "_was_used",
+    )  # fmt: skip
 
     def __init__(self, entry_point: str, steps: Steps) -> None:
         """`entry_point`: a `canonical_name`."""
+        self._entry_point = entry_point
         owner, dot, _ = entry_point.partition("().")
         self._owner = owner if dot else ""
+        self._defined = self._owner or entry_point
+        """What a solution's module defines."""
         self._remembered = _Scope()
         self._global: _Scope | None = None
         """What a function sees beside its parameters, while one is read."""
@@ -126,6 +139,15 @@ class Names:
                 kept[expression] = self._kept(expression, known)
             bound.append((name, kept[expression]))
         self._remembered.remember(bound)
+
+    def bind_attributes(self, name: str, attributes: Mapping[str, ast.expr], inner: Sequence[str] = ()) -> None:
+        """From now on these attributes of the name, or of modules `inner` in it, stand for their expressions, in which
+        all names are known."""
+        self._was_used = True
+        known = {each: self._kept(expression, _Scope()) for each, expression in attributes.items()}
+        for module in reversed(inner):
+            known = {module: _of_attributes(known)}
+        self._remembered.remember([(name, _of_attributes(known))])
 
     def shadow(self, name: str) -> None:
         """What the suite itself defines under a name of Python's is not known."""
@@ -162,11 +184,38 @@ class Names:
             finally:
                 self._global = outside
 
+    def bind_imports(self, statement: ast.Import | ast.ImportFrom, more: frozenset[str] = frozenset()) -> None:
+        """`import numpy as n`: `n` stands for numpy. `more`: dotted names that are known beside CODE. A name that means
+        a module's wherever it stands (`SHORT`) and is imported from elsewhere is not known. `import solution as s`:
+        `s.f` stands for the entry point `f`, as does `g` after `from solution import f as g`."""
+        self.forget(statement)
+        module = getattr(statement, "module", None)
+        for alias in statement.names:
+            name = alias.asname or alias.name
+            dotted = f"{module}.{alias.name}" if isinstance(statement, ast.ImportFrom) else alias.name
+            is_known = dotted in CODE or dotted in more or (module is None and dotted in CODE_NAMES)
+            if is_known and name != self._entry_point and known_name(ast.Name(name)) != dotted:
+                self.bind([(name, ast.parse(dotted, mode="eval").body)], is_inlined=True)
+            elif not is_known and name in SHORT:
+                self.shadow(name)
+            elif not is_known and (module or alias.name).split(".")[0] not in _NO_SOLUTIONS:
+                self._bind_solution(alias, name, is_module=module is None)
+
+    def _bind_solution(self, alias: ast.alias, name: str, *, is_module: bool) -> None:
+        entry_point = ast.Name(self._defined, ast.Load())
+        if not is_module and alias.name == self._defined:
+            self.bind([(name, entry_point)] if name != self._defined else [])
+        elif is_module or name.islower():
+            first, *inner = name.split(".")
+            self.bind_attributes(first, {self._defined: entry_point}, inner)
+
     def forget(self, statement: ast.stmt) -> None:
         """Forget every name that a statement seems to give another value: binds, deletes, or changes in place. What
         another name of the same object or a function changes is not seen."""
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             self._remembered.forget(statement.name)
+            if statement.name in SHORT:
+                self.shadow(statement.name)
         else:
             self._forget_all(statement, self._bound_in)
 
@@ -206,6 +255,8 @@ class Names:
         for node in ast.walk(expression):
             self._steps.take()
             called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Name) and called.id == "next":
+                yield from (_Change(each.id) for each in node.args[:1] if isinstance(each, ast.Name))  # type: ignore[attr-defined]
             if isinstance(node, ast.NamedExpr):
                 yield from _of_object(node.target, followed)
             elif isinstance(called, ast.Attribute) and called.attr in CHANGING:
@@ -213,18 +264,25 @@ class Names:
 
     def occurs_in(self, text: str) -> bool:
         """Whether a text has any remembered name in it."""
-        return bool(self._remembered) and any(self._remembered.get(word) for word in _WORD.findall(text))
+        return bool(self._remembered) and any(map(self._is_value, _WORD.findall(text)))
 
     def forget_in(self, text: str) -> None:
-        """Forget every name that occurs in what cannot be read: it may have another value behind it."""
-        for word in _WORD.findall(text) if self._remembered else ():
+        """Forget every name that occurs in what cannot be read: it may have another value behind it. What was imported
+        stays, for prose speaks of a `solution`."""
+        for word in filter(self._is_value, _WORD.findall(text) if self._remembered else ()):
             self._remembered.forget(word)
+
+    def _is_value(self, name: str) -> bool:
+        known = self._remembered.get(name)
+        return known is not None and known.attributes is None
 
     def _is_new_object(self, name: str) -> bool:
         """Whether a name stands for `Solution()`, where the entry point is a method of it: every call has an object of
         its own, and a method that is named `reverse` changes no list."""
-        known = self._remembered.get(name) if self._owner else None
-        made = known.node.func if known is not None and isinstance(known.node, ast.Call) else None
+        known = self._remembered.get(name)
+        if known is None or known.attributes is not None:
+            return known is not None  # a module's function is named so
+        made = known.node.func if self._owner and isinstance(known.node, ast.Call) else None
         return isinstance(made, ast.Name) and made.id == self._owner
 
     def inlined(self, expression: ast.expr) -> ast.expr:
@@ -242,6 +300,10 @@ class Names:
             return copy.of(expression, 0, frozenset())
         finally:
             self._steps.take(copy.steps - copy.steps_inlined)
+
+
+def _of_attributes(attributes: Mapping[str, _Remembered]) -> _Remembered:
+    return _Remembered(_SHADOWED, 0, 0, 0, attributes=attributes)
 
 
 def _of_object(node: ast.AST, followed: set[ast.AST], is_by_method: bool = False) -> Iterator[_Change]:
@@ -277,7 +339,9 @@ class _Copy:
         self._count(1, level)
         if type(node) is ast.Name:
             known = None if node.id in hidden else self._remembered.get(node.id)
-            return node if known is None else self._known(known, level)
+            return node if known is None or known.attributes is not None else self._known(known, level)
+        if type(node) is ast.Attribute and (known := self._attribute(node, hidden)) is not None:
+            return self._known(known, level)
         if type(node) in _COMPREHENSIONS:
             return self._comprehension(node, level, hidden)
         if type(node) in _LEFT_ALONE:
@@ -319,6 +383,19 @@ class _Copy:
             if isinstance(value, ast.expr)
         }
         return _like(node, {**parts, "generators": copies})
+
+    def _attribute(self, node: ast.Attribute, hidden: frozenset[str]) -> _Remembered | None:
+        """What an attribute of a remembered name stands for, where that is known."""
+        path: list[str] = []
+        base: ast.expr = node
+        while isinstance(base, ast.Attribute) and len(path) < _MAX_LEVELS:
+            path.append(base.attr)
+            base = base.value
+        is_hidden = not isinstance(base, ast.Name) or base.id in hidden
+        known = None if is_hidden else self._remembered.get(base.id)  # type: ignore[attr-defined]  # a Name
+        while path and known is not None:
+            known = (known.attributes or {}).get(path.pop())
+        return known if known is not None and known.attributes is None else None
 
     def _known(self, known: _Remembered, level: int) -> ast.expr:
         if known.reason is not None:

@@ -1,15 +1,18 @@
 """Python literals <-> wire trees (the JSON form of `sandbox/inside/values.py`), without evaluating anything.
 
-Does not promise to read every expression with a constant value: arithmetic, comprehensions and displays whose keys
-repeat are no literals here, and the sandbox evaluates them. Nothing of the text is ever hashed or executed.
+Does not promise to read every expression with a constant value: arithmetic, comprehensions, displays whose keys repeat
+and calls such as `Fraction(1, 2)` are no literals here, and the sandbox evaluates them. Nothing of the text is ever
+hashed or executed.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from codea1_env.reading.kinds.sources import kind_source
 from codea1_env.sandbox.inside import values
 
 Tree: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
@@ -36,12 +39,20 @@ def encode(tree: Tree) -> bytes:
     return _ENCODER.encode(tree).encode("ascii")
 
 
-def literal_tree(node: ast.expr, max_depth: int = MAX_DEPTH) -> Tree:
+Other = Callable[[ast.expr], Tree]
+
+
+def _no_other(node: ast.expr) -> Tree:
+    raise NotLiteral(type(node).__name__)
+
+
+def literal_tree(node: ast.expr, max_depth: int = MAX_DEPTH, other: Other = _no_other) -> Tree:
     """The wire tree of a literal: constants, signed numbers, displays, `set()`, `frozenset(...)`, `float('nan')` and
     its like, `complex(re, im)`, `re + im j`.
 
     Sets come in the order of their elements' source, so that equal sources have equal encodings. Raises NotLiteral for
-    anything else, for repeated or unhashable keys, and beyond `max_depth` levels of containers.
+    anything else, for repeated or unhashable keys, and beyond `max_depth` levels of containers; `other` may make a tree
+    of what is no literal in lists, tuples and values of dicts.
     """
     # The cases in order of frequency: this is the inner loop of reading a suite.
     if type(node) is ast.Constant:
@@ -49,18 +60,21 @@ def literal_tree(node: ast.expr, max_depth: int = MAX_DEPTH) -> Tree:
     if type(node) is ast.UnaryOp or type(node) is ast.BinOp:
         return _constant_tree(_number(node))
     if type(node) is ast.Call:
-        return _spelling_tree(node, max_depth)
+        try:
+            return _spelling_tree(node, max_depth)
+        except NotLiteral:
+            return other(node)
     if max_depth <= 0:
         raise NotLiteral("too deep")
     if type(node) is ast.List:
-        return [literal_tree(item, max_depth - 1) for item in node.elts]
+        return [literal_tree(item, max_depth - 1, other) for item in node.elts]
     if type(node) is ast.Tuple:
-        return {"t": [literal_tree(item, max_depth - 1) for item in node.elts]}
+        return {"t": [literal_tree(item, max_depth - 1, other) for item in node.elts]}
     if type(node) is ast.Dict:
-        return _dict_tree(node, max_depth - 1)
+        return _dict_tree(node, max_depth - 1, other)
     if type(node) is ast.Set:
         return {"s": _distinct([literal_tree(item, max_depth - 1) for item in node.elts])}
-    raise NotLiteral(type(node).__name__)
+    return other(node)
 
 
 def value_source(value: object) -> str:
@@ -77,7 +91,8 @@ def value_source(value: object) -> str:
 
 
 def tree_source(tree: Tree) -> str:
-    """The tree's canonical Python source: pure, and read back by `literal_tree` to an equal tree, sets ordered.
+    """The tree's canonical Python source: pure, and read back by `literal_tree` to an equal tree, sets ordered; where a
+    part is of a further kind, by the sandbox's evaluation.
 
     Raises NotLiteral for an opaque or malformed tree.
     """
@@ -99,7 +114,7 @@ def tree_source(tree: Tree) -> str:
         return _tagged_source(tag, body)
     except NotLiteral:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, LookupError) as error:
         raise NotLiteral(f"malformed or opaque value under tag {tag!r}: {error}") from None
 
 
@@ -140,14 +155,14 @@ def _number(node: ast.expr) -> int | float | complex:
     raise NotLiteral("not a number")
 
 
-def _dict_tree(node: ast.Dict, max_depth: int) -> Tree:
+def _dict_tree(node: ast.Dict, max_depth: int, other: Other) -> Tree:
     keys = []
     for key in node.keys:
         if key is None:  # {**other}
             raise NotLiteral("unpacking")
         keys.append(literal_tree(key, max_depth))
     _require_distinct([_equality_key(key) for key in keys])
-    return {"d": [[key, literal_tree(item, max_depth)] for key, item in zip(keys, node.values, strict=True)]}
+    return {"d": [[key, literal_tree(item, max_depth, other)] for key, item in zip(keys, node.values, strict=True)]}
 
 
 def _distinct(items: list[Tree]) -> list[Tree]:
@@ -245,4 +260,8 @@ def _tagged_source(tag: str, body: Any) -> str:
     if tag == "c":
         real, imaginary = body
         return f"complex({tree_source(real)}, {tree_source(imaginary)})"
+    if tag == "k":
+        return kind_source(body, tree_source)
+    if tag == "e":
+        return str(body if type(body) is str else body[-1])
     raise NotLiteral("unknown tag")

@@ -11,6 +11,7 @@ import copy
 import itertools
 import os
 import re
+import symtable
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -58,6 +59,9 @@ class Unparsable(Exception):
     """The text is no Python, or longer or deeper than is worth parsing, or has a whole number with more digits than
     Python reads. The argument: syntax, too_long, too_deep or too_large."""
 
+    line: int = 0
+    """Where the parser gave up, from 1; 0: not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
@@ -89,7 +93,9 @@ def parse(text: str, max_characters: int = MAX_CHARACTERS) -> ast.Module:
     except (RecursionError, MemoryError):  # the parser's own limits on nesting
         raise Unparsable("too_deep") from None
     except (SyntaxError, ValueError) as error:  # ValueError: null bytes and lone surrogates
-        raise Unparsable("too_large" if "integer string conversion" in str(error) else "syntax") from None
+        failure = Unparsable("too_large" if "integer string conversion" in str(error) else "syntax")
+        failure.line = getattr(error, "lineno", None) or 0
+        raise failure from None
 
 
 def parses(text: str) -> bool:
@@ -99,6 +105,19 @@ def parses(text: str) -> bool:
     except Unparsable:
         return False
     return True
+
+
+def scopes_of(text: str) -> symtable.SymbolTable:
+    """Which names the scopes of a text that `parse` takes bind and use, as Python's compiler finds them. Raises
+    Unparsable."""
+    try:
+        with _parsing, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return symtable.symtable(text, "program", "exec")
+    except (RecursionError, MemoryError):
+        raise Unparsable("too_deep") from None
+    except (SyntaxError, ValueError):  # what the parser lets pass: `nonlocal` in a module
+        raise Unparsable("syntax") from None
 
 
 def source_of(node: ast.AST) -> str:

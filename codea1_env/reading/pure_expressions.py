@@ -7,14 +7,24 @@ Nothing is evaluated here.
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 from enum import StrEnum
 
-_BUILTIN_NAMES = """
-    sorted range list tuple set frozenset dict str int float bool bytes complex abs min max sum len round ord chr zip
-    enumerate reversed
-"""
-BUILTINS = frozenset(_BUILTIN_NAMES.split())
+from codea1_env.sandbox.inside.scope import CODE_BUILTINS, CODE_NAMES, CONSTANTS, PURE, SHORT, STATED, VALUE_NAMES
+
+BUILTINS = PURE
 """What a pure expression may call."""
+NAMES = frozenset(f"{module}.{name}" for module, names in VALUE_NAMES.items() for name in names)
+"""Dotted names of modules that it may use."""
+CODE = frozenset(f"{module}.{name}" for module, names in CODE_NAMES.items() for name in names)
+"""And those that an argument which is code may."""
+METHODS = frozenset(name for owner in ("str", "list", "dict", "set") for name in CODE_NAMES[owner]) - {"format"}
+"""What it may call of a value."""
+MAX_CODE = 400
+"""Characters of an argument that is code."""
+NO_NAMES: frozenset[str] = frozenset()
+"""Of the modules' names, in paper fidelity."""
 
 # Beyond it Python may refuse to write an int in decimal, as `ast.unparse` does.
 _MAX_INT_BITS = 2048
@@ -88,9 +98,19 @@ def pure_source(node: ast.expr) -> str:
 Bound = tuple[frozenset[str], ...]
 
 
-def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int) -> None:
+def known_name(node: ast.AST) -> str:
+    """The dotted name that an expression is, as its module has it: `np.array` is `numpy.array`; empty for no name."""
+    if type(node) is ast.Name:
+        return SHORT.get(node.id, node.id)
+    if type(node) is ast.Attribute and (owner := known_name(node.value)):
+        dotted = f"{owner}.{node.attr}"
+        return f"datetime.{dotted}" if owner == "datetime" and f"datetime.{dotted}" in NAMES else dotted
+    return ""
+
+
+def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int, names: frozenset[str] = NAMES) -> None:
     """Raises Rejected unless the expression is pure and at most `room` levels deep. `bound`: the names of every
-    comprehension around it."""
+    comprehension around it; `names`: of modules, that it may use."""
     kind = type(node)
     if room < 0:
         raise Rejected(Reason.TOO_DEEP)
@@ -100,12 +120,14 @@ def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int) -> None
         if type(node.value) is int and node.value.bit_length() > _MAX_INT_BITS:
             raise Rejected(Reason.TOO_LARGE)
         return
+    if type(node) is ast.Attribute and _is_value(known_name(node), names):
+        return
     if type(node) is ast.Name:
         if not _is_bound(node.id, bound):
             raise Rejected(Reason.ENTRY_POINT_AGAIN if node.id == entry_point else Reason.FORBIDDEN_NAME)
         return
     if type(node) is ast.Call:
-        inner = _call_arguments(node, entry_point, bound)
+        inner = _call_arguments(node, entry_point, bound, names)
     elif type(node) is ast.ListComp or type(node) is ast.SetComp or type(node) is ast.DictComp:
         bound = (*bound, _targets(node.generators, entry_point))
         inner = [part for clause in node.generators for part in (clause.iter, *clause.ifs)]
@@ -118,27 +140,42 @@ def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int) -> None
         if any(type(operator) is ast.Is or type(operator) is ast.IsNot for operator in node.ops):
             raise Rejected(Reason.OPERATOR)  # identity is no property of data
         inner = [node.left, *node.comparators]
-    elif kind in _PLAIN:
+    elif (names and (kind is ast.JoinedStr or kind is ast.FormattedValue)) or kind in _PLAIN:
         inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
     else:
         raise Rejected(_NAMED.get(kind, Reason.OTHER_EXPRESSION))
     for part in inner:
-        check_pure(part, entry_point, bound, room - 1)
+        check_pure(part, entry_point, bound, room - 1, names)
 
 
 def _is_bound(name: str, bound: Bound) -> bool:
     return any(name in names for names in bound)
 
 
-def _call_arguments(node: ast.Call, entry_point: str, bound: Bound) -> list[ast.expr]:
-    """The arguments of a call of a harmless builtin. Raises Rejected for any other call."""
-    if type(node.func) is not ast.Name:
-        raise Rejected(_NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
-    name = node.func.id
-    if name == entry_point:
+def _call_arguments(
+    node: ast.Call, entry_point: str, bound: Bound, known: frozenset[str], *, is_code: bool = False
+) -> list[ast.expr]:
+    """The arguments of a call of a harmless builtin or of one of the `known` names. Raises Rejected for any other."""
+    dotted = known_name(node.func)
+    root = dotted.partition(".")[0]
+    is_method = type(node.func) is ast.Attribute and (
+        node.func.attr in (METHODS if is_code else _RESHAPING) or _is_of_text(node.func)
+    )
+    if type(node.func) is ast.Name and node.func.id == entry_point:
         raise Rejected(Reason.ENTRY_POINT_AGAIN)
-    if name not in BUILTINS or _is_bound(name, bound):
+    if (dotted in known or dotted == "datetime") and known and not _is_bound(root, bound) and root != entry_point:
+        pass
+    elif is_method and known:
+        check = check_code if is_code else check_pure
+        check(node.func.value, entry_point, bound, MAX_CODE)  # type: ignore[attr-defined]  # an Attribute
+    elif type(node.func) is not ast.Name:
+        raise Rejected(_NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
+    elif node.func.id not in (CODE_BUILTINS if is_code else STATED if known else BUILTINS) or _is_bound(
+        node.func.id, bound
+    ):
         raise Rejected(Reason.FORBIDDEN_CALL)
+    if dotted == "collections.defaultdict" and node.args and known_name(node.args[0]) in PURE:
+        return [*node.args[1:], *[keyword.value for keyword in node.keywords]]
     names = [keyword.arg for keyword in node.keywords]
     if None in names:
         raise Rejected(Reason.STARRED)
@@ -159,3 +196,102 @@ def _targets(generators: list[ast.comprehension], entry_point: str) -> frozenset
                 raise Rejected(Reason.FORBIDDEN_NAME)
             names.add(target.id)
     return frozenset(names)
+
+
+def _callable(known: frozenset[str], is_code: bool) -> frozenset[str]:
+    return CODE_BUILTINS if is_code else STATED if known else BUILTINS
+
+
+def _is_of_text(method: ast.Attribute) -> bool:
+    """A method of a text that stands there; what `format` puts in is whole arguments."""
+    text = method.value.value if type(method.value) is ast.Constant else None
+    if type(text) is not str or method.attr not in _OF_TEXT:
+        return False
+    return method.attr != "format" or not re.search(r"\{[^{}:]*[.\[]", text)
+
+
+_OF_TEXT = CODE_NAMES["str"]
+_RESHAPING = frozenset(("reshape", "astype"))
+"""Methods of numpy's arrays in a pure expression."""
+
+
+def _is_value(dotted: str, names: frozenset[str]) -> bool:
+    """Whether a name stands for a value, or for a type of numpy's items; in code, any may."""
+    is_type = dotted.startswith("numpy.") and dotted[-1].isdigit()
+    return dotted in names and (dotted in CONSTANTS or is_type or names is CODE)
+
+
+_MAKERS = frozenset("functools.partial functools.cmp_to_key operator.itemgetter iter map filter".split())
+"""What makes a function or an iterator of functions."""
+
+
+def check_code_argument(node: ast.AST, entry_point: str, room: int) -> None:
+    """Raises Rejected unless an argument is code: the name of a function or a type, a lambda, or what makes one."""
+    is_made = type(node) is ast.Call and known_name(node.func) in _MAKERS
+    if not is_made and type(node) not in (ast.Lambda, ast.Name, ast.Attribute):
+        raise Rejected(_NAMED.get(type(node), Reason.FORBIDDEN_CALL))
+    check_code(node, entry_point, (), room)
+
+
+def check_code(node: ast.AST, entry_point: str, bound: Bound, room: int) -> None:
+    """Likewise, of what stands in code: names of builtins and of `CODE`, lambdas whose parameters are plain, and what a
+    pure expression may be of these."""
+    if room < 0:
+        raise Rejected(Reason.TOO_DEEP)
+    if type(node) is ast.Lambda:
+        given = node.args
+        parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+        names = frozenset(parameter.arg for parameter in parameters)
+        if any(name.startswith("__") or name == entry_point for name in names):
+            raise Rejected(Reason.FORBIDDEN_NAME)
+        for default in (*given.defaults, *filter(None, given.kw_defaults)):
+            check_code(default, entry_point, bound, room - 1)
+        check_code(node.body, entry_point, (*bound, names), room - 1)
+    elif type(node) is ast.Name and not _is_bound(node.id, bound):
+        if node.id == entry_point:
+            raise Rejected(Reason.ENTRY_POINT_AGAIN)
+        if node.id not in CODE_BUILTINS and known_name(node) not in CODE and not _is_exception(node.id):
+            raise Rejected(Reason.FORBIDDEN_NAME)
+    elif type(node) is ast.Attribute and known_name(node) in CODE:
+        return
+    elif type(node) is ast.GeneratorExp or type(node) is ast.ListComp or type(node) is ast.SetComp:
+        check_code(node.elt, entry_point, _clauses(node.generators, entry_point, bound, room), room - 1)
+    elif type(node) is ast.DictComp:
+        inner_bound = _clauses(node.generators, entry_point, bound, room)
+        check_code(node.key, entry_point, inner_bound, room - 1)
+        check_code(node.value, entry_point, inner_bound, room - 1)
+    elif type(node) is ast.Call:
+        for argument in _call_arguments(node, entry_point, bound, CODE, is_code=True):
+            check_code(argument, entry_point, bound, room - 1)
+    elif type(node) is ast.Compare or type(node) is ast.Dict or type(node) in _PLAIN:
+        if type(node) is ast.Dict and None in node.keys:
+            raise Rejected(Reason.STARRED)
+        if type(node) is ast.Compare and not _compares_values(node):
+            raise Rejected(Reason.OPERATOR)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                check_code(child, entry_point, bound, room - 1)
+    else:
+        check_pure(node, entry_point, bound, room, CODE)
+
+
+def _compares_values(node: ast.Compare) -> bool:
+    """Identity is asked of None, True and False alone."""
+    return all(
+        type(operator) not in (ast.Is, ast.IsNot) or type(getattr(side, "value", 0)) in (bool, type(None))
+        for operator, side in zip(node.ops, node.comparators, strict=True)
+    )
+
+
+def _clauses(generators: list[ast.comprehension], entry_point: str, bound: Bound, room: int) -> Bound:
+    """The names around the element of a comprehension, whose other parts are checked."""
+    bound = (*bound, _targets(generators, entry_point))
+    for clause in generators:
+        for part in (clause.iter, *clause.ifs):
+            check_code(part, entry_point, bound, room - 1)
+    return bound
+
+
+def _is_exception(name: str) -> bool:
+    kind = getattr(builtins, name, None)
+    return isinstance(kind, type) and issubclass(kind, Exception)

@@ -27,6 +27,7 @@ from codea1_env.reading.answers import (
 )
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import Names
+from codea1_env.reading.items import asserts_of_items
 from codea1_env.reading.parsing import (
     MAX_CHARACTERS,
     SourceText,
@@ -36,6 +37,8 @@ from codea1_env.reading.parsing import (
     parse,
     unindented,
 )
+from codea1_env.reading.programs.reach import joined
+from codea1_env.reading.programs.trimming import trimmed_program
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
 from codea1_env.reading.signatures import has_solution_class
@@ -88,49 +91,55 @@ class Program:
     """Python source as far as it can be told; may be anything, also empty."""
 
 
-def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Program:
+def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "strict", trim: bool = False) -> Program:
     """The program in a coder's response. In paper fidelity as `released_reading.released_program` says, in strict:
 
     Of several fenced blocks it is the last one that defines the entry point. Where none does, as where the solution is
     a whole script, it is the last one that is marked as Python, else the last one that is code and no mere value, such
-    as an output that is shown, else the last one that is not empty. Without fences it is the whole response if that
-    parses; else its imports, definitions, assignments and blocks if one of them defines the entry point; else the
-    response as it is. Thoughts and edges are left out as `answers.py` says.
+    as an output that is shown, else the last one that is not empty. What it uses and only blocks before it define is
+    put before it. Without fences it is the whole response if that parses; else its imports, definitions, assignments
+    and blocks if one of them defines the entry point; else the response as it is. Thoughts and edges are left out as
+    `answers.py` says. `trim`: reduced to the entry point and what that needs (`programs/trimming.py`); not for whole
+    scripts.
     """
-    if fidelity == "paper":
-        return Program(released_program(response))
+    source = released_program(response) if fidelity == "paper" else _strict_program(response, entry_point)
+    return Program(trimmed_program(source, entry_point) if trim else source)
+
+
+def _strict_program(response: str, entry_point: str) -> str:
     answer = Answer.of(response)
     text = answer.text
     defines = _definition_of(entry_point.partition("()")[0])  # the class, where it is `Solution().f`
     if answer.ranges:
-        return Program(_program_of(answer, defines, entry_point))
+        return _program_of(answer, defines, entry_point)
     try:
         parse(text)
     except Unparsable:
         is_defined = defines.search(text) or has_solution_class(text)
         kept = "".join(_definitions(text)) if len(text) <= MAX_CHARACTERS and is_defined else ""
-        return Program(kept if defines.search(kept) or has_solution_class(kept) else text)
-    return Program(text)
+        return kept if defines.search(kept) or has_solution_class(kept) else text
+    return text
 
 
 def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Suite:
     """The tests in a tester's response. In paper fidelity as `released_reading.released_suite` says, in strict the
-    asserts of all its fenced blocks, in order, or of the bare response; in wide also those that stand in functions,
-    methods and loops, and relations (`wide/reader.py`).
+    asserts of all its fenced blocks, in order, or of the whole response where no block holds one; in wide also those
+    that stand in functions, methods and loops, and relations (`wide/reader.py`).
 
-    If the code does not parse as a whole, it is recovered statement by statement.
+    If the code does not parse as a whole, it is recovered statement by statement, items of lists too (`items.py`).
     """
     require_choice("fidelity", fidelity, ("strict", "wide", "paper"))
     if fidelity == "paper":
         return released_suite(response, entry_point)
     answer = Answer.of(response)
-    code = "\n".join(map(trimmed, answer.blocks())) if answer.ranges else answer.text
+    ranges = answer.suite_ranges()
+    code = "\n".join(map(trimmed, answer.blocks())) if ranges else answer.text
     reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
     if len(code) > MAX_CHARACTERS:
         reader.unread[Ignored.TOO_LONG] += 1
         code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
     reader.read(code)
-    reader.unread[Ignored.OUTSIDE_FENCES] = _asserts_outside(answer.text, answer.ranges) if answer.ranges else 0
+    reader.unread[Ignored.OUTSIDE_FENCES] = _asserts_outside(answer.text, ranges) if ranges else 0
     return suite_of(reader.tests, reader.unread)
 
 
@@ -172,17 +181,20 @@ def nonprintable_share(response: str, fidelity: Fidelity = "strict") -> float:
 
 
 def _program_of(answer: Answer, defines: re.Pattern[str], entry_point: str) -> str:
-    """The block of an answer that is its program."""
-    written = [block for block in answer.blocks() if block.strip()]
-    blocks = list(map(trimmed, written))
-    fitting = [block for block, as_is in zip(blocks, written, strict=True) if defines.search(as_is)]
-    fitting = fitting or list(filter(defines.search, blocks))
-    fitting = fitting or [block for block in blocks if _has_method(block, entry_point)]
-    fitting = fitting or list(filter(has_solution_class, blocks))  # the method may be an attribute
-    if fitting or len(blocks) < 2:
-        return (fitting or blocks or [""])[-1]
-    marked = [trimmed(block) for block in answer.python_blocks() if block.strip()]
-    return marked[-1] if marked else next(filter(is_script, reversed(blocks)), blocks[-1])
+    """The block of an answer that is its program, with what it needs of those before it."""
+    written = answer.blocks()
+    places = [place for place, block in enumerate(written) if block.strip()]
+    blocks = {place: trimmed(written[place]) for place in places}
+    fitting = [place for place in places if defines.search(written[place])]
+    fitting = fitting or [place for place in places if defines.search(blocks[place])]
+    fitting = fitting or [place for place in places if _has_method(blocks[place], entry_point)]
+    fitting = fitting or [place for place in places if has_solution_class(blocks[place])]  # may be an attribute
+    if not fitting and len(places) > 1:
+        fitting = [place for place in places if answer.is_python(place)]
+        fitting = fitting or [place for place in places if is_script(blocks[place])]
+    chosen = (fitting or places or [-1])[-1]
+    before = [blocks[place] for place in places if place < chosen]
+    return joined(before, blocks[chosen]) if before else blocks.get(chosen, "")
 
 
 def _asserts_outside(text: str, ranges: list[Range]) -> int:
@@ -257,7 +269,7 @@ class _SuiteReader:
 
     def _recover(self, code: str) -> None:
         """Take what parses of code that does not parse as a whole."""
-        for fragment in fragments(code, self._is_wanted):
+        for fragment in fragments(asserts_of_items(code), self._is_wanted):
             if fragment.module is not None:
                 self._take(fragment.module, fragment.text)
                 continue
@@ -304,11 +316,13 @@ class _SuiteReader:
             if self._entry_point in names:
                 self.unread[Ignored.ASSIGNMENT] += 1
             return
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            self._names.bind_imports(statement)
+            return
         self._names.forget(statement)
         if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement.name in BUILTINS:
             self._names.shadow(statement.name)
-        if not isinstance(statement, ast.Import | ast.ImportFrom):
-            self.unread[_kind(statement)] += 1
+        self.unread[_kind(statement)] += 1
 
 
 def _kind(statement: ast.stmt) -> Ignored:

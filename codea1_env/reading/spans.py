@@ -6,11 +6,13 @@ linear in the response for every assert.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codea1_env.reading.answers import Answer
+from codea1_env.reading.items import leads_to_assert
 from codea1_env.reading.parsing import normalised
 
 _MAX_LOST = 64
@@ -29,8 +31,8 @@ class Span:
 def test_spans(response: str, sources: Sequence[str]) -> list[Span | None]:
     """Where the asserts of a suite stand in the response that it was read from: `sources`, as read, in order.
 
-    None for one that is not found again as it is written: over several lines of an indented fence, for example. Of an
-    assert that is shown cut, the part that is shown.
+    None for one that is not found again. Of an assert that is shown cut, the part that is shown; of one over several
+    lines, the indentation in between, which reading may have taken away.
     """
     text = normalised(response)
     # In characters of `text`: the places in `response` only differ where line breaks do, or after a byte order mark.
@@ -41,31 +43,34 @@ def test_spans(response: str, sources: Sequence[str]) -> list[Span | None]:
     for source in sources:
         while len(regions) > 1 and regions[0][1] <= cursor:
             regions.popleft()
-        place = _statement_at(text, source, regions, cursor) if source and lost < _MAX_LOST else None
-        if place is None:
+        found = _statement_at(text, source, regions, cursor) if source.strip() and lost < _MAX_LOST else None
+        if found is None:
             lost += 1
             spans.append(None)
         else:
-            cursor = place + len(source)
-            spans.append(Span(places[place], places[cursor - 1] + 1) if places else Span(place, cursor))
+            cursor = found.end
+            spans.append(Span(places[found.start], places[cursor - 1] + 1) if places else found)
     return spans
 
 
 test_spans.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test
 
 
-def _statement_at(text: str, source: str, regions: Iterable[tuple[int, int]], cursor: int) -> int | None:
-    """Where a statement with this text begins, in one of the regions and not before the cursor: at the beginning of a
-    line or behind a semicolon."""
+def _statement_at(text: str, source: str, regions: Iterable[tuple[int, int]], cursor: int) -> Span | None:
+    """Where a statement with this text stands, in one of the regions and not before the cursor: at the beginning of a
+    line, as an item of a list (`items.py`) or behind a semicolon."""
+    lines = r"\n[^\S\n]*+".join(re.escape(line.lstrip(" \t")) for line in source.split("\n"))
     for start, end in regions:
         begin = max(start, cursor)
-        place = text.find(source, begin, end)
-        while place >= 0:
+        for found in re.compile(lines).finditer(text, begin, end):
+            place = found.start()
             before = _last_not_blank(text, begin, place)
             # The code of an answer may begin within a line.
             if before in (";", "\n") or (not before and (begin == start or _is_line_start(text, begin))):
-                return place
-            place = text.find(source, place + 1, end)
+                return Span(place, found.end())
+            line_start = text.rfind("\n", begin, place) + 1 or begin
+            if _is_line_start(text, line_start) and leads_to_assert(text, line_start, place):
+                return Span(place, found.end())
     return None
 
 

@@ -13,7 +13,7 @@ class Ignored(StrEnum):
     """Why a piece of a response is neither a test nor a rejected one."""
 
     TEXT = "text"  # no Python, as far as anybody looked: prose
-    ASSERT_IN_TEXT = "assert_in_text"  # no Python, with an assert in it: `1. assert f(1) == 2`
+    ASSERT_IN_TEXT = "assert_in_text"  # no Python, with an assert in it: `so assert f(1) == 2`
     FUNCTION = "function"  # pytest's and unittest's functions, `check(candidate)`: asserts in them are not read
     CLASS = "class"
     MAIN_BLOCK = "main_block"  # `if __name__ == "__main__":`

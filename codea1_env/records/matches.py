@@ -4,7 +4,8 @@
     out  problem_id, codes: [{executes, reward}], suites: [[{reward, validity, adversarial, tests, terms, replays,
                       ignored}]]
 
-A code that was not allowed to run says by which rule, `refused` (`RewardConfig.accept`).
+A code that was not allowed to run says by which rule, `refused` (`RewardConfig.accept`); one that the sandbox denied
+something says what, `denied`.
 
 A response is a text or chat messages, as `reading/messages.py` says.
 
@@ -113,7 +114,9 @@ def _score(score: MatchScore) -> dict[str, Any]:
         "schema": SCHEMA,
         "problem_id": score.problem_id,
         "codes": [
-            {"executes": code.executes, "reward": code.reward} | ({"refused": code.refused} if code.refused else {})
+            {"executes": code.executes, "reward": code.reward}
+            | ({"refused": code.refused} if code.refused else {})
+            | ({"denied": list(code.denied)} if code.denied else {})
             for code in score.codes
         ],
         "suites": [[_suite(suite) for suite in row] for row in score.suites],

@@ -32,8 +32,8 @@ from codea1_env.checks import json_object
 from codea1_env.class_paths import is_imported
 from codea1_env.closing import Closing
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
+from codea1_env.judging.problems.limits import rule_of, with_memory, with_seconds
 from codea1_env.judging.returned import cut
-from codea1_env.judging.time_limits import rule_of, with_seconds
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.files import packed, unpacked
 from codea1_env.problems.problem import Problem
@@ -193,9 +193,10 @@ def keep_leading(path: str | os.PathLike[str], matches: Iterable[Match], config:
             lines = _with_ends(file, ends)
             for recorded, match in zip(read_recording(lines, _nothing_said), matches, strict=False):
                 is_same = recorded.config == config and recorded.rewards.is_whole
-                if rule_of(match.problem, config.time_limit):
-                    timed = with_seconds(match.problem, recorded.match.problem.time_limit_s)
-                    match = dataclasses.replace(match, problem=timed)
+                problem = with_memory(match.problem, config.memory_mb)
+                if rule_of(problem, config.time_limit):
+                    problem = with_seconds(problem, recorded.match.problem.time_limit_s)
+                match = dataclasses.replace(match, problem=problem)
                 if not is_same or dataclasses.replace(recorded.match, by_reference=match.by_reference) != match:
                     break
                 kept, end = kept + 1, ends[recorded.number - 1]

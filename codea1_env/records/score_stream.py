@@ -23,6 +23,7 @@ from codea1_env.arena.arena import Arena, record_changes
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import BookChanges, MatchScore, book_changes
 from codea1_env.class_paths import as_own
+from codea1_env.closing import interrupts_later
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, SandboxError, UnusableReference
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
@@ -30,7 +31,6 @@ from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import problem_id_of, read_match, write_detailed_score, write_error, write_score
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
-from codea1_env.sandbox.interrupts import interrupts_later
 from codea1_env.sandbox.ray_cluster import joined
 
 _AHEAD = 4
@@ -53,6 +53,9 @@ class ScoredLine:
     unreadable: tuple[tuple[str, ...], ...] = ()
     """For each of the suites that hold no test that can be read: the names of what they hold instead."""
     changes: BookChanges = field(default=BookChanges((), ()))
+    programs: int = 0
+    denied: tuple[tuple[str, ...], ...] = ()
+    """For each of the programs that the sandbox denied something: what (`CodeScore.denied`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +288,18 @@ class _Worker:
         output = write_detailed_score(score, match.problem, self._arena.config) if self._details else write_score(score)
         suites = [suite.duel for row in score.suites for suite in row]
         unreadable = tuple(duel.unreadable for duel in suites if duel.unreadable)
-        return ScoredLine(number, output, _failure(score), _verdicts(score), len(suites), unreadable, changes)
+        denied = tuple(code.denied for code in score.codes if code.denied)
+        return ScoredLine(
+            number,
+            output,
+            _failure(score),
+            _verdicts(score),
+            len(suites),
+            unreadable,
+            changes,
+            len(score.codes),
+            denied,
+        )
 
     def __enter__(self) -> _Worker:
         return self

@@ -135,10 +135,16 @@ CHAPTERS = (
             ),
             Panel(
                 "what the coder is paid for",
-                "Shares of the new and of the replayed tests that programs pass, and of programs that load.",
+                "Shares of the new and of the replayed tests that programs pass; of programs that load, and of those "
+                "that the sandbox denied something.",
                 "round",
                 "",
-                (("passed_new", "new tests passed"), ("replays_failed", "replays failed"), ("executes", "loads")),
+                (
+                    ("passed_new", "new tests passed"),
+                    ("replays_failed", "replays failed"),
+                    ("executes", "loads"),
+                    ("denied", "denied something by the sandbox"),
+                ),
             ),
             Panel(
                 "tests",

@@ -14,9 +14,11 @@ from typing import Any, Literal, TypeAlias
 
 from codea1_env.checks import is_number, require, require_bool, require_choice, require_whole
 from codea1_env.class_paths import Arguments, arguments_of, is_class_path, load_class, made
+from codea1_env.problems.problem import Problem
 from codea1_env.problems.time_limits import TimeLimit
 from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.grammar import Fidelity
+from codea1_env.reading.responses import Program, read_program
 from codea1_env.rewards.duel import Duel, JudgedTest, Status
 from codea1_env.rewards.interfaces import Accept, CoderReward, TesterReward
 from codea1_env.rewards.terms import (
@@ -63,6 +65,10 @@ class RewardConfig:
     """`strict`: the first K asserts count, `==` only. `wide`: likewise, and tests may stand in functions, methods and
     loops and claim relations (`docs/suites.md`). `paper`: programs and suites are read and asserts are counted as in
     the released code (`docs/deviations.md`)."""
+    trim: bool = False
+    """Reduce a program to its entry point and what that needs before anybody sees or runs it, as EvalPlus does: its own
+    examples and asserts go (`reading/programs/trimming.py`). Whole scripts stay as they are. In a run's file:
+    {reading: {trim: true}}."""
     correct_outputs: bool = True
     """Run a test that states a wrong value with the reference's value instead, as the released code does. A relation
     has no such value, so a wrong relation counts for nothing."""
@@ -88,6 +94,8 @@ class RewardConfig:
     time_limit: TimeLimit | None = None
     """How the time limit of a problem that says none of its own follows from its reference's time:
     {times_reference: 5, at_least: 1} (`problems/time_limits.py`). None: 1 s."""
+    memory_mb: int | None = None
+    """What a program may use, in MiB, under a problem that says no `memory_mb` of its own, >= 64. None: 1024."""
     coder_tests: CoderTests = "own"
     """`own`: a solution is judged by the suites written against it (paper). `union`: by all suites of its question."""
     utrl_tau: int = 12
@@ -105,9 +113,13 @@ class RewardConfig:
         require_choice("coder_tests", self.coder_tests, ("own", "union"))
         require_choice("oracle", self.oracle, ("reference", "golden", "majority", "dual"))
         require_bool("correct_outputs", self.correct_outputs)
+        require_bool("trim", self.trim)
+        require(not (self.trim and self.fidelity == "paper"), "trim", "be False with fidelity='paper'", self.trim)
         object.__setattr__(self, "compare", Tolerances.of(self.compare, "compare"))
         if self.time_limit is not None:
             object.__setattr__(self, "time_limit", TimeLimit.of(self.time_limit))
+        if self.memory_mb is not None:
+            require_whole("memory_mb", self.memory_mb, 64)
         for part, known in (("tester_reward", TESTER_REWARDS), ("coder_reward", CODER_REWARDS), ("accept", {})):
             name = getattr(self, part)
             must = f"be {', '.join(map(repr, known or [None]))} or 'module:Class' of one of your own"
@@ -163,6 +175,11 @@ class RewardConfig:
     def judges_by_union(self) -> bool:
         """Whether a solution is paid by all suites of its question, not by those written against it alone."""
         return self.coder_tests == "union" or self.program_reward.judges_by_union
+
+    def program(self, problem: Problem, response: str) -> Program:
+        """The program in a coder's response, as these choices read it."""
+        is_trimmed = self.trim and problem.kind != "program"
+        return read_program(response, problem.entry_point, fidelity=self.fidelity, trim=is_trimmed)
 
     def with_suite_size(self, size: int | None) -> RewardConfig:
         """The same choices where K is `size`, as for a problem that says its own (`Problem.suite_size`); None: as it

@@ -19,7 +19,7 @@ CHUNKS_PER_WORKER = 4
 """Chunks that a batch is cut into per worker, at least, so that no worker waits long for the last one."""
 _KINDS = {kind.value: kind for kind in OutcomeKind}
 
-PackedResult = tuple[bool, Outcome | None, list[str], list[bytes], list[str], list[bool], list[int]]
+PackedResult = tuple[bool, Outcome | None, tuple[str, ...], list[str], list[bytes], list[str], list[bool], list[int]]
 """A `JobResult` as few objects: pickling thousands of small ones costs as much as many a light job."""
 
 
@@ -66,6 +66,7 @@ def pack(results: Sequence[JobResult]) -> list[PackedResult]:
         (
             result.loaded,
             result.load_failure,
+            result.denied,
             [outcome.kind.value for outcome in result.outcomes],
             [outcome.value for outcome in result.outcomes],
             [outcome.error for outcome in result.outcomes],
@@ -79,6 +80,6 @@ def pack(results: Sequence[JobResult]) -> list[PackedResult]:
 def unpack(packed: Sequence[PackedResult]) -> list[JobResult]:
     """What `pack` was given."""
     return [
-        JobResult(loaded, failure, tuple(map(Outcome, map(_KINDS.__getitem__, kinds), *fields)))
-        for loaded, failure, kinds, *fields in packed
+        JobResult(loaded, failure, tuple(map(Outcome, map(_KINDS.__getitem__, kinds), *fields)), denied)
+        for loaded, failure, denied, kinds, *fields in packed
     ]

@@ -19,7 +19,9 @@ from typing import Literal
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.sandbox import BACKENDS, LocalSandbox, open_sandbox
 from codea1_env.sandbox.inside.syscalls import LANDLOCK_CREATE_RULESET
+from codea1_env.sandbox.packages import version_of
 from codea1_env.sandbox.self_test import AttackResult, run_attacks
+from codea1_env.sandbox.worlds import PACKAGES
 
 DEFAULT_BACKEND = "local"
 _SCHEMA = 1
@@ -45,14 +47,21 @@ _GIVES: dict[str, tuple[_Required, str]] = {
     "landlock": ("this or root", ""),
     "rlimits": (
         "yes",
-        "no file grows, no core dump, no locked memory, no message queue, 64 descriptors, 64 MiB of stack; besides, "
-        "always, each job's own limits of memory and CPU seconds",
+        "no file grows (but to 16 MiB in a program's own directory and on its output), no core dump, no locked memory, "
+        "no message queue, 64 descriptors, 64 MiB of stack; besides, always, each job's own limits of memory and CPU "
+        "seconds",
     ),
     "hidden_memory": ("no", "processes of the same user (root apart) cannot trace the sandbox or read its memory"),
     "seccomp": (
         "yes",
         "system calls by an allow-list, enough to compute, read files and tell the time: no new process, signal, "
-        "socket, change of a file, tracing, or anything else that the list does not name",
+        "socket, change of a file, tracing, or anything else that the list does not name; threads and files of its own "
+        "for programs whose text uses them",
+    ),
+    "scratch": (
+        "no",
+        "programs whose text uses files have a directory of their own: 16 MiB, empty when a process starts, gone when "
+        "it ends; it is their working directory and tempfile's",
     ),
 }  # fmt: skip
 
@@ -100,6 +109,8 @@ class Report:
     uid: int
     landlock_abi: int
     """The kernel's, 0 where it has none."""
+    packages: Mapping[str, str]
+    """Versions of the packages that programs may import here: "none" for one that is not installed."""
     backends: tuple[BackendReport, ...]
 
     @property
@@ -113,7 +124,8 @@ def examine(backends: Iterable[str] = BACKENDS, without: Collection[str] = ()) -
     abi = landlock_abi()
     reports = [_examine_local(abi, without) if name == "local" else _examine_other(name, abi) for name in backends]
     system = platform.uname()
-    return Report(platform.python_version(), system.machine, system.release, os.getuid(), abi, tuple(reports))
+    packages = {name: version_of(name) for name in PACKAGES}
+    return Report(platform.python_version(), system.machine, system.release, os.getuid(), abi, packages, tuple(reports))
 
 
 def landlock_abi() -> int:
@@ -194,6 +206,13 @@ def as_text(report: Report, columns: int | None = None) -> str:
     columns = _COLUMNS if columns is None else columns
     head = f"Python {report.python}, {report.machine}, Linux {report.kernel}, user {report.uid}"
     lines = textwrap.wrap(head, max(columns, 20))
+    there = [f"{name} {version}" for name, version in report.packages.items() if version != "none"]
+    missing = [name for name, version in report.packages.items() if version == "none"]
+    told = "the standard library, threads within the process, files in a directory of its own, and the packages "
+    lines += textwrap.wrap(f"a program may use {told}{', '.join(there) or 'none'}", max(columns, 20))
+    if missing:
+        more = f"not installed: {', '.join(missing)} (pip install 'codea1-env[worlds]')"
+        lines += textwrap.wrap(more, max(columns, 20), break_on_hyphens=False)
     for backend in report.backends:
         lines += ["", *(line for row in _backend_rows(backend) for line in _row(*row, columns))]
     verdict = "safe" if report.safe else "NOT SAFE"

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import accumulate, pairwise
 from typing import Any
 
 from codea1_env.sandbox.protocol import (
+    MOST_NOTES,
+    NOTE,
     CallsJob,
     Company,
     ExpressionsJob,
@@ -26,6 +28,7 @@ from codea1_env.sandbox.protocol import (
     ScriptJob,
     StdioJob,
 )
+from codea1_env.sandbox.worlds import World
 
 JOB, HELLO, ALIVE, RESULT, FAILED, UNSAFE = b"J", b"H", b"A", b"R", b"F", b"U"
 """To the driver: a job. From it: its layers once ready; a sign of life; a result; why it cannot go on."""
@@ -79,12 +82,14 @@ def item_count(job: Job) -> int:
 def largest_result(job: Job) -> tuple[int, int]:
     """Bytes of the head and of the body that the result of `job` may have at most."""
     items = item_count(job) + 1
-    return 64 + _MAX_OUTCOME_HEAD_BYTES * items, job.limits.value_bytes * items
+    return 64 + 64 * MOST_NOTES + _MAX_OUTCOME_HEAD_BYTES * items, job.limits.value_bytes * items
 
 
 def pack_job(job: Job) -> bytes:
     """The frame that hands `job` to a driver."""
     plain = {field.name: getattr(job, field.name) for field in fields(job) if field.name not in ("calls", "limits")}
+    if "world" in plain:
+        plain["world"] = asdict(plain["world"])
     calls = job.calls if isinstance(job, CallsJob) else ()
     limits = {name: getattr(job.limits, name) for name in _LIMITS}
     head = {"job": type(job).__name__, "fields": plain, "limits": limits, "sizes": [*map(len, calls)]}
@@ -97,6 +102,9 @@ def read_job(head: bytes, body: bytes) -> Job:
     plain: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in content["fields"].items()
     }
+    if "world" in plain:
+        world = plain["world"]
+        plain["world"] = World(tuple(world.pop("packages")), **world)
     if content["job"] == CallsJob.__name__:
         plain |= {"calls": _split(body, content["sizes"]), "company": Company(plain["company"])}
     return _JOBS[content["job"]](**plain, limits=Limits(**content["limits"]))
@@ -106,15 +114,17 @@ def pack_result(result: JobResult) -> bytes:
     """In the driver: the frame that answers a job."""
     outcomes = [*result.outcomes] if result.load_failure is None else [result.load_failure]
     rows = [[one.kind.value, len(one.value), one.error, one.tried, one.cpu_ns] for one in outcomes]
-    return pack(RESULT, [result.loaded, rows], b"".join(outcome.value for outcome in outcomes))
+    return pack(RESULT, [result.loaded, rows, result.denied], b"".join(outcome.value for outcome in outcomes))
 
 
 def read_result(frame: Frame, job: Job) -> JobResult:
     """The result of `job` as a container tells it. Raises FrameError for anything that no driver would have written."""
     head = read_head(frame)
-    if type(head) is not list or len(head) != 2 or type(head[0]) is not bool or type(head[1]) is not list:
-        raise FrameError("a result's head must be [loaded, outcomes]")
-    loaded, rows = head
+    if type(head) is not list or [type(part) for part in head] != [bool, list, list]:
+        raise FrameError("a result's head must be [loaded, outcomes, denied]")
+    loaded, rows, denied = head
+    if len(denied) > MOST_NOTES or not all(type(note) is str and NOTE.fullmatch(note) for note in denied):
+        raise FrameError("what a job was denied must be a few notes of the protocol's")
     if len(rows) != (item_count(job) if loaded else 1):
         raise FrameError(f"a result must have one outcome per item, got {len(rows)}")
     for row in rows:
@@ -127,7 +137,8 @@ def read_result(frame: Frame, job: Job) -> JobResult:
             rows, _split(frame.body, [row[1] for row in rows]), strict=True
         )
     )
-    return JobResult(True, None, outcomes) if loaded else JobResult(False, outcomes[0], ())
+    notes = tuple(denied)
+    return JobResult(True, None, outcomes, notes) if loaded else JobResult(False, outcomes[0], (), notes)
 
 
 def read_head(frame: Frame) -> Any:

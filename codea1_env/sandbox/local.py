@@ -19,11 +19,32 @@ from dataclasses import dataclass, field
 from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError, SandboxUnsafe
 from codea1_env.sandbox.packages import package_versions
-from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind, require_arguments, require_usable
+from codea1_env.sandbox.protocol import (
+    Job,
+    JobResult,
+    Outcome,
+    OutcomeKind,
+    packages_of,
+    require_arguments,
+    require_usable,
+)
 from codea1_env.sandbox.scheduling import Scheduling
-from codea1_env.sandbox.tasks import Task, absorb, give_up, items_of, most_records, payload, refused, zygote_kind
+from codea1_env.sandbox.tasks import (
+    LESS_MEMORY_MB,
+    Task,
+    absorb,
+    give_up,
+    has,
+    items_of,
+    most_records,
+    payload,
+    refused,
+    zygote_kind,
+)  # fmt: skip
 from codea1_env.sandbox.zygotes import Zygote, ZygoteDied, ZygoteKind
 
+MOST_ZYGOTES = 8
+"""Of a worker: by hash seed, packages, and what else `ZygoteKind` has. The one that was used least recently ends."""
 _MIN_CHECK_S = 0.1
 """Between two looks at a candidate, at least, and before the first one: who ends earlier is never seen asleep."""
 _IDLE_SHARE = 0.02
@@ -80,14 +101,15 @@ class LocalSandbox(Closing):
     def version(self) -> str:
         """A version that changes with whatever may change an outcome."""
         python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-        return f"local-5-python-{python}-{package_versions()}"
+        return f"local-6-python-{python}-{package_versions()}"
 
     @property
     def guarantees(self) -> Mapping[str, bool | str]:
         """For each layer True, or the reason why it does not hold here. Starts a sandbox process if none runs yet."""
         with self._lock:
             require_usable(self._closed, self._owner)
-            return self._zygote(self._slots[0], ZygoteKind()).layers
+            plain, wide = (self._zygote(self._slots[0], ZygoteKind(is_wide=is_wide)) for is_wide in (False, True))
+            return {**plain.layers, "scratch": wide.layers["scratch"]}
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run every job and return the outcomes in order. Raises SandboxError if the sandbox itself fails."""
@@ -102,7 +124,9 @@ class LocalSandbox(Closing):
             except BaseException:
                 self._stop_all()  # a candidate may still be running: no zygote is in a known state
                 raise
-            return [JobResult(task.loaded, task.load_failure, tuple(task.outcomes)) for task in tasks]
+            return [
+                JobResult(task.loaded, task.load_failure, tuple(task.outcomes), tuple(task.denied)) for task in tasks
+            ]
 
     def _run(self, pending: list[Task]) -> None:
         """Work off `pending` (a stack) on all slots."""
@@ -141,11 +165,15 @@ class LocalSandbox(Closing):
     def _start(self, slot: _Slot, task: Task) -> None:
         limits = task.job.limits
         job = payload(task)
+        memory_mb = limits.memory_mb - (LESS_MEMORY_MB if task.is_again else 0)
         for attempt in (1, 2):
             slot.zygote = self._zygote(slot, zygote_kind(task.job))
+            for name in packages_of(task.job):
+                if name in slot.zygote.broken:
+                    raise SandboxError(f"{name} must be importable for this program, got {slot.zygote.broken[name]}")
             try:
                 # The same for every process of a job: no later one learns from it what the earlier ones used.
-                slot.zygote.start(job, limits.memory_mb, math.ceil(limits.budget_s + limits.time_limit_s) + 1)
+                slot.zygote.start(job, memory_mb, math.ceil(limits.budget_s + limits.time_limit_s) + 1, has(task.job))
                 break
             except ZygoteDied:  # it had died while idle: no job's fault
                 self._discard(slot)
@@ -185,14 +213,15 @@ class LocalSandbox(Closing):
                 overslept = asleep_s - slot.floor_asleep_s >= limits.time_limit_s
                 spent = spent or overslept or task.asleep_s + asleep_s >= limits.budget_s
             given_up = slot.watched_s > _WALL_PER_BUDGET * limits.budget_s
-            if spent or given_up:
+            if spent or given_up or (slot.zygote.is_wide and slot.zygote.is_beyond_bounds()):
                 slot.zygote.kill()
                 return True
         except ZygoteDied:
             return False  # `_finish` meets it again and replaces the zygote
         left_s = min(limits.time_limit_s - item_s, limits.budget_s - task.spent_ns / 1e9 - cpu_s)
         # Soon enough that at least half of a sleep is seen: what a candidate slept is not known once it has ended.
-        slot.check_at = now + max(_MIN_CHECK_S, min(left_s, slot.watched_s))
+        soon_s = min(left_s, slot.watched_s) if not slot.zygote.is_wide else 0.0
+        slot.check_at = now + max(_MIN_CHECK_S, soon_s)
         return None
 
     def _finish(self, slot: _Slot, killed: bool) -> None:
@@ -236,8 +265,16 @@ class LocalSandbox(Closing):
             except SandboxUnsafe:
                 zygote.close()
                 raise
-            slot.zygotes[kind] = zygote
-        return slot.zygotes[kind]
+            self._make_room(slot)
+        else:
+            zygote = slot.zygotes.pop(kind)
+        slot.zygotes[kind] = zygote  # the last one: it is the one that was used last
+        return zygote
+
+    def _make_room(self, slot: _Slot) -> None:
+        """For one more zygote of a worker: the one that waits longest ends where there are too many."""
+        while len(slot.zygotes) >= MOST_ZYGOTES:
+            slot.zygotes.pop(next(iter(slot.zygotes))).close()
 
     def _discard(self, slot: _Slot) -> None:
         slot.zygotes = {kind: zygote for kind, zygote in slot.zygotes.items() if zygote is not slot.zygote}

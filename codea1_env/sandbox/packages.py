@@ -1,4 +1,4 @@
-"""Third-party packages that a program may ask for by name, and where this interpreter keeps them.
+"""Third-party packages that programs may import, and where this interpreter keeps them.
 
 Finds them without importing them. Does not install anything, and does not know what an image or another node has.
 """
@@ -9,45 +9,95 @@ import functools
 import importlib.metadata
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from codea1_env.errors import ConfigurationError, SandboxError
-from codea1_env.sandbox.protocol import PACKAGES
+from codea1_env.errors import ConfigurationError, PackageMissing
+from codea1_env.sandbox.worlds import PACKAGES
+
+_DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "more_itertools": "more-itertools",
+    "dateutil": "python-dateutil",
+}
+"""What those are called in an index whose modules have another name."""
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "scipy": ("numpy",),
+    "pandas": ("numpy", "dateutil", "pytz", "tzdata"),
+    "sympy": ("mpmath",),
+    "networkx": ("numpy", "scipy"),
+    "sklearn": ("numpy", "scipy", "joblib", "threadpoolctl", "narwhals"),
+    "statsmodels": ("numpy", "scipy", "pandas", "patsy", "formulaic", "packaging"),
+    "formulaic": ("interface_meta", "narwhals", "wrapt", "typing_extensions"),
+    "dateutil": ("six",),
+    "joblib": ("cloudpickle",),
+}
+"""What packages import of others, in any of their versions, as far as it is installed."""
 
 
-def package_directories(packages: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """{package: real paths of its directories, the importable one first}.
+def package_places(packages: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """{module: real paths of its directory or file and of its shared libraries}: `packages`, and what they need.
 
-    Raises ConfigurationError for a name that is not in PACKAGES, SandboxError for a package that is not installed.
+    Raises ConfigurationError for a name that is not in PACKAGES, PackageMissing for a package that is not installed.
     """
-    return {name: _directories(name) for name in packages}
+    for name in packages:
+        if name not in PACKAGES:
+            raise ConfigurationError(f"packages must be among {', '.join(PACKAGES)}, got {name!r}")
+        if not _places(name):
+            raise PackageMissing(
+                f"{name} must be installed where the sandbox runs, for a program that may import it, got no such "
+                f"package; install it there: pip install {distribution_of(name)}"
+            )
+    return {name: places for name in _closure(packages) if (places := _places(name))}
 
 
-def _directories(name: str) -> tuple[str, ...]:
-    if name not in PACKAGES:
-        raise ConfigurationError(f"packages must be among {', '.join(PACKAGES)}, got {name!r}")
+def installed(packages: Iterable[str]) -> tuple[str, ...]:
+    """Those of them that are."""
+    return tuple(name for name in packages if _places(name))
+
+
+def distribution_of(name: str) -> str:
+    """What to install for the package `name`."""
+    return _DISTRIBUTIONS.get(name, name)
+
+
+def _closure(packages: Sequence[str]) -> list[str]:
+    found: dict[str, None] = {}
+    waiting = list(packages)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            waiting += _NEEDS.get(name, ())
+    return sorted(found)
+
+
+@functools.cache
+def _places(name: str) -> tuple[str, ...]:
+    """Empty where it is not installed."""
     try:
         spec = importlib.util.find_spec(name)
     except ValueError:  # a module of that name that has no spec
         spec = None
-    if spec is None or spec.origin is None or os.path.basename(spec.origin) != "__init__.py":
-        raise SandboxError(
-            f"{name} must be installed where the sandbox runs, for a program that may import it, got no such package; "
-            f"install it there: pip install {name}"
-        )
-    own = os.path.dirname(os.path.realpath(spec.origin))
-    libraries = f"{own}.libs"  # where a wheel keeps the shared libraries that it brings along
+    if spec is None or spec.origin is None or not os.path.isfile(spec.origin):
+        return ()
+    own = os.path.realpath(spec.origin)
+    if os.path.basename(own) != "__init__.py":
+        return (own,)
+    own = os.path.dirname(own)
+    # Where a wheel keeps the shared libraries that it brings along.
+    libraries = os.path.join(os.path.dirname(own), f"{distribution_of(name).replace('-', '_')}.libs")
     return (own, libraries) if os.path.isdir(libraries) else (own,)
 
 
 @functools.cache
 def package_versions() -> str:
     """Names and versions of the known packages here: what a program computes with them may depend on it."""
-    return "-".join(f"{name}-{_version(name)}" for name in PACKAGES)
+    return "-".join(f"{name}-{version_of(name)}" for name in PACKAGES)
 
 
-def _version(name: str) -> str:
+def version_of(name: str) -> str:
+    """Of a known package; "none" where it is not installed."""
     try:
-        return importlib.metadata.version(name)
+        return importlib.metadata.version(distribution_of(name))
     except importlib.metadata.PackageNotFoundError:
         return "none"

@@ -6,19 +6,25 @@ Does not promise anything about *how* a backend isolates: see `codea1 doctor` an
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
 from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.sandbox.worlds import PLAIN, SCRIPTS, World
 
 TIME_LIMIT_S, MEMORY_MB = 1.0, 1024
 """What a problem and a job have unless they say otherwise: CPU seconds of a call, MiB of address space."""
 MAX_BUDGET_S = 36_000.0
 """CPU seconds that one job may be given at most."""
-PACKAGES = ("numpy",)
-"""Third-party packages that a job may ask for. Without asking, a program can import the standard library only."""
+
+
+MOST_NOTES = 4
+"""Different things that a job is said to have been denied, at most."""
+NOTE = re.compile(r"thread|process|network|file|import \w{1,40}", re.ASCII)
+"""What each is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,12 @@ class Limits:
 
 
 class Company(StrEnum):
-    """What the calls of a program may share. Decided from the program's text (`codea1_env.judging.purity`)."""
+    """What the calls of a program may share."""
 
     SHARED = "shared"
-    """One process, and the module that was loaded first."""
-    RELOADED = "reloaded"
-    """One process; the module is executed anew before every call but the first."""
+    """One process, whatever the program keeps: for programs that are trusted to keep nothing."""
+    OBSERVED = "observed"
+    """One process where the program was seen to keep nothing (`sandbox/tasks.py`), else a process each."""
     ALONE = "alone"
     """Nothing: every call has a process of its own, which was given no other call."""
 
@@ -75,15 +81,18 @@ class CallsJob:
     hash_seed: int = 0
     """PYTHONHASHSEED and the seed of `random` in the process. Two seeds expose order- and chance-dependence."""
     packages: tuple[str, ...] = ()
-    """Of PACKAGES, what the program may import. numpy's scalars come back as Python's, its arrays as opaque."""
-    company: Company = Company.ALONE
-    """What the calls may share; not more than `codea1_env.judging.purity` says of the source, or they depend on each
-    other."""
-    floats_apart: bool = False
-    """Whether a call with floats has a process of its own, whatever company the others have: the hash of a NaN is its
-    address, and programs that make sets would answer by it. So have calls with floats and sets, in any case."""
+    """Of `worlds.PACKAGES`, what must be installed for the program."""
+    company: Company = Company.OBSERVED
+    """What the calls may share. A call with floats has a process of its own where it has sets or the program makes any,
+    because the hash of a NaN is its address."""
+    epilogue: str = ""
+    """Runs behind the source, in its names. Nobody's text but ours: it does not count as what the program names."""
     is_checker: bool = False
     """It compares what candidates returned with right values: no candidate is forked from the same zygote."""
+    world: World = PLAIN
+    """What else it may use, by its text (`worlds.world_of`)."""
+    is_program: bool = False
+    """Whether the entry point is made of a whole program, which has standard streams of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,8 @@ class ExpressionsJob:
     expressions: tuple[str, ...]
     limits: Limits = Limits(time_limit_s=0.5, memory_mb=512, value_bytes=1 << 16)
     hash_seed: int = 0
+    packages: tuple[str, ...] = ()
+    """Of PACKAGES, what the expressions name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +118,18 @@ class StdioJob:
     limits: Limits = Limits()
     hash_seed: int = 0
     packages: tuple[str, ...] = ()
+    world: World = PLAIN
+    reports: bool = False
+    """Whether the value is a list of what it printed, what it wrote to standard error and its exit status, also where
+    it failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptJob:
-    """Run a test program in the candidate's own process (`check(candidate)`, pytest, unittest); the value is True.
+    """Run a test script in the candidate's own process (`check(candidate)`, pytest, unittest).
 
-    Guarantee: none against a candidate that wants to cheat. Evaluation only; never a reward.
+    The value is a list of `[test, outcome, why]` (`inside/script_tests.py`). Guarantee: none against a candidate that
+    wants to cheat. For evaluation.
     """
 
     source: str
@@ -121,14 +137,20 @@ class ScriptJob:
     limits: Limits = Limits()
     hash_seed: int = 0
     packages: tuple[str, ...] = ()
+    world: World = SCRIPTS
 
 
 Job = CallsJob | ExpressionsJob | StdioJob | ScriptJob
 
 
 def packages_of(job: Job) -> tuple[str, ...]:
-    """What the job's program may import beside the standard library."""
-    return () if isinstance(job, ExpressionsJob) else job.packages
+    """What must be installed for the job's program."""
+    return job.packages
+
+
+def world_of_job(job: Job) -> World:
+    """What surrounds the job's program."""
+    return PLAIN if isinstance(job, ExpressionsJob) else job.world
 
 
 class OutcomeKind(StrEnum):
@@ -166,6 +188,9 @@ class JobResult:
     """Why it did not load."""
     outcomes: tuple[Outcome, ...]
     """One per call, expression or standard input, in order; empty where `loaded` is false."""
+    denied: tuple[str, ...] = field(default=(), compare=False)
+    """What its processes say that they were denied, the first few: "thread", "process", "network", "file" or "import
+    NAME". Untrusted: a note for people, on which nothing hangs."""
 
 
 class Sandbox(Protocol):

@@ -18,11 +18,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_env.closing import Closing
+from codea1_env.closing import Closing, interrupts_later
 from codea1_env.errors import SandboxError
 from codea1_env.extras import extra
 from codea1_env.sandbox.chunking import Chunk, PackedResult, chunks, pack, unpack
-from codea1_env.sandbox.interrupts import interrupts_later
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.protocol import ExpressionsJob, Job, JobResult, require_arguments, require_usable
 

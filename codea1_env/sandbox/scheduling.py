@@ -34,7 +34,8 @@ def scheduling_below(guard: int) -> Scheduling:
     """
     try:
         candidates = candidates_below(guard)
-        is_asleep = bool(candidates) and all(_state(pid) in "ST" for pid in candidates)
+        states = [_state(pid, task) for pid in candidates for task in _tasks(pid)]
+        is_asleep = bool(states) and all(state in "STZX" for state in states)
     except (FileNotFoundError, ProcessLookupError):
         knows = not os.path.exists(f"/proc/{guard}/stat") or os.path.exists(f"/proc/{guard}/task/{guard}/children")
         return Scheduling(not knows, None)
@@ -46,17 +47,36 @@ def _children(pid: int) -> list[int]:
         return [int(child) for child in file.read().split()]
 
 
-def _state(pid: int) -> str:
-    """The kernel's letter: R runs or would like to, S sleeps, T is stopped, Z has ended."""
-    with open(f"/proc/{pid}/stat") as file:
+def threads_of(pid: int) -> int:
+    """How many it has; 0 where it has ended or nothing tells."""
+    try:
+        return len(_tasks(pid))
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def _tasks(pid: int) -> list[str]:
+    """The numbers of its threads."""
+    return os.listdir(f"/proc/{pid}/task")
+
+
+def _state(pid: int, task: str) -> str:
+    """The kernel's letter of a thread: R runs or would like to, S sleeps, T is stopped, Z has ended."""
+    with open(f"/proc/{pid}/task/{task}/stat") as file:
         return file.read().rpartition(")")[2].split()[0]
 
 
 def _queued_ns(pid: int) -> int | None:
-    """How long a process has waited for a core; None where the kernel keeps no account."""
+    """How long the threads of a process have waited for a core, but for those that have ended; None where the kernel
+    keeps no account."""
+    total = 0
     try:
-        with open(f"/proc/{pid}/schedstat") as file:
-            ran, queued, _ = map(int, file.read().split())
+        for task in _tasks(pid):
+            with open(f"/proc/{pid}/task/{task}/schedstat") as file:
+                ran, queued, _ = map(int, file.read().split())
+            if not ran:
+                return None
+            total += queued
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return queued if ran else None
+    return total

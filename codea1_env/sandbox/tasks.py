@@ -1,16 +1,25 @@
 """One job of the local backend on its way: what is handed over next, and what every ended process is charged for.
 
+Calls that are OBSERVED are asked in one process, which says whether the program keeps what it kept when it was loaded.
+Where it does not, or does not say, every call has a process of its own. Where it does, the calls that came to something
+are asked once more, in another order and with memory at other addresses: if one of them comes to something else, every
+call has a process of its own as well. Nothing of this is charged to the program, and nothing of it asks what is right.
+
 Pure bookkeeping. Does not start processes and does not keep time: see `local.py`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from codea1_env.sandbox.packages import installed
 from codea1_env.sandbox.protocol import (
+    MOST_NOTES,
+    NOTE,
     CallsJob,
     Company,
     ExpressionsJob,
@@ -20,14 +29,22 @@ from codea1_env.sandbox.protocol import (
     ScriptJob,
     StdioJob,
     packages_of,
+    world_of_job,
 )
+from codea1_env.sandbox.worlds import PACKAGES
 from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, Record, ZygoteKind
 
 MAX_SOURCE_BYTES = 4 << 20
 """Bytes of the longest program that is tried at all."""
 _RARE_IMPORT = re.compile(rf"\b(?:from[ \t]+|import\b.*\b)(?:{'|'.join(RARE_MODULES)})\b")
+SCRIPT_PACKAGES = ("numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn")
+"""What programs beside test scripts import most: once in a zygote, where one of them is named."""
+_HEAVY = re.compile(rf"\b(?:{'|'.join(SCRIPT_PACKAGES)})\b")
 _FLOATS = re.compile(rb'[0-9]\.[0-9]|[0-9]e[+-]?[0-9]|\{"[fc]":')
+_QUESTION = b'{"e":['
 _SETS = re.compile(rb'\{"[sz]":')
+_SOFT = 0.9
+"""Of its time a script is stopped from within, so that what its tests came to until then is told."""
 _STARTING_NS = 5_000_000
 """What a process uses before its program loads and after its last record, at most: 1 to 3 ms were measured."""
 _TOO_LARGE = b'{"o":"too large"}'
@@ -35,6 +52,22 @@ _TIMEOUT = Outcome(OutcomeKind.TIMEOUT)
 STRIKES = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
 """What counts against `Limits.strikes`."""
 _OUTCOMES = {"V": OutcomeKind.VALUE, "E": OutcomeKind.ERROR, "M": OutcomeKind.MEMORY}
+
+
+LESS_MEMORY_MB = 16
+"""MiB that the second process has less than the first."""
+
+
+@dataclass(slots=True)
+class _Company:
+    """Calls that one process was given together, and how the job stood before it."""
+
+    outcomes: int
+    strikes: int
+    spent_ns: int
+    asleep_s: float
+    again: Sequence[int] = ()
+    """Places of the calls that are asked once more, in their order."""
 
 
 @dataclass(slots=True)
@@ -59,10 +92,25 @@ class Task:
     """Sandbox processes that were lost while they ran it, through no doing of its own."""
     kills: int = 0
     """Candidates that were killed and whose job ran again."""
+    denied: dict[str, None] = field(default_factory=dict)
+    """What its processes say that they were denied."""
+
+    floats_apart: bool = False
+    """Whether the program makes sets, so that calls with floats have a process each."""
+    is_alone: bool = False
+    """Whether each item has a process of its own."""
+    company: _Company | None = None
+    """Of the running process, where its calls are looked at."""
+
+    @property
+    def is_again(self) -> bool:
+        """Whether calls are asked once more."""
+        return self.company is not None and bool(self.company.again)
 
     @property
     def done(self) -> bool:
-        return self.load_failure is not None or (self.loaded and len(self.outcomes) == len(self.items))
+        is_whole = self.loaded and len(self.outcomes) == len(self.items) and not self.is_again
+        return self.load_failure is not None or is_whole
 
 
 def items_of(job: Job) -> Sequence[bytes]:
@@ -82,57 +130,106 @@ def zygote_kind(job: Job) -> ZygoteKind:
     """Which zygote the job's processes are forked from."""
     has_rare_modules = not isinstance(job, ExpressionsJob) and _RARE_IMPORT.search(job.source) is not None
     is_checker = isinstance(job, CallsJob) and job.is_checker
-    return ZygoteKind(job.hash_seed, packages_of(job), has_rare_modules, is_checker)
+    world = world_of_job(job)
+    packages = _packages(job)
+    if world.everything and isinstance(job, ScriptJob):
+        packages = SCRIPT_PACKAGES if _HEAVY.search(f"{job.source}\n{job.script}") else ()
+        has_rare_modules = True
+    return ZygoteKind(job.hash_seed, packages, has_rare_modules, is_checker, world.is_wide, world.everything)
 
 
-def payload(task: Task) -> bytes:
-    """The job from its next item on, as the candidate reads it; as many items as fit one hand-over."""
+def has(job: Job) -> int:
+    """What each process of the job is to have, as `inside/widening.py` reads it."""
+    world = world_of_job(job)
+    is_program = isinstance(job, StdioJob) or (isinstance(job, CallsJob) and job.is_program)
+    return world.threads | world.scratch << 1 | is_program << 2
+
+
+def _packages(job: Job) -> tuple[str, ...]:
+    """What must be there, and what the program imports of what is there, in one order."""
+    required, wanted = packages_of(job), world_of_job(job).packages
+    if not wanted:
+        return required
+    there = {*required, *installed(wanted)}
+    return tuple(name for name in PACKAGES if name in there)
+
+
+def payload(task: Task) -> tuple[bytes, bytes]:
+    """The job from its next item on, as the candidate reads it: its head, and as many items as fit one hand-over."""
+    if task.company is not None and task.company.again:
+        items = [task.items[place] for place in task.company.again]
+        return _handed_over(task, items, looks=True, elsewhere=_digest(b"".join(items)))
     first = len(task.outcomes)
-    most = min(first + 1, len(task.items)) if wants_a_process_each(task.job) else len(task.items)
+    most = first + 1 if wants_a_process_each(task) else len(task.items)
     size, last = 0, first
-    while last < most and (last == first or size + len(task.items[last]) < JOB_BYTES):
-        if last > first and (_wants_its_own(task, last - 1) or _wants_its_own(task, last)):
+    while last < min(most, len(task.items)) and (last == first or size + len(task.items[last]) < JOB_BYTES):
+        if last > first and (_is_apart(task, last - 1) or _is_apart(task, last)):
             break
-        size += len(task.items[last]) + 1
+        size += len(task.items[last])
         last += 1
-    task.handed_over = last - first
+    looks = isinstance(task.job, CallsJob) and task.job.company is Company.OBSERVED and last - first > 1
+    task.company = _Company(first, task.strikes, task.spent_ns, task.asleep_s) if looks else None
+    return _handed_over(task, task.items[first:last], looks)
+
+
+def _handed_over(task: Task, items: Sequence[bytes], looks: bool, elsewhere: int = 0) -> tuple[bytes, bytes]:
+    task.handed_over = len(items)
     task.head = task.head or json.dumps(_head(task.job)).encode()[:-1]
-    return task.head + b',"items":[' + b",".join(task.items[first:last]) + b"]}"
+    floats = len(items) > 1 and not task.floats_apart and any(map(_FLOATS.search, items))
+    sets = any(map(_SETS.search, items))
+    told = {"looks": looks, "elsewhere": elsewhere, "floats": floats, "sets": sets, "sizes": [*map(len, items)]}
+    return task.head + b"," + json.dumps(told).encode()[1:], b"".join(items)
 
 
-def wants_a_process_each(job: Job) -> bool:
-    """A process that is given one item alone holds nothing that tells of the others, not even how many there are."""
-    return isinstance(job, StdioJob) or (isinstance(job, CallsJob) and job.company is Company.ALONE)
-
-
-def _wants_its_own(task: Task, item: int) -> bool:
-    """Whether no other item is to be in its process, although the program keeps nothing (`floats_apart`)."""
-    job, call = task.job, task.items[item]
-    if not isinstance(job, CallsJob) or _FLOATS.search(call) is None:
+def _is_apart(task: Task, item: int) -> bool:
+    """Whether no other item is to be in its process: the hash of a NaN is its address, and what one question returns,
+    another one may change."""
+    call = task.items[item]
+    if not isinstance(task.job, CallsJob):
         return False
-    return job.floats_apart or _SETS.search(call) is not None
+    if _QUESTION in call:
+        return True
+    has_floats = _FLOATS.search(call) is not None
+    return has_floats and (task.floats_apart or _SETS.search(call) is not None)
+
+
+def _digest(text: bytes) -> int:
+    """A number above 0."""
+    return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "little") | 1
+
+
+def wants_a_process_each(task: Task) -> bool:
+    """A process that is given one item alone holds nothing that tells of the others, not even how many there are. Nor
+    does a thread that outlives its call meet another one."""
+    job = task.job
+    is_alone = isinstance(job, StdioJob)
+    if isinstance(job, CallsJob):
+        is_alone = job.company is Company.ALONE or job.world.threads or job.is_program
+    return is_alone or task.is_alone or len(task.items) == 1
 
 
 def most_records(task: Task) -> int:
-    """Records that the running process may write: one for each item that it was given and for each time that it loads,
-    and one more."""
-    reloads = isinstance(task.job, CallsJob) and task.job.company is Company.RELOADED
-    return (2 if reloads else 1) * task.handed_over + 2
+    """Records that the running process may write: two for each item that it was given, a few notes, and two
+    more."""
+    return 2 * task.handed_over + 2 + MOST_NOTES
 
 
 def _head(job: Job) -> dict[str, object]:
     fields: dict[str, object] = {"value_bytes": job.limits.value_bytes}
+    if not isinstance(job, ExpressionsJob):
+        world = job.world
+        is_watched = world.is_wide or "import" in job.source
+        fields |= {"is_watched": is_watched, "scratch": world.scratch}
     match job:
         case CallsJob():
-            reload = job.company is Company.RELOADED
-            company = {"reload": reload, "alone": job.company is Company.ALONE}
-            return fields | {"kind": "calls", "source": job.source, "entry_point": job.entry_point} | company
+            texts = {"source": job.source, "epilogue": job.epilogue, "code": not job.is_checker}
+            return fields | texts | {"kind": "calls", "entry_point": job.entry_point}
         case ExpressionsJob():
             return fields | {"kind": "expressions"}
         case StdioJob():
-            return fields | {"kind": "stdio", "source": job.source}
+            return fields | {"kind": "stdio", "source": job.source, "reports": job.reports}
         case ScriptJob():
-            return fields | {"kind": "script", "source": job.source}
+            return fields | {"kind": "script", "source": job.source, "seconds": _SOFT * job.limits.time_limit_s}
 
 
 def refused(task: Task) -> bool:
@@ -149,9 +246,75 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asl
 
     `cpu_ns` is what the kernel says that the process used. What it claims itself, per item, can shorten its time only:
     the one item of a process is charged with all of it, but for starting, or with the `asleep_s` for which the process
-    was seen asleep where they are more. Of several items, none can lie about its clock, and none can sleep.
+    was seen asleep where they are more.
     """
-    has_one_item = wants_a_process_each(task.job)
+    notes = [_text(record.payload) for record in records if record.kind == "D"]
+    known = [note for note in notes if NOTE.fullmatch(note)]
+    task.denied |= dict.fromkeys(known[: max(0, MOST_NOTES - len(task.denied))])
+    records = [record for record in records if record.kind != "D"]
+    company = task.company
+    if any(record.kind == "P" for record in records) and not task.floats_apart:
+        task.floats_apart = True
+        return
+    if company is None:
+        _absorb(task, records, cpu_ns, failure, asleep_s)
+        return
+    if any(record.kind == "A" for record in records):
+        _part(task, company)
+        return
+    if company.again:
+        if _are_same(task, company, records):
+            task.company = None
+        else:
+            _part(task, company)
+        return
+    _absorb(task, records, cpu_ns, failure, asleep_s)
+    if task.load_failure is None:
+        _look(task, company, records)
+
+
+def _look(task: Task, company: _Company, records: list[Record]) -> None:
+    """Whether the calls of a process were alone, as far as it is known: else they are asked once more."""
+    kinds = "".join(record.kind for record in records if record.kind in "VEMS")
+    answered = min(len(kinds.replace("S", "")), len(task.outcomes) - company.outcomes)
+    note = records[0].payload if records and records[0].kind == "L" else b""
+    known = answered if note else len(kinds[: kinds.rfind("S") + 1].replace("S", ""))
+    places = [company.outcomes + place for place in range(answered)]
+    again = [place for place in places if task.outcomes[place].tried and task.outcomes[place].kind not in STRIKES]
+    shows_address = any(b" at 0x" in task.outcomes[place].value for place in again)
+    is_plain = note == b"plain"
+    is_unknown = known < answered and len(again) < answered  # what ended late was not seen to keep nothing
+    if is_unknown or (len(again) > 1 and shows_address):
+        _part(task, company)
+    elif len(again) > 1 and not (known == answered and is_plain):
+        company.again = [again[-1], *sorted(again[:-1], key=lambda place: _digest(task.items[place]))]
+    else:
+        task.company = None
+
+
+def _are_same(task: Task, company: _Company, records: list[Record]) -> bool:
+    """Whether calls that were asked once more came to what they had come to, and the program kept nothing."""
+    answers = [record for record in records if record.kind in _OUTCOMES]
+    if len(answers) != len(company.again) or not (records[0].payload or records[-1].kind == "S"):
+        return False
+    for place, record in zip(company.again, answers, strict=True):
+        outcome = task.outcomes[place]
+        error = _text(record.payload) if record.kind == "E" else ""
+        value = record.payload if record.kind == "V" else b""
+        if (_OUTCOMES[record.kind], value, error) != (outcome.kind, outcome.value, outcome.error):
+            return False
+    return True
+
+
+def _part(task: Task, company: _Company) -> None:
+    """From where the calls were asked together, each has a process of its own."""
+    del task.outcomes[company.outcomes :]
+    task.strikes, task.spent_ns, task.asleep_s = company.strikes, company.spent_ns, company.asleep_s
+    task.is_alone, task.company = True, None
+
+
+def _absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asleep_s: float) -> None:
+    has_one_item = wants_a_process_each(task)
     asleep_ns = round(asleep_s * 1e9)
     least_ns = max(0, cpu_ns - _STARTING_NS, asleep_ns) if has_one_item else 0
     limit_ns, budget_ns = task.job.limits.time_limit_s * 1e9, task.job.limits.budget_s * 1e9
@@ -168,9 +331,6 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asl
     for record in results:
         if taken == task.handed_over:
             break
-        if record.kind == "L":  # it was loaded anew for the next item
-            loading_ns = record.cpu_ns
-            claimed_ns += record.cpu_ns
         if record.kind not in _OUTCOMES:
             continue
         claimed_ns += record.cpu_ns
@@ -203,7 +363,7 @@ def _absorb_failed_load(task: Task, head: Record | None, failure: Outcome, used_
         task.load_failure = failure
         return
     # It loaded in an earlier process: the item that is next pays.
-    failed = replace(failure, tried=wants_a_process_each(task.job), cpu_ns=used_ns)
+    failed = replace(failure, tried=wants_a_process_each(task), cpu_ns=used_ns)
     if failed.tried and failed.kind not in STRIKES:
         task.outcomes.append(failed)
     else:

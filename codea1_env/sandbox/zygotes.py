@@ -18,6 +18,7 @@ import socket
 import struct
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codea1_env.errors import SandboxError, SandboxUnsafe
-from codea1_env.sandbox.packages import package_directories
-from codea1_env.sandbox.scheduling import Scheduling, candidates_below, scheduling_below
+from codea1_env.sandbox.packages import package_places, version_of
+from codea1_env.sandbox.scheduling import Scheduling, candidates_below, scheduling_below, threads_of
+from codea1_env.sandbox.scratch import Scratch
 
 REGION_BYTES = 8 << 20
 """Room for the records of one process; a job with more is split over several."""
@@ -40,14 +42,16 @@ RARE_MODULES = (
 )  # fmt: skip
 """Of the standard library: slow to import, and imported so seldom that most candidates need not be forked so large."""
 
-_START = struct.Struct("<III")
+_START = struct.Struct("<IIIII")
 _NOTICE = struct.Struct("<Ii4q")  # see inside/forking.py
 _HEADER = struct.Struct("<IIQ")
 _RECORD = struct.Struct("<IBQ")
 _NO_CHANGE, _ADDR_NO_RANDOMIZE = 0xFFFFFFFF, 0x0040000  # personality(2)
 _ZYGOTE = Path(__file__).parent / "inside" / "zygote.py"
-_STARTUP_TIMEOUT_S = 60.0
+_STARTUP_TIMEOUT_S = 120.0
 _REPLY_TIMEOUT_S = 30.0
+_MOST_THREADS = 200
+"""Of a process before it is ended; an honest one is refused the 65th."""
 
 
 class ZygoteDied(Exception):
@@ -58,7 +62,8 @@ class Record(NamedTuple):
     """One record that the untrusted process wrote. Untrusted, but for having been bounds-checked."""
 
     kind: str
-    """L loaded, X failed to load, V value, E error, M out of memory, F region full."""
+    """L loaded, X failed to load, V value, E error, M out of memory, F region full, D denied something; of calls looked
+    at, S nothing is kept, A each must be alone, P those with floats must be."""
     payload: bytes
     cpu_ns: int
 
@@ -105,13 +110,19 @@ def python_directories() -> list[str]:
     return roots if base.startswith(("/usr/lib", "/usr/local/lib")) else [*roots, base]
 
 
-def hidden_directories(readable: Sequence[str], package: str) -> list[str]:
-    """Installed packages below the `readable` directories, and `package`.
+def site_directories() -> list[str]:
+    """Where this interpreter's installed packages are."""
+    paths = dict.fromkeys(os.path.realpath(sysconfig.get_path(name)) for name in ("purelib", "platlib"))
+    return [path for path in paths if os.path.isdir(path)]
+
+
+def hidden_directories(readable: Sequence[str], package: str, shown: Collection[str] = ()) -> list[str]:
+    """Installed packages below the `readable` directories, and `package`; but for the directories `shown`.
 
     This one may be among them, with its problems and their reference solutions; so may a user's own.
     """
     directories = [path for root in readable for path in glob.glob(f"{glob.escape(root)}/python*/*-packages")]
-    real = {os.path.realpath(path) for path in [*directories, package]}
+    real = {os.path.realpath(path) for path in [*directories, package]} - set(shown)
     return sorted(path for path in real if not any(path.startswith(outer + "/") for outer in real))
 
 
@@ -125,6 +136,10 @@ class ZygoteKind(NamedTuple):
     """Whether RARE_MODULES are imported already. Only a matter of time: every candidate can import them."""
     forks_checkers: bool = False
     """Checkers only, which know right values; else candidates and references."""
+    is_wide: bool = False
+    """Whether its candidates may have threads or a directory to write in (`worlds.World`)."""
+    has_everything: bool = False
+    """Whether its candidates may import all that is installed; `packages` are those that are imported already."""
 
 
 class Zygote:
@@ -133,12 +148,14 @@ class Zygote:
     def __init__(self, kind: ZygoteKind, without: Collection[str] = ()) -> None:
         """Start it. `without` names layers to switch off, for tests and benchmarks.
 
-        Raises SandboxError, ConfigurationError for a package that is none of `protocol.PACKAGES`.
+        Raises SandboxError, ConfigurationError for a package that is none of `worlds.PACKAGES`.
         """
         machine = platform.machine()
         if machine not in ("x86_64", "aarch64"):
             raise SandboxUnsafe(f"the machine must be x86_64 or aarch64 (a known syscall table), got {machine}")
-        added = package_directories(kind.packages)
+        added = {} if kind.has_everything else package_places(kind.packages)
+        self.is_wide = kind.is_wide
+        self._scratch: Scratch | None = None
         limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_CPU, resource.RLIMIT_STACK)
         self._most = [resource.getrlimit(limit)[1] for limit in limits]
         try:
@@ -155,6 +172,9 @@ class Zygote:
         self, kind: ZygoteKind, added: Mapping[str, Sequence[str]], without: Collection[str], undo: contextlib.ExitStack
     ) -> None:
         """`undo` takes back what has been done. Raises OSError."""
+        if kind.is_wide:
+            self._scratch = Scratch()
+            undo.callback(self._scratch.close)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         undo.callback(self._control.close)
         undo.callback(theirs.close)
@@ -163,13 +183,19 @@ class Zygote:
         self._output = os.memfd_create("codea1-records", os.MFD_CLOEXEC)
         undo.callback(os.close, self._output)
         os.ftruncate(self._output, REGION_BYTES)
-        readable = python_directories()
+        site = site_directories() if kind.has_everything else []
+        readable = [*python_directories(), *site]
         options = {
             "hash_seed": kind.hash_seed,
             "machine": platform.machine(),
             "readable": readable,
-            "hidden": hidden_directories(readable, str(_ZYGOTE.parents[2])),
-            "packages": added,
+            "hidden": hidden_directories(readable, str(_ZYGOTE.parents[2]), site),
+            "site": site,
+            "packages": kind.packages,
+            "places": added,
+            "versions": {name: version_of(name) for name in added},
+            "is_wide": kind.is_wide,
+            "scratch": "" if self._scratch is None else self._scratch.path,
             "modules": RARE_MODULES if kind.has_rare_modules else (),
             "region_bytes": REGION_BYTES,
             "stack_mb": STACK_MB,
@@ -189,6 +215,9 @@ class Zygote:
                     "PATH": "/usr/bin:/bin",
                     "LC_ALL": "C.UTF-8",
                     "LD_BIND_NOW": "1",
+                    "MALLOC_ARENA_MAX": "1",  # else each thread reserves 64 MiB of addresses
+                    # What is imported before isolation may keep a cache there.
+                    **({"HOME": os.path.expanduser("~")} if kind.has_everything else {}),
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -218,15 +247,21 @@ class Zygote:
         if stderr:
             stderr.close()
         self._control.settimeout(_REPLY_TIMEOUT_S)
-        layers: Mapping[str, bool | str] = json.loads(message[1:])
+        said = json.loads(message[1:])
+        layers: Mapping[str, bool | str] = said["layers"]
+        self.broken: Mapping[str, str] = said["broken"]
+        if self._scratch is not None and layers["root"] is True:  # each has a file system of its own
+            self._scratch.close()
+            self._scratch = None
         return layers
 
     def fileno(self) -> int:
         """Of the control socket, readable when the job has ended."""
         return self._control.fileno()
 
-    def start(self, job: bytes, memory_mb: int, cpu_s: int) -> None:
-        """Fork a candidate for `job`. The memory files are emptied first: nothing of an earlier job is left in them.
+    def start(self, job: tuple[bytes, bytes], memory_mb: int, cpu_s: int, has: int = 0) -> None:
+        """Fork a candidate for a job: its head and its items. It has what the bits of `has` say (`inside/widening.py`).
+        The memory files are emptied first: nothing of an earlier job is left in them.
 
         Raises SandboxError where this process may not grant so much: a verdict must not depend on that.
         """
@@ -246,9 +281,12 @@ class Zygote:
         os.ftruncate(self._output, REGION_BYTES)
         self._records: list[Record] = []
         self._read = 0  # bytes of the region
-        handed_over, written = _START.pack(len(job), memory_mb, cpu_s) + job, 0
+        head, items = job
+        handed_over, written = _START.pack(len(head), len(items), memory_mb, cpu_s, has) + head + items, 0
         while written < len(handed_over):
             written += os.pwrite(self._input, handed_over[written:], written)
+        if self._scratch is not None:
+            self._scratch.renew()
         try:
             self._control.send(b"J")
         except OSError:
@@ -306,6 +344,8 @@ class Zygote:
         if not reply:
             raise ZygoteDied
         number, status, user_s, user_us, system_s, system_us = _NOTICE.unpack(reply)
+        if self._scratch is not None:
+            self._scratch.clear()
         if not number:
             raise SandboxError("a candidate's process must start, the kernel refused it (see ulimit -u)")
         cpu_ns = (user_s + system_s) * 1_000_000_000 + (user_us + system_us) * 1000
@@ -322,7 +362,7 @@ class Zygote:
         while at + _RECORD.size <= len(region) and len(self._records) < most:
             size, kind, cpu_ns = _RECORD.unpack_from(region, at)
             end = at + _RECORD.size + size
-            if kind not in b"LXVEMF" or end > len(region):
+            if kind not in b"LXVEMFDSAP" or end > len(region):
                 break
             self._records.append(Record(chr(kind), region[at + _RECORD.size : end], cpu_ns))
             at = end
@@ -331,6 +371,11 @@ class Zygote:
 
     def _header(self) -> tuple[int, ...]:
         return _HEADER.unpack(os.pread(self._output, _HEADER.size, 0))
+
+    def is_beyond_bounds(self) -> bool:
+        """Whether the running candidate has more threads or files than it may have, which only a hostile one has."""
+        threads = sum(threads_of(pid) for pid in self._candidates())
+        return threads > _MOST_THREADS or (self._scratch is not None and self._scratch.is_overfull())
 
     def close(self) -> None:
         """End it and everything below it. Idempotent."""
@@ -347,3 +392,5 @@ class Zygote:
             if handle >= 0:
                 os.close(handle)
         self._input = self._output = -1
+        if self._scratch is not None:
+            self._scratch.close()

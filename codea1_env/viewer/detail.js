@@ -68,9 +68,10 @@ class Detail {
     this.head.replaceChildren(back, make("div", { class: "duel-name" }, make("h2", {}, shown(game.id, 200)), make("p", {}, whereabouts(duel))),
       make("div", { class: "seats" }, seats));
     const state = program.refused ? "refused: " + oneLine(program.refused, 200) : program.executes === false ? "does not load" : program.executes === null ? "not run" : "";
+    const denied = program.denied ? make("span", { class: "state" }, "the sandbox denied: " + oneLine(program.denied, 200)) : null;
     const source = program.source ? codeBlock(program.source, "Source of program " + (duel.programPlace + 1)) : make("p", { class: "note" }, missingProgram(program));
     this.program.replaceChildren(
-      make("h3", { id: "program-title" }, "Program " + (duel.programPlace + 1), state ? make("span", { class: "state" }, state) : null), source);
+      make("h3", { id: "program-title" }, "Program " + (duel.programPlace + 1), state ? make("span", { class: "state" }, state) : null, denied), source);
     const against = suite && isOthers(suite) ? make("span", { class: "state" }, "written against program " + (suite.against + 1)) : null;
     this.suite.replaceChildren(make("h3", { id: "suite-title" }, "Suite " + (duel.suitePlace + 1), against), ...this.suiteRows(duel));
   }

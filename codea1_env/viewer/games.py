@@ -1,7 +1,7 @@
 """A match as the page has it: plain JSON data with every text cut to what a reader can use. Pure.
 
     game     number, id, from, question, entry, reference, config, replays: [[call, expected]], programs
-    program  source, executes, refused, reward, suites
+    program  source, executes, refused, denied, reward, suites
     suite    reward, terms, error, replays: [verdict], tests
     test     [source, status, reason, call, stated, expected, verdict, returned, pay, verdicts]
 
@@ -21,7 +21,7 @@ from codea1_env.checks import is_number
 from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.judging.returned import cut
 from codea1_env.mistake_book.files import unpacked
-from codea1_env.reading.responses import read_program, read_suite
+from codea1_env.reading.responses import read_suite
 from codea1_env.records.recording import RecordedMatch
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status
@@ -48,7 +48,7 @@ def recorded_game(recorded: RecordedMatch, origin: str, score: Mapping[str, Any]
     match, entry_point = recorded.match, recorded.match.problem.entry_point
     programs = []
     for place, response in enumerate(match.codes):
-        source = read_program(response, entry_point, fidelity=recorded.config.fidelity).source
+        source = recorded.config.program(match.problem, response).source
         if score is None:
             suites = [
                 _unjudged(text, reward, entry_point, recorded)
@@ -93,6 +93,9 @@ def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:
                 raise FormatError(f"executes must be true, false or null, got {code['executes']!r:.200}")
             if not isinstance(code.get("refused", ""), str):
                 raise FormatError(f"refused must be a string, got {code['refused']!r:.200}")
+            denied = code.get("denied", [])
+            if not isinstance(denied, list) or not all(isinstance(note, str) for note in denied):
+                raise FormatError(f"denied must be a list of strings, got {denied!r:.200}")
             for suite in row:
                 _require_suite(suite, len(score["codes"]))
         for name in ("question", "entry_point", "reference_solution"):
@@ -173,7 +176,8 @@ def _game(
 
 
 def _program(source: str | None, code: Mapping[str, Any], suites: Sequence[Json]) -> Json:
-    known = {"executes": code["executes"], "refused": cut(code.get("refused", ""), MOST_TEST), "reward": code["reward"]}
+    refused, denied = cut(code.get("refused", ""), MOST_TEST), cut(", ".join(code.get("denied", ())), MOST_TEST)
+    known = {"executes": code["executes"], "refused": refused, "denied": denied, "reward": code["reward"]}
     return {"source": cut(source, MOST_SOURCE), **known, "suites": suites}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codea1_env.sandbox.protocol import CallsJob, JobResult, Limits, OutcomeKind, Sandbox
+from codea1_env.sandbox.worlds import world_of
 
 REPETITIONS = 8
 """Times that each bit is sent."""
@@ -64,8 +65,10 @@ def told(sandbox: Sandbox, pair: Pair, seed: int) -> list[tuple[int, object]]:
     for repetition, bit in enumerate(bits):
         key = first_key + 2 * repetition
         # Twice, the second time with an odd key: how many processes that takes is a channel as well.
-        writer = CallsJob(pair.writer, "solve", (call(2 * key + bit), call(2 * (key + 1) + bit)), _LIMITS)
-        reader = CallsJob(pair.reader, "solve", (call(2 * key),), _LIMITS)
+        writer = CallsJob(
+            pair.writer, "solve", (call(2 * key + bit), call(2 * (key + 1) + bit)), _LIMITS, world=world_of(pair.writer)
+        )
+        reader = CallsJob(pair.reader, "solve", (call(2 * key),), _LIMITS, world=world_of(pair.reader))
         if pair.kind == "together":
             answer = sandbox.run([writer, reader])[1]
         else:

@@ -44,7 +44,43 @@ HOSTILE_ASSERTS: tuple[HostileAssert, ...] = (
     ),
     *_rejected("entry_point_again", "assert solve(solve(1)) == 1", "assert solve(1) == [solve(1)][0] + 0"),
     *_rejected("walrus", "assert solve(y := 1) == 1"),
-    *_rejected("lambda", "assert solve(lambda: 1) == 1"),
+    *_rejected("lambda", "assert solve(1) == (lambda: 1)", "assert solve((lambda: 1)()) == 1"),
+    *_rejected(
+        "attribute",
+        "assert solve(lambda x: x.__class__) == 1",
+        "assert solve(lambda: ().__class__.__bases__[0].__subclasses__()) == 1",
+        "assert solve(lambda: '{0.__class__}'.format(1)) == 1",
+        "assert solve(lambda x: x.gi_frame.f_builtins) == 1",
+        "assert solve(operator.attrgetter('__class__')) == 1",
+        "assert solve(np.load('/etc/passwd')) == 1",
+        "assert solve(np.array([1]).tofile('/tmp/x')) == 1",
+        "assert solve(1) == pd.read_csv('/etc/passwd')",
+        "assert solve(lambda: np.lib.format) == 1",
+        "assert solve(datetime.datetime.now()) == 1",
+        "assert solve(math.__loader__) == 1",
+        "assert solve(datetime.sys) == 1",
+    ),
+    *_rejected("other_expression", "assert solve(lambda: (yield)) == 1"),
+    *_rejected("entry_point_again", "assert solve(lambda: solve(1)) == 1"),
+    *_rejected(
+        "forbidden_call",
+        "assert solve(lambda: open('/etc/passwd')) == 1",
+        "assert solve(lambda: __import__('os')) == 1",
+        "assert solve(__code__('open')) == 1",
+        "assert solve(Node(1)) == 1",
+    ),
+    *_rejected(
+        "forbidden_name",
+        "assert solve(lambda made=open: made) == 1",
+        "assert solve(getattr) == 1",
+        "assert solve(type) == 1",
+        "assert solve(lambda: solution) == 1",
+        "assert solve(lambda solve: 1, solve) == 1",
+    ),
+    *_rejected("walrus", "assert solve(lambda x: (y := x)) == 1"),
+    HostileAssert("assert solve(lambda: 1) == 1", "raises", "opaque"),
+    HostileAssert("assert solve(iter([1])) == [1]", "raises", "opaque"),
+    HostileAssert("assert solve(enumerate([])) == 1", "raises", "opaque"),
     *_rejected("generator", "assert solve(sum(x for x in [1])) == 1"),
     *_rejected(
         "attribute",
@@ -62,7 +98,7 @@ HOSTILE_ASSERTS: tuple[HostileAssert, ...] = (
         "assert solve(input()) == ''",
     ),
     *_rejected(
-        "forbidden_name", "assert solve(__name__) == 'x'", "assert solve(solution) == 1", "assert solve(int) == 1"
+        "forbidden_name", "assert solve(__name__) == 'x'", "assert solve(solution) == 1", "assert solve(print) == 1"
     ),
     *_rejected("starred", "assert solve(*[1]) == 1", "assert solve(**{'x': 1}) == 1"),
     *_rejected("f_string", "assert solve(f'{1}') == '1'"),
@@ -79,9 +115,8 @@ HOSTILE_ASSERTS: tuple[HostileAssert, ...] = (
     ),
     *_rejected(
         "not_plain_data",
-        "assert solve(range(3)) == 1",
         "assert solve('ab' * 10 ** 6) == 1",
-        "assert solve(zip([1])) == 1",
+        "assert solve(1) == zip([1])",
     ),
     *_rejected(
         "unstable",
@@ -237,8 +272,6 @@ HOSTILE_ASSERTS: tuple[HostileAssert, ...] = (
     ),
     *_rejected(
         "not_plain_data",
-        "assert solve(enumerate([])) == 1",
-        "assert solve({1: range(2)}) == {}",
         "assert solve('a' * 2 ** 17) == 'a' * 2 ** 17",
         "assert solve(1) == (1 << 10 ** 6)",
     ),

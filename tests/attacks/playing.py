@@ -30,7 +30,7 @@ SECRET_PROBLEM = Problem(
     "Return the secret.",
     "solve",
     golden_tests=(),
-    time_limit_s=0.15,
+    time_limit_s=0.1,
     memory_mb=256,
     reference_solution=CARRIER,
 )

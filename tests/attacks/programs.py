@@ -10,7 +10,9 @@ from typing import NamedTuple
 from attacks.hostile_sources import HOSTILE_SOURCES
 
 _HEADING = re.compile(r"^#### (.+) / (.+) / ?(\w*)$", re.MULTILINE)
-_HOSTILE_FILES = ("hostile_programs", "hostile_insiders", "hostile_system_calls", "hostile_values")
+_HOSTILE_FILES = tuple(
+    f"hostile_{what}" for what in ("programs", "insiders", "system_calls", "values", "objects", "worlds")
+)
 
 
 class Attack(NamedTuple):

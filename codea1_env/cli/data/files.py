@@ -27,15 +27,16 @@ from codea1_env.cli.common import (
 )
 from codea1_env.cli.data.choose import add_choose
 from codea1_env.cli.data.family import add_family
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.natural_mutants import NaturalMutants
-from codea1_env.judging.importing import Imported, import_drafts
-from codea1_env.judging.usability import check_problems
+from codea1_env.judging.problems.importing import Imported, import_drafts
+from codea1_env.judging.problems.usability import check_problems
 from codea1_env.problems.contamination import Contamination
 from codea1_env.problems.jsonl import iter_problems, read_problems, write_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources import SOURCES, Draft, Source, Unreadable, find_source
 from codea1_env.problems.sources.draft import Row
+from codea1_env.problems.sources.evalplus_files import is_file_row
 from codea1_env.problems.sources.functions import FIELDS, NAMED_FIELDS, generic_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import open_sandbox
@@ -48,6 +49,7 @@ _EPILOG = """\
 examples:
   codea1 data import humanevalplus -o humanevalplus.jsonl
   codea1 data import mbppplus downloaded.parquet -o mbppplus.jsonl
+  codea1 data import humanevalplus ~/.cache/evalplus/HumanEvalPlus.jsonl -o humanevalplus.jsonl
   codea1 data import rows mine.jsonl --fields question=prompt,reference_solution=code -o mine-problems.jsonl
   codea1 data import apps apps.jsonl --as-programs --against humanevalplus.jsonl -o programs.jsonl
   codea1 data import kodcode-v1 --difficulty hard --limit 1000 -o kodcode.jsonl --workers 2
@@ -58,14 +60,16 @@ Unusable rows are in the report only; where no row is usable, OUT stays as it wa
 A test case is one call with plain arguments and the value that it must equal;
 what needs more cannot be judged without trusting the candidate's process. A question about a whole program becomes one
 about a function from standard input to standard output, both as text; with --as-programs it stays what it is: the coder
-writes a script, a test is an input and the output that is expected, compared by lines. A set without references
-(livecodebench) gives problems that nobody has checked: games about them need an oracle that is no reference.
+writes a script, a test is an input and the output that is expected, compared as the set's own grader does. A set
+without references (livecodebench) gives problems that nobody has checked: games about them need an oracle that is no
+reference.
 """
 
 _CHECK_EPILOG = """\
 A problem can be used in the coder's seat, the tester's seat or both, each with the oracles in parentheses, as in
 RewardConfig(oracle=...): the reference, golden tests, or what solutions agree on (majority, dual). What keeps it from
-more stands behind the semicolon. The exit code is 1 if no problem can be used in any seat.
+more stands behind the semicolon. The exit code is 1 if no problem can be used in any seat. Rows of a public set, such
+as EvalPlus' own files of HumanEval+ and MBPP+, become a problem file by `codea1 data import`.
 
 examples:
   codea1 data check mine.jsonl
@@ -92,6 +96,8 @@ def add_data(parser: Parser) -> None:
     load.add_argument("path", metavar="PATH", nargs="?", type=Path, help="a local .parquet, .jsonl or .jsonl.gz file, "
                       "or a directory of them (default: the data set on the hub)")  # fmt: skip
     load.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where the problems go")
+    load.add_argument("--scripts", action="store_true", help="keep each question's test script, too, for codea1 eval "
+                      "--judge scripts (always for bigcodebench, whose tests can seldom be read)")  # fmt: skip
     load.add_argument("--split", help="of the data set on the hub (default: the set's own)")
     load.add_argument("--revision", help="of the data set on the hub (default: the latest)")
     load.add_argument("--difficulty", help="keep the rows of this difficulty only, e.g. hard, in whatever case")
@@ -99,20 +105,20 @@ def add_data(parser: Parser) -> None:
                       "for evaluation: what shares a question or a reference with it is left out and reported; may be "
                       "given several times")  # fmt: skip
     load.add_argument("--allow-contaminated", action="store_true", help="keep what shares a question, a reference or "
-                      "an id with HumanEval+, MBPP+ or UnLeakedTestBench (default: leave it out and report it, but for "
-                      "sets that are for evaluation themselves)")  # fmt: skip
+                      "an id with HumanEval+, MBPP+ or UnLeakedTestBench (default: leave it out and report it; sets "
+                      "for evaluation keep it)")  # fmt: skip
     load.add_argument("--as-programs", action="store_true", help=f"for {', '.join(_OF_PROGRAMS)}: questions about "
-                      "whole programs come in as such, each with a script as its reference (default: as functions from "
-                      "text to text, which get no --mutants)")  # fmt: skip
+                      "whole programs stay programs, with a script as the reference (default: they become functions "
+                      "from text to text, which get no --mutants)")  # fmt: skip
     load.add_argument("--fields", metavar="KEY=FIELD,...", help=f"for {ROWS}: which field of a row is the question, "
                       "reference_solution, tests (a script or a list of asserts), golden_tests (pairs of call and "
                       "value), mutants (wrong programs), entry_point, problem_id, difficulty (default: those names; a "
                       "row without an id gets one made of its entry point and a digest); a problem's "
                       f"{', '.join(NAMED_FIELDS)} are read only where they are named here")  # fmt: skip
     load.add_argument("--license", dest="licence", metavar="NAME", help=f"for {ROWS}: carried along in each problem")
-    load.add_argument("--mutants", metavar="N", type=int, default=0, help="give each problem that comes without "
-                      "mutants up to N: changes of its reference by one token that its tests, or inputs like theirs, "
-                      "tell from it, so that testers can be measured on it; 0 to 64 (default: 0)")  # fmt: skip
+    load.add_argument("--mutants", metavar="N", type=int, default=0, help="wrong programs for each problem that has "
+                      "none, so that testers can be measured: up to N changes of its reference by one token, each told "
+                      "from it by a test or by an input like a test's; 0 to 64 (default: 0)")  # fmt: skip
     load.add_argument("--limit", metavar="N", type=int, help="stop after N rows, >= 1 (default: all)")
     add_sandbox(load, "references")
     load.set_defaults(run=_import)
@@ -125,7 +131,7 @@ def _add_check(actions: Commands) -> None:
         "check",
         summary="what each problem of a file can be used for",
         description="Run every reference of a problem file on the problem's own tests, and say of each problem which "
-        "seats can play it, and what would be the oracle.",
+        "seats can play it, and by which oracle.",
         examples=_CHECK_EPILOG,
     )
     check.add_argument("file", metavar="FILE.jsonl", type=Path, help="a problem file")
@@ -136,6 +142,7 @@ def _add_check(actions: Commands) -> None:
 def _check(options: argparse.Namespace) -> int:
     require_file("FILE.jsonl", options.file)
     require_at_least_one(options, "workers")
+    _require_no_rows_of_evalplus(options.file)
     counts: Counter[str] = Counter()
     progress = Progress(sys.stderr, "problems", None)
     with open_sandbox(options.sandbox, options.workers) as sandbox, progress:
@@ -154,6 +161,19 @@ def _check(options: argparse.Namespace) -> int:
         f"{counts['by golden']} with golden tests; {counts['without mutants']} measure no tester, for want of mutants"
     )
     return DONE if counts["usable"] else FAILED
+
+
+def _require_no_rows_of_evalplus(path: Path) -> None:
+    try:
+        row = next(local_rows(path), {})
+    except (ConfigurationError, FormatError):
+        return  # what is wrong with it, who reads it says
+    if is_file_row(row):
+        name = "mbppplus" if str(row.get("task_id")).startswith("Mbpp") else "humanevalplus"
+        raise ConfigurationError(
+            f"FILE.jsonl must be a problem file, got EvalPlus' own file {path}; make one with "
+            f"`codea1 data import {name} {path} -o {name}.jsonl`"
+        )
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -246,7 +266,7 @@ def _drafts(source: Source, options: argparse.Namespace, evaluation: Contaminati
         rows = _telling(rows, options) if options.name == ROWS else rows
     else:
         rows = hub_rows(source.hub_id, options.split or source.split, options.revision)
-    chosen = _of_difficulty(source.drafts(rows), options.difficulty)
+    chosen = _of_difficulty(source.drafts(rows, with_scripts=options.scripts), options.difficulty)
     return (_uncontaminated(draft, evaluation) for draft in islice(chosen, options.limit))
 
 

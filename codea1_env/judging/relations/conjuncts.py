@@ -2,20 +2,21 @@
 
     conjuncts(relation, constants)       relations; together they are true where the relation is
 
-A part may be a choice (`a or b`), which no `and` stands below. Lower and upper bounds of one term are one part, since
-either alone says little: `0 < f(x) <= 3`. Without this, a claim that knows one thing could carry another along that
-only names the wrong answer in front of the tester.
+What is said of all items of a value is parted likewise: `all(a and b for ...)`. A part may be a choice (`a or b`),
+which no `and` stands below. Lower and upper bounds of one term are one part, since either alone says little: `0 < f(x)
+<= 3`. Without this, a claim that knows one thing could carry another along that only names the wrong answer in front of
+the tester.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from codea1_env.judging.relations.tree_values import Undefined
 from codea1_env.reading.literals import Tree
-from codea1_env.reading.wide.relation import Relation
+from codea1_env.reading.wide.relation import RETURNED_VALUE, Relation
 
 MOST_CHOICES = 8
 """Parts that one `or` of `and`s may be multiplied out to."""
@@ -53,9 +54,23 @@ def _clauses(term: Relation, wanted: bool, constants: Sequence[Tree]) -> list[_C
             truth = constants[said.place] if said.operator == "constant" else None
             if _is_truth(claim) and type(truth) is bool:
                 return _clauses(claim, wanted == (truth == (name in ("eq", "is"))), constants)
-    if any(_is_truth(inner) for part in parts for inner in part.walk()):
+    if name == ("all" if wanted else "any") and parts[0].operator == "each":
+        items, made, *conditions = parts[0].parts  # of every item, each part of the claim
+        return [(Relation("all", (Relation("each", (items, _joined("or", clause), *conditions)),)),)
+                for clause in _clauses(made, wanted, constants)]  # fmt: skip
+    if any(_is_truth(inner) for part in parts for inner in _walk(part)):
         raise Undefined("a truth is calculated with")  # `(f(x) != 3) > (f(x) < 0)` would be an `and` in disguise
     return [(term if wanted else Relation("not", (term,)),)]
+
+
+def _walk(term: Relation) -> Iterator[Relation]:
+    """The term and what is below it, but for what is said of single items alone."""
+    yield term
+    is_of_items = term.operator == "each" and RETURNED_VALUE not in {
+        inner for part in term.parts[1:] for inner in part.walk()
+    }
+    for part in term.parts[:1] if is_of_items else term.parts:
+        yield from _walk(part)
 
 
 def _is_truth(term: Relation) -> bool:

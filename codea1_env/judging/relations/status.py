@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from codea1_env.judging.equality import FAILURES
 from codea1_env.judging.judge import Expectation, Judge, plain_values
-from codea1_env.judging.relations.tree_values import FAILURES
+from codea1_env.judging.oracle import is_data
 from codea1_env.judging.relations.truth import fits, holds
 from codea1_env.judging.relations.vacuity import MOST_MUTANTS, refusals
 from codea1_env.judging.schedule import turn
@@ -56,7 +57,7 @@ class MutantValues:
             for mutant in problem.mutants[:MOST_MUTANTS]
         ]
         for ran, result in zip(turns, judge.run(turns) if turns else [], strict=True):
-            values = plain_values(ran, result, ran.calls) or [None] * len(ran.calls)
+            values = plain_values(ran, result, ran.calls, is_data) or [None] * len(ran.calls)
             for call, value in zip(ran.calls, values, strict=True):
                 known = self._values.setdefault((id(ran.problem), call), [])
                 if value is not None and value not in known:

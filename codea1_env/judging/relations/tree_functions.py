@@ -13,14 +13,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from codea1_env.judging.equality import member_text, number_in, same_tree
+from codea1_env.judging.relations.tree_tables import (
+    allclose,
+    array_equal,
+    as_nested,
+    attribute,
+    flattened,
+    item_of_table,
+    of_moment,
+    same_table,
+    to_list,
+)
 from codea1_env.judging.relations.tree_values import (
-    Number,
     Undefined,
+    attributes_of,
     calculable,
     hashed_text,
     is_set,
     items_of,
     length_of,
+    listed,
     number_tree,
     order_of,
     real_number,
@@ -28,15 +40,37 @@ from codea1_env.judging.relations.tree_values import (
     truth,
 )
 from codea1_env.problems.tolerances import EXACT
+from codea1_env.reading.kinds.nodes import (
+    exact_in,
+    items_in,
+    kind_of,
+    moment_in,
+    moment_node,
+    parts_of,
+    plain_form,
+)
 from codea1_env.reading.literals import Tree, tree_source
 
 MOST_TEXT = 400
 """Characters of a text that is read as a number; decimal places of `round`."""
+_LONGEST_SEPARATOR = 3
+"""Characters: what is joined takes no fewer on the wire."""
 _PLAIN = frozenset((bool, int, float, str, type(None)))
 
 
-def _arithmetic(operation: Callable[[Any, Any], Number]) -> Callable[[Any, Any], Tree]:
-    return lambda left, right: number_tree(operation(calculable(left), calculable(right)))
+def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Tree]:
+    """On numbers; and on times, as Python calculates with them."""
+
+    def calculated(left: Any, right: Any) -> Tree:
+        moments = moment_in(left), moment_in(right)
+        if moments == (None, None):
+            return number_tree(operation(calculable(left), calculable(right)))
+        made = operation(
+            *(calculable(side) if of is None else of for side, of in zip((left, right), moments, strict=True))
+        )
+        return number_tree(made) if isinstance(made, int | float) else moment_node(made)
+
+    return calculated
 
 
 def _are_plain(items: list[Any]) -> bool:
@@ -73,7 +107,7 @@ def _extreme(sign: int) -> Callable[[Any], Any]:
 
 
 def _sum(tree: Any) -> Tree:
-    total: Number = 0
+    total: Any = 0
     for item in items_of(tree):
         total += calculable(item)
     return number_tree(total)
@@ -103,6 +137,10 @@ def _number_of(kind: Callable[[Any], int | float]) -> Callable[[Any], Tree]:
 def _str(tree: Any) -> str:
     if type(tree) is str:
         return tree
+    if type(tree) is dict and "v" in tree:
+        return str(dict(attributes_of(tree))["__str__"])
+    if (made := exact_in(tree) or moment_in(tree)) is not None:
+        return str(made)
     if isinstance(number := number_in(tree), int):
         return tree_source(tree) if type(tree) is bool else str(real_number(number))
     if "{" in json.dumps(tree):  # the order of sets, and how other values are written, is not ours to say
@@ -111,13 +149,19 @@ def _str(tree: Any) -> str:
 
 
 def _index(tree: Any, at: Any) -> Any:
+    kind = kind_of(tree)
+    if kind in ("ndarray", "Series", "Index", "DataFrame"):
+        return item_of_table(tree, at)
+    tree = plain_form(tree)
     if type(tree) is dict and tagged(tree)[0] == "d":
         wanted = hashed_text(at)
         values = [value for key, value in tagged(tree)[1] if member_text(key) == wanted]
-        return values[0]
+        return 0 if kind == "Counter" and not values else values[0]
     if type(at) is not int and type(at) is not bool:
         raise Undefined("no index")
-    if is_set(tree):
+    if isinstance(moment := moment_in(tree), range):
+        return number_tree(moment[at])
+    if is_set(tree) or (type(tree) is dict and "v" in tree):
         raise Undefined("no index")
     return items_of(tree)[at]
 
@@ -126,6 +170,15 @@ def _slice(tree: Any, *bounds: Any) -> Any:
     if any(bound is not None and type(bound) is not int for bound in bounds):
         raise Undefined("no bound")
     part = slice(*bounds)
+    moment = moment_in(tree)
+    if isinstance(moment, range):
+        return moment_node(moment[part])
+    if kind_of(tree) == "ndarray":
+        dtype, shape, _ = parts_of(tree)
+        rows = items_in(tree)[part]
+        flat = [item for row in rows for item in (flattened(row) if kind_of(row) == "ndarray" else [row])]
+        return {"k": ["ndarray", dtype, [len(rows), *shape[1:]], flat]}
+    tree = plain_form(tree)
     if type(tree) is str or type(tree) is list:
         return tree[part]
     tag, body = tagged(tree)
@@ -139,17 +192,26 @@ def _type_name(tree: Any) -> str:
         return "NoneType"
     if type(tree) in (bool, int, float, str, list):
         return type(tree).__name__
+    if kind := kind_of(tree):
+        return {"namedtuple": "tuple", "keys": "dict_keys", "items": "dict_items"}.get(kind, kind)
+    if "v" in tree:
+        body = tree["v"]
+        return str(body[1]) if body[0] != "values" else "dict_values"
     names = {"i": "int", "f": "float", "c": "complex", "t": "tuple", "d": "dict", "s": "set", "z": "frozenset"}
     return names.get(tagged(tree)[0], "bytes")
 
 
+_BASES = {"bool": "int", "datetime": "date", "Counter": "dict", "OrderedDict": "dict"}
+
+
 def _isinstance(tree: Any, names: Any) -> bool:
     name = _type_name(tree)
-    return name in names or (name == "bool" and "int" in names)
+    return name in names or _BASES.get(name) in names
 
 
 def _isclose(value: Any, expected: Any, relative: Any, absolute: Any) -> bool:
     """`math.isclose`, element by element where both are lists or tuples, or dicts with the same keys."""
+    value, expected = as_nested(value), as_nested(expected)
     if number_in(value) is not None and number_in(expected) is not None:
         left, right = real_number(value), real_number(expected)
         return left == right or math.isclose(left, right, rel_tol=real_number(relative), abs_tol=real_number(absolute))
@@ -193,7 +255,7 @@ def _count(tree: Any, item: Any) -> int:
     if type(tree) is str:
         if type(item) is str:
             return tree.count(item)
-    elif type(tree) is list or tagged(tree)[0] == "t":
+    elif type(tree) is list or tagged(plain_form(tree))[0] in ("t", "k"):
         return sum(same_tree(each, item, EXACT) for each in items_of(tree))
     raise Undefined("another kind of value")
 
@@ -204,12 +266,80 @@ def _fail() -> Any:
 
 def _of_dict(place: slice) -> Callable[[Any], Any]:
     def listed(tree: Any) -> Any:
-        tag, body = tagged(tree)
+        tag, body = tagged(plain_form(tree))
         if tag != "d":
             raise Undefined("no dict")
         return [pair[place][0] if len(pair[place]) == 1 else {"t": pair} for pair in body]
 
     return listed
+
+
+def _next(tree: Any, *default: Any) -> Any:
+    is_iterator = "v" in tree and (tree["v"][0] == "iterator" or "__next__" in dict(attributes_of(tree)))
+    if not is_iterator:
+        raise Undefined("no iterator")
+    if default and not listed(tree, whole=False):
+        return items_of(tree) or default[0]  # it has to be known that there are none
+    return listed(tree, whole=False)[0]
+
+
+def _join(separator: Any, tree: Any) -> str:
+    items = [tree] if type(tree) is str else items_of(tree)
+    if any(type(text) is not str for text in (separator, *items)) or len(separator) > _LONGEST_SEPARATOR:
+        raise Undefined("no texts")
+    return str(separator.join(tree if type(tree) is str else items))
+
+
+def _bytes(tree: Any) -> Tree:
+    if type(tree) is dict and "b" in tree:
+        return tree
+    return {"b": bytes(items_of(tree) if type(tree) is not str else _fail()).hex()}
+
+
+def _most_common(tree: Any, count: Any) -> Any:
+    if kind_of(tree) != "Counter" or type(count) is not int:
+        raise Undefined("no Counter")
+    pairs = sorted(tagged(plain_form(tree))[1], key=lambda pair: -real_number(pair[1]))
+    return [{"t": pair} for pair in pairs[: max(count, 0)]]
+
+
+def _unpacked(tree: Any, at: Any, count: Any) -> Any:
+    items = items_of(tree)
+    return items[at] if len(items) == count else _fail()
+
+
+def _is(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda tree: kind(real_number(tree))
+
+
+def _iter(tree: Any) -> Any:
+    return tree if type(tree) is dict and "v" in tree else {"v": ["iterator", "iterator", items_of(tree), ""]}
+
+
+def _islice(tree: Any, count: Any) -> Any:
+    if type(count) is not int or count < 0:
+        raise Undefined("no number of items")
+    items = listed(tree, whole=False) if type(tree) is dict and "v" in tree else items_of(tree)
+    if len(items) < count:  # it has to be known that there are no more
+        items = items_of(tree)
+    return {"v": ["iterator", "islice", items[:count], ""]}
+
+
+def _dict(tree: Any) -> Tree:
+    if type(tree) is dict and tagged(plain_form(tree))[0] == "d":
+        return {"d": plain_form(tree)["d"]}
+    made: dict[str, list[Any]] = {}
+    for item in items_of(tree):
+        key, value = items_of(item)
+        made.setdefault(hashed_text(key), [key, value])[1] = value
+    return {"d": list(made.values())}
+
+
+def _counter(tree: Any) -> Tree:
+    counts: dict[str, list[Any]] = {}
+    for item in items_of(tree):
+        counts.setdefault(hashed_text(item), [item, 0])[1] += 1
+    return {"k": ["Counter", list(counts.values())]}
 
 
 OPERATORS: Mapping[str, Callable[..., Any]] = {
@@ -244,6 +374,33 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "isinstance": _isinstance,
     "hastype": lambda tree, names: _type_name(tree) in names,
     "isclose": _isclose,
+    "attribute": attribute,
+    "next": _next,
+    "iter": _iter,
+    "islice": _islice,
+    "join": _join,
+    "zip": lambda left, right: [{"t": [*pair]} for pair in zip(items_of(left), items_of(right), strict=False)],
+    "enumerate": lambda tree: [{"t": [*pair]} for pair in enumerate(items_of(tree))],
+    "unpacked": _unpacked,
+    "bytes": _bytes,
+    "most_common": _most_common,
+    "isnan": _is(math.isnan),
+    "isinf": _is(math.isinf),
+    "isfinite": _is(math.isfinite),
+    "dict": _dict,
+    "Counter": _counter,
+    "tolist": to_list,
+    "flatten": flattened,
+    "array_equal": array_equal(broadcast=False, equal_nan=False),
+    "equal_everywhere": array_equal(broadcast=True, equal_nan=False),
+    "equal_arrays": array_equal(broadcast=True, equal_nan=True),
+    "allclose": allclose,
+    "same_table": same_table,
+    "isoformat": of_moment("isoformat"),
+    "weekday": of_moment("weekday"),
+    "isoweekday": of_moment("isoweekday"),
+    "total_seconds": of_moment("total_seconds"),
+    "date": of_moment("date"),
     "lower": _text_method("lower"),
     "upper": _text_method("upper"),
     "strip": _text_method("strip"),

@@ -8,19 +8,30 @@ of members alone are, as in `equality.py`, by this process's own secret seed. Do
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
-from codea1_env.judging.equality import NON_FINITE, member_text, number_in, same_tree
+from codea1_env.judging.equality import NON_FINITE, Number, member_text, number_in, same_tree
 from codea1_env.problems.tolerances import EXACT, Tolerances
+from codea1_env.reading.kinds.nodes import (
+    MAX_EXPONENT,
+    SEQUENCES,
+    exact_in,
+    items_in,
+    kind_of,
+    moment_in,
+    nested_items,
+    parts_of,
+    plain_form,
+)
 from codea1_env.reading.literals import MAX_DEPTH, Tree
 
 MAX_BITS = 4096
 """Of an integer that arithmetic is done on."""
-FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
-"""What a function raises where it has no value."""
-
-Number: TypeAlias = int | float | complex
+MAX_ITEMS = 1 << 16
+"""Of a range that is listed."""
 
 
 class Undefined(ValueError):
@@ -32,15 +43,35 @@ def truth(tree: Any) -> bool:
     number = number_in(tree)
     if number is not None:
         return bool(number)
+    moment = moment_in(tree)
+    if moment is not None:
+        return bool(moment)
+    if kind_of(tree) == "ndarray":
+        (only,) = parts_of(tree)[2]
+        return truth(only)
+    if kind_of(tree) in ("Series", "Index", "DataFrame"):
+        raise Undefined("pandas gives no truth")
+    if type(tree) is dict and "v" in tree:
+        if {"__bool__", "__len__"} & {name for name, _ in attributes_of(tree)}:
+            raise Undefined("an object has its own say")
+        return True
     return tree is not None and length_of(tree) > 0
 
 
 def length_of(tree: Any) -> int:
     if type(tree) is str or type(tree) is list:
         return len(tree)
-    tag, body = tagged(tree)
+    moment = moment_in(tree)
+    if isinstance(moment, range):
+        return len(moment)
+    tag, body = tagged(plain_form(tree))
     if tag in ("t", "d", "s", "z"):
         return len(body)
+    if tag == "k":
+        is_frame = body[0] == "DataFrame"
+        return len(items_in(parts_of(tree)[1]) if is_frame else items_in(tree))
+    if tag == "v" and body[0] == "values":
+        return len(body[1])
     if tag == "b":
         return len(body) // 2
     raise Undefined("no length")
@@ -60,7 +91,16 @@ def items_of(tree: Any) -> list[Any]:
         return tree
     if type(tree) is str:
         return list(tree)
-    tag, body = tagged(tree)
+    moment = moment_in(tree)
+    if isinstance(moment, range):
+        if len(moment) > MAX_ITEMS:
+            raise Undefined("too many")
+        return [number_tree(number) for number in moment]
+    tag, body = tagged(plain_form(tree))
+    if tag == "k":
+        return items_in(tree)
+    if tag == "v":
+        return listed(tree)
     if tag == "t":
         return list(body)
     if tag == "d":
@@ -70,6 +110,22 @@ def items_of(tree: Any) -> list[Any]:
     if tag == "b":
         return list(bytes.fromhex(body))
     raise Undefined("no iteration")
+
+
+def listed(tree: Any, *, whole: bool = True) -> list[Any]:
+    """What an iterator, the values of a dict or an object gives; with `whole` all of it, or none. Raises Undefined."""
+    body = tree["v"]
+    if body[0] == "values":
+        return body[1]  # type: ignore[no-any-return]  # `require_sound` has seen to it
+    items, end = body[-2:]
+    if items is None or (whole and end):
+        raise Undefined("it is not listed to its end")
+    return items  # type: ignore[no-any-return]  # likewise
+
+
+def attributes_of(tree: Any) -> list[Any]:
+    """Pairs of names and values, of an object; an iterator has none."""
+    return tree["v"][2] if tree["v"][0] == "object" else []  # likewise
 
 
 def require_sound(tree: Any, levels: int = MAX_DEPTH) -> None:
@@ -88,12 +144,43 @@ def require_sound(tree: Any, levels: int = MAX_DEPTH) -> None:
         case "t", list() if levels > 0:
             for item in body:
                 require_sound(item, levels - 1)
+        case "k", list() if levels > 0:
+            _require_kind(tree, levels - 1)
+        case "v", list() if levels > 0:
+            _require_seen(body, levels - 1)
         case "s" | "z", list() if levels > 0:
             _distinct_texts(body, levels - 1)
         case "d", list() if levels > 0 and all(type(pair) is list and len(pair) == 2 for pair in body):
             _distinct_texts([key for key, _ in body], levels - 1)
             for _, item in body:
                 require_sound(item, levels - 1)
+        case _:
+            raise Undefined("no value")
+
+
+def _require_kind(tree: Any, levels: int) -> None:
+    if exact_in(tree) is not None or moment_in(tree) is not None:
+        return
+    kind, parts = kind_of(tree), parts_of(tree)
+    if kind == "ndarray":
+        nested_items(tree)
+    form = plain_form(tree) if kind != "items" else tree
+    for part in parts if form is tree else [form]:
+        require_sound(part, levels)
+
+
+def _require_seen(body: list[Any], levels: int) -> None:
+    match body:
+        case ["values", list() as items]:
+            require_sound(items, levels)
+        case ["iterator", str(), list() as items, str()]:
+            require_sound(items, levels)
+        case ["object", str(), list() as attributes, items, str()] if items is None or type(items) is list:
+            require_sound(items, levels)
+            for name, value in attributes:
+                if type(name) is not str:
+                    raise Undefined("no name")
+                require_sound(value, levels)
         case _:
             raise Undefined("no value")
 
@@ -107,7 +194,11 @@ def _is_float(tree: Any) -> bool:
 def hashed_text(tree: Any, levels: int = MAX_DEPTH) -> str:
     """A text that two members of sets share exactly when they are equal. Raises Undefined for what is no member."""
     tag = tagged(tree)[0] if type(tree) is dict else ""
-    if type(tree) is list or tag in ("s", "d"):
+    if tag == "k" and kind_of(tree) == "namedtuple":
+        tree, tag = plain_form(tree), "t"
+    if tag == "k" and exact_in(tree) is None and moment_in(tree) is None and kind_of(tree) not in ("NaT", "NA"):
+        raise Undefined("unhashable")
+    if type(tree) is list or tag in ("s", "d", "v"):
         raise Undefined("unhashable")
     if tag not in ("t", "z"):
         require_sound(tree, levels)
@@ -127,21 +218,34 @@ def _distinct_texts(members: list[Any], levels: int) -> list[str]:
     return texts
 
 
-def real_number(tree: Any) -> int | float:
+def real_number(tree: Any) -> Any:
     """A number that can be compared and counted with: not complex, and not huge."""
     number = number_in(tree)
-    if number is None or isinstance(number, complex) or (isinstance(number, int) and number.bit_length() > MAX_BITS):
+    if number is None or isinstance(number, complex) or _is_huge(number):
         raise Undefined("no number of a size to calculate with")
     return number
 
 
-def calculable(tree: Any) -> Number:
+def _is_huge(number: Number) -> bool:
+    if isinstance(number, Decimal):
+        return number.is_finite() and (
+            abs(number.adjusted()) > MAX_EXPONENT or len(number.as_tuple().digits) > MAX_BITS
+        )
+    parts = (number.numerator, number.denominator) if isinstance(number, Fraction) else (number,)
+    return any(isinstance(part, int) and part.bit_length() > MAX_BITS for part in parts)
+
+
+def calculable(tree: Any) -> Any:
     number = number_in(tree)
     return number if isinstance(number, complex) else real_number(tree)
 
 
 def number_tree(number: Number) -> Tree:
     """The wire tree of a number."""
+    if isinstance(number, Fraction):
+        return {"k": ["Fraction", number_tree(number.numerator), number_tree(number.denominator)]}
+    if isinstance(number, Decimal):
+        return {"k": ["Decimal", str(number)]}
     if isinstance(number, complex):
         return {"c": [number_tree(number.real), number_tree(number.imag)]}
     if isinstance(number, float) and number - number != 0:
@@ -162,6 +266,12 @@ def order_of(left: Any, right: Any) -> int:
         return _sign(one, other)
     if type(left) is str and type(right) is str:
         return _sign(left, right)
+    moments: Any = moment_in(left), moment_in(right)
+    if None not in moments:
+        return _sign(*moments)
+    if kind_of(left) in SEQUENCES and kind_of(left) == kind_of(right):
+        left, right = items_in(left), items_in(right)
+    left, right = plain_form(left), plain_form(right)
     pair = (left, right)
     if type(left) is dict and type(right) is dict:
         (tag, body), (other_tag, other_body) = tagged(left), tagged(right)
@@ -185,7 +295,7 @@ def _sign(left: Any, right: Any) -> int:
 
 def _is_opaque_to_order(tree: Any) -> bool:
     """It can equal another value, and not be less."""
-    return tree is None or (type(tree) is dict and tagged(tree)[0] in ("s", "z", "d", "c"))
+    return tree is None or (type(tree) is dict and tagged(plain_form(tree))[0] in ("s", "z", "d", "c", "k"))
 
 
 def _ordered(test: Callable[[int], bool]) -> Callable[[float, Any, Any], bool]:
@@ -206,7 +316,7 @@ def _ordered(test: Callable[[int], bool]) -> Callable[[float, Any, Any], bool]:
 
 
 def is_set(tree: Any) -> bool:
-    return type(tree) is dict and tagged(tree)[0] in ("s", "z")
+    return type(tree) is dict and tagged(plain_form(tree))[0] in ("s", "z")
 
 
 def _member(tolerance: Tolerances, item: Any, container: Any) -> bool:
@@ -214,6 +324,7 @@ def _member(tolerance: Tolerances, item: Any, container: Any) -> bool:
         if type(item) is not str:
             raise Undefined("no text")
         return item in container
+    container = plain_form(container)
     if type(container) is dict and tagged(container)[0] in ("s", "z", "d"):
         wanted = hashed_text(item)
         return any(member_text(each) == wanted for each in items_of(container))

@@ -14,12 +14,12 @@ anything (`vacuity.py`).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from codea1_env.judging.equality import ROUNDING, is_opaque
+from codea1_env.judging.equality import FAILURES, ROUNDING, is_opaque
 from codea1_env.judging.relations.tree_functions import OPERATORS
-from codea1_env.judging.relations.tree_values import COMPARED, FAILURES, require_sound, truth
+from codea1_env.judging.relations.tree_values import COMPARED, items_of, require_sound, truth
 from codea1_env.problems.tolerances import Tolerances
 from codea1_env.reading.literals import Tree
 from codea1_env.reading.wide.relation import Relation
@@ -54,7 +54,8 @@ def _work(relation: Relation, constants: bytes, returned: bytes) -> int:
     is_nested = returned.count(b"[") + returned.count(b"{") > 1 + returned.startswith(b"{")
     rounds = len(returned).bit_length() if is_nested else 1
     terms = sum(rounds if term.operator == "sorted" else 1 for term in relation.walk())
-    return terms * (len(constants) + len(returned))
+    rounds = returned.count(b",") + 1 if any(term.operator == "each" for term in relation.walk()) else 1
+    return terms * (rounds * len(constants) + len(returned))
 
 
 def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances) -> bool:
@@ -73,6 +74,7 @@ class _Evaluation:
         self._constants = constants
         self._returned = returned
         self._tolerance = tolerance.or_laxer(ROUNDING)
+        self._element: Tree = None
 
     def of(self, term: Relation) -> Any:
         """The term's value, a tree. Raises one of FAILURES."""
@@ -87,7 +89,17 @@ class _Evaluation:
                 if truth(value) == (name == "or"):
                     return value
             return self.of(parts[-1])
+        if name == "element":
+            return self._element
+        if name == "each":
+            return list(self._each(*parts))
         values = [self.of(part) for part in parts]
         if name in COMPARED:
             return COMPARED[name](self._tolerance, *values)
         return OPERATORS[name](*values)
+
+    def _each(self, items: Relation, made: Relation, *wanted: Relation) -> Iterator[Tree]:
+        for item in items_of(self.of(items)):
+            self._element = item
+            if all(truth(self.of(condition)) for condition in wanted):
+                yield self.of(made)

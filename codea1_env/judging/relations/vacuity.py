@@ -11,6 +11,7 @@
       list, tuple    the same
       dict           empty, less the last or first key, one more key, first or last value replaced, first key replaced
       set            empty, less the least or greatest, one more, one replaced
+      other kinds    see `kind_neighbours.py`
       None           nothing: what mutants return, and values near the first of those, or not at all
 
 and the values that the problem's own mutants return for the call. What is put in comes from the call's arguments (parts
@@ -31,15 +32,19 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from itertools import accumulate, chain
 from typing import Any
 
-from codea1_env.judging.equality import member_text, number_in, same_tree
+from codea1_env.judging.equality import Number, as_seen, is_by_identity, member_text, number_in, same_tree
 from codea1_env.judging.relations.conjuncts import conjuncts
+from codea1_env.judging.relations.kind_neighbours import Plain, exact_others, kind_others
 from codea1_env.judging.relations.tree_values import number_tree
 from codea1_env.judging.relations.truth import fits, holds_of
 from codea1_env.problems.tolerances import EXACT, Tolerances
-from codea1_env.reading.literals import Tree
+from codea1_env.reading.kinds.nodes import kind_of
+from codea1_env.reading.literals import Tree, encode
 from codea1_env.reading.wide.relation import Relation
 
 REFUSED = 0.5
@@ -95,10 +100,26 @@ def all_others(right: Tree, spare: Sequence[Tree], mutants: Sequence[bytes], tol
         # Else `f(x) != 3` would refuse all where mutants return nothing but 3.
         near = others(returned[0], spare, tolerance)
     values: list[Tree] = []
+    known = [_comparable(right)]
     for other in (*near, *returned):
-        if not any(same_tree(known, other, tolerance) for known in (right, *values)):
+        seen = _comparable(other)
+        if not any(same_tree(each, seen, tolerance) for each in known):
             values.append(other)
+            known.append(seen)
     return values
+
+
+def _comparable(tree: Tree) -> Tree:
+    """With tuples in the place of iterators and objects, which equal nothing."""
+    if type(tree) is not dict and type(tree) is not list:
+        return tree
+    encoded = encode(tree)
+    return json.loads(as_seen(encoded)) if is_by_identity(encoded) else tree
+
+
+def _text(part: Tree) -> str:
+    """A text that equal parts share."""
+    return member_text(_comparable(part))
 
 
 def spare_parts(arguments: bytes) -> list[Tree]:
@@ -136,6 +157,10 @@ def others(tree: Any, spare: Sequence[Tree] = (), tolerance: Tolerances = EXACT)
     if type(tree) is list:
         return [list(part) for part in _sequences(tree, spare)]
     ((tag, body),) = tree.items()
+    if tag in ("k", "v"):
+        plain = Plain(lambda items: _sequences(items, spare), lambda pairs: _dicts(pairs, spare),
+                      lambda members: _sets(members, spare), lambda part: others(part, spare), _near)  # fmt: skip
+        return kind_others(tree, plain)
     if tag == "t":
         return [{"t": part} for part in _sequences(body, spare)]
     if tag == "b":
@@ -146,7 +171,9 @@ def others(tree: Any, spare: Sequence[Tree] = (), tolerance: Tolerances = EXACT)
     return [{"d": part} for part in _dicts(body, spare)]
 
 
-def _numbers(number: int | float | complex, tolerance: Tolerances) -> list[Tree]:
+def _numbers(number: Number, tolerance: Tolerances) -> list[Tree]:
+    if isinstance(number, Fraction | Decimal):
+        return exact_others(number) if isinstance(number, Fraction) or number.is_finite() else [0, 1, 2, 10, -1]
     if isinstance(number, complex):
         values: list[Any] = [number + 1, number - 1, number + 1j, 2 * number, 0j]
         return [number_tree(value) for value in values]
@@ -183,7 +210,7 @@ def _near(tree: Any) -> Tree:
         return not tree
     number = number_in(tree)
     if number is not None:
-        if not isinstance(number, complex) and not math.isfinite(number):
+        if isinstance(number, float | Decimal) and not math.isfinite(number):
             number = 0
         return number_tree(number - 1 if not isinstance(number, complex) and number < 0 else number + 1)
     if type(tree) is str:
@@ -191,6 +218,8 @@ def _near(tree: Any) -> Tree:
     if type(tree) is list:
         return [*tree[:-1], _near(tree[-1])] if tree else [0]
     ((tag, body),) = tree.items()
+    if tag in ("k", "v"):
+        return next(iter(others(tree)), 0)
     if tag == "b":
         return {"b": f"{body[:-2]}{int(body[-2:] or '0', 16) ^ 1:02x}"}
     if not body:
@@ -216,7 +245,9 @@ def _candidates(part: Any, spare: Sequence[Tree], count: int, near: Callable[[An
 
 
 def _kind(tree: Any) -> tuple[Any, ...]:
-    return (type(tree), *(tree if type(tree) is dict else [len(tree) == 1] if type(tree) is str else []))
+    if type(tree) is dict:
+        return (dict, *tree, kind_of(tree))
+    return (type(tree), *([len(tree) == 1] if type(tree) is str else []))
 
 
 def _sequences(
@@ -226,11 +257,11 @@ def _sequences(
     if not items:
         return _of_nothing(spare, first_ones or _MEMBERS)
     first, last = items[0], items[-1]
-    known = {member_text(item) for item in items}
+    known = {_text(item) for item in items}
     fresh = _fresh(first, known, spare, near)
-    other = _fresh(first, known | {member_text(fresh)}, (), near)
+    other = _fresh(first, known | {_text(fresh)}, (), near)
     middle = len(items) // 2
-    own = (each for each in (*items[middle:], *items[:middle]) if member_text(each) != member_text(last))
+    own = (each for each in (*items[middle:], *items[:middle]) if _text(each) != _text(last))
     return [
         [], items[:-1], items[1:], [*items, last], [*items, fresh], [fresh, *items[1:]], [other, *items[1:]],
         [*items[:-1], next(own, near(last))], [*items[:-1], _fresh(last, known, (), near)], items[::-1],
@@ -240,7 +271,7 @@ def _sequences(
 def _fresh(part: Any, known: set[str], spare: Sequence[Tree], near: Callable[[Any], Any]) -> Any:
     """A value in an element's place that is not `known`, or a neighbour where all of them are."""
     candidates = _candidates(part, spare, len(known), near)
-    return next((each for each in candidates if member_text(each) not in known), near(part))
+    return next((each for each in candidates if _text(each) not in known), near(part))
 
 
 _MEMBERS = (0, "a", 1, "b", 2, "c")
@@ -249,24 +280,24 @@ _MEMBERS = (0, "a", 1, "b", 2, "c")
 def _of_nothing(spare: Sequence[Tree], first_ones: Sequence[Any]) -> list[list[Any]]:
     """Three sequences that are not empty: no two share an element or a length."""
     plain = [each for each in spare if type(each) in (str, int, float)]
-    one, *more = {member_text(each): each for each in (*plain, *first_ones)}.values()
+    one, *more = {_text(each): each for each in (*plain, *first_ones)}.values()
     return [[one], more[:2], more[2:5]]
 
 
 def _sets(members: list[Any], spare: Sequence[Tree]) -> list[list[Any]]:
     if not members:
         return _of_nothing(spare, _MEMBERS)
-    ordered = sorted(members, key=member_text)
+    ordered = sorted(members, key=_text)
     fresh, other = _fresh_members(ordered, spare)
     return [[], ordered[1:], ordered[:-1], [*ordered, fresh], [*ordered[1:], other]]
 
 
 def _fresh_members(members: Sequence[Any], spare: Sequence[Tree]) -> tuple[Tree, Tree]:
     """Two values that can stand in a set beside its members: from the arguments if they have one, and a neighbour."""
-    known = {member_text(member) for member in members}
+    known = {_text(member) for member in members}
     last = [f"x{place}" for place in range(len(known) + 1)]  # where every neighbour is a member
     fresh, other = (
-        next(each for each in (*_candidates(members[0], given, len(known)), *last) if member_text(each) not in known)
+        next(each for each in (*_candidates(members[0], given, len(known)), *last) if _text(each) not in known)
         for given in (spare, ())
     )
     return fresh, other

@@ -6,7 +6,7 @@ program has one slip at most: the second rule's slips are rare until the first r
 both are. At 0 rules slip independently. A program is right with the same probability at every strength.
 
 So at strength 1 there is one place to test at a time, and it moves as the coder learns, by what programs are and not by
-a schedule. Does not promise that a model keeps these habits while it learns: `docs/shift.md` has what was seen.
+a schedule. Does not promise that a model keeps these habits while it learns: `docs/results.md` has what was seen.
 """
 
 from __future__ import annotations

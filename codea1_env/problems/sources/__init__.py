@@ -1,6 +1,6 @@
 """Loaders of public problem sets: each turns the rows of one set, from the hub or a file, into drafts of problems.
 
-Does not execute anything: whether a reference passes its own tests is found out by `codea1_env.judging.importing`.
+Does not execute anything: `codea1_env.judging.problems.importing` finds out whether a reference passes its own tests.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ SOURCES = {
         functions.HUMANEVAL,
         functions.MBPP,
         functions.BIG_CODE_BENCH,
+        functions.BIG_CODE_BENCH_INSTRUCT,
         functions.UNLEAKED,
         leetcode.LEETCODE,
         contests.LIVE_CODE_BENCH,

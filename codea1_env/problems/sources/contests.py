@@ -58,6 +58,14 @@ MAX_UNPACKED = 1 << 28
 MAX_HIDDEN = 64
 """Of CodeContests' private and generated tests, of which there are hundreds."""
 _PYTHON_3 = 3  # CodeContests' number for the language
+# How the sets' own graders compare what programs print (docs/your-problems.md). numpy's `allclose`:
+_ALLCLOSE = {"checker": "tokens", "compare": {"float": {"relative": 1e-5, "absolute": 1e-8}}}
+_COMPARED: Mapping[str, Mapping[str, Any]] = {
+    "apps": _ALLCLOSE,
+    "taco": _ALLCLOSE,
+    "code_contests": {"checker": "tokens", "compare": {"float": {"absolute": 1e-5}}},
+    "livecodebench": {"checker": "decimals"},
+}
 
 
 def _read_apps(row: Row, source: Source) -> Draft:
@@ -179,6 +187,7 @@ def _called(source: Source) -> str:
 def _about_program(
     source: Source, question: str, solution: str | None, golden: Sequence[TestCase], common: Mapping[str, Any]
 ) -> Problem:
+    common = {**common, **_COMPARED[source.name]}
     if source.programs_as == "program":
         return Problem(
             question=question,

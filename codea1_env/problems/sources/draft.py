@@ -10,7 +10,7 @@ import decimal
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.check_functions import MAX_SCRIPT, Extracted, LeftOut
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse, source_of
-from codea1_env.sandbox.protocol import PACKAGES
 
 Row = Mapping[str, Any]
 MAX_TEXT = 1 << 16
@@ -94,6 +93,10 @@ class Source:
     """It is not trained on, and so not compared with the sets that must not be."""
     rows_of_directory: Callable[[Path], Iterator[Row]] | None = None
     """Of a set that is a directory of its own form: reads it. Such a set is not on the hub."""
+    script_of: Callable[[Row], str] | None = None
+    """The row's tests as a script to run beside a solution, for `--judge scripts`. None: it has none."""
+    has_scripts_only: bool = False
+    """Most of its tests can be judged by their scripts alone, so problems always keep them."""
     programs_as: Literal["", "function", "program"] = ""
     """What its questions about whole programs come in as: functions from text to text, or problems of the kind
     `program`. Empty for a set that has no choice."""
@@ -104,11 +107,14 @@ class Source:
         fields = {"imports": imports_of(modules[-1]), "packages": packages_of(*modules)} | fields
         return Problem(source=self.hub_id, license=self.license, **fields)
 
-    def drafts(self, rows: Iterable[Row]) -> Iterator[Draft | Unreadable]:
-        """One for each row, in order."""
+    def drafts(self, rows: Iterable[Row], *, with_scripts: bool = False) -> Iterator[Draft | Unreadable]:
+        """One for each row, in order; `with_scripts` keeps the tests as they stand, too (`Problem.test_script`)."""
         for number, row in enumerate(rows, start=1):
             try:
-                yield self.read_row(row, self)
+                draft = self.read_row(row, self)
+                if self.script_of is not None and (with_scripts or self.has_scripts_only):
+                    draft = replace(draft, problem=replace(draft.problem, test_script=self.script_of(row)))
+                yield draft
             except (RowError, ProblemFormatError, Unparsable) as error:
                 names = [row.get(key) for key in ("task_id", "question_id", "conversation_id", "problem_id", "name")]
                 problem_id = next((str(name) for name in names if name not in (None, "")), f"row {number}")
@@ -184,14 +190,15 @@ def imports_of(module: ast.Module) -> str:
 
 
 def packages_of(*modules: ast.Module) -> tuple[str, ...]:
-    """The known third-party packages that any of the programs imports."""
+    """Those that any of the programs imports of the third-party packages that this package brings along. Others may be
+    missing where the problem is played: there it is one whose reference does not load, and no run ends by it."""
     names: set[str] = set()
     for node in (node for module in modules for node in ast.walk(module)):
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.split(".")[0])
-    return tuple(name for name in PACKAGES if name in names)
+    return ("numpy",) if "numpy" in names else ()
 
 
 def called_names(scripts: Sequence[str]) -> list[str]:

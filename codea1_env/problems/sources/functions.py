@@ -3,13 +3,15 @@
 UnLeakedTestBench is for testers: its functions have many branches, and they are the oracle. Most of the tests that come
 with them state other values than the functions return (887 of the 1,000 in its small edition); these get the functions'
 values, and are reported. BigCodeBench's tests are unittest classes whose asserts are read like others; most of its
-functions need libraries that the sandbox does not have: what does not load is reported as unusable.
+functions need libraries that the sandbox does not have: what does not load is reported as unusable. Its older revisions
+call `complete_prompt` and `instruct_prompt` `prompt` and `instruction`.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import hashlib
 import json
 
@@ -31,7 +33,7 @@ from codea1_env.problems.sources.draft import (
     texts_of,
     tree_of,
 )
-from codea1_env.problems.sources.humanevalplus import HUMANEVALPLUS
+from codea1_env.problems.sources.humanevalplus import HUMANEVALPLUS, script_of
 from codea1_env.problems.sources.mbppplus import entry_point_of, problem_id_of
 from codea1_env.problems.sources.pairs import Written
 from codea1_env.reading.parsing import source_of, unindented
@@ -109,21 +111,49 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
     return Draft(problem, (), tuple(extracted.left_out), are_tests_trusted=False)
 
 
-def _read_big_code_bench(row: Row, source: Source) -> Draft:
+_COMPLETE = ("complete_prompt", "prompt", "code_prompt")
+"""Signature and docstring of BigCodeBench's questions; also in its older field names."""
+_INSTRUCT = ("instruct_prompt", "instruction")
+"""The same in words."""
+
+
+def _read_big_code_bench(row: Row, source: Source, question: tuple[str, ...] = _COMPLETE) -> Draft:
     entry_point = text(row, "entry_point")
-    reference = text(row, "complete_prompt", "code_prompt") + text(row, "canonical_solution")
+    reference = text(row, *_COMPLETE) + text(row, "canonical_solution")
     module = tree_of(reference, "prompt and solution together")
     extracted = extract(text(row, "test"), entry_point)
     problem = source.problem(
         module,
         problem_id=text(row, "task_id"),
-        question=text(row, "complete_prompt", "instruct_prompt"),
+        question=text(row, *question),
         entry_point=entry_point,
         reference_solution=reference,
+        imports=_before(module, entry_point),
         hidden_tests=tuple(extracted.tests),
         tolerance=extracted.tolerance,
+        time_limit_s=60.0,
+        memory_mb=8192,
     )
     return Draft(problem, (), tuple(extracted.left_out))
+
+
+def _before(module: ast.Module, entry_point: str) -> str:
+    """What the prompt does before the function: its imports and constants stand before every solution, as in
+    BigCodeBench's own evaluation."""
+    names = [getattr(node, "name", "") for node in module.body]
+    return "\n".join(source_of(node) for node in module.body[: names.index(entry_point)])
+
+
+def _test_of(row: Row) -> str:
+    return text(row, "test")
+
+
+def _asserts_of(row: Row) -> str:
+    """MBPP's asserts behind what they set up; of mxeval's form its check."""
+    if "test_list" not in row:
+        return script_of(row)
+    setup = [*texts_of(row, "test_imports"), str(row.get("test_setup_code") or "")]
+    return "\n".join([*setup, *texts_of(row, "test_list"), *texts_of(row, "challenge_test_list")])
 
 
 FIELDS = (
@@ -191,7 +221,10 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
             problem = Problem.from_dict(known | said)
         return Draft(problem, (), (*pairs.left_out, *extracted.left_out))
 
-    return Source("rows", "(local rows)", "", licence, read_row)
+    def script_of(row: Row) -> str:
+        return "\n".join(map(unindented, _scripts_of(row, fields.get("tests", "tests"))))
+
+    return Source("rows", "(local rows)", "", licence, read_row, script_of=script_of)
 
 
 def _scripts_of(row: Row, name: str) -> list[str]:
@@ -229,12 +262,30 @@ def _derived_id(entry_point: str, question: str, code: str) -> str:
 
 
 HUMANEVAL = Source(
-    "humaneval", "openai/openai_humaneval", "test", "MIT", HUMANEVALPLUS.read_row, is_for_evaluation=True
+    "humaneval",
+    "openai/openai_humaneval",
+    "test",
+    "MIT",
+    HUMANEVALPLUS.read_row,
+    is_for_evaluation=True,
+    script_of=script_of,
 )
-MBPP = Source("mbpp", "google-research-datasets/mbpp", "train", "CC-BY-4.0", _read_mbpp)
+MBPP = Source("mbpp", "google-research-datasets/mbpp", "train", "CC-BY-4.0", _read_mbpp, script_of=_asserts_of)
 UNLEAKED = Source(
     "unleakedtestbench", "huangd1999/UnLeakedTestBench", "test", "Apache-2.0", _read_unleaked, is_for_evaluation=True
 )
 BIG_CODE_BENCH = Source(
-    "bigcodebench", "bigcode/bigcodebench", "v0.1.4", "Apache-2.0", _read_big_code_bench, is_for_evaluation=True
+    "bigcodebench",
+    "bigcode/bigcodebench",
+    "v0.1.4",
+    "Apache-2.0",
+    _read_big_code_bench,
+    is_for_evaluation=True,
+    script_of=_test_of,
+    has_scripts_only=True,
+)
+BIG_CODE_BENCH_INSTRUCT = dataclasses.replace(
+    BIG_CODE_BENCH,
+    name="bigcodebench-instruct",
+    read_row=functools.partial(_read_big_code_bench, question=_INSTRUCT),
 )

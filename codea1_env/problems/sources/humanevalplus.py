@@ -3,7 +3,8 @@
 One question, HumanEval/32, has many right answers: a checker puts them into its polynomial, as the set's own test does.
 
 A row's reference is a body only: the prompt goes before it, helper functions and imports included. Field names are
-those of the hub's revision (`prompt`, `canonical_solution`) or of copies that call them `question`, `reference_body`.
+those of the hub's revision (`prompt`, `canonical_solution`) or of copies that call them `question`, `reference_body`;
+or a row is of EvalPlus' own file (`evalplus_files.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from codea1_env.problems.sources.draft import (
     text,
     tree_of,
 )
+from codea1_env.problems.sources.evalplus_files import is_file_row, read_file_row
 from codea1_env.reading.parsing import source_of
 from codea1_env.reading.test_case import TestCase
 
@@ -50,6 +52,8 @@ def _listed(script: str, entry_point: str) -> Extracted:
 
 
 def _read_row(row: Row, source: Source) -> Draft:
+    if is_file_row(row):
+        return read_file_row(row, source, _CHECKERS)
     prompt, body = text(row, "prompt", "question"), text(row, "canonical_solution", "reference_body")
     entry_point = text(row, "entry_point")
     reference = prompt + body
@@ -71,6 +75,17 @@ def _read_row(row: Row, source: Source) -> Draft:
     return Draft(problem, (extracted,) if extracted.unvalued else (), tuple(extracted.left_out))
 
 
+def script_of(row: Row) -> str:
+    """The row's check, called."""
+    return f"{text(row, 'test')}\n\ncheck({text(row, 'entry_point')})\n"
+
+
 HUMANEVALPLUS = Source(
-    "humanevalplus", "evalplus/humanevalplus", "test", "Apache-2.0", _read_row, is_for_evaluation=True
+    "humanevalplus",
+    "evalplus/humanevalplus",
+    "test",
+    "Apache-2.0",
+    _read_row,
+    is_for_evaluation=True,
+    script_of=script_of,
 )

@@ -101,4 +101,8 @@ def _imported(test: str) -> list[str]:
     return [alias.name for node in imports for alias in node.names]
 
 
-KODCODE = Source("kodcode-v1", "KodCode/KodCode-V1", "train", "CC-BY-NC-4.0", _read_row)
+def _script_of(row: Row) -> str:
+    return text(row, "test", "test_code")
+
+
+KODCODE = Source("kodcode-v1", "KodCode/KodCode-V1", "train", "CC-BY-NC-4.0", _read_row, script_of=_script_of)

@@ -1,7 +1,7 @@
 """MBPP+ (EvalPlus): 378 questions. The three asserts of MBPP become golden tests, EvalPlus's many hidden ones.
 
 A row names no entry point: it is the function of the reference that the asserts call. The question names it neither,
-so its signature becomes the starter code.
+so its signature becomes the starter code. A row of EvalPlus' own file names it (`evalplus_files.py`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from codea1_env.problems.sources.draft import (
     texts_of,
     tree_of,
 )
+from codea1_env.problems.sources.evalplus_files import MBPP_CHECKERS, is_file_row, read_file_row
 
 
 def _read_row(row: Row, source: Source) -> Draft:
+    if is_file_row(row):
+        return read_file_row(row, source, MBPP_CHECKERS)
     code = text(row, "code", "canonical_solution")
     module = tree_of(code, "the solution")
     asserts = texts_of(row, "test_list")
@@ -69,4 +72,10 @@ def problem_id_of(row: Row) -> str:
     return f"Mbpp/{name}" if name.isdecimal() else name
 
 
-MBPPPLUS = Source("mbppplus", "evalplus/mbppplus", "test", "Apache-2.0", _read_row, True)
+def _script_of(row: Row) -> str:
+    return "\n".join([*texts_of(row, "test_imports"), *texts_of(row, "test_list"), text(row, "test")])
+
+
+MBPPPLUS = Source(
+    "mbppplus", "evalplus/mbppplus", "test", "Apache-2.0", _read_row, is_for_evaluation=True, script_of=_script_of
+)

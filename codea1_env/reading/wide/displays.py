@@ -98,6 +98,9 @@ class Simplified(ast.NodeTransformer):
     Changes the tree it is given.
     """
 
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         value, index = node.value, whole(node.slice)

@@ -2,6 +2,9 @@
 
     with pytest.raises(ValueError, match="low"): f(-1)    f(-1)["raises"] in [...] and "low" in f(-1)["message"]
     self.assertRaises(KeyError, f, {})                    f({})["raises"] == "KeyError"
+    try: f(0)                                             f(0)["raises"] == "ValueError"
+    except ValueError: pass
+    else: assert False
 
 A type and a text in its message are one test. A built-in exception stands for those that derive from it, too. Where a
 problem does not say that its exceptions are answers, no call has such a value, and the test is `raises` or
@@ -15,11 +18,13 @@ import ast
 import builtins
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from codea1_env.reading.pure_expressions import Reason, Rejected
 
 RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
 """Functions, of unittest and of pytest, that say which exception must be raised."""
+_CATCHING_FAILURES = {"AssertionError", "Exception", "BaseException"}
 _SPECIAL = re.compile(r"[.^$*+?{}\[\]|()]|\\[a-zA-Z0-9]")
 _BUILT_IN = {
     name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
@@ -50,6 +55,66 @@ def condition_of_exception(expects: ast.Call, name: str, body: Sequence[ast.stmt
         return is_type
     says = ast.Compare(ast.Constant(_text(pattern)), [ast.In()], [_part(call, "message")])
     return ast.BoolOp(ast.And(), [is_type, says])
+
+
+class Tried(NamedTuple):
+    """A `try` that fails where nothing is raised."""
+
+    expects: ast.Call
+    """As `pytest.raises` would say it."""
+    body: list[ast.stmt]
+    """The call that must raise."""
+    name: str
+    """What the exception is called behind that; empty for nothing."""
+    then: list[ast.stmt]
+    """What is claimed of it."""
+
+
+def tried(statement: ast.stmt) -> Tried | None:
+    """None for any other statement, also a `try` that passes where nothing is raised."""
+    if not isinstance(statement, ast.Try) or len(statement.handlers) != 1 or statement.finalbody:
+        return None
+    handler, body = statement.handlers[0], statement.body
+    if handler.type is None or len(body) + len(statement.orelse) != 2:
+        return None
+    caught = {each.id for each in ast.walk(handler.type) if isinstance(each, ast.Name)}
+    fails_inside = len(body) == 2
+    if not _fails(body[1] if fails_inside else statement.orelse[0]) or (fails_inside and caught & _CATCHING_FAILURES):
+        return None
+    then = [each for each in handler.body if not isinstance(each, ast.Pass) and not _is_true(each)]
+    return Tried(ast.Call(ast.Name("raises", ast.Load()), [handler.type], []), body[:1], handler.name or "", then)
+
+
+def _fails(statement: ast.stmt) -> bool:
+    """`assert False`, `raise AssertionError(...)`, `pytest.fail(...)`, `self.fail(...)`."""
+    if isinstance(statement, ast.Assert):
+        return isinstance(statement.test, ast.Constant) and not statement.test.value
+    raised = statement.exc if isinstance(statement, ast.Raise) else None
+    made = raised.func if isinstance(raised, ast.Call) else raised
+    if isinstance(made, ast.Name):
+        return made.id == "AssertionError"
+    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    return ast.unparse(called) in ("pytest.fail", "self.fail") if called is not None else False
+
+
+def _is_true(statement: ast.stmt) -> bool:
+    """`assert True`."""
+    return isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Constant) and bool(statement.test.value)
+
+
+class Said(NamedTuple):
+    """What is known of an exception that was expected."""
+
+    kind: ast.expr
+    """The condition that it is of its type."""
+    text: ast.expr
+    """The expression for its text."""
+
+
+def said_of(condition: ast.expr) -> Said:
+    """Of a condition of this module, names in place or not."""
+    kind = condition.values[0] if isinstance(condition, ast.BoolOp) else condition
+    return Said(kind, _part(kind.left.value, "message"))  # type: ignore[attr-defined]  # as it is made here
 
 
 def _part(call: ast.expr, name: str) -> ast.expr:

@@ -34,7 +34,7 @@ def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.ex
     merged: list[Row] = []
     for rows in islice(combined, MAX_ROWS_OF_ALL + 1):
         steps.take(len(rows) + sum(map(len, rows)))
-        merged.append({name: value for row in reversed(rows) for name, value in row.items()})
+        merged.append({name: value for each in reversed(rows) for name, value in each.items()})
     is_cut = len(merged) > MAX_ROWS_OF_ALL or any(each.is_cut for each in tables if each)
     return Rows(tuple(merged[:MAX_ROWS_OF_ALL]), is_cut)
 
@@ -56,12 +56,12 @@ def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows 
         return None
     # `["x"]` takes rows of one value, `"x"` the value itself.
     is_alone = len(names) == 1 and isinstance(listed, ast.Constant)
-    rows = [_row(names, value, is_alone) for value in known.rows]
-    readable = [row for row in rows if row is not None]
+    rows = [row(names, value, is_alone) for value in known.rows]
+    readable = [each for each in rows if each is not None]
     return Rows(tuple(readable), known.is_cut) if len(readable) == len(rows) else None
 
 
-def _row(names: Sequence[str], value: ast.expr, is_alone: bool) -> Row | None:
+def row(names: Sequence[str], value: ast.expr, is_alone: bool) -> Row | None:
     """What the names of one row stand for. None for a row that is marked, to be skipped perhaps."""
     if isinstance(value, ast.Call) and name_of(value.func) == "param":
         if any(keyword.arg != "id" for keyword in value.keywords):

@@ -5,6 +5,7 @@ Beside top-level asserts it reads those
     inside `def test_...():`, methods `test_...` of classes, and functions that the suite itself calls, `check(f)` too
     under `if __name__ == "__main__":`, `with self.subTest(...):` and in blocks that are indented as a whole
     in loops over literal tables and under `pytest.mark.parametrize`, one test for each row
+    with parameters that are fixtures of literals (`fixtures.py`)
     that are methods of unittest (`self.assertEqual(f(1), 2)`)
 
 and names that are bound to literals, to rows or to a call. `assert a and b` is two tests. Each condition is an equality
@@ -16,24 +17,31 @@ whatever the tables multiply: a statement is charged with all that stands in it 
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections import ChainMap, Counter
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
-from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, rejected
+from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, mentions, rejected
 from codea1_env.reading.inlining import Names
+from codea1_env.reading.items import asserts_of_items
 from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse, unindented
-from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
+from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
-from codea1_env.reading.wide.exceptions import RAISING, condition_of_exception
+from codea1_env.reading.wide.exceptions import RAISING, Said, Tried, condition_of_exception, said_of, tried
+from codea1_env.reading.wide.fixtures import Fixtures, is_fixture
+from codea1_env.reading.wide.objects import Objects
 from codea1_env.reading.wide.parametrized import name_of, rows_of
 from codea1_env.reading.wide.relation import FUNCTIONS
-from codea1_env.reading.wide.relational_tests import read_condition
-from codea1_env.reading.wide.statements import Statements, is_main
+from codea1_env.reading.wide.relational_tests import ASSERTING, IMPORTED, read_condition
+from codea1_env.reading.wide.setup import with_setup
+from codea1_env.reading.wide.statements import Statements, as_code, is_main
+from codea1_env.sandbox.inside.scope import SHORT
 
 MAX_TESTS = 256
 """Tests that are read of one suite."""
@@ -46,7 +54,7 @@ _IS_CHECK = re.compile(rf"def\s+\w+\s*\(\s*{CANDIDATE}\s*\)")
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
 _SKIPPING = frozenset(("pytest.skip", "self.skipTest", "sys.exit", "os._exit", "exit", "quit"))
 """Calls behind which nothing runs."""
-_HOMES = {"isclose": "math", "approx": "pytest"}
+_HOMES = {"isclose": "math", "approx": "pytest", "Counter": "collections"}
 """The module that a name must be imported from to mean what it does here."""
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
 
@@ -81,6 +89,8 @@ class WideReader:
     _steps: Steps = field(default_factory=Steps, init=False)
     _names: Names = field(init=False)
     _statements: Statements = field(init=False)
+    _fixtures: Fixtures = field(init=False)
+    _objects: Objects = field(init=False)
     _functions: MutableMapping[str, _Function] = field(default_factory=dict, init=False)
     """What a call of each name is a call of."""
     _helpers: list[_Function] = field(default_factory=list, init=False)
@@ -90,6 +100,8 @@ class WideReader:
     def __post_init__(self) -> None:
         self._names = Names(self.entry_point, self._steps)
         self._statements = Statements(self._steps)
+        self._objects = Objects(self.entry_point, self._names, self._steps)
+        self._fixtures = Fixtures(self._names, self._statements, self._assign, self._inlined)
 
     def read(self, code: str) -> None:
         """Take everything that can be read of the code."""
@@ -98,7 +110,7 @@ class WideReader:
             try:
                 module = parse(code)
             except Unparsable:
-                self._recover(code, 0)
+                self._recover(asserts_of_items(code), 0)
             else:
                 self._module(module, code)
         except _Full:
@@ -122,6 +134,7 @@ class WideReader:
         for statement in module.body:
             if isinstance(statement, ast.FunctionDef):
                 self._functions.setdefault(statement.name, _Function(statement, source))
+                self._fixtures.add(statement)
         self._body(module.body, source)
 
     def _recover(self, code: str, level: int) -> None:
@@ -184,6 +197,8 @@ class WideReader:
         if isinstance(statement, ast.If) and is_main(statement):
             self._body(statement.body, source)
             return ""  # what stands behind it may be another file
+        if (caught := tried(statement)) is not None:
+            return self._tried(caught, statement, source)
         if isinstance(statement, ast.Assert):
             self._condition(statement.test, source.of(statement))
         elif isinstance(statement, ast.Expr):
@@ -204,18 +219,25 @@ class WideReader:
             return self._statements.leaves(statement)
         return ""
 
-    def _condition(self, condition: ast.expr, source: str, is_one: bool = False) -> None:
-        """The tests of one assert: one, or one for each part of an `and` unless it `is_one`."""
+    def _condition(self, condition: ast.expr, source: str, is_raised: bool = False) -> None:
+        """The tests of one assert: one, or one for each part of an `and`. `is_raised`: of an exception, one in all."""
         if len(source) > MAX_SOURCE:
             self._keep(rejected(source, Reason.TOO_LONG))
             return
+        is_one = is_raised
         try:
             known = self._inlined(condition)
+            if not mentions(known, self.entry_point):
+                known = self._objects.with_changes(condition)
+            if expected := self._objects.expected_by(condition):
+                known, is_one = ast.BoolOp(ast.And(), [*expected, known]), True
         except Rejected as error:
             self._keep(rejected(source, error.reason))
             return
         finally:
-            self._names.note_changes(condition)
+            if not is_raised:
+                self._objects.follow(condition)
+            self._note_changes(condition)
         is_several = isinstance(known, ast.BoolOp) and isinstance(known.op, ast.And) and not is_one
         for part in known.values if is_several else [known]:  # type: ignore[attr-defined]  # a BoolOp
             self._keep(read_condition(part, source, self.entry_point))
@@ -239,25 +261,47 @@ class WideReader:
                 self._exception(call, None, source.of(statement))
                 return
             condition = condition_of(call) if isinstance(call.func, ast.Attribute) else None
+            if "assert" in name_of(call.func) and condition is None:
+                condition = call if known_name(self._names.inlined(call.func)) in ASSERTING else None
             if condition is not None:
                 self._condition(condition, source.of(statement))
                 return
             if isinstance(call.func, ast.Name) and call.func.id in self._functions:
                 self._called(self._functions[call.func.id], call)
                 return
-        self._names.forget(statement)
+        self._objects.follow(call)
+        with self._objects.kept(self._objects.named_in(statement)):
+            self._names.forget(statement)
         self._skip(Ignored.STATEMENT, statement)
 
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         value = statement.value
+        if isinstance(targets[0], ast.Tuple | ast.List) and isinstance(value, ast.Name | ast.Subscript):
+            value = self._row(value)  # `given, right = case`
         pairs = [None if value is None else self._pairs(target, value) for target in targets]
         if None in pairs:
             self._names.forget(statement)
             self._skip(Ignored.ASSIGNMENT, statement)
-        self._names.bind(pair for each in pairs for pair in each or ())
+        bound = [pair for each in pairs for pair in each or ()]
+        self._names.bind(bound, is_inlined=value is not statement.value)
+        self._objects.written([name for name, _ in bound], value)
         if value is not None:
-            self._names.note_changes(value)
+            self._objects.follow(value)
+            self._note_changes(value)
+
+    def _note_changes(self, expression: ast.expr) -> None:
+        """Behind the objects that are followed, of which all calls are known."""
+        with self._objects.kept(self._objects.named_in(expression)):
+            self._names.note_changes(expression)
+
+    def _row(self, value: ast.expr) -> ast.expr:
+        """What a name stands for, where that is a row; else the name."""
+        try:
+            known = self._inlined(value)
+        except Rejected:
+            return value
+        return known if isinstance(known, ast.Tuple | ast.List) else value
 
     def _pairs(self, target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]] | None:
         """The names of a target with what each stands for; None where that is not known of all."""
@@ -275,24 +319,33 @@ class WideReader:
     def _definition(self, node: ast.FunctionDef, source: SourceText) -> None:
         """A test function is read where it stands; any other where it is called."""
         self._forget(node)
+        if is_fixture(node):
+            return
         known = self._functions.get(node.name)
         if known is None or known.node is not node:
             known = self._functions[node.name] = _Function(node, source, self._names.are_a_functions)
         is_check = known.parameters == [CANDIDATE]
         if not node.name.startswith("test") and not is_check:
             self._helpers.append(known)
+            code = None if node.name in _KNOWN or node.name in SHORT else as_code(node)
+            if code is not None:
+                known.is_read = True
+                self._names.bind([(node.name, code)], is_inlined=True)
             return
         known_rows = rows_of(node.decorator_list, self._inlined, self._steps)
         if known_rows is None:
             self._skip(Ignored.DECORATED, node)
             return
-        if known_rows.is_cut:
+        parameters = [name for name in known.parameters if name != "self"]
+        in_rows = {name for row in known_rows.rows[:1] for name in row}
+        fixtures = self._fixtures.rows([name for name in parameters if name not in in_rows])
+        if known_rows.is_cut or fixtures.is_cut:
             self._skip(Ignored.ROWS, node)
-        for row in known_rows.rows:
-            given = dict(row)
+        for row, values in product(known_rows.rows, fixtures.rows):
+            given = {**row, **values}
             if is_check:
                 given[CANDIDATE] = ast.Name(self.entry_point, ast.Load())
-            self._function(known, [name for name in known.parameters if name != "self"], given)
+            self._function(known, parameters, given)
 
     def _forget(self, node: ast.FunctionDef | ast.ClassDef) -> None:
         """Its name stands for something else now; what the suite calls `len` is not Python's."""
@@ -328,7 +381,7 @@ class WideReader:
             self._function(known, known.parameters, dict(zip(known.parameters, given, strict=False)))
 
     def _class(self, node: ast.ClassDef, source: SourceText) -> None:
-        """The test methods of a class; what its `setUp` keeps is not known."""
+        """The test methods of a class, each behind what the class and its `setUp` keep."""
         self._forget(node)
         if node.decorator_list:
             self._skip(Ignored.DECORATED, node)
@@ -337,8 +390,11 @@ class WideReader:
         if not methods:
             self._skip(Ignored.CLASS, node)
         outside = self._functions
-        with self._names.scope():
-            for method in methods:
+        with self._names.scope(), self._fixtures.scope():
+            for each in node.body:
+                if isinstance(each, ast.FunctionDef):
+                    self._fixtures.add(each)
+            for method in with_setup(node, methods):
                 self._statements.charge(method)
                 self._functions = ChainMap({method.name: _Function(method, source)}, outside)
                 self._definition(method, source)
@@ -365,7 +421,8 @@ class WideReader:
         else:
             if known.is_cut:
                 self._skip(Ignored.ROWS, statement)
-        self._names.forget(statement)
+        with self._objects.kept(self._objects.named_in(statement)):
+            self._names.forget(statement)
         return "return" if left == "return" else ""
 
     def _with(self, statement: ast.With, source: SourceText) -> str:
@@ -373,14 +430,34 @@ class WideReader:
         names = {name_of(each.func) for each in opened if isinstance(each, ast.Call)}
         if names == {"subTest"} and len(opened) == 1:
             return self._body(statement.body, source)
+        message = None
         if names & RAISING:
-            self._exception(opened[0] if len(opened) == 1 else None, statement.body, source.of(statement))
+            message = self._exception(opened[0] if len(opened) == 1 else None, statement.body, source.of(statement))
         else:
             self._skip(Ignored.BLOCK, statement)
-        self._names.forget(statement)
+        with self._objects.kept(self._objects.named_in(statement) if names & RAISING else ()):
+            self._names.forget(statement)
+        called = statement.items[0].optional_vars
+        if message is not None and isinstance(called, ast.Name):
+            self._names.bind_attributes(called.id, dict.fromkeys(("value", "exception"), message.text))
+            self._objects.expect(called.id, message.kind)
         return "" if names & RAISING else self._statements.leaves(statement)
 
-    def _exception(self, expects: ast.expr | None, body: Sequence[ast.stmt] | None, source: str) -> None:
+    def _tried(self, caught: Tried, statement: ast.stmt, source: SourceText) -> str:
+        """A `try` whose `except` must be reached, and what is claimed there. One of LEAVES."""
+        message = self._exception(caught.expects, caught.body, source.of(statement))
+        with self._objects.kept(self._objects.named_in(statement)):
+            self._names.forget(statement)
+        if caught.name and message is not None:
+            self._names.bind([(caught.name, message.text)], is_inlined=True)
+            self._objects.expect(caught.name, message.kind)
+        left = self._body(caught.then, source)
+        if caught.name:
+            self._names.forget(ast.Assign([ast.Name(caught.name, ast.Store())], ast.Constant(None)))
+        return left
+
+    def _exception(self, expects: ast.expr | None, body: Sequence[ast.stmt] | None, source: str) -> Said | None:
+        """Take a test that expects an exception. Returns what is known of that one, names in place."""
         try:
             if not isinstance(expects, ast.Call):
                 raise Rejected(Reason.EXPECTS_EXCEPTION)
@@ -388,16 +465,18 @@ class WideReader:
         except Rejected as error:
             self._keep(rejected(source, error.reason))
         else:
-            self._condition(condition, source, is_one=True)
+            self._condition(condition, source, is_raised=True)
+            with contextlib.suppress(Rejected):
+                return said_of(self._inlined(condition))
+        return None
 
     def _import(self, statement: ast.Import | ast.ImportFrom) -> None:
         """`from solution import f as g`: `g` stands for the entry point."""
-        self._names.forget(statement)
+        self._names.bind_imports(statement, IMPORTED)
         for alias in statement.names:
             name = alias.asname or alias.name
-            if alias.name == self.entry_point and name != self.entry_point:
-                self._names.bind([(name, ast.Name(self.entry_point, ast.Load()))])
-            elif name in _KNOWN and getattr(statement, "module", None) != _HOMES.get(name, ""):
+            is_other = alias.name != self.entry_point and getattr(statement, "module", None) != _HOMES.get(name, "")
+            if name in _KNOWN and is_other:
                 self._names.shadow(name)
 
 

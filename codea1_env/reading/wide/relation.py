@@ -4,10 +4,10 @@
     assert abs(f(3) - 0.5) < 1e-6         call f(3), relation `abs(r - c) < c`, constants (0.5, 1e-06)
 
 The language has comparisons, `and`, `or`, `not`, arithmetic on numbers, indexing, slices and the functions below. It
-has no loops, no names and no function of its own. Each term makes a value that is no larger than its parts, so a
-relation of a given size does a bounded amount of work (`judging/relations/truth.py` alone evaluates it). Does not know
-how a test is written (`wide/relational_tests.py`), and does not promise that a relation says anything about a program
-(`judging/relations/vacuity.py`).
+has one loop over a value's items (`each`: a comprehension, with none within it), no names and no function of its own.
+Each term makes a value that is no larger than its parts, so a relation of a given size does a bounded amount of work
+(`judging/relations/truth.py` alone evaluates it). Does not know how a test is written (`wide/relational_tests.py`), and
+does not promise that a relation says anything about a program (`judging/relations/vacuity.py`).
 """
 
 from __future__ import annotations
@@ -26,17 +26,24 @@ COMPARISONS: Mapping[str, str] = {
 ARITHMETIC: Mapping[str, str] = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%"}
 """Operators on two numbers."""
 FUNCTIONS = frozenset(
-    "len sorted reversed list tuple set frozenset abs round sum min max any all int float str bool".split()
+    """len sorted reversed list tuple set frozenset dict iter next abs round sum min max any all int float str bool
+    Counter bytes enumerate isnan isinf isfinite""".split()
 )
 """Python's functions that a relation may call, each with one value; `round` may take the digits as well."""
 METHODS: Mapping[str, int] = {
     "lower": 0, "upper": 0, "strip": 0, "keys": 0, "values": 0, "items": 0, "isdigit": 0, "startswith": 1,
-    "endswith": 1, "count": 1, "split": 0,
+    "endswith": 1, "count": 1, "split": 0, "tolist": 0, "isoformat": 0, "weekday": 0, "isoweekday": 0,
+    "total_seconds": 0, "date": 0, "most_common": 1,
 }  # fmt: skip
-"""Methods of strings, lists and dicts that a relation may call, with how many constants each takes."""
-TYPES = frozenset("int float complex str bytes bool list tuple dict set frozenset NoneType".split())
+"""Methods of strings, lists, dicts, arrays and times that a relation may call, with how many constants each takes."""
+TYPES = frozenset(
+    """int float complex str bytes bool list tuple dict set frozenset NoneType Fraction Decimal date datetime time
+    timedelta range deque Counter OrderedDict array ndarray Series DataFrame Index map filter zip reversed enumerate
+    generator""".split()
+)
 """What `isinstance(f(x), T)` and `type(f(x)) is T` may name."""
 _TRUTHS = frozenset((*COMPARISONS, "not", "bool", "isinstance", "hastype", "isclose", "any", "all"))
+_TRUTHS |= {"isnan", "isinf", "isfinite", "array_equal", "equal_everywhere", "equal_arrays", "allclose", "same_table"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,8 @@ class Relation:
 
 
 RETURNED_VALUE = Relation("returned")
+ELEMENT = Relation("element")
+"""In the second and third part of `each`: one of the items of its first part, in turn."""
 
 
 def _shape(term: Relation) -> str:
@@ -81,6 +90,8 @@ def _shape(term: Relation) -> str:
         return f" {name} ".join(f"({text})" for text in parts)
     if name == "not":
         return f"not ({parts[0]})"
+    if name == "attribute":
+        return ".".join(parts)
     if name in ("item", "slice"):
         return f"{parts[0]}[{':'.join(parts[1:])}]"
     if name in METHODS:

@@ -1,6 +1,7 @@
 """A condition about one call -> a relational test: the call's arguments, constants and a `Relation`, or a reason.
 
-    call         one call of the entry point, with literal or pure arguments as everywhere; it may stand several times
+    call         one call of the entry point, with literal or pure arguments as everywhere, or one question
+                 (`questions.py`); it may stand several times
     constant     whatever does not hold the call: a pure expression, evaluated in the sandbox as stated values are
     relation     how the returned value and the constants are compared
 
@@ -18,9 +19,11 @@ from codea1_env.reading import grammar
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.literals import encode
 from codea1_env.reading.parsing import Unparsable
-from codea1_env.reading.pure_expressions import Reason, Rejected, pure_source
+from codea1_env.reading.pure_expressions import Reason, Rejected, known_name, pure_source
 from codea1_env.reading.test_case import TestCase
+from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.relation import (
+    ELEMENT,
     FUNCTIONS,
     MAX_TERMS,
     METHODS,
@@ -42,8 +45,45 @@ _BINARY: Mapping[type[ast.operator], str] = {
 APPROX = {"rel": "1e-06", "abs": "1e-12"}
 """pytest's defaults, and math's."""
 ISCLOSE = {"rel_tol": "1e-09", "abs_tol": "0.0"}
-_ITERATING = frozenset("sorted list tuple set frozenset sum min max any all".split())
+_ITERATING = frozenset("sorted list tuple set frozenset sum min max any all dict iter Counter islice".split())
 """Functions that go through whatever they are given."""
+_CLOSE_ARRAYS = ("actual", "desired", "rtol", "atol", "equal_nan")
+_TABLES = ("left", "right", "check_dtype", "check_names", "rtol", "atol")
+_OF_TABLES = {"check_dtype": "True", "check_names": "True", "rtol": "1e-05", "atol": "1e-08"}
+ARRAY_CLAIMS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str]]] = {
+    "numpy.array_equal": ("array_equal", ("a1", "a2"), {}),
+    "numpy.allclose": ("allclose", ("a", "b", "rtol", "atol", "equal_nan"),
+                       {"rtol": "1e-05", "atol": "1e-08", "equal_nan": "False"}),
+    "numpy.testing.assert_array_equal": ("equal_arrays", ("actual", "desired"), {}),
+    "numpy.testing.assert_equal": ("equal_arrays", ("actual", "desired"), {}),
+    "numpy.testing.assert_allclose": ("allclose", _CLOSE_ARRAYS, {"rtol": "1e-07", "atol": "0.0", "equal_nan": "True"}),
+    "numpy.testing.assert_array_almost_equal": ("allclose", ("actual", "desired", "decimal"),
+                                                {"rtol": "0.0", "atol": "1.5e-06", "equal_nan": "True"}),
+    "numpy.testing.assert_almost_equal": ("allclose", ("actual", "desired", "decimal"),
+                                          {"rtol": "0.0", "atol": "1.5e-07", "equal_nan": "True"}),
+}  # fmt: skip
+"""{function: its operator, its arguments, and what those behind the first two are unless they are given}."""
+TABLE_CLAIMS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str]]] = {
+    f"pandas.testing.assert_{kind}_equal": ("same_table", _TABLES, _OF_TABLES) for kind in ("frame", "series", "index")
+}
+ASSERTING = frozenset(name for name in (*ARRAY_CLAIMS, *TABLE_CLAIMS) if ".testing." in name)
+"""Those that raise where they do not hold: statements of their own."""
+IMPORTED = ASSERTING | {
+    "numpy.testing",
+    "pandas.testing",
+    "numpy.allclose",
+    "numpy.all",
+    "types",
+    "types.GeneratorType",
+}
+"""Names that a suite may import beside those of pure expressions."""
+_ELSEWHERE = {**{f"{module}.{name}": name for module in ("math", "numpy") for name in ("isnan", "isinf", "isfinite")},
+              "itertools.islice": "islice", "islice": "islice", "collections.Counter": "Counter", "numpy.all": "all",
+              "numpy.any": "any"}  # fmt: skip
+_TYPES_ELSEWHERE = {"types.GeneratorType": "generator"}
+_HOMES_OF_TYPES = frozenset(("fractions", "decimal", "datetime", "collections", "array", "numpy", "pandas"))
+_DTYPES = {"int": "int64", "float": "float64", "bool": "bool", "complex": "complex128", "O": "object", "i8": "int64",
+           "f8": "float64"}  # fmt: skip
 _OUTSIDE: Mapping[type[ast.AST], Reason] = {
     ast.Attribute: Reason.ATTRIBUTE,
     ast.Lambda: Reason.LAMBDA,
@@ -96,6 +136,8 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
     relation = reader.of(condition, max_depth)
     if reader.call is None or not all(map(_takes_its_parts, relation.walk())):
         raise Rejected(Reason.WRAPPED_CALL)
+    if reader.asked is not None and questions.is_changed(reader.asked, entry_point):
+        _check_change(reader.asked, relation, reader.constants)
     if not relation.is_truth:
         relation, text = Relation("bool", (relation,)), f"bool({text})"
     else:
@@ -109,9 +151,25 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
         value=encode({"t": [constant.tree for constant in reader.constants]})
         if all(constant.is_literal for constant in reader.constants)
         else None,
-        inner=f"{entry_point}({reader.call.source})",
+        inner=f"{entry_point}({reader.call.source})" if reader.asked is None else reader.call.source,
+        asks=_root(entry_point) if reader.asked is not None else "",
         relation=relation,
     )
+
+
+def _root(entry_point: str) -> str:
+    """The name that a program defines: of a method, its class."""
+    return entry_point.partition("()")[0]
+
+
+def _check_change(asked: ast.expr, relation: Relation, constants: Sequence[grammar.Pure]) -> None:
+    """Raises Rejected where what is claimed of an argument may hold without a call."""
+    stated = [part.place for part in relation.parts if part.operator == "constant"]
+    if relation.operator != "eq" or len(stated) != 1 or RETURNED_VALUE not in relation.parts:
+        raise Rejected(Reason.NOT_ENTRY_POINT)
+    constant = constants[stated[0]]
+    if not constant.is_literal or questions.may_equal(asked, constant.tree):
+        raise Rejected(Reason.NOT_ENTRY_POINT)
 
 
 class _Terms:
@@ -123,6 +181,10 @@ class _Terms:
         self._max_depth = max_depth
         self._left = MAX_TERMS
         self.call: grammar.Arguments | None = None
+        self._elements: dict[str, Relation] | None = None
+        """What the names stand for that a comprehension binds, inside of one."""
+        self.asked: ast.expr | None = None
+        """The question, where the call is more than one call."""
         self.constants: list[grammar.Pure] = []
 
     def of(self, node: ast.expr, room: int) -> Relation:
@@ -132,8 +194,12 @@ class _Terms:
             raise Rejected(Reason.TOO_LARGE)
         if room <= 0:
             raise Rejected(Reason.TOO_DEEP)
-        if node not in self._mentioning:
+        if type(node) is ast.Name and self._elements is not None and node.id in self._elements:
+            return self._elements[node.id]
+        if node not in self._mentioning and not self._has_element(node):
             return self._constant(node)
+        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
+            return self._each(node, room - 1)
         if type(node) is ast.Call:
             return self._called(node, room - 1)
         if type(node) is ast.Compare:
@@ -149,7 +215,36 @@ class _Terms:
             return Relation(_BINARY[type(node.op)], (self.of(node.left, room - 1), self.of(node.right, room - 1)))
         if type(node) is ast.Subscript:
             return self._subscript(node, room - 1)
+        if type(node) is ast.Attribute and not node.attr.startswith("_"):
+            return Relation("attribute", (self.of(node.value, room - 1), self._text(repr(node.attr))))
         raise Rejected(_OUTSIDE.get(type(node), Reason.WRAPPED_CALL))
+
+    def _has_element(self, node: ast.expr) -> bool:
+        names = self._elements or {}
+        return bool(names) and any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
+
+    def _each(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, room: int) -> Relation:
+        """`[g(a) for a in f(x) if h(a)]`: what is made of the items of a value."""
+        clause = node.generators[0]
+        if len(node.generators) > 1 or clause.is_async or self._elements is not None:
+            raise Rejected(_OUTSIDE[type(node)])
+        items = self.of(clause.iter, room)
+        targets = clause.target.elts if isinstance(clause.target, ast.Tuple) else [clause.target]
+        if items.operator == "constant" or not all(isinstance(target, ast.Name) for target in targets):
+            raise Rejected(_OUTSIDE[type(node)])
+        if isinstance(clause.target, ast.Tuple):
+            count = self._text(repr(len(targets)))
+            bound = [Relation("unpacked", (ELEMENT, self._text(repr(at)), count)) for at in range(len(targets))]
+        else:
+            bound = [ELEMENT]
+        self._elements = {target.id: part for target, part in zip(targets, bound, strict=True)}  # type: ignore[attr-defined]
+        try:
+            wanted = [Relation("bool", (self.of(condition, room),)) for condition in clause.ifs]
+            made = self.of(node.elt, room)
+        finally:
+            self._elements = None
+        each = Relation("each", (items, made, *wanted))
+        return Relation("set", (each,)) if isinstance(node, ast.SetComp) else each
 
     def _constant(self, node: ast.expr) -> Relation:
         pure = grammar.pure_expression(node, self._entry_point, self._max_depth)
@@ -162,18 +257,30 @@ class _Terms:
 
     def _called(self, node: ast.Call, room: int) -> Relation:
         function, names = node.func, [keyword.arg for keyword in node.keywords]
+        if questions.is_question(node, self._entry_point) and not self._is_of_value(node):
+            return self._question(node)
         if grammar.is_call(node, self._entry_point):
-            arguments = grammar.arguments_of(node, self._entry_point, self._max_depth, stars=False)
-            if self.call is not None and self.call.source != arguments.source:
-                raise Rejected(Reason.SEVERAL_CALLS)
-            self.call = arguments
-            return RETURNED_VALUE
+            return self._asking(grammar.arguments_of(node, self._entry_point, self._max_depth, stars=False))
         name = called_name(function)
         if name == "isclose" and len(node.args) == 2:
             given = tolerances(node.keywords, [], ISCLOSE)
             first, second = (self.of(argument, room) for argument in node.args)
             return Relation("isclose", (first, second, *(self.of(value, room) for value in given)))
-        if isinstance(function, ast.Attribute):
+        called = known_name(function)
+        if called in ARRAY_CLAIMS or called in TABLE_CLAIMS:
+            return self._of_arrays(called, node, room)
+        if called in _ELSEWHERE and not node.keywords:
+            name = _ELSEWHERE[called]
+            if called == "numpy.all" and len(node.args) == 1 and isinstance(node.args[0], ast.Compare):
+                return self._everywhere(node.args[0], room)
+            if name == "islice" and len(node.args) == 2:
+                return Relation(name, tuple(self.of(argument, room) for argument in node.args))
+        elif isinstance(function, ast.Attribute):
+            whole = self._of_whole_array(node, room)
+            if whole is not None:
+                return whole
+            if function.attr == "join" and len(node.args) == 1 and type(function.value) is ast.Constant:
+                return Relation("join", (self.of(function.value, room), self.of(node.args[0], room)))
             if METHODS.get(function.attr) != len(node.args) or node.keywords:
                 raise Rejected(Reason.ATTRIBUTE)
             return Relation(function.attr, tuple(self.of(part, room) for part in (function.value, *node.args)))
@@ -185,10 +292,70 @@ class _Terms:
                 raise Rejected(Reason.FORBIDDEN_CALL)
             inner = Relation("sorted", (self.of(node.args[0], room),))
             return Relation("list", (Relation("reversed", (inner,)),)) if value.value else inner
-        digits = name == "round" and len(node.args) == 2
+        if name == "zip" and len(node.args) == 2 and not node.keywords:
+            return Relation(name, tuple(self.of(argument, room) for argument in node.args))
+        digits = name in ("round", "next") and len(node.args) == 2
         if name not in FUNCTIONS or node.keywords or (len(node.args) != 1 and not digits):
             raise Rejected(Reason.FORBIDDEN_CALL if isinstance(function, ast.Name) else Reason.WRAPPED_CALL)
         return Relation(name, tuple(self.of(argument, room) for argument in node.args))
+
+    def _asking(self, arguments: grammar.Arguments) -> Relation:
+        if self.call is not None and self.call.source != arguments.source:
+            raise Rejected(Reason.SEVERAL_CALLS)
+        self.call = arguments
+        return RETURNED_VALUE
+
+    def _is_of_value(self, node: ast.Call) -> bool:
+        """Whether a relation calls this method of what a question comes to."""
+        if not isinstance(node.func, ast.Attribute) or METHODS.get(node.func.attr) != len(node.args):
+            return False
+        return not questions.is_made(node.func.value, self._entry_point)
+
+    def _question(self, node: ast.Call) -> Relation:
+        questions.check_question(node, self._entry_point)
+        text = grammar.shallow_source(node, 2 * self._max_depth)
+        self.asked = node
+        return self._asking(grammar.Arguments(text, encode([[{"e": [_root(self._entry_point), text]}], []])))
+
+    def _of_arrays(self, called: str, node: ast.Call, room: int) -> Relation:
+        """`np.allclose(f(x), [1.0])`, `pd.testing.assert_frame_equal(f(x), ...)`."""
+        operator, names, defaults = ARRAY_CLAIMS.get(called) or TABLE_CLAIMS[called]
+        given = dict(zip(names, node.args, strict=False)) | {str(each.arg): each.value for each in node.keywords}
+        message = given.pop("err_msg", None)
+        exact = given.pop("check_exact", None)
+        if len(node.args) > len(names) or set(given) - {*names} or not {*names[:2]} <= set(given):
+            raise Rejected(Reason.FORBIDDEN_CALL)
+        if message is not None and not isinstance(message, ast.Constant):
+            raise Rejected(Reason.FORBIDDEN_CALL)
+        if exact is not None and ast.unparse(exact) == "True":
+            defaults = {**defaults, "rtol": "0.0", "atol": "0.0"}
+        if "decimal" in given:
+            places = given.pop("decimal")
+            if not isinstance(places, ast.Constant) or type(places.value) is not int:
+                raise Rejected(Reason.FORBIDDEN_CALL)
+            defaults = {**defaults, "atol": repr(1.5 * 10.0**-places.value)}
+        sides = [self.of(given[name], room) for name in names[:2]]
+        more = [self.of(given.get(name) or grammar.single_expression(text), room) for name, text in defaults.items()]
+        return Relation(operator, (*sides, *more))
+
+    def _of_whole_array(self, node: ast.Call, room: int) -> Relation | None:
+        """`(f(x) == v).all()`, `f(x).sum()`, `f(x).equals(v)`; None for another method."""
+        assert isinstance(node.func, ast.Attribute)
+        value, name = node.func.value, node.func.attr
+        if name == "equals" and len(node.args) == 1 and not node.keywords:
+            exact = [self._text(text) for text in ("True", "False", "0.0", "0.0")]
+            return Relation("same_table", (self.of(value, room), self.of(node.args[0], room), *exact))
+        if name not in ("all", "any", "sum", "min", "max") or node.args or node.keywords:
+            return None
+        if name == "all" and isinstance(value, ast.Compare):
+            return self._everywhere(value, room)
+        return Relation(name, (Relation("flatten", (self.of(value, room),)),))
+
+    def _everywhere(self, value: ast.Compare, room: int) -> Relation:
+        if len(value.ops) != 1 or not isinstance(value.ops[0], ast.Eq):
+            raise Rejected(Reason.OPERATOR)
+        sides = (value.left, value.comparators[0])
+        return Relation("equal_everywhere", tuple(self.of(side, room) for side in sides))
 
     def _compared(self, node: ast.Compare, room: int) -> Relation:
         sides = [node.left, *node.comparators]
@@ -202,11 +369,15 @@ class _Terms:
         asks_type = isinstance(left, ast.Call) and called_name(left.func) == "type" and len(left.args) == 1
         if asks_type and name in ("eq", "is"):
             return Relation("hastype", (self.of(left.args[0], room), self._types(right)))  # type: ignore[attr-defined]
+        if name in ("eq", "ne") and isinstance(left, ast.Attribute) and left.attr == "dtype":
+            right = ast.Constant(_dtype(right))
         for one, other in ((left, right), (right, left)):
             if isinstance(other, ast.Call) and called_name(other.func) == "approx" and name in ("eq", "ne"):
                 near = self._approximately(one, other, room)
                 return near if name == "eq" else Relation("not", (near,))
-        if name in ("is", "isnot") and type(getattr(right, "value", 0)) not in (bool, type(None)):
+        if name in ("is", "isnot") and _is_singleton(left) and not _is_singleton(right):
+            left, right = right, left
+        if name in ("is", "isnot") and not _is_singleton(right):
             raise Rejected(Reason.OPERATOR)  # identity is no property of data
         sides = [self.of(left, room), self.of(right, room)]
         if name not in ("in", "notin"):
@@ -234,11 +405,31 @@ class _Terms:
         names = []
         for each in named:
             is_none = isinstance(each, ast.Call) and ast.unparse(each) == "type(None)"
-            name = "NoneType" if is_none else each.id if isinstance(each, ast.Name) else ""
+            dotted = _TYPES_ELSEWHERE.get(known_name(each), known_name(each))
+            name = "NoneType" if is_none else dotted.rpartition(".")[2]
+            if "." in dotted and dotted.partition(".")[0] not in _HOMES_OF_TYPES:
+                raise Rejected(Reason.FORBIDDEN_NAME)
             if name not in TYPES:
                 raise Rejected(Reason.FORBIDDEN_NAME)
             names.append(name)
         return self._text(repr(names))
+
+
+def _is_singleton(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (bool, type(None))
+
+
+def _dtype(node: ast.expr) -> str:
+    """The name of a numpy type: `np.int64`, `"int64"`, `int`, `np.dtype("int64")`. Raises Rejected."""
+    if isinstance(node, ast.Call) and known_name(node.func) == "numpy.dtype" and len(node.args) == 1:
+        node = node.args[0]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return _DTYPES.get(node.value, node.value)
+    name = known_name(node)
+    if not name or name.partition(".")[0] not in ("numpy", *_DTYPES):
+        raise Rejected(Reason.FORBIDDEN_NAME)
+    name = name.rpartition(".")[2].rstrip("_")
+    return _DTYPES.get(name, name)
 
 
 def _takes_its_parts(term: Relation) -> bool:

@@ -20,10 +20,10 @@ _WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 class Statements:
     """Facts about the statements of one suite. Every method may raise TooMuch."""
 
-    __slots__ = ("_asserting", "_leaves", "_sizes", "_steps")
+    __slots__ = ("_asserting", "_leaves", "_sizes", "steps")
 
     def __init__(self, steps: Steps) -> None:
-        self._steps = steps
+        self.steps = steps
         self._sizes: dict[ast.stmt, int] = {}
         self._leaves: dict[ast.stmt, str] = {}
         self._asserting: dict[ast.stmt, tuple[ast.stmt, ...]] = {}
@@ -32,12 +32,12 @@ class Statements:
         """Take the steps of one visit: all that stands in the statement but inside of the statements in it."""
         if statement not in self._sizes:
             self._sizes[statement] = sum(self._sizes_in(statement))
-        self._steps.take(_VISIT + self._sizes[statement])
+        self.steps.take(_VISIT + self._sizes[statement])
 
     def _sizes_in(self, statement: ast.stmt) -> Iterator[int]:
         left: list[ast.AST] = [statement]
         while left:
-            self._steps.take()
+            self.steps.take()
             node = left.pop()
             yield steps_of(node)
             if node is statement or not isinstance(node, ast.stmt):
@@ -53,7 +53,7 @@ class Statements:
         yield ""
         left: list[tuple[ast.AST, bool]] = [(statement, False)]
         while left:
-            self._steps.take()
+            self.steps.take()
             node, is_in_loop = left.pop()
             if isinstance(node, ast.Return) or (node is statement and isinstance(node, ast.Raise)):
                 yield "return"
@@ -71,12 +71,12 @@ class Statements:
         statement = body[place]
         if statement not in self._asserting:
             self._asserting[statement] = tuple(filter(self._asserts, body[place + 1 :]))
-        self._steps.take(len(self._asserting[statement]))
+        self.steps.take(len(self._asserting[statement]))
         return self._asserting[statement]
 
     def _asserts(self, statement: ast.stmt) -> bool:
         for node in ast.walk(statement):
-            self._steps.take()
+            self.steps.take()
             if isinstance(node, ast.Assert):
                 return True
         return False
@@ -92,3 +92,15 @@ def is_main(statement: ast.If) -> bool:
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq) or statement.orelse:
         return False
     return "__name__" in {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+
+
+def as_code(node: ast.FunctionDef) -> ast.Lambda | None:
+    """A function that does nothing but return an expression, as an argument that is code; None for another one."""
+    body = [each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
+    if node.decorator_list or len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
+        return None
+    given = node.args
+    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+    for parameter in parameters:
+        parameter.annotation = None
+    return ast.Lambda(given, body[0].value)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from codea1_env.closing import Closing
-from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.errors import ConfigurationError, PackageMissing, SandboxError
 from codea1_env.sandbox.docker.container_work import Batch, Slot, discard, give, lose, take
 from codea1_env.sandbox.docker.engine import (
     PACKAGES_LABEL,
@@ -109,7 +109,7 @@ class DockerSandbox(Closing):
         self._client()
         missing = sorted(set(packages) - self._image_packages)
         if missing:
-            raise SandboxError(
+            raise PackageMissing(
                 f"the image {self._image} must have {', '.join(missing)} for these programs, got one without; make it "
                 f"again: codea1 sandbox build-image --tag {self._image} --with {' '.join(missing)}"
             )

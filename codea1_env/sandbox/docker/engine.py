@@ -136,7 +136,7 @@ class Container:
             init=True,
             auto_remove=True,
             ipc_mode="none",  # no /dev/shm
-            tmpfs={"/tmp": "rw,noexec,nosuid,nodev,size=1m"},
+            tmpfs={"/tmp": "rw,noexec,nosuid,nodev,size=64m"},  # where candidates have their directories
             log_config={"Type": "none"},  # what candidates cause to be written is nobody's to keep
             runtime=runtime,
         )

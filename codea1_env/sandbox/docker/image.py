@@ -20,7 +20,7 @@ from typing import Any
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.docker.engine import PACKAGES_LABEL, SOURCES_LABEL, connect, require_docker
-from codea1_env.sandbox.packages import package_directories
+from codea1_env.sandbox.packages import package_places
 
 DEFAULT_IMAGE = "codea1-sandbox:latest"
 BASE_IMAGE = "codea1-sandbox-base:bookworm"
@@ -62,9 +62,9 @@ def build_image(
     """Make the image `tag`; its id. Raises SandboxError where something is missing, saying what.
 
     `from_dockerfile` takes its base from a registry; else it is made with debootstrap where it is not there yet.
-    `packages`, of `protocol.PACKAGES`, are copied from this machine: its Python and the image's must be of one version.
+    `packages`, of `worlds.PACKAGES`, are copied from this machine: its Python and the image's must be of one version.
     """
-    directories = [path for paths in package_directories(packages).values() for path in paths]
+    directories = [path for paths in package_places(packages).values() for path in paths]
     client = connect()
     arguments: dict[str, str] = {}
     if not from_dockerfile:

@@ -4,8 +4,10 @@ Does not promise anything to the judge. The program may patch, forge or kill wha
 returned value", and the process holds nothing that would tell which value is the right one.
 """
 
+import _thread
+import builtins
+import ctypes
 import gc
-import io
 import json
 import os
 import re
@@ -13,9 +15,14 @@ import struct
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import denials
+import looks
+import scope
+import state
+import streams
 import values
 
 _SPARED_STACK = 50
@@ -24,22 +31,24 @@ that has run for a while calls builtins without a level of the stack, so it gets
 
 HEADER = struct.Struct("<IIQ")  # bytes of records, records, CPU nanoseconds when the running item began
 RECORD = struct.Struct("<IBQ")  # bytes of the payload, kind, CPU nanoseconds that the item took
-LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL = b"L"[0], b"X"[0], b"V"[0], b"E"[0], b"M"[0], b"F"[0]
+LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL, DENIED, SAME, ALONE, APART = b"LXVEMFDSAP"
 
-# What a pure expression may call: the strict grammar admits these names only.
-PURE_BUILTINS = {
-    function.__name__: function
-    for function in (
-        abs, bool, bytes, chr, complex, dict, enumerate, float, frozenset, int, len, list, max, min, ord, range,
-        reversed, round, set, sorted, str, sum, tuple, zip,
-    )
-}  # fmt: skip
+PURE_BUILTINS = {name: getattr(builtins, name) for name in scope.STATED}
+CODE_BUILTINS = {name: getattr(builtins, name) for name in scope.CODE_BUILTINS if hasattr(builtins, name)} | {
+    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
+}
 
+_UNSEEN_NS = 5_000_000
+"""After so much work what a program keeps is looked at again: a call that never ends is then known to be its own."""
 _KEPT_ALLOCATIONS = 500
 """Objects that may be left to the next item's collector: some microseconds of it. It runs by itself at 700."""
 _allocations, _collect, _freeze = gc.get_count, gc.collect, gc.freeze
+_read_json = json.JSONDecoder().decode  # held by the process, so that no program puts another in its place
 _forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
+_memory = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a program's hook could refuse
+_memory.restype, _memory.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
 _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HEADER.pack_into
+_exit = os._exit
 
 
 class Results:
@@ -50,26 +59,56 @@ class Results:
         self._used = HEADER.size
         self._count = 0
         self._began = _cpu_ns()
+        self._writing = _thread.allocate_lock()
 
     def write(self, kind: int, payload: bytes = b"") -> None:
+        with self._writing:
+            kind = self._write(kind, payload)
+        if kind in (FULL, ALONE, APART):
+            _exit(0)
+
+    def note(self, what: str) -> None:
+        """What the process was denied: no item's, and on nobody's time. Left out where there is no room."""
+        payload = what.encode("ascii", "replace")
+        end = self._used + RECORD.size + len(payload)
+        if end + RECORD.size <= self._room and self._writing.acquire(blocking=False):
+            self._append(DENIED, payload, end, 0)
+            _pack_header(self._region, 0, end - HEADER.size, self._count, self._began)
+            self._writing.release()
+
+    def _write(self, kind: int, payload: bytes) -> int:
+        """The kind that was written."""
         now = _cpu_ns()
         end = self._used + RECORD.size + len(payload)
         if end + RECORD.size > self._room:  # always keeps room for the FULL record itself
             kind, payload, end = FULL, b"", self._used + RECORD.size
-        _pack_record(self._region, self._used, len(payload), kind, now - self._began)
+        self._append(kind, payload, end, now - self._began)
+        self._began = now
+        _pack_header(self._region, 0, end - HEADER.size, self._count, now)
+        return kind
+
+    def _append(self, kind: int, payload: bytes, end: int, cpu_ns: int) -> None:
+        _pack_record(self._region, self._used, len(payload), kind, cpu_ns)
         self._region[end - len(payload) : end] = payload
         self._used = end
         self._count += 1
-        self._began = now
-        _pack_header(self._region, 0, end - HEADER.size, self._count, now)
-        if kind == FULL:
-            os._exit(0)
 
 
-def run(payload: bytes, region: memoryview) -> None:
+def run(head: bytes, items: int, region: memoryview) -> None:
     """Do one job. The process must end after it, whatever it raises: the program may have changed anything."""
-    job = json.loads(payload)
-    KINDS[job["kind"]](job, Results(region))
+    job, results = json.loads(head), Results(region)
+    if job.get("is_watched"):
+        denials.watch(results.note, job["source"], os.getcwd() if job["scratch"] else "")
+    streams.prepare(lambda text: _attempt(results, text, job["value_bytes"]))
+    KINDS[job["kind"]](job, _items(items, job["sizes"]), results)
+
+
+def _items(address: int, sizes: list[int]) -> Iterator[bytes]:
+    """One at a time: no object of Python holds one that has not been handed over, and nothing but a far word reads
+    memory that is none."""
+    for size in sizes:
+        yield _memory(address, size)
+        address += size
 
 
 def _name(error: BaseException) -> bytes:
@@ -113,11 +152,11 @@ def _keep() -> None:
     _freeze()
 
 
-def _collect_garbage() -> None:
+def _collect_garbage(always: bool) -> None:
     """Unless there is so little that the collector of the next item would not feel it."""
     try:
         young, *older = _allocations()
-        if young > _KEPT_ALLOCATIONS or any(older):
+        if always or young > _KEPT_ALLOCATIONS or any(older):
             _collect()
     except MemoryError:  # a process that keeps all of its memory has one item only
         pass
@@ -133,12 +172,20 @@ def _executed(code: types.CodeType, module_name: str) -> dict[str, Any]:
     return module.__dict__
 
 
-def _load(job: dict[str, Any], results: Results) -> tuple[types.CodeType, dict[str, Any]] | None:
-    """The program and its namespace after its body has run; None after writing why it has none."""
+def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, dict[str, Any]] | None:
+    """What its text names and its namespace after its body has run; None after writing why it has none."""
     sys.argv = ["solution"]
     try:
         code = compile(job["source"], "<program>", "exec", dont_inherit=True)
-        return code, _executed(code, "solution")
+        seen = _looked_at(job, code, results) if len(job["sizes"]) > 1 else None
+        if seen and job.get("looks") and seen.alone_because():
+            results.write(ALONE)
+        if seen and job.get("floats") and seen.makes_sets:
+            results.write(APART)
+        namespace = _executed(code, "solution")
+        if job.get("epilogue"):
+            exec(compile(job["epilogue"], "<program>", "exec", dont_inherit=True), namespace)
+        return seen, namespace
     except MemoryError:
         results.write(LOAD_ERROR, b"MemoryError")
     except BaseException as error:
@@ -146,92 +193,157 @@ def _load(job: dict[str, Any], results: Results) -> tuple[types.CodeType, dict[s
     return None
 
 
-def _calls(job: dict[str, Any], results: Results) -> None:
+def _looked_at(job: dict[str, Any], code: types.CodeType, results: Results) -> looks.Looks:
+    """What its text names. Where that cannot be found out, each call is alone: no program is wrong for it."""
+    try:
+        return looks.Looks(job["source"], code, job["sets"])
+    except Exception:
+        results.write(ALONE)
+        raise
+
+
+def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
+    """The calls one after another. With `looks`, ends where the program does not keep what it kept when it was loaded:
+    before the answer is written, or, where that is much to look at, now and then. With `elsewhere`, memory is at other
+    addresses, and there is less stack."""
+    elsewhere, count = job["elsewhere"], len(job["sizes"])
+    moved = _moved(elsewhere) if elsewhere else iter(())
+    next(moved, None)
     loaded = _load(job, results)
     if loaded is None:
         return
-    code, namespace = loaded
+    seen, namespace = loaded
     function: Any = namespace.get(job["entry_point"])
     if not callable(function):
         results.write(LOAD_ERROR, b"NoEntryPoint")
         return
-    decode, max_bytes, reload, alone = values.decode, job["value_bytes"], job["reload"], job["alone"]
-    if not alone:
+    values.scope = _code_scope if job.get("code") else None
+    if seen:
         _keep()
-    results.write(LOADED)
-    positional: list[Any]
-    named: list[list[Any]]
+    kept = _state(namespace, seen, results) if seen and job["looks"] else None
+    is_small = kept is not None and kept.is_small
+    results.write(LOADED, b"" if not (seen and is_small) else b"plain" if seen.is_plain() else b"small")
+    read, decode, max_bytes, levels = _read_json, values.decode, job["value_bytes"], sys.getrecursionlimit()
+    text: bytes
 
     def call() -> object:
         values.begin()
-        return function(*[decode(node) for node in positional], **{name: decode(node) for name, node in named})
+        positional, named = read(text.decode("ascii"))
+        if len(positional) == 1 and type(positional[0]) is dict and type(positional[0].get("e")) is list:
+            next(moved, None)
+            return _asked(namespace, function, *positional[0]["e"])
+        given, by_name = [decode(node) for node in positional], {name: decode(node) for name, node in named}
+        next(moved, None)
+        return function(*given, **by_name)
 
     def leave() -> None:
-        if reload:
-            namespace.clear()
-        if not alone:
-            _collect_garbage()
+        if seen:
+            _collect_garbage(always=seen.catches)
+        if kept and is_small:
+            _look(kept, results)
 
-    levels = sys.getrecursionlimit()
-    for number, (positional, named) in enumerate(job["items"]):  # noqa: B007
-        if reload and number:
-            try:
-                namespace = _executed(code, "solution")
-                function = namespace[job["entry_point"]]
-            except (MemoryError, RecursionError):
-                results.write(FULL)
-            except BaseException as error:
-                results.write(ERROR, _name(error))
-                continue
-            _keep()
-            results.write(LOADED)
+    if elsewhere:
+        sys.setrecursionlimit(levels - 2 * _SPARED_STACK)
+    looked_at = _cpu_ns()
+    for number, text in enumerate(items):  # noqa: B007
         _forget_patterns()
-        _attempt(results, call, max_bytes, is_first=not number, leave=leave)
-        if not number:
+        _attempt(results, call, max_bytes, is_first=bool(elsewhere) or not number, leave=leave)
+        if not number and not elsewhere:
             sys.setrecursionlimit(levels - _SPARED_STACK)
+        if kept and not is_small and (number in (0, count - 1) or _cpu_ns() - looked_at > _UNSEEN_NS):
+            _look(kept, results)
+            results.write(SAME)
+            looked_at = _cpu_ns()
     sys.setrecursionlimit(levels)
 
 
-def _expressions(job: dict[str, Any], results: Results) -> None:
+def _state(namespace: dict[str, Any], seen: looks.Looks, results: Results) -> state.State:
+    try:
+        return state.State(namespace, seen)
+    except (state.Unseen, MemoryError, RecursionError):
+        results.write(ALONE)
+        raise AssertionError from None
+
+
+def _look(kept: state.State, results: Results) -> None:
+    try:
+        if kept.is_as_loaded():
+            return
+    except (state.Unseen, MemoryError, RecursionError):
+        pass
+    results.write(ALONE)
+
+
+_MADE: tuple[Callable[[int], object], ...] = (
+    lambda n: object(), float, lambda n: 1 << (40 + n), lambda n: [n], lambda n: {n: n}, lambda n: (n,),
+    lambda n: (n, n), lambda n: lambda: n, lambda n: [n].append, lambda n: iter([n]), lambda n: {n},
+    lambda n: (m for m in (n,)),
+    *(lambda n, size=size: bytes(size + n % 9) for size in range(1, 470, 16)),
+)  # fmt: skip
+"""What makes an object of a size, or of a kind whose memory is kept for the next one."""
+
+
+def _moved(seed: int) -> Iterator[None]:
+    """Each time some objects of every kind are made and kept until the next, so that what comes now is elsewhere."""
+    kept: list[object] = [None] * len(_MADE)
+    while True:
+        for place, make in enumerate(_MADE):
+            seed = (1103515245 * seed + 12345) % (1 << 31)
+            kept[place] = [make(n) for n in range(1 + (seed >> 16) % 5)]
+        yield
+
+
+def _asked(namespace: dict[str, Any], function: Any, name: str, text: str) -> object:
+    """The answer to a question: a text that has a name of the program's, evaluated where an exception is an answer if
+    `function` makes it one. Methods are asked of a class alone."""
+    if values.scope is None or (name[:1].isupper() and not isinstance(namespace[name], type)):
+        raise TypeError("a question must be of a class")
+    names = {**values.scope(text), name: namespace[name]}
+
+    def answer() -> object:
+        return eval(text, names)
+
+    answers = getattr(function, "__kwdefaults__", None) or {}
+    return function(_codea1_called=answer) if "_codea1_called" in answers else answer()
+
+
+def _expressions(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
     results.write(LOADED)
-    for text in job["items"]:
-        _attempt(results, lambda: eval(text, {"__builtins__": dict(PURE_BUILTINS)}), job["value_bytes"])  # noqa: B023
+    for item in items:
+        text = json.loads(item)
+        _attempt(results, lambda: _evaluated(text), job["value_bytes"])  # noqa: B023
 
 
-def _stdio(job: dict[str, Any], results: Results) -> None:
-    """A whole program on one standard input. Its output is captured at Python's level: `os.write(1)` is not seen."""
-    (text,) = job["items"]
-    output = io.BytesIO()
-    sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogateescape")), encoding="utf-8")
-    sys.stdout = io.TextIOWrapper(output, encoding="utf-8", errors="surrogateescape", write_through=True)
+def _evaluated(text: str) -> object:
+    """The value of a pure expression. `__code__('...')` stands for an argument that is code."""
+    names = {**PURE_BUILTINS, "__code__": values.Code}
+    return eval(text, scope.namespace(text, names, scope.VALUE_NAMES))
+
+
+def _code_scope(text: str) -> dict[str, Any]:
+    names: dict[str, Any] = scope.namespace(text, CODE_BUILTINS, scope.CODE_NAMES)
+    return names
+
+
+def _stdio(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
+    """A whole program on one standard input."""
+    text = json.loads(next(items))
     results.write(LOADED)
 
-    def main() -> str:
-        module = types.ModuleType("__main__")
-        module.__file__ = "program.py"
-        sys.modules["__main__"] = module
-        try:
-            exec(compile(job["source"], "<program>", "exec", dont_inherit=True), module.__dict__)
-        except SystemExit as stop:
-            if stop.code not in (None, 0):
-                raise
-        return output.getvalue().decode("utf-8", "surrogateescape")
-
-    _attempt(results, main, job["value_bytes"])
+    _attempt(results, lambda: streams.run(job["source"], text, job["reports"]), job["value_bytes"])
 
 
-def _script(job: dict[str, Any], results: Results) -> None:
-    """The test program shares the candidate's process: forgeable by nature, for evaluation only."""
+def _script(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
+    """The test script shares the candidate's process: forgeable by nature, for evaluation only."""
+    import script_tests  # imported in the zygotes of such jobs alone
+
+    os.environ["HOME"] = os.getcwd()
     loaded = _load(job, results)
     if loaded is None:
         return
     results.write(LOADED)
-
-    def main() -> bool:
-        exec(compile(job["items"][0], "<script>", "exec", dont_inherit=True), loaded[1])
-        return True
-
-    _attempt(results, main, job["value_bytes"])
+    text, seconds = json.loads(next(items)), job["seconds"]
+    _attempt(results, lambda: script_tests.run_script(loaded[1], "solution", text, seconds), job["value_bytes"])
 
 
 KINDS = {"calls": _calls, "expressions": _expressions, "stdio": _stdio, "script": _script}

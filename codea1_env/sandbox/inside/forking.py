@@ -31,8 +31,9 @@ _Step = Iterator[object]
 class Forking:
     """Forks a candidate for every byte that comes in on `control`, and says there how each ended."""
 
-    def __init__(self, control: int, machine: str, after_each: "Callable[[], None] | None") -> None:
-        """`after_each`: what is done when a candidate has ended; in Python, so not where anything is promised."""
+    def __init__(self, control: int, machine: str, after_each: "Callable[[], None] | None", spaces: int = 0) -> None:
+        """`after_each`: what is done when a candidate has ended; in Python, so not where anything is promised.
+        `spaces`: clone's flags for the namespaces that each candidate has to itself."""
         _c.mmap.restype = ctypes.c_void_p
         own = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         size, access = ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ | mmap.PROT_WRITE
@@ -43,7 +44,7 @@ class Forking:
         self._flag[0] = b"\1"
         self._buffer = ctypes.create_string_buffer(_BUFFER_BYTES)
         asked = (ctypes.c_char * 1).from_buffer(self._buffer, _ASKED)
-        clone, flags = syscalls.MACHINES[machine]["clone"], signal.SIGCHLD | _PARENT_SETTID
+        clone, flags = syscalls.MACHINES[machine]["clone"], signal.SIGCHLD | _PARENT_SETTID | spaces
         number, status, usage, byte = (ctypes.byref(self._buffer, at) for at in (0, 4, 8, _ASKED))
         self._steps: list[_Step] = [
             *_always("read", control, byte, 1),

@@ -18,9 +18,9 @@ import syscalls
 _NEW_NS, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_PID, _NEW_NET = (
     0x20000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000,
 )  # fmt: skip
-_RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 _DETACH = 2
-_READ, _WRITE, _SHARED = 1, 2, 1
+_READ, _WRITE, _SHARED, _COPIED = 1, 2, 1, 2
 _SET_PDEATHSIG, _SET_DUMPABLE, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 24, 38
 _SIGKILL = 9
 
@@ -84,11 +84,21 @@ class OwnNumber:
 
 def map_shared(handle: int, size: int) -> memoryview:
     """The memory file, mapped. Unlike `mmap.mmap` it keeps no duplicate of `handle`, whose offset would be shared."""
+    return memoryview((ctypes.c_char * size).from_address(_mapped(handle, size, _READ | _WRITE, _SHARED))).cast("B")
+
+
+def map_unread(handle: int, size: int) -> int:
+    """The address of the memory file, mapped for reading: no object of Python holds what is in it."""
+    return _mapped(handle, size, _READ, _COPIED)
+
+
+def _mapped(handle: int, size: int, access: int, kind: int) -> int:
     _libc.mmap.restype = ctypes.c_void_p
-    address = _libc.mmap(None, ctypes.c_size_t(size), _READ | _WRITE, _SHARED, handle, ctypes.c_long(0))
+    address: int | None = _libc.mmap(None, ctypes.c_size_t(size), access, kind, handle, ctypes.c_long(0))
     if address in (None, ctypes.c_void_p(-1).value):
-        raise OSError(ctypes.get_errno(), "mmap of the records")
-    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+        raise OSError(ctypes.get_errno(), "mmap of a memory file")
+    assert address is not None
+    return address
 
 
 def enter_namespaces() -> None:
@@ -136,15 +146,16 @@ def change_root(readable: Sequence[str], hidden: Sequence[str], added: Sequence[
                     _mount("tmpfs", base + inner, "tmpfs", _NOSUID | _NODEV, "size=4k,mode=755")
                     for point in added:
                         if point.startswith(inner + "/"):
-                            os.makedirs(base + point)
+                            _make_point(point, base)
                     _mount(None, base + inner, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
     for path in added:
-        os.makedirs(base + path, exist_ok=True)
+        _make_point(path, base)
         _bind(path, base)
     os.makedirs(base + "/dev")
     for name in ("null", "zero", "urandom"):
         _write(f"{base}/dev/{name}", "")
         _mount(f"/dev/{name}", f"{base}/dev/{name}", None, _BIND)
+    os.makedirs(base + scratch_point([*readable, *added]), exist_ok=True)
     os.makedirs(base + "/old")
     new, old = ctypes.c_char_p(base.encode()), ctypes.c_char_p((base + "/old").encode())
     _syscall("pivot_root", syscalls.MACHINES[machine]["pivot_root"], new, old)
@@ -152,6 +163,17 @@ def change_root(readable: Sequence[str], hidden: Sequence[str], added: Sequence[
     _checked(_libc.umount2(b"/old", ctypes.c_int(_DETACH)), "umount /old")
     os.rmdir("/old")
     _mount(None, "/", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+
+
+def scratch_point(sources: Sequence[str]) -> str:
+    """Where in the new root a candidate's own directory is mounted: /tmp, but where something is below it."""
+    return "/scratch" if any(os.path.realpath(path).startswith("/tmp/") for path in sources) else "/tmp"
+
+
+def mount_scratch(point: str, most_mb: int, most_files: int) -> None:
+    """An empty file system in memory, of this mount namespace alone."""
+    options = f"size={most_mb}m,nr_inodes={most_files},mode=1777"
+    _mount("tmpfs", point, "tmpfs", _NOSUID | _NODEV | _NOEXEC, options)
 
 
 def _base(sources: Sequence[str]) -> str:
@@ -162,13 +184,22 @@ def _base(sources: Sequence[str]) -> str:
     raise OSError(errno.EBUSY, "a new root needs a directory below which neither Python nor a package is")
 
 
+def _make_point(path: str, base: str) -> None:
+    """What `path`, a directory or a file, can be mounted on."""
+    if os.path.isdir(path):
+        os.makedirs(base + path, exist_ok=True)
+    elif not os.path.exists(base + path):
+        os.makedirs(os.path.dirname(base + path), exist_ok=True)
+        _write(base + path, "")
+
+
 def _bind(path: str, base: str) -> None:
     _mount(path, base + path, None, _BIND | _REC)
     _mount(None, base + path, None, _BIND | _REMOUNT | _RDONLY | _NOSUID | _NODEV | _REC)
 
 
-def drop_capabilities(machine: str) -> None:
-    """Empty the bounding, effective, permitted and inheritable sets."""
+def drop_capabilities(machine: str, but: int | None = None) -> None:
+    """Empty the bounding, effective, permitted and inheritable sets; `but`: one that this process keeps."""
     for capability in range(64):
         try:
             _prctl("PR_CAPBSET_DROP", _CAPBSET_DROP, capability)
@@ -177,8 +208,13 @@ def drop_capabilities(machine: str) -> None:
                 break
             if error.errno != errno.EPERM:  # an ordinary user holds none and may not drop from the bounding set
                 raise
-    version_3 = 0x20080522
-    _syscall("capset", syscalls.MACHINES[machine]["capset"], struct.pack("Ii", version_3, 0), bytes(24))
+    version_3, kept = 0x20080522, 0 if but is None else 1 << but
+    _syscall(
+        "capset",
+        syscalls.MACHINES[machine]["capset"],
+        struct.pack("Ii", version_3, 0),
+        struct.pack("6I", kept, kept, *4 * [0]),
+    )
 
 
 def landlock_abi() -> int:
@@ -187,15 +223,31 @@ def landlock_abi() -> int:
     return max(0, abi)
 
 
-def apply_landlock(readable: Sequence[str], hidden: Sequence[str]) -> None:
-    """Files: read below `readable` but not below `hidden`, use three devices, nothing else.
+_READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
+# Files and directories are made, read, written, moved and removed: no links, sockets, pipes, devices, no execution.
+_SCRATCH = _WRITE_FILE | _READ_FILE | _READ_DIR | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 13 | 1 << 14
+Rules = list[tuple[str, int]]
+"""Paths, and what may be done below each."""
 
-    No TCP, no abstract sockets, no signals out. The names (not the contents) of hidden files can still be listed.
+
+def landlock_rules(readable: Sequence[str], hidden: Sequence[str]) -> Rules:
+    """Read below `readable` but not below `hidden`, use three devices. The names (not the contents) of hidden files can
+    still be listed."""
+    roots = sorted({os.path.realpath(path) for path in readable if os.path.exists(path)})
+    rules = [(root, _READ_DIR) for root in roots if os.path.isdir(root)]
+    for path in [part for root in roots for part in _parts_without(root, hidden)]:
+        rules.append((path, _READ_FILE | _READ_DIR if os.path.isdir(path) else _READ_FILE))
+    return [*rules, ("/dev/null", _READ_FILE | _WRITE_FILE), ("/dev/zero", _READ_FILE), ("/dev/urandom", _READ_FILE)]
+
+
+def apply_landlock(rules: Rules, scratch: str = "") -> None:
+    """Files: what `rules` say, anything but links and the like below the directory `scratch`, and nothing else.
+
+    No TCP, no abstract sockets, no signals out.
     """
     abi = landlock_abi()
     if abi < 1:
         raise OSError(errno.ENOSYS, "the kernel has no Landlock")
-    read_file, read_dir, write_file = 1 << 2, 1 << 3, 1 << 1
     files = (1 << 13) - 1
     for since, right in ((2, 1 << 13), (3, 1 << 14), (5, 1 << 15)):
         files |= right if abi >= since else 0
@@ -205,12 +257,7 @@ def apply_landlock(readable: Sequence[str], hidden: Sequence[str]) -> None:
     ruleset = _syscall(
         "landlock_create_ruleset", syscalls.LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0
     )
-    roots = sorted({os.path.realpath(path) for path in readable if os.path.isdir(path)})
-    rules = [(root, read_dir) for root in roots]
-    for path in [part for root in roots for part in _parts_without(root, hidden)]:
-        rules.append((path, read_file | read_dir if os.path.isdir(path) else read_file))
-    rules += [("/dev/null", read_file | write_file), ("/dev/zero", read_file), ("/dev/urandom", read_file)]
-    for path, access in rules:
+    for path, access in [*rules, (scratch, _SCRATCH & files)] if scratch else rules:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
         beneath = struct.pack("=Qi", access, handle)
         _syscall("landlock_add_rule", syscalls.LANDLOCK_ADD_RULE, ruleset, 1, beneath, 0)
@@ -229,11 +276,11 @@ def _parts_without(path: str, hidden: Sequence[str]) -> list[str]:
     return [part for entry in inside for part in _parts_without(entry, hidden)]
 
 
-def limit_resources(stack_mb: int) -> None:
-    """No core, no file growth, no locked memory, no message queues, few descriptors; the rest per candidate."""
+def limit_resources(stack_mb: int, file_mb: int) -> None:
+    """No core, no large files, no locked memory, no message queues, few descriptors; the rest per candidate."""
     fixed = {
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_FSIZE: file_mb << 20,
         resource.RLIMIT_NOFILE: 64,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
@@ -258,8 +305,8 @@ class SeccompFilter:
     INSTALL, PROBE = 1, 2
     """Operations of the system call: SECCOMP_SET_MODE_FILTER; SECCOMP_GET_ACTION_AVAIL, which changes nothing."""
 
-    def __init__(self, machine: str) -> None:
-        program = syscalls.build_filter(machine)
+    def __init__(self, machine: str, threads: bool = False, scratch: bool = False) -> None:
+        program = syscalls.build_filter(machine, threads, scratch)
         self._buffer = ctypes.create_string_buffer(program, len(program))
         # struct sock_fprog: count, padding, pointer
         self._header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._buffer))

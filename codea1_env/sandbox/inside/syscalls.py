@@ -37,11 +37,45 @@ _ARM64 = {
 }  # fmt: skip
 
 
+# What programs of wider worlds need besides. Threads: clone with the flags of a thread alone, and what an event loop
+# and a pool of threads talk to themselves by: pipes, pairs of sockets that have no name, epoll.
+_THREADS_X86_64 = {
+    "clone": 56, "pipe": 22, "pipe2": 293, "socketpair": 53, "sendto": 44, "recvfrom": 45, "epoll_create1": 291,
+    "epoll_ctl": 233, "epoll_wait": 232, "epoll_pwait": 281, "shutdown": 48,
+}  # fmt: skip
+_THREADS_ARM64 = {
+    "clone": 220, "pipe2": 59, "socketpair": 199, "sendto": 206, "recvfrom": 207, "epoll_create1": 20, "epoll_ctl": 21,
+    "epoll_pwait": 22, "shutdown": 210,
+}  # fmt: skip
+# Scratch: files in the one directory where Landlock or the mounts let them be made. No links of either kind, no nodes;
+# a file is made longer or shorter by its descriptor alone, since old kernels do not guard truncate by name.
+_SCRATCH_X86_64 = {
+    "mkdir": 83, "mkdirat": 258, "rmdir": 84, "unlink": 87, "unlinkat": 263, "rename": 82, "renameat": 264,
+    "renameat2": 316, "ftruncate": 77, "pwrite64": 18, "pwritev": 296, "preadv": 295, "fsync": 74, "fdatasync": 75,
+    "msync": 26, "chdir": 80, "fchdir": 81, "umask": 95, "dup2": 33, "dup3": 292,
+}  # fmt: skip
+_SCRATCH_ARM64 = {
+    "mkdirat": 34, "unlinkat": 35, "renameat": 38, "renameat2": 276, "ftruncate": 46, "pwrite64": 68, "pwritev": 70,
+    "preadv": 69, "fsync": 82, "fdatasync": 83,
+    "msync": 227, "chdir": 49, "fchdir": 50, "umask": 166, "dup3": 24,
+}  # fmt: skip
+# Calls that copying a file makes besides: modes and times that are set, which neither Landlock guards nor anybody needs
+# here, and extended attributes. They are told that it is done, or that there are none; nothing is done.
+_DONE_X86_64 = {"chmod": 90, "fchmod": 91, "fchmodat": 268, "utimensat": 280, "utime": 132, "utimes": 235}
+_DONE_ARM64 = {"fchmod": 52, "fchmodat": 53, "utimensat": 88}
+_NONE_X86_64 = {"listxattr": 194, "llistxattr": 195, "flistxattr": 196, "getxattr": 191, "lgetxattr": 192}
+_NONE_ARM64 = {"listxattr": 11, "llistxattr": 12, "flistxattr": 13, "getxattr": 8, "lgetxattr": 9}
+
+
 class Machine(TypedDict):
     """What differs between processor architectures."""
 
     audit: int
     allowed: dict[str, int]
+    threads: dict[str, int]
+    scratch: dict[str, int]
+    done: dict[str, int]
+    none: dict[str, int]
     seccomp: int
     clone: int
     pivot_root: int
@@ -50,8 +84,30 @@ class Machine(TypedDict):
 
 # Numbers that the zygote itself needs: seccomp, clone, pivot_root, capset; Landlock's are the same everywhere.
 MACHINES: dict[str, Machine] = {
-    "x86_64": {"audit": 0xC000003E, "allowed": _X86_64, "seccomp": 317, "clone": 56, "pivot_root": 155, "capset": 126},
-    "aarch64": {"audit": 0xC00000B7, "allowed": _ARM64, "seccomp": 277, "clone": 220, "pivot_root": 41, "capset": 91},
+    "x86_64": {
+        "audit": 0xC000003E,
+        "allowed": _X86_64,
+        "threads": _THREADS_X86_64,
+        "scratch": _SCRATCH_X86_64,
+        "done": _DONE_X86_64,
+        "none": _NONE_X86_64,
+        "seccomp": 317,
+        "clone": 56,
+        "pivot_root": 155,
+        "capset": 126,
+    },
+    "aarch64": {
+        "audit": 0xC00000B7,
+        "allowed": _ARM64,
+        "threads": _THREADS_ARM64,
+        "scratch": _SCRATCH_ARM64,
+        "done": _DONE_ARM64,
+        "none": _NONE_ARM64,
+        "seccomp": 277,
+        "clone": 220,
+        "pivot_root": 41,
+        "capset": 91,
+    },
 }
 CLONE3 = 435
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
@@ -77,17 +133,33 @@ _RESTRICTED: dict[str, tuple[_Conditions, ...]] = {
     "madvise": (((4, (4, 8, 14, 15)),),),
     # The operations of locks within one process: on a page of a file, the others would meet other processes.
     "futex": (((2, (128, 129, 131, 132, 133, 137, 138, 393)),),),
+    # VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID and CHILD_CLEARTID, as libc starts a thread, one of
+    # them with DETACHED, which means nothing.
+    "clone": (((0, (0x3D0F00, 0x7D0F00)),),),
+    # AF_UNIX, SOCK_STREAM, with or without NONBLOCK and CLOEXEC.
+    "socketpair": (((0, (1,)), (2, (1, 0x801, 0x80001, 0x80801))),),
+    # To and from the other end alone: no address.
+    "sendto": (((8, (0,)), (9, (0,))),),
+    "recvfrom": (((8, (0,)), (9, (0,))),),
 }
+_FIONBIO = 0x5421
+_LOCKS = (6, 7, 37, 38)
+"""F_SETLK, F_SETLKW and those of open files: there is nobody to lock a file against, and on a library's file they would
+meet another process. Nothing is locked."""
+_SHARED_WAITS = (9, 265)
+"""Futex operations by which libc waits for the end of a thread, as though another process could end it. They are told
+to look again, and do so until the thread has ended."""
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN, _JUMP = 0x20, 0x15, 0x35, 0x06, 0x05
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
-_EPERM, _ENOSYS = 0x00050000 | 1, 0x00050000 | 38
+_EPERM, _ENOSYS, _EAGAIN, _EOPNOTSUPP, _DONE = (0x00050000 | number for number in (1, 38, 11, 95, 0))
 
 
-def build_filter(machine: str) -> bytes:
+def build_filter(machine: str, threads: bool = False, scratch: bool = False) -> bytes:
     """The BPF program for `machine`: allow the list, answer EPERM to the rest, ENOSYS to clone3 so that libc copes.
 
-    Foreign architectures and x32 numbers kill the process. Raises KeyError for an unknown machine.
+    `threads` and `scratch` as in `worlds.World`. Foreign architectures and x32 numbers kill the process. Raises
+    KeyError for an unknown machine.
     """
     numbers = MACHINES[machine]
     program = [
@@ -100,9 +172,19 @@ def build_filter(machine: str) -> bytes:
         _op(_EQUAL, CLONE3, 0, 1),
         _op(_RETURN, _ENOSYS),
     ]
+    allowed = numbers["allowed"] | (numbers["threads"] if threads else {}) | (numbers["scratch"] if scratch else {})
+    if scratch:
+        program += _answered(allowed["fcntl"], 2, _LOCKS, _DONE)
+        for answer, calls in ((_DONE, numbers["done"]), (_EOPNOTSUPP, numbers["none"])):
+            for number in calls.values():
+                program += [_op(_EQUAL, number, 0, 1), _op(_RETURN, answer)]
+    if threads:
+        program += _answered(allowed["futex"], 2, _SHARED_WAITS, _EAGAIN)
+        program += _answered(allowed["ioctl"], 2, (_FIONBIO,), _ALLOW)
     for name, alternatives in _RESTRICTED.items():
-        program += _restricted(numbers["allowed"][name], alternatives)
-    plain = sorted(number for name, number in numbers["allowed"].items() if name not in _RESTRICTED)
+        if name in allowed:
+            program += _restricted(allowed[name], alternatives)
+    plain = sorted(number for name, number in allowed.items() if name not in _RESTRICTED)
     steps = _steps(plain)
     program += _search(steps, 0, len(steps))
     return b"".join(program)
@@ -110,6 +192,15 @@ def build_filter(machine: str) -> bytes:
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("HBBI", code, if_true, if_false, value)
+
+
+def _answered(number: int, word: int, values: tuple[int, ...], answer: int) -> list[bytes]:
+    """If the call is `number` and that word of its arguments has one of the values: `answer`; else it goes on."""
+    checks = [
+        _op(_EQUAL, value, len(values) - i - 1, 0 if i < len(values) - 1 else 1) for i, value in enumerate(values)
+    ]
+    body = [_op(_LOAD, 16 + 4 * word), *checks, _op(_RETURN, answer), _op(_LOAD, 0)]
+    return [_op(_EQUAL, number, 0, len(body)), *body]
 
 
 def _restricted(number: int, alternatives: tuple[_Conditions, ...]) -> list[bytes]:

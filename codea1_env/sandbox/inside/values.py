@@ -1,8 +1,8 @@
 """Plain Python data as JSON text: the only thing that crosses the sandbox's border.
 
-Exact builtin types only: None, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset. An instance of
-a subclass is reduced to its base value by base-class methods, and so is a numpy scalar where numpy is preloaded
-(`packages.py`); anything else, an array too, is opaque and equals nothing.
+Exact builtin types have a form of their own: None, bool, int, float, complex, str, bytes, list, tuple, dict, set,
+frozenset. Further kinds, and what equals nothing but itself, are in `value_kinds.py`. An instance of a subclass is
+reduced to its base value by base-class methods; anything else is opaque and equals nothing.
 
 Does not promise that equal values have equal encodings (sets and dicts keep their order): see
 `codea1_env.judging.equality`; nor to tell two lone surrogates that stand together from the one character that they
@@ -14,6 +14,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+if __name__ == "values":  # beside the zygote, which runs by path
+    import value_kinds
+else:
+    from codea1_env.sandbox.inside import value_kinds
+
 MAX_DEPTH = 100
 NANS: tuple[float, ...] = ()
 """What `decode` hands out first: the hash of a NaN is its address, and that of a new one hangs on what was before. The
@@ -23,10 +28,15 @@ _nans = iter(NANS)
 
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
+TooLarge = value_kinds.TooLarge
 
 
-class TooLarge(Exception):
-    """The value has more bytes or levels than a value may have."""
+class Code:
+    """An argument that is code, as its text: what evaluates the arguments makes it, and what is called gets the
+    value. Or a whole question: a name of the program's, and a text that it is evaluated with."""
+
+    def __init__(self, text: "str | list[str]") -> None:
+        self.text = text
 
 
 def encode(value: object, max_bytes: int = 1 << 20) -> bytes:
@@ -86,11 +96,23 @@ def _take(room: list[int], count: int) -> None:
 
 
 def _reduced(value: Any, kind: type, room: list[int], depth: int) -> Any:
-    """A subclass's instance as its base value, read by the base's own methods."""
-    for base, read in READERS:
-        if issubclass(kind, base):
-            return tree(read(value), room, depth)
-    return {"o": str(kind.__name__)[:64]}
+    """What is of a further kind; a subclass's instance as its base value, read by the base's own methods; an object."""
+    if kind is Code:
+        return {"e": value.text}
+    _take(room, 16)
+    reading = value_kinds.Reading(lambda part: tree(part, room, depth + 1), room)
+    try:
+        found = value_kinds.further(value, kind, reading)
+        if found is not None:
+            return found
+        for base, read in READERS:
+            if issubclass(kind, base):
+                return tree(read(value), room, depth)
+        return value_kinds.identity(value, kind, reading)
+    except (TooLarge, MemoryError, RecursionError):
+        raise
+    except Exception:  # what a class says of itself may raise anything
+        return {"o": str(kind.__name__)[:64]}
 
 
 READERS: tuple[tuple[type, Callable[[Any], object]], ...] = (
@@ -106,6 +128,10 @@ READERS: tuple[tuple[type, Callable[[Any], object]], ...] = (
     (frozenset, lambda value: frozenset([*frozenset.__iter__(value)])),
     (set, lambda value: {*set.__iter__(value)}),
 )
+
+
+scope: Callable[[str], dict[str, Any]] | None = None
+"""The names that an argument which is code may use; None where no argument may be code."""
 
 
 def begin() -> None:
@@ -139,4 +165,10 @@ def decode(node: Any) -> Any:
         return bytes.fromhex(body)
     if tag == "c":
         return complex(decode(body[0]), decode(body[1]))
-    raise ValueError(f"a tag must be one of t d s z i f b c, got {tag!r}")
+    if tag == "k":
+        return value_kinds.decoded(body, decode)
+    if tag == "v" and body[0] == "iterator" and not body[3]:
+        return iter(decode(body[2]))
+    if tag == "e" and scope is not None:
+        return eval(body, scope(body))
+    raise ValueError(f"a tag must be one of t d s z i f b c k, got {tag!r}")

@@ -21,6 +21,7 @@ _shifted = [
 ]
 _NANS = tuple(float("nan") for _ in range(1000))  # before any import, which allocates more where it has to compile
 
+import ctypes  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import signal  # noqa: E402
@@ -51,15 +52,20 @@ os.register_at_fork = _register
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import candidate  # noqa: E402
+import denials  # noqa: E402
 import forking  # noqa: E402
 import isolation  # noqa: E402
 import packages  # noqa: E402
+import state  # noqa: E402
 import values  # noqa: E402
+import widening  # noqa: E402
 
 sys.path.pop(0)
 values.NANS = _NANS
 
-START = struct.Struct("<III")  # bytes of the job, which follows, MiB of memory, CPU seconds
+# Bytes of the job's head, which follows, and of its items; MiB of memory, CPU seconds, what it has (widening).
+START = struct.Struct("<IIIII")
+_leave = os._exit  # a program may have given the name to something else
 _WARM_UP = """
 import math
 from typing import List
@@ -85,7 +91,11 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as it may be inherited, it would leave nobody to wait for
     os.chdir("/")
     preload(options["modules"])
-    spared_mb = packages.preload(options["packages"], options["hash_seed"])
+    places, versions, hash_seed = options["places"], options["versions"], options["hash_seed"]
+    if options["site"]:
+        spared_mb, broken = packages.preload_site(options["packages"], options["site"], hash_seed)
+    else:
+        spared_mb, broken = packages.preload(options["packages"], places, versions, hash_seed)
     parent = os.pidfd_open(os.getppid())
     null = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1):
@@ -94,16 +104,16 @@ def main() -> None:
     os.environ.update(PATH="/usr/bin", LC_ALL="C.UTF-8")
     random.seed(options["hash_seed"])
     number = isolation.OwnNumber()
-    layers = isolate(options, control, parent, null)
+    layers, wide = isolate(options, control, parent, null)
     number.narrow()
     os.dup2(null, 2)  # until now the parent was told why nothing starts
     os.close(null)
     region = isolation.map_shared(output_fd, options["region_bytes"])
     os.close(output_fd)
-    seccomp = isolation.SeccompFilter(options["machine"]) if layers["seccomp"] is True else None
-    warm_up(number, seccomp, region)
-    os.write(control, b"R" + json.dumps(layers).encode())
-    serve(control, input_fd, region, number, seccomp, spared_mb, options["machine"])
+    filters = widening.filters(options["machine"], wide is not None) if layers["seccomp"] is True else []
+    warm_up(number, filters, region)
+    os.write(control, b"R" + json.dumps({"layers": layers, "broken": broken}).encode())
+    serve(control, input_fd, region, number, filters, spared_mb, options["machine"], wide)
 
 
 def preload(modules: "list[str]") -> None:
@@ -114,11 +124,13 @@ def preload(modules: "list[str]") -> None:
     os.register_at_fork = _register
 
 
-def isolate(options: dict[str, typing.Any], control: int, parent: int, null: int) -> dict[str, bool | str]:
-    """Apply every layer that this machine permits; {layer: True, or why not}."""
+def isolate(
+    options: dict[str, typing.Any], control: int, parent: int, null: int
+) -> "tuple[dict[str, bool | str], widening.Widening | None]":
+    """Apply every layer that this machine permits: {layer: True, or why not}, and what is left to each candidate."""
     layers: dict[str, bool | str] = {}
     readable, hidden, machine = options["readable"], options["hidden"], options["machine"]
-    added = [path for paths in options["packages"].values() for path in paths]
+    added = [path for paths in options["places"].values() for path in paths]
 
     def attempt(name: str, function: typing.Callable[..., None], *arguments: object) -> None:
         if name in options["without"]:
@@ -144,17 +156,25 @@ def isolate(options: dict[str, typing.Any], control: int, parent: int, null: int
         attempt("root", isolation.change_root, readable, hidden, added, machine)
     else:
         layers["root"] = "needs namespaces"
-    attempt("capabilities", isolation.drop_capabilities, machine)
+    keeps = widening.SYS_ADMIN if options["is_wide"] and layers["root"] is True else None
+    attempt("capabilities", isolation.drop_capabilities, machine, keeps)
     attempt("no_new_privileges", isolation.forbid_new_privileges)
-    attempt("landlock", isolation.apply_landlock, [*readable, *added], hidden)
-    attempt("rlimits", isolation.limit_resources, options["stack_mb"])
+    restrict = isolation.apply_landlock, isolation.landlock_rules([*readable, *added], hidden)
+    attempt("landlock", *((in_a_child, *restrict) if options["is_wide"] else restrict))
+    attempt("rlimits", isolation.limit_resources, options["stack_mb"], widening.SCRATCH_MB)
     attempt("hidden_memory", isolation.hide_memory)
-    attempt("seccomp", try_seccomp, machine)
+    attempt("seccomp", in_a_child, lambda: isolation.SeccompFilter(machine).call(isolation.SeccompFilter.INSTALL))
+    denials.prepare([*readable, *added])
+    widening.count_threads(denials.note)
+    wide = None
+    if options["is_wide"]:
+        wide = widening.Widening(options, layers, [*readable, *added], hidden)
+        widening.import_modules()
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
     sys.path[:] = [path for path in sys.path if any(path.startswith(root) for root in readable)]
-    return layers
+    return layers, wide
 
 
 def guard(zygote: int, control: int, parent: int) -> None:
@@ -170,18 +190,18 @@ def guard(zygote: int, control: int, parent: int) -> None:
     os._exit(0)
 
 
-def try_seccomp(machine: str) -> None:
-    """Install the filter in a child that then exits, so that a missing seccomp is known before any candidate runs."""
+def in_a_child(function: typing.Callable[..., None], *arguments: object) -> None:
+    """Do it in a child that then exits, so that what the kernel refuses is known before any candidate runs."""
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            isolation.SeccompFilter(machine).call(isolation.SeccompFilter.INSTALL)
+            function(*arguments)
             code = 0
         finally:
             os._exit(code)
     if os.waitpid(pid, 0)[1] != 0:
-        raise OSError("the kernel refused the seccomp filter")
+        raise OSError("the kernel refuses it")
 
 
 def become_candidate(
@@ -189,10 +209,13 @@ def become_candidate(
     memory: tuple[int, int],
     cpu: tuple[int, int],
     number: "isolation.OwnNumber",
-    seccomp: "isolation.SeccompFilter | None",
+    filters: "list[isolation.SeccompFilter]",
     operation: int,
-    payload: bytes,
+    head: bytes,
+    items: int,
     region: memoryview,
+    wide: "widening.Widening | None" = None,
+    has: int = 0,
 ) -> None:
     """What a child does from its first to its last instruction. `warm_up` does it in the zygote, with no effect."""
     for handle in inherited:
@@ -201,15 +224,21 @@ def become_candidate(
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     os.close(null)
+    if has & widening.STREAMS:
+        widening.open_streams()
+    if wide is not None:
+        wide.apply(has)
+    # In the zygote, where it could not be taken back, the limit that is there already.
+    widening.limit_files(widening.STREAMS if operation == isolation.SeccompFilter.PROBE else has)
     resource.setrlimit(resource.RLIMIT_AS, memory)
     resource.setrlimit(resource.RLIMIT_CPU, cpu)
     number.hide()
-    if seccomp is not None:
-        seccomp.call(operation)
-    candidate.run(payload, region)
+    if filters:
+        filters[has & 3].call(operation)
+    candidate.run(head, items, region)
 
 
-def warm_up(number: "isolation.OwnNumber", seccomp: "isolation.SeccompFilter | None", region: memoryview) -> None:
+def warm_up(number: "isolation.OwnNumber", filters: "list[isolation.SeccompFilter]", region: memoryview) -> None:
     """Be a candidate here, with a program of our own, so that children find bytecode and caches as they need them.
 
     Every page that a child is the first to write to is copied for it, at more than a microsecond each: what has been
@@ -219,19 +248,25 @@ def warm_up(number: "isolation.OwnNumber", seccomp: "isolation.SeccompFilter | N
     job = {
         "kind": "calls",
         "source": _WARM_UP,
+        "epilogue": "",
+        "sets": False,
         "entry_point": "f",
-        "reload": False,
-        "alone": False,
+        "looks": True,
+        "elsewhere": 0,
         "value_bytes": 1 << 20,
     }
-    job["items"] = arguments
-    payload = json.dumps(job).encode()
+    items = [json.dumps(item).encode() for item in arguments]
+    job["sizes"] = [*map(len, items)]
+    head, body = json.dumps(job).encode(), ctypes.create_string_buffer(b"".join(items))
+    state.learn()
     memory, cpu = (resource.getrlimit(limit) for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU))
     for _ in range(20):
         inherited, probe = (os.dup(0), os.dup(0)), isolation.SeccompFilter.PROBE
-        become_candidate(inherited, memory, cpu, number, seccomp, probe, payload, region)
+        become_candidate(inherited, memory, cpu, number, filters, probe, head, ctypes.addressof(body), region)
         del sys.modules["solution"]
     gc.collect()
+    gc.unfreeze()
+    state.learn()
     gc.freeze()
 
 
@@ -240,26 +275,31 @@ def serve(
     input_fd: int,
     region: memoryview,
     number: "isolation.OwnNumber",
-    seccomp: "isolation.SeccompFilter | None",
+    filters: "list[isolation.SeccompFilter]",
     spared_mb: int,
     machine: str,
+    wide: "widening.Widening | None",
 ) -> None:
     """Fork a candidate per job. `spared_mb`: of its address space, what is not its own doing."""
     own_pid = os.getpid()
     # A candidate behind the filter leaves no process; one without it may.
-    forking.Forking(control, machine, end_everything if own_pid == 1 and seccomp is None else None).run()
+    spaces = widening.NEW_SPACES if wide is not None and wide.has_spaces else 0
+    forking.Forking(control, machine, end_everything if own_pid == 1 and not filters else None, spaces).run()
     try:
         if own_pid != 1:  # the end of PID 1 ends all processes of its namespace
             isolation.die_with_parent()
             if os.getppid() != own_pid:  # it ended before that was in force
                 os._exit(1)
-        size, memory_mb, cpu_s = START.unpack(os.pread(input_fd, START.size, 0))
-        memory = isolation.ceiling(resource.RLIMIT_AS, memory_mb + spared_mb << 20)
+        head_bytes, item_bytes, memory_mb, cpu_s, has = START.unpack(os.pread(input_fd, START.size, 0))
+        stacks_mb = widening.THREADS_MB if has & widening.THREADS else 0
+        memory = isolation.ceiling(resource.RLIMIT_AS, memory_mb + spared_mb + stacks_mb << 20)
         cpu = isolation.ceiling(resource.RLIMIT_CPU, cpu_s)  # a backstop of the parent's own clock
-        payload, install = os.pread(input_fd, size, START.size), isolation.SeccompFilter.INSTALL
-        become_candidate((control, input_fd), memory, cpu, number, seccomp, install, payload, region)
+        head, install = os.pread(input_fd, head_bytes, START.size), isolation.SeccompFilter.INSTALL
+        before = START.size + head_bytes
+        items = before + isolation.map_unread(input_fd, before + item_bytes)
+        become_candidate((control, input_fd), memory, cpu, number, filters, install, head, items, region, wide, has)
     finally:
-        os._exit(0)
+        _leave(0)
 
 
 def end_everything() -> None:

@@ -72,7 +72,7 @@ def tokens_of(tokenizer: Any, messages: Messages) -> list[int]:
         roles = ", ".join(dict.fromkeys(message["role"] for message in messages))
         raise ConfigurationError(
             f"the model's chat template must take messages of the roles {roles}, got: {error}; take another model, or "
-            "prompts without what it refuses (docs/prompts.md)"
+            "prompts without what it refuses (docs/your-model.md)"
         ) from None
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 

@@ -13,12 +13,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from codea1_env.closing import interrupts_later
 from codea1_env.configuration.batches import roles_of
 from codea1_env.configuration.placement import SeatPlacement, role_of
 from codea1_env.errors import ConfigurationError, SeatFailed
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
-from codea1_env.sandbox.interrupts import interrupts_later
 from codea1_env.sandbox.ray_cluster import joined
 from codea1_env.training.advantages import Advantages
 from codea1_env.training.losses import Loss

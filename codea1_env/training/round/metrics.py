@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from codea1_env.arena.diagnostics import mean
+from codea1_env.arena.diagnostics import denied_shares, mean
 from codea1_env.arena.match import CodeScore, MatchScore
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
@@ -32,7 +32,8 @@ def round_metrics(scores: Sequence[MatchScore], booked: int, selected: Sequence[
         "not_attacked": float(len(tried) - len(codes)),
         "book": float(booked),
     }
-    metrics |= _refused_shares([code for code in codes if code.executes is not None])
+    known = [code for code in codes if code.executes is not None]
+    metrics |= _refused_shares(known) | denied_shares([code.denied for code in known])
     return metrics | _unreadable_shares(scores) | _test_shares(scores) | _replay_shares(terms) | _oracle_shares(scores)
 
 

@@ -1,0 +1,1 @@
+"""What problems come to by themselves, before anybody plays them: their own tests, their limits, their uses."""

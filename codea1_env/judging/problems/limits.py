@@ -1,0 +1,99 @@
+"""Gives a problem the limits that it does not say itself: the run's memory, and a time in multiples of the reference's.
+
+A time limit follows from the problem alone, before any candidate runs: its reference runs once on the calls of its
+golden and hidden tests, and the slowest call counts. No candidate, no suite and no verdict has a part in it. What was
+found out is remembered, and takes the place of the rule: whoever runs or records the problem then has plain seconds.
+
+Does not promise the same time limit on another machine, or twice on one: a time is measured. A recording keeps the
+seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from codea1_env.errors import UnusableReference
+from codea1_env.judging.judge import Judge
+from codea1_env.judging.problems.own_tests import OwnTests
+from codea1_env.problems.problem import Problem
+from codea1_env.problems.time_limits import TimeLimit
+from codea1_env.sandbox.protocol import MEMORY_MB, TIME_LIMIT_S
+
+
+def rule_of(problem: Problem, usual: TimeLimit | None = None) -> TimeLimit | None:
+    """The rule by which the problem's limit is found out: its own, or the run's, `usual`, where it says no limit.
+
+    Raises UnusableReference where there is nothing to find it out by.
+    """
+    says_none = problem.time_limit_s == TIME_LIMIT_S
+    rule = problem.time_limit or (usual if says_none else None)
+    if rule is None:
+        return None
+    lacks = "" if problem.golden_tests or problem.hidden_tests else "no golden or hidden test"
+    lacks = "no reference_solution" if problem.reference_solution is None else lacks
+    if lacks:
+        raise _unusable(problem, lacks)
+    return rule
+
+
+def with_seconds(problem: Problem, seconds: float) -> Problem:
+    """The problem with a plain limit in the rule's place."""
+    return dataclasses.replace(problem, time_limit=None, time_limit_s=seconds)
+
+
+def with_memory(problem: Problem, usual_mb: int | None) -> Problem:
+    """The problem with the run's memory, in MiB, where it says none of its own."""
+    says_none = problem.memory_mb == MEMORY_MB
+    return dataclasses.replace(problem, memory_mb=usual_mb) if says_none and usual_mb else problem
+
+
+class RunLimits:
+    """Gives problems their limits, and remembers them. Not thread-safe."""
+
+    def __init__(
+        self, judge: Judge, own_tests: OwnTests, time_limit: TimeLimit | None = None, memory_mb: int | None = None
+    ) -> None:
+        """`time_limit`, `memory_mb`: the run's, for problems that say none."""
+        self._judge = judge
+        self._own_tests = own_tests
+        self._usual = time_limit
+        self._memory_mb = memory_mb
+        self._known: dict[str, float] = {}
+
+    def settled(self, problems: Sequence[Problem]) -> list[Problem]:
+        """Every problem with its limits, the time in seconds; one that says them itself as it is.
+
+        Raises UnusableReference where a rule has no reference or no test that can be read to go by, or the reference
+        does not load or return, and SandboxError.
+        """
+        problems = [with_memory(problem, self._memory_mb) for problem in problems]
+        rules = [rule_of(problem, self._usual) for problem in problems]
+        keys = [problem.content_hash if rule else "" for problem, rule in zip(problems, rules, strict=True)]
+        new = {key: place for place, key in enumerate(keys) if key and key not in self._known}
+        if new:
+            reads = self._own_tests.readable([problems[place] for place in new.values()])
+            asked = [(read.problem, [test.expectation.arguments for test in read.tests if test.expectation])
+                     for read in reads]  # fmt: skip
+            for problem, calls in asked:
+                if not calls:
+                    raise _unusable(problem, "no golden or hidden test that can be read")
+            for (key, place), seconds in zip(new.items(), self._judge.reference_seconds(asked), strict=True):
+                rule = rules[place]
+                assert rule is not None
+                self._known[key] = rule.seconds(seconds)
+        return [self.known(problem) for problem in problems]
+
+    def known(self, problem: Problem) -> Problem:
+        """As `settled`, of a problem that was; another one as it is."""
+        problem = with_memory(problem, self._memory_mb)
+        has_rule = problem.time_limit is not None or self._usual is not None
+        seconds = self._known.get(problem.content_hash) if has_rule else None
+        return problem if seconds is None else with_seconds(problem, seconds)
+
+
+def _unusable(problem: Problem, got: str) -> UnusableReference:
+    return UnusableReference(
+        f"problem {problem.problem_id!r} must have a reference_solution and a golden or hidden test for a time_limit "
+        f"in multiples of its reference's time, got {got}; give it a time_limit_s instead"
+    )

@@ -1,0 +1,238 @@
+"""What relations ask of arrays, tables, times and objects, on wire trees: attributes, items, closeness.
+
+As `tree_functions.py`: total, pure, no larger than its arguments, and deaf to what a program says. The rules are those
+of numpy and pandas: `array_equal` and `allclose` take lists for arrays, `assert_frame_equal` compares the types of
+columns unless it is told not to.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from codea1_env.judging.equality import member_text, number_in, same_tree
+from codea1_env.judging.relations.tree_values import Undefined, attributes_of, number_tree, real_number, truth
+from codea1_env.problems.tolerances import EXACT
+from codea1_env.reading.kinds.nodes import items_in, kind_of, moment_in, moment_node, nested_items, parts_of
+
+_OF_NUMBERS = ("numerator", "denominator", "real", "imag")
+_OF_MOMENTS: Mapping[type, str] = {
+    datetime.date: "year month day",
+    datetime.datetime: "year month day hour minute second microsecond",
+    datetime.time: "hour minute second microsecond",
+    datetime.timedelta: "days seconds microseconds",
+    range: "start stop step",
+}
+
+
+def attribute(tree: Any, name: str) -> Any:
+    """`value.name`, of what has the attribute as data."""
+    number = number_in(tree)
+    if number is not None and name in _OF_NUMBERS:
+        return number_tree(getattr(number, name))
+    moment = moment_in(tree)
+    if moment is not None and name in _OF_MOMENTS[type(moment)].split():
+        return getattr(moment, name)
+    if type(tree) is dict and "v" in tree:
+        return dict(attributes_of(tree))[name]
+    kind = kind_of(tree)
+    if kind == "namedtuple":
+        _, fields, items = parts_of(tree)
+        return items[fields.index(name)]
+    return _OF_TABLES[kind][name](*parts_of(tree))
+
+
+_OF_TABLES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "deque": {"maxlen": lambda items, maxlen: maxlen},
+    "array": {"typecode": lambda code, items: code},
+    "ndarray": {
+        "shape": lambda dtype, shape, items: {"t": shape},
+        "ndim": lambda dtype, shape, items: len(shape),
+        "size": lambda dtype, shape, items: len(items),
+        "dtype": lambda dtype, shape, items: dtype,
+    },
+    "Series": {
+        "shape": lambda dtype, name, index, items: {"t": [len(items)]},
+        "ndim": lambda dtype, name, index, items: 1,
+        "size": lambda dtype, name, index, items: len(items),
+        "empty": lambda dtype, name, index, items: not items,
+        "dtype": lambda dtype, name, index, items: dtype,
+        "name": lambda dtype, name, index, items: name,
+        "index": lambda dtype, name, index, items: index,
+        "values": lambda dtype, name, index, items: {"k": ["ndarray", dtype, [len(items)], items]},
+    },
+    "Index": {
+        "shape": lambda dtype, name, items: {"t": [len(items)]},
+        "size": lambda dtype, name, items: len(items),
+        "empty": lambda dtype, name, items: not items,
+        "dtype": lambda dtype, name, items: dtype,
+        "name": lambda dtype, name, items: name,
+    },
+    "DataFrame": {
+        "shape": lambda columns, index, values, dtypes: {"t": [len(items_in(index)), len(columns)]},
+        "ndim": lambda columns, index, values, dtypes: 2,
+        "size": lambda columns, index, values, dtypes: len(items_in(index)) * len(columns),
+        "empty": lambda columns, index, values, dtypes: not (items_in(index) and columns),
+        "columns": lambda columns, index, values, dtypes: {"k": ["Index", "object", None, columns]},
+        "index": lambda columns, index, values, dtypes: index,
+    },
+}
+
+
+def item_of_table(tree: Any, at: Any) -> Any:
+    """`value[at]`, of an array, a Series, a DataFrame or an Index."""
+    kind, parts = kind_of(tree), parts_of(tree)
+    if kind in ("Series", "DataFrame"):
+        labels = items_in(parts[2]) if kind == "Series" else parts[0]
+        place = list(map(member_text, labels)).index(member_text(at))
+        if kind == "Series":
+            return parts[3][place]
+        return {"k": ["Series", parts[3][place], at, parts[1], parts[2][place]]}
+    places = at["t"] if type(at) is dict and [*at] == ["t"] else [at]
+    for place in places:
+        if type(place) is not int:
+            raise Undefined("no index")
+        tree = items_in(tree)[place]
+    return tree
+
+
+def to_list(tree: Any) -> Any:
+    """`value.tolist()`."""
+    kind = kind_of(tree)
+    if kind == "ndarray":
+        return nested_items(tree)
+    if kind in ("Series", "Index", "array"):
+        return items_in(tree)
+    raise Undefined("no tolist")
+
+
+def flattened(tree: Any) -> list[Any]:
+    """The items of an array or a Series, in a row."""
+    if kind_of(tree) == "ndarray":
+        nested_items(tree)
+        return parts_of(tree)[2]  # type: ignore[no-any-return]  # a list: `parts_of` has seen to it
+    if kind_of(tree) in ("Series", "Index"):
+        return items_in(tree)
+    raise Undefined("no array")
+
+
+def as_nested(tree: Any) -> Any:
+    """Lists in the place of arrays and Series, as far as they stand on top."""
+    if kind_of(tree) == "ndarray":
+        return nested_items(tree)
+    return items_in(tree) if kind_of(tree) in ("Series", "Index") else tree
+
+
+def _array_of(tree: Any) -> tuple[list[int], list[Any]]:
+    """Shape and items of what numpy makes an array of."""
+    if kind_of(tree) == "ndarray":
+        return parts_of(tree)[1], flattened(tree)
+    if kind_of(tree) in ("Series", "Index", "deque", "array"):
+        items = items_in(tree)
+        return [len(items)], items
+    row = tree["t"] if type(tree) is dict and [*tree] == ["t"] else tree
+    if type(row) is not list:
+        return [], [tree]
+    inner = [_array_of(item) for item in row]
+    if any(shape != inner[0][0] for shape, _ in inner):
+        raise Undefined("no array")
+    return [len(row), *(inner[0][0] if inner else [])], [item for _, items in inner for item in items]
+
+
+def _paired(left: Any, right: Any, broadcast: bool) -> list[tuple[Any, Any]]:
+    """The items side by side. Raises Undefined where shapes differ; with `broadcast`, one item stands beside all."""
+    (shape, items), (other_shape, others) = _array_of(left), _array_of(right)
+    if broadcast and len(others) == 1 and not other_shape:
+        others = others * len(items)
+    elif broadcast and len(items) == 1 and not shape:
+        items = items * len(others)
+    elif shape != other_shape:
+        raise Undefined("other shapes")
+    return list(zip(items, others, strict=True))
+
+
+def _is_nan(tree: Any) -> bool:
+    number = number_in(tree)
+    return number is not None and number != number
+
+
+def array_equal(broadcast: bool, equal_nan: bool) -> Callable[[Any, Any], bool]:
+    """`numpy.array_equal`, `(a == b).all()`, `numpy.testing.assert_array_equal`."""
+
+    def equal(left: Any, right: Any) -> bool:
+        pairs = _paired(left, right, broadcast)
+        return all(same_tree(other, one, EXACT) and (equal_nan or not _is_nan(one)) for one, other in pairs)
+
+    return equal
+
+
+def allclose(left: Any, right: Any, relative: Any, absolute: Any, equal_nan: Any = False) -> bool:
+    """`numpy.allclose`: within `absolute + relative * abs(right)`."""
+    most, least = real_number(relative), real_number(absolute)
+    return all(
+        _is_within(number_in(one), number_in(other), most, least, bool(equal_nan))
+        for one, other in _paired(left, right, broadcast=True)
+    )
+
+
+def _is_within(one: Any, other: Any, relative: float, absolute: float, equal_nan: bool) -> bool:
+    if one is None or other is None:
+        raise Undefined("no number")
+    if one != one or other != other:
+        return equal_nan and one != one and other != other
+    if one == other:
+        return True
+    finite = all(math.isfinite(abs(each)) for each in (one, other))
+    return finite and bool(abs(one - other) <= absolute + relative * abs(other))
+
+
+def same_table(left: Any, right: Any, check_type: Any, check_names: Any, relative: Any, absolute: Any) -> bool:
+    """`pandas.testing.assert_frame_equal` and its like."""
+    kind, one, other = kind_of(left), parts_of(left), parts_of(right)
+    if kind != kind_of(right) or kind not in ("Series", "Index", "DataFrame"):
+        raise Undefined("no tables of one kind")
+    sides = [_table_parts(kind, side, truth(check_names)) for side in (one, other)]
+    (fixed, values, types), (fixed_too, values_too, types_too) = sides
+    if truth(check_type) and types != types_too:
+        return False
+    if not same_tree(fixed_too, fixed, EXACT) or len(values) != len(values_too):
+        return False
+    return all(
+        len(ours) == len(theirs)
+        and all(_is_same_cell(*cells, relative, absolute) for cells in zip(ours, theirs, strict=True))
+        for ours, theirs in zip(values, values_too, strict=True)
+    )
+
+
+def _table_parts(kind: str, parts: list[Any], has_names: bool) -> tuple[list[Any], list[list[Any]], list[str]]:
+    """What must be equal, the columns of values, and their types."""
+    if kind == "DataFrame":
+        columns, index, values, types = parts
+        return [columns, index, parts_of(index)[1] if has_names else None], values, types
+    dtype, name, *index, items = parts
+    names = [name, *(parts_of(each)[1] for each in index)] if has_names else []
+    return [index, names], [items], [dtype]
+
+
+def _is_same_cell(one: Any, other: Any, relative: Any, absolute: Any) -> bool:
+    if same_tree(other, one, EXACT):
+        return True
+    numbers = number_in(one), number_in(other)
+    if not all(isinstance(number, float) for number in numbers):
+        return False
+    return _is_within(*numbers, real_number(relative), real_number(absolute), True)
+
+
+def of_moment(name: str) -> Callable[[Any], Any]:
+    """A method of a date or a span that takes nothing."""
+
+    def called(tree: Any) -> Any:
+        moment = moment_in(tree)
+        if moment is None or isinstance(moment, range):
+            raise Undefined("no time")
+        made = getattr(moment, name)()
+        return moment_node(made) if isinstance(made, datetime.date | datetime.time) else made
+
+    return called

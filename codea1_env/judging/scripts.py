@@ -1,0 +1,152 @@
+"""Judges programs by a test script that runs beside them in one process: unsealed, for evaluation.
+
+A test that mocks, draws or reads a file is no data, so program and script share a process, and the script's outcome is
+taken. A program may forge it, as in every grader of this kind; whatever stands on such an outcome says `unsealed`. Some
+forgeries are seen: a script's tests are counted from its text, and where one is missing the program has not passed.
+
+No reward stands on it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from codea1_env.judging.schedule import with_imports
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.sandbox.protocol import Limits, Outcome, OutcomeKind, Sandbox, ScriptJob
+
+UNSEALED = "unsealed: programs and test scripts shared a process, and a program can forge its outcome"
+"""What every result says that stands on a script."""
+_OUTCOMES = ("passed", "failed", "skipped", "timeout", "not run")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptTest:
+    """What one test of a script came to."""
+
+    name: str
+    """`Class.method`, a function's name, or `script` of a script without tests."""
+    outcome: str
+    """passed, failed, skipped, timeout, or `not run`: time was over before, or its class did not set up."""
+    why: str = ""
+    """What the test said, at most 200 characters. Untrusted text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptVerdict:
+    """What a program came to under a script."""
+
+    tests: tuple[ScriptTest, ...] = ()
+    failure: str = ""
+    """Why there are no outcomes: the program did not load, the process crashed, time or memory was over."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether no test failed and one passed: a skipped test is no failure, as in unittest."""
+        outcomes = {test.outcome for test in self.tests}
+        return not self.failure and "passed" in outcomes and outcomes <= {"passed", "skipped"}
+
+    @property
+    def told(self) -> str:
+        """In a few words."""
+        bad = [test for test in self.tests if test.outcome not in ("passed", "skipped")]
+        first = f", {bad[0].name} first: {bad[0].outcome} {bad[0].why}".rstrip() if bad else ""
+        counted = f"{sum(test.outcome == 'passed' for test in self.tests)} of {len(self.tests)} tests passed{first}"
+        return self.failure or counted
+
+
+class ScriptJudge:
+    """Runs programs with their problems' test scripts."""
+
+    def __init__(self, sandbox: Sandbox, hash_seed: int = 0) -> None:
+        self._sandbox = sandbox
+        self._hash_seed = hash_seed
+
+    def judge(self, items: Sequence[tuple[Problem, str]]) -> list[ScriptVerdict]:
+        """What each program comes to; `items`: problems that have a `test_script`, with the source of a program.
+
+        Raises SandboxError.
+        """
+        results = self._sandbox.run([self._job(problem, source) for problem, source in items])
+        verdicts = []
+        for (problem, _), result in zip(items, results, strict=True):
+            if result.load_failure is not None:
+                verdicts.append(ScriptVerdict(failure=_said(result.load_failure)))
+            else:
+                verdicts.append(_verdict(result.outcomes[0], expected_tests(problem.test_script)))
+        return verdicts
+
+    def _job(self, problem: Problem, source: str) -> ScriptJob:
+        limits = Limits(problem.time_limit_s, problem.time_limit_s, problem.memory_mb, strikes=1)
+        return ScriptJob(with_imports(problem, source), problem.test_script, limits, self._hash_seed, problem.packages)
+
+
+def expected_tests(script: str) -> frozenset[str]:
+    """Names of the tests that the script's text defines, as `ScriptTest.name` has them, without their parameters.
+
+    What is made when it runs is not among them: a generated method, a class that a function returns.
+    """
+    try:
+        body = parse(script).body
+    except Unparsable:
+        return frozenset()
+    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+    unittests = [name for name in classes if _is_case(name, classes)]
+    if unittests:
+        return frozenset(f"{name}.{test}" for name in unittests for test in _methods(name, classes))
+    functions = {
+        node.name
+        for node in body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
+    }
+    grouped = {f"{name}.{test}" for name in classes if name.startswith("Test") for test in _methods(name, classes)}
+    return frozenset(functions | grouped)
+
+
+def _bases(node: ast.ClassDef) -> Iterator[str]:
+    for base in node.bases:
+        yield base.id if isinstance(base, ast.Name) else base.attr if isinstance(base, ast.Attribute) else ""
+
+
+def _is_case(name: str, classes: dict[str, ast.ClassDef], seen: frozenset[str] = frozenset()) -> bool:
+    if name in seen or name not in classes:
+        return name.endswith("TestCase")
+    return any(_is_case(base, classes, seen | {name}) for base in _bases(classes[name]))
+
+
+def _methods(name: str, classes: dict[str, ast.ClassDef], seen: frozenset[str] = frozenset()) -> set[str]:
+    if name in seen or name not in classes:
+        return set()
+    node = classes[name]
+    own = {
+        each.name
+        for each in node.body
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name.startswith("test")
+    }
+    return own.union(*(_methods(base, classes, seen | {name}) for base in _bases(node)))
+
+
+def _verdict(outcome: Outcome, expected: frozenset[str]) -> ScriptVerdict:
+    if outcome.kind is not OutcomeKind.VALUE:
+        return ScriptVerdict(failure=_said(outcome))
+    try:
+        rows = json.loads(outcome.value)
+        tests = tuple(ScriptTest(str(name), str(came_to), str(why)) for name, came_to, why in rows)
+    except (ValueError, TypeError, RecursionError):  # a program may have written it itself
+        return ScriptVerdict(failure="the process wrote no outcomes")
+    if any(test.outcome not in _OUTCOMES for test in tests):
+        return ScriptVerdict(failure="the process wrote no outcomes")
+    told = {test.name.partition("[")[0] for test in tests}
+    missing = sorted(expected - told)
+    if missing:
+        why = next((f": {test.why}" for test in tests if test.outcome == "failed"), "")
+        return ScriptVerdict(tests, f"{len(missing)} tests of the script have no outcome, {missing[0]} first{why}")
+    return ScriptVerdict(tests)
+
+
+def _said(outcome: Outcome) -> str:
+    return outcome.error if outcome.kind is OutcomeKind.ERROR else str(outcome.kind)

@@ -1,0 +1,179 @@
+"""EvalPlus' own files of HumanEval+ and MBPP+, as its cache holds them: inputs, and a reference that has their values.
+
+A row has `task_id`, `prompt`, `entry_point`, `canonical_solution`, `base_input`, `plus_input` and `atol`. The inputs of
+the original questions become golden tests and those that EvalPlus adds hidden ones; the reference is run for their
+values (`judging/problems/importing.py`). `contract`, which says what inputs are allowed, and `assertion` are not needed
+for that.
+
+The file is JSON, which has no tuples, sets and complex numbers: which arguments of MBPP+ are such is known by the
+question's number. Where EvalPlus compares otherwise than by equality, a checker does as it does. Three questions of
+MBPP+ return match objects, which are no data: their tests are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from codea1_env.problems.check_functions import Extracted, LeftOut
+from codea1_env.problems.sources.draft import (
+    Draft,
+    Row,
+    RowError,
+    Source,
+    functions_of,
+    shown,
+    starter_of,
+    text,
+    tree_of,
+)
+from codea1_env.reading.literals import NotLiteral, value_source
+from codea1_env.reading.parsing import parse, parses
+
+FLOATS = 1e-6
+"""What EvalPlus grants a float where `atol` says nothing."""
+_Arguments = list[Any]
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _items(value: Any) -> Any:
+    return list(map(_tuple, value)) if isinstance(value, list) else value
+
+
+def _all(value: Any) -> Any:
+    return tuple(map(_all, value)) if isinstance(value, list) else value
+
+
+def _set(value: Any) -> Any:
+    return (set(value) if value else {}) if isinstance(value, list) else value
+
+
+def _each(change: Callable[[Any], Any]) -> Callable[[_Arguments], _Arguments]:
+    return lambda given: list(map(change, given))
+
+
+def _first(change: Callable[[Any], Any], *rest: Callable[[Any], Any]) -> Callable[[_Arguments], _Arguments]:
+    """Of the first arguments, each by its own; the others stay."""
+
+    def changed(given: _Arguments) -> _Arguments:
+        head = [how(value) for how, value in zip((change, *rest), given, strict=False)]
+        return [*head, *given[len(head) :]]
+
+    return changed
+
+
+_RESTORED: Mapping[Callable[[_Arguments], _Arguments], Sequence[int]] = {
+    _each(_tuple): (
+        2, 116, 132, 143, 222, 261, 273, 394, 399, 421, 424, 429, 470, 560, 579, 596, 616, 630, 726, 740, 744, 809,
+    ),
+    _each(_items): (63, 64, 70, 94, 120, 237, 272, 299, 400, 409, 417, 438, 473, 614, 780),
+    _each(lambda value: _tuple(_items(value))): (259, 278, 401, 445),
+    _each(_all): (580, 615, 791),
+    _first(_items): (75, 413, 444, 753),
+    _first(_tuple): (250, 307, 405, 446, 617, 720, 763, 808),
+    _first(lambda value: value, _tuple): (106, 750),
+    _first(lambda value: list(map(_set, value))): (115,),
+    _first(lambda value: {key: _tuple(each) for key, each in value.items()}): (722,),
+    _first(float, complex): (124,),
+    _first(complex): (252,),
+}  # fmt: skip
+"""How the arguments of questions of MBPP+ are what they were before they were written as JSON, by their numbers."""
+_HOW = {number: how for how, numbers in _RESTORED.items() for number in numbers}
+
+_SAME_MEMBERS = """def check(arguments, returned, reference):
+    return set(returned) == set(reference)
+"""
+MBPP_CHECKERS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly", "larg_nnum",
+         "intersection_array", "find_dissimilar", "Diff"), _SAME_MEMBERS,
+    ),
+    "are_equivalent": "def check(arguments, returned, reference):\n    return True\n",
+    "sum_div": "def check(arguments, returned, reference):\n    return returned == reference or returned == 0\n",
+    "surface_Area": """def check(arguments, returned, reference):
+    base, height = arguments
+    upright = base**2 + 2 * base * ((base / 2) ** 2 + height**2) ** 0.5
+    return returned == reference or returned == round(upright)
+""",
+    "digit_distance_nums": """def check(arguments, returned, reference):
+    first, second = map(str, arguments)
+    width = max(len(first), len(second))
+    pairs = zip(first.zfill(width), second.zfill(width))
+    return returned == reference or returned == sum(abs(int(one) - int(other)) for one, other in pairs)
+""",
+}  # fmt: skip
+"""Of MBPP+ by entry point: what EvalPlus takes for right beside the reference's value."""
+
+
+def is_file_row(row: Row) -> bool:
+    """Whether a row is of EvalPlus' own file and not of the hub's data set."""
+    return "base_input" in row and "plus_input" in row
+
+
+def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draft:
+    """A row of either file. `checkers`: by entry point. Raises RowError."""
+    prompt, code, entry_point = text(row, "prompt"), text(row, "canonical_solution"), text(row, "entry_point")
+    is_whole = parses(code) and entry_point in functions_of(parse(code))
+    reference = code if is_whole else prompt + code
+    module = tree_of(reference, "prompt and solution together")
+    if entry_point not in functions_of(module):
+        raise RowError(
+            f"the solution must define {entry_point}, got {', '.join(functions_of(module)) or 'no function'}"
+        )
+    granted = row.get("atol") or 0.0
+    if isinstance(granted, bool) or not isinstance(granted, int | float) or not 0 <= granted < 1:
+        raise RowError(f"atol must be in [0, 1), got {shown(granted)!r}")
+    task_id = text(row, "task_id")
+    number = task_id.rpartition("/")[2]
+    restored = _HOW.get(int(number)) if source.name == "mbppplus" and number.isdecimal() else None
+    problem = source.problem(
+        module,
+        problem_id=task_id,
+        question=_said(prompt) if is_whole else prompt,
+        entry_point=entry_point,
+        reference_solution=reference,
+        starter_code=starter_of(module, entry_point) if is_whole else "",
+        checker=checkers.get(entry_point, ""),
+    )
+    unvalued: list[Extracted] = []
+    left_out: list[LeftOut] = []
+    for name in ("base_input", "plus_input"):
+        calls, lost = _calls(row, name, entry_point, restored)
+        known = set(unvalued[0].unvalued) if unvalued else set()
+        unvalued.append(
+            Extracted(
+                unvalued=[call for call in calls if call not in known],
+                reference=reference,
+                reference_name=entry_point,
+                reference_tolerance=float(granted) or FLOATS,
+                are_golden=name == "base_input",
+            )
+        )
+        left_out += lost
+    return Draft(problem, tuple(unvalued), tuple(left_out))
+
+
+def _said(prompt: str) -> str:
+    """The text of a prompt that is a docstring."""
+    return prompt.strip().removeprefix('"""').removesuffix('"""').strip() + "\n"
+
+
+def _calls(
+    row: Row, name: str, entry_point: str, restored: Callable[[_Arguments], _Arguments] | None
+) -> tuple[list[str], list[LeftOut]]:
+    """Each input once, as a call, and those that are none. Raises RowError."""
+    inputs = row.get(name) or []
+    if not isinstance(inputs, list) or not all(isinstance(each, list) for each in inputs):
+        raise RowError(f"{name} must be a list of lists of arguments, got {shown(inputs)!r}")
+    calls: dict[str, None] = {}
+    left_out = []
+    for given in inputs:
+        try:
+            arguments = restored(given) if restored else given
+            calls[f"{entry_point}({', '.join(map(value_source, arguments))})"] = None
+        except (NotLiteral, TypeError, ValueError, AttributeError) as error:
+            left_out.append(LeftOut(shown(given), f"{name}: {error}"))
+    return list(calls), left_out

@@ -1,0 +1,74 @@
+"""Asserts as items of a list or as inline code -> asserts at the beginning of lines.
+
+    1. assert f(1) == 2        - `assert f(1) == 2`: the base case        Test 1: assert f(1) == 2
+
+For text that is no Python as a whole. A line that is changed is none either: before an assert, Python has nothing on
+its line but blanks, a semicolon, or a block's first words and their colon. What stands under an item, indented, loses
+that indentation. Does not judge the asserts, and does not look for one within a sentence. Takes linear time.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+
+from codea1_env.reading.parsing import unindented
+
+_MARK = (
+    r"(?:[-*+\u2022\u2023\u00b7\u2013\u2014\u25e6][ \t]+|>{1,3}[ \t]*|\[[ xX]\][ \t]+"
+    r"|\*{0,2}(?:\(?\d{1,4}[.):]\)?|\([A-Za-z\d]{1,4}\)|[A-Za-z][.)](?=[ \t]))\*{0,2}[ \t]*)"
+)
+# No quote, no equals sign and no `#` but of a number: no string, assignment or comment is taken for one.
+_LABEL = r"(?:[^\n`=#\"'@\\]|#(?=\d)){1,120}?(?::\*{0,2}|\d\*{0,2}[ \t]*[-\u2013\u2014.)])[ \t]*(?=`{0,2}assert\b)"
+_NO_BLOCK = rf"(?!(?:{'|'.join((*keyword.kwlist, 'match', 'case'))})\b)"
+_LEAD = re.compile(
+    rf"(?P<indent>[ \t]*+)(?:{_MARK}{{1,3}}(?:{_LABEL})?|{_NO_BLOCK}{_LABEL})?(?P<ticks>`{{0,2}})(?=assert\b)"
+)
+"""All that stands before an assert in its line."""
+_ITEM = re.compile(rf"(?P<indent>[ \t]*+){_MARK}")
+_MAX_LEVELS = 4
+"""Of lists in items of lists."""
+
+
+def asserts_of_items(text: str, level: int = 0) -> str:
+    """The text with its items' asserts at the beginning of lines. Every other line stays as it is, but for the
+    indentation of what stands under an item that holds an assert."""
+    lines = text.split("\n")
+    read: list[str] = []
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        read.append(_assert_of(line, is_first=not place, is_last=place == len(lines) - 1))
+        place += 1
+        item = _ITEM.match(line) or _LEAD.match(line)
+        if level < _MAX_LEVELS and item and item.group().strip():
+            place = _read_below(lines, place, len(item["indent"]), level, read)
+    return "\n".join(read)
+
+
+def _read_below(lines: Sequence[str], start: int, indent: int, level: int, read: list[str]) -> int:
+    """Read what stands under an item, into `read`. Returns where that ends."""
+    end = start
+    while end < len(lines) and (not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip(" \t")) > indent):
+        end += 1
+    below = "\n".join(lines[start:end])
+    if end > start:
+        has_assert = "assert" in below or _LEAD.match(lines[start - 1])
+        read.append(asserts_of_items(unindented(below), level + 1) if has_assert else below)
+    return end
+
+
+def leads_to_assert(text: str, start: int, place: int) -> bool:
+    """Whether all that stands in a line, which begins at `start`, before an assert at `place` is left out here."""
+    lead = _LEAD.match(text, start)
+    return lead is not None and lead.end() == place
+
+
+def _assert_of(line: str, *, is_first: bool, is_last: bool) -> str:
+    lead = _LEAD.match(line)
+    if lead is None or not lead.group().strip():
+        # The first one's backtick is gone with the edges of the answer, and so may the last one's be.
+        return line[: line.rindex("`")] if lead and is_first and line.count("`") == 1 else line
+    code, closing, _ = line[lead.end() :].partition(lead["ticks"] or "\n")
+    return code if closing or is_last or not lead["ticks"] else line

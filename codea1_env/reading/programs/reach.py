@@ -1,0 +1,142 @@
+"""What the top-level statements of a program bind and need, and so which of them a name reaches.
+
+    needed_by(pieces, ["f"])    `def f`, what it calls, the imports and tables of both, and what fills those tables
+    joined(blocks, program)     a program behind what it uses and earlier blocks of its answer define
+
+Names are resolved as Python's compiler does, scope by scope. A name that a string or `globals()` makes is not seen.
+Nothing is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from symtable import SymbolTable
+
+from codea1_env.reading.inlining import CHANGING
+from codea1_env.reading.parsing import SourceText, Unparsable, end_line, normalised, parse, scopes_of
+
+_BUILTINS = frozenset(vars(builtins)) | {"__name__", "__file__", "__doc__"}
+_SETTINGS = frozenset(("getcontext", "seed", "set_int_max_str_digits", "setrecursionlimit"))
+"""Functions whose calls change how everything runs that follows."""
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """One top-level statement."""
+
+    text: str
+    """With the comments before it."""
+    node: ast.stmt
+    binds: frozenset[str]
+    """Names that have another value behind it: bound, or changed in place."""
+    needs: frozenset[str]
+    """Names of the module that it, or what it defines, uses."""
+
+
+def pieces_of(source: str) -> list[Piece]:
+    """The statements of a program in order. Raises Unparsable."""
+    body = parse(source).body
+    lines, exact = normalised(source).split("\n"), SourceText(source)
+    pieces = []
+    end = 0
+    for place, node in enumerate(body):
+        start, end = end, end_line(node)
+        is_shared = node.lineno <= start or (place + 1 < len(body) and body[place + 1].lineno == end)
+        pieces.append(_piece(exact.of(node) if is_shared else "\n".join(lines[start:end]), node))
+    return pieces
+
+
+def _piece(text: str, node: ast.stmt) -> Piece:
+    scopes = scopes_of(text)
+    symbols = scopes.get_symbols()
+    inner = list(_globals(scopes))
+    bound = {each.get_name() for each in symbols if each.is_assigned() or each.is_imported()}
+    used = {each.get_name() for each in symbols if each.is_referenced()} | {name for name, _ in inner}
+    if isinstance(node, ast.For):  # a loop has its own
+        used -= {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+    changed = () if isinstance(node, _DEFINITIONS) else _changed(node)
+    return Piece(
+        text, node, frozenset((*bound, *changed, *(name for name, is_bound in inner if is_bound))), frozenset(used)
+    )
+
+
+def needed_by(pieces: Sequence[Piece], names: Collection[str]) -> list[Piece]:
+    """Those pieces, in order, that bind the names or change them, and all that these need in turn."""
+    binders: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        for name in piece.binds:
+            binders.setdefault(name, []).append(piece)
+    waiting, wanted, kept = list(names), set(names), set[Piece]()
+    while waiting:
+        for piece in binders.get(waiting.pop(), ()):
+            if piece not in kept:
+                kept.add(piece)
+                fresh = piece.needs - wanted
+                wanted |= fresh
+                waiting += fresh
+    return [piece for piece in pieces if piece in kept]
+
+
+def joined(before: Sequence[str], program: str) -> str:
+    """A program with what it uses, does not bind itself, and only earlier blocks of its answer define, put before it.
+    Of those blocks nothing else is taken: no example and no assert."""
+    try:
+        own = pieces_of(program)
+    except Unparsable:
+        return program
+    bound = frozenset[str]().union(*(piece.binds for piece in own))
+    missing = frozenset[str]().union(*(piece.needs for piece in own)) - bound - _BUILTINS
+    earlier = [piece for block in before for piece in _definitions_of(block)] if missing else []
+    needed = needed_by(earlier, missing)
+    if not needed:
+        return program
+    lines = normalised(program).split("\n")
+    futures = [end_line(each.node) for each in own if getattr(each.node, "module", "") == "__future__"]
+    first = max(futures, default=0)  # which must stay the first
+    return "\n".join([*lines[:first], *(piece.text.strip("\n") for piece in needed), "", "", *lines[first:]])
+
+
+def _definitions_of(block: str) -> list[Piece]:
+    """The statements of a block that define something; none where it does not parse."""
+    try:
+        return [piece for piece in pieces_of(block) if not isinstance(piece.node, ast.Expr | ast.Assert | ast.Delete)]
+    except Unparsable:
+        return []
+
+
+def is_setting(node: ast.stmt) -> bool:
+    """Whether a statement sets how everything runs: `sys.setrecursionlimit(10**6)`, `getcontext().prec = 50`."""
+    if not isinstance(node, ast.Expr | ast.Assign):
+        return False
+    where: list[ast.AST] = [node.value] if isinstance(node, ast.Expr) else list(node.targets)
+    calls = [each.func for top in where for each in ast.walk(top) if isinstance(each, ast.Call)]
+    return any((getattr(each, "attr", "") or getattr(each, "id", "")) in _SETTINGS for each in calls)
+
+
+def _globals(scopes: SymbolTable) -> Iterator[tuple[str, bool]]:
+    """Names of the module that inner scopes use, and whether they bind them."""
+    waiting = list(scopes.get_children())
+    while waiting:
+        scope = waiting.pop()
+        waiting += scope.get_children()
+        for symbol in scope.get_symbols():
+            if symbol.is_global():
+                yield symbol.get_name(), symbol.is_declared_global() and symbol.is_assigned()
+
+
+def _changed(statement: ast.stmt) -> Iterator[str]:
+    """Names whose objects a statement changes: `x[0] = 1`, `x.y = 1`, `del x[0]`, `x.append(1)`."""
+    for node in ast.walk(statement):
+        part: ast.expr | None = None
+        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            part = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
+            part = node.func.value
+        while isinstance(part, ast.Subscript | ast.Attribute):
+            part = part.value
+        if isinstance(part, ast.Name):
+            yield part.id

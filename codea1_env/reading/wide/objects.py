@@ -1,0 +1,192 @@
+"""Objects of a suite that its calls change: `c = Counter(5)`, `c.up()`; `numbers = [3, 1]`, `sort(numbers)`.
+
+A name of an object stands for it as it is after all its calls so far (`questions.after`): what is remembered of a name
+is replaced behind each statement that calls a method of it. What became of an argument is kept beside the name, which
+goes on to stand for what was written, for most functions change nothing. Nothing is evaluated: which calls were made
+follows from the text, so an object is forgotten where they are not known. Does not see other names of the same object.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from codea1_env.reading import grammar
+from codea1_env.reading.inlining import Names
+from codea1_env.reading.pure_expressions import Rejected
+from codea1_env.reading.steps import Steps
+from codea1_env.reading.wide import questions
+
+_UNSURE = (ast.IfExp, ast.comprehension, ast.Lambda, ast.NamedExpr)
+"""What may keep a call in it from being made once."""
+_CHANGED = " afterwards"
+"""Behind a name, which no name has in it: what an argument of that name became."""
+_EXPECTED = " expected"
+"""Likewise: the type of an exception of that name."""
+_DISPLAYS = (ast.List, ast.Dict, ast.Set)
+
+
+class Objects:
+    """Of one suite. Every method may raise TooMuch."""
+
+    __slots__ = ("_entry_point", "_is_class", "_names", "_steps")
+
+    def __init__(self, entry_point: str, names: Names, steps: Steps) -> None:
+        """`entry_point`: a `canonical_name`."""
+        self._entry_point, self._names, self._steps = entry_point, names, steps
+        self._is_class = questions.is_of_class(entry_point)
+
+    def follow(self, expression: ast.expr) -> None:
+        """Take the calls of an expression that was evaluated, in their order."""
+        if self._is_class:
+            for name in dict.fromkeys(self._named(expression)):
+                made = self._known(name)
+                if made is not None and questions.is_made(made, self._entry_point):
+                    self._called(name, made, expression)
+        self._given(expression)
+
+    def written(self, names: Sequence[str], value: ast.expr | None) -> None:
+        """Names were given a value. Forget an object that has two names now, and what became of arguments so named."""
+        made = self._known(value.id) if self._is_class and isinstance(value, ast.Name) else None
+        if isinstance(value, ast.Name) and made is not None and questions.is_made(made, self._entry_point):
+            self._names.bind([(name, ast.Name("__shared__", ast.Load())) for name in (value.id, *names)])
+        for name in names:
+            for more in (_CHANGED, _EXPECTED):
+                if self._known(name + more) is not None:
+                    self._names.bind([(name + more, ast.Constant(None))], is_inlined=True)
+
+    @contextmanager
+    def kept(self, names: Sequence[str]) -> Iterator[None]:
+        """What objects of these names stand for now is what they stand for afterwards."""
+        known = [(name, made) for name in names if self._is_class and (made := self._known(name)) is not None]
+        yield
+        made_here = [(name, made) for name, made in known if questions.is_made(made, self._entry_point)]
+        self._names.bind(made_here, is_inlined=True)
+
+    def named_in(self, node: ast.AST) -> list[str]:
+        """The names that stand in a statement or an expression."""
+        return list(dict.fromkeys(self._named(node))) if self._is_class else []
+
+    def with_changes(self, condition: ast.expr) -> ast.expr:
+        """The condition about arguments as they became, names in place. Raises Rejected."""
+        changes = []
+        for name in dict.fromkeys(self._named(condition)):
+            changed = self._known(name + _CHANGED)
+            if changed is not None and _same(questions.made_of(changed), self._known(name)):
+                changes.append((name, changed))
+        if not changes:
+            return condition
+        with self._names.scope():
+            self._names.bind(changes, is_inlined=True)
+            return self._names.inlined(condition)
+
+    def expect(self, name: str, kind: ast.expr) -> None:
+        """From now on a claim about an exception of this name claims its type as well: its text alone says little."""
+        self._names.bind([(name + _EXPECTED, kind)], is_inlined=True)
+
+    def expected_by(self, condition: ast.expr) -> list[ast.expr]:
+        """The types that a claim about exceptions claims as well."""
+        kinds = [self._known(name + _EXPECTED) for name in dict.fromkeys(self._named(condition))]
+        return [kind for kind in kinds if isinstance(kind, ast.Compare)]
+
+    def _named(self, node: ast.AST) -> Iterator[str]:
+        for each in ast.walk(node):
+            self._steps.take()
+            if isinstance(each, ast.Name):
+                yield each.id
+
+    def _known(self, name: str) -> ast.expr | None:
+        try:
+            known = self._names.inlined(ast.Name(name, ast.Load()))
+        except Rejected:
+            return None
+        return None if isinstance(known, ast.Name) and known.id == name else known
+
+    def _called(self, name: str, made: ast.expr, expression: ast.expr) -> None:
+        calls = [node for node in _outermost(expression, name) if any(isinstance(e, ast.Call) for e in _spine(node))]
+        if not calls:
+            return
+        unsure = any(isinstance(node, _UNSURE) or _is_or(node) for node in ast.walk(expression))
+        try:
+            with self._names.scope():
+                self._names.bind([(name, ast.Name(questions.IT, ast.Load()))], is_inlined=True)
+                after = None if unsure else questions.after(made, [self._names.inlined(call) for call in calls])
+        except Rejected:
+            after = None
+        self._steps.take(questions.MAX_NODES)
+        self._names.bind([(name, after or ast.Name("__unknown__", ast.Load()))], is_inlined=True)
+
+    def _given(self, expression: ast.expr) -> None:
+        """Take the arguments of a call of the entry point that is evaluated for sure, and no more of it."""
+        calls = [node for node in _evaluated(expression) if grammar.is_call(self._function(node), self._entry_point)]
+        for call in calls:
+            assert isinstance(call, ast.Call)
+            given = [*call.args, *(keyword.value for keyword in call.keywords)]
+            for argument in given:
+                if isinstance(argument, ast.Name) and [*map(_name_of, given)].count(argument.id) == 1:
+                    self._change(argument.id, call)
+
+    def _function(self, node: ast.expr) -> ast.expr:
+        """The call with what its function stands for."""
+        if not isinstance(node, ast.Call):
+            return node
+        try:
+            return ast.Call(self._names.inlined(node.func), [], [])
+        except Rejected:
+            return node
+
+    def _change(self, name: str, call: ast.Call) -> None:
+        written, before = self._known(name), self._known(name + _CHANGED)
+        if not isinstance(written, _DISPLAYS) or not questions.is_small(written):
+            return
+        is_same = before is not None and _same(questions.made_of(before), written)
+        try:
+            with self._names.scope():
+                self._names.bind([(name, ast.Name(questions.IT, ast.Load()))], is_inlined=True)
+                asked = self._names.inlined(call)
+        except Rejected:
+            return
+        changed = questions.after(before if is_same and before is not None else written, [asked])
+        self._steps.take(questions.MAX_NODES)
+        self._names.bind([(name + _CHANGED, changed or ast.Constant(None))], is_inlined=True)
+
+
+def _same(one: ast.expr, other: ast.expr | None) -> bool:
+    return other is not None and questions.is_small(other) and ast.dump(one) == ast.dump(other)
+
+
+def _name_of(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_or(node: ast.AST) -> bool:
+    return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+
+
+def _spine(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression, what its method or attribute is of, and so on."""
+    while True:
+        yield node
+        if isinstance(node, ast.Call):
+            node = node.func
+        elif isinstance(node, ast.Attribute):
+            node = node.value
+        else:
+            return
+
+
+def _outermost(node: ast.AST, name: str) -> Iterator[ast.expr]:
+    """The largest expressions that begin with a name and go on with methods and attributes."""
+    if isinstance(node, ast.expr) and _name_of([*_spine(node)][-1]) == name:
+        yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _outermost(child, name)
+
+
+def _evaluated(node: ast.expr) -> Iterator[ast.expr]:
+    """What is evaluated of a condition before anything can end it: the call, left of a comparison, bare or negated."""
+    while isinstance(node, ast.Compare | ast.UnaryOp):
+        node = node.left if isinstance(node, ast.Compare) else node.operand
+    yield node

@@ -1,0 +1,244 @@
+"""Questions: what a test asks of a program where that is more than one call with plain arguments.
+
+    f(f(x))                              a call with what another one returns
+    adder(3)(4)                          a call of what a call returns
+    Counter(5).up()                      a method of an object of the entry point, where that is a class
+    (lambda it: [it.up(), it][-1])(Counter(5)).up()      likewise, on an object that was called before
+    (lambda it: [sort(it), it][-1])([3, 1])              an argument, after the call
+    asyncio.run(f(x))
+
+A question goes to the program as a text, as an argument does that is code, and is evaluated there. So it may be only
+what leaves the answer to the program: the value of a question is what the entry point, or an object of it, makes, and
+nothing that the question itself puts around that. Nothing is evaluated here, and what a question's value must be is
+no part of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codea1_env.reading import grammar
+from codea1_env.reading.literals import NotLiteral, Tree, literal_tree
+from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, known_name
+from codea1_env.sandbox.inside.scope import PURE
+
+IT = "it"
+"""What a question calls the object that it is about."""
+MAX_NODES = 400
+"""Of one question."""
+_WAITING = "asyncio.run"
+_CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.BinOp, ast.UnaryOp)
+_OF_DATA = frozenset(
+    name for kind in (str, bytes, list, tuple, dict, set, int, float, complex, range) for name in dir(kind)
+)
+"""Methods of plain data: what a question calls belongs to the program, and what data says of itself is a relation."""
+_NEAR = 0.05
+"""Numbers that are nearer to each other, relative to their size, may be equal within a problem's tolerance."""
+
+
+def is_question(node: ast.expr, entry_point: str) -> bool:
+    """Whether an expression that mentions the entry point has the form of a question that is no plain call."""
+    if not isinstance(node, ast.Call):
+        return False
+    if grammar.is_call(node, entry_point):
+        return any(grammar.mentions(part, entry_point) for part in _given(node))
+    if isinstance(node.func, ast.Attribute) and known_name(node.func) != _WAITING:
+        return is_of_class(entry_point) and _is_rooted(node.func.value, entry_point)
+    return _is_rooted(node, entry_point)
+
+
+def is_of_class(entry_point: str) -> bool:
+    """Whether an entry point is named as classes are: the sandbox asks for methods of no other."""
+    return entry_point.isidentifier() and entry_point[:1].isupper()
+
+
+def is_made(node: ast.expr, entry_point: str) -> bool:
+    """Whether an expression is an object of the class: new, or after calls."""
+    return is_of_class(entry_point) and grammar.is_call(made_of(node), entry_point)
+
+
+def made_of(node: ast.expr) -> ast.expr:
+    """What an object was before its calls."""
+    return node.args[0] if _is_history(node) else node  # type: ignore[attr-defined]  # a Call
+
+
+def after(node: ast.expr, calls: list[ast.expr]) -> ast.Call | None:
+    """The object after more calls, in which it is called IT; None where that is too much to ask."""
+    before = node.func.body.value.elts[:-1] if _is_history(node) else []  # type: ignore[attr-defined]
+    listed = ast.List([*before, *calls, _name()], ast.Load())
+    last = ast.Subscript(listed, ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Load())
+    parameters = ast.arguments([], [ast.arg(IT)], None, [], [], None, [])
+    asked = ast.Call(ast.Lambda(parameters, last), [made_of(node)], [])
+    return asked if is_small(asked) else None
+
+
+def check_question(node: ast.expr, entry_point: str) -> None:
+    """Raises Rejected unless an expression of the right form is a question all through."""
+    if not is_small(node):
+        raise Rejected(Reason.TOO_LARGE)
+    _check(node, entry_point, False)
+
+
+def is_small(node: ast.expr) -> bool:
+    """Whether it is no larger than a question may be."""
+    return all(count < MAX_NODES for count, _ in enumerate(_walk(node)))
+
+
+def is_changed(node: ast.expr, entry_point: str) -> bool:
+    """Whether a question asks what became of an argument."""
+    return _is_history(node) and not is_made(node, entry_point)
+
+
+def may_equal(node: ast.expr, stated: Tree) -> bool:
+    """Whether what became of an argument, as stated, may be what it was before: a program that does nothing would do
+    that."""
+    try:
+        return _may_equal(literal_tree(made_of(node)), stated)
+    except NotLiteral:
+        return True
+
+
+def _name() -> ast.Name:
+    return ast.Name(IT, ast.Load())
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Depth first: a node that stands in many places is gone through in each, and the first too many ends it."""
+    left = [node]
+    while left:
+        node = left.pop()
+        yield node
+        left += ast.iter_child_nodes(node)
+
+
+def _is_history(node: ast.expr) -> bool:
+    """Whether it is `(lambda it: [..., it][-1])(...)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Lambda) or len(node.args) != 1 or node.keywords:
+        return False
+    given, body = node.func.args, node.func.body
+    more = (given.posonlyargs, given.kwonlyargs, given.defaults, given.vararg, given.kwarg)
+    if any(more) or [each.arg for each in given.args] != [IT]:
+        return False
+    listed = body.value if isinstance(body, ast.Subscript) else None
+    is_last = isinstance(body, ast.Subscript) and ast.unparse(body.slice) == "-1"
+    if not is_last or not isinstance(listed, ast.List) or len(listed.elts) < 2:
+        return False
+    return _is_it(listed.elts[-1])
+
+
+def _is_it(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == IT
+
+
+def _is_rooted(node: ast.expr, entry_point: str) -> bool:
+    """Whether calls and attributes lead from the entry point to it."""
+    while not grammar.is_call(node, entry_point) and not _is_history(node):
+        if isinstance(node, ast.Call) and known_name(node.func) == _WAITING and len(node.args) == 1:
+            node = node.args[0]
+        elif isinstance(node, ast.Call):
+            node = node.func
+        elif isinstance(node, ast.Attribute):
+            node = node.value
+        else:
+            return False
+    return True
+
+
+def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
+    """`is_inside`: of the calls of an object. Raises Rejected."""
+    if grammar.is_call(node, entry_point):
+        _check_arguments(node, entry_point, is_inside)  # type: ignore[arg-type]  # a Call
+    elif _is_history(node):
+        _check_history(node, entry_point, is_inside)  # type: ignore[arg-type]
+    elif isinstance(node, ast.Attribute):
+        if node.attr.startswith(("_", "format")) or not is_of_class(entry_point):
+            raise Rejected(Reason.ATTRIBUTE)
+        if is_changed(node.value, entry_point):
+            raise Rejected(Reason.ATTRIBUTE)
+        _check(node.value, entry_point, is_inside)
+    elif isinstance(node, ast.Call) and known_name(node.func) == _WAITING and len(node.args) == 1:
+        _check(node.args[0], entry_point, is_inside)
+    elif isinstance(node, ast.Call):
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        is_own = owner is None or is_made(owner, entry_point) or (is_inside and _is_it(owner))
+        if not is_own and (isinstance(owner, ast.Attribute) or node.func.attr in _OF_DATA):  # type: ignore[attr-defined]
+            raise Rejected(Reason.ATTRIBUTE)
+        _check(node.func, entry_point, is_inside)
+        _check_arguments(node, entry_point, is_inside)
+    elif not (is_inside and _is_it(node)):
+        raise Rejected(Reason.WRAPPED_CALL)
+
+
+def _check_history(node: ast.Call, entry_point: str, is_inside: bool) -> None:
+    made = node.args[0]
+    *calls, _ = node.func.body.value.elts  # type: ignore[attr-defined]
+    if is_made(node, entry_point):
+        _check(made, entry_point, is_inside)
+    else:
+        if not isinstance(made, ast.List | ast.Dict | ast.Set) or grammar.mentions(made, entry_point):
+            raise Rejected(Reason.WRAPPED_CALL)
+        check_code(made, entry_point, (), grammar.MAX_DEPTH)
+        if not all(grammar.is_call(call, entry_point) and any(map(_is_it, _given(call))) for call in calls):
+            raise Rejected(Reason.WRAPPED_CALL)
+    for call in calls:
+        _check(call, entry_point, True)
+
+
+def _check_arguments(call: ast.Call, entry_point: str, is_inside: bool) -> None:
+    names = [keyword.arg for keyword in call.keywords]
+    if None in names or any(isinstance(argument, ast.Starred) for argument in call.args):
+        raise Rejected(Reason.STARRED)
+    if len(set(names)) < len(names):
+        raise Rejected(Reason.REPEATED_KEYWORD)
+    for part in _given(call):
+        _check_part(part, entry_point, is_inside)
+
+
+def _check_part(node: ast.expr, entry_point: str, is_inside: bool) -> None:
+    """An argument: code, an answer of the entry point, or something made of such."""
+    if (is_inside and _is_it(node)) or is_question(node, entry_point) or grammar.is_call(node, entry_point):
+        _check(node, entry_point, is_inside)
+        return
+    is_whole = not grammar.mentions(node, entry_point) and not (is_inside and grammar.mentions(node, IT))
+    if is_whole:
+        check_code(node, entry_point, (), grammar.MAX_DEPTH)
+        return
+    is_builtin = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in PURE
+    if not is_builtin and not isinstance(node, _CONTAINERS):
+        raise Rejected(Reason.ENTRY_POINT_AGAIN)
+    inner = _given(node) if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
+    for part in inner:
+        if isinstance(part, ast.expr):
+            _check_part(part, entry_point, is_inside)
+
+
+def _may_equal(one: Tree, other: Tree) -> bool:
+    """Whether two trees of literals are equal, or nearly so: rather yes than no."""
+    if isinstance(one, bool | int | float) and isinstance(other, bool | int | float):
+        if isinstance(one, float) or isinstance(other, float):
+            return abs(one - other) <= _NEAR * max(1.0, abs(one), abs(other))
+        return one == other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_may_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        (tag, body), (other_tag, other_body) = *one.items(), *other.items()
+        if tag == other_tag == "t":
+            return _may_equal(body, other_body)
+        if tag == other_tag and tag in ("s", "z"):
+            return len(body) == len(other_body)  # in whatever order
+        if tag == other_tag == "d":
+            return _may_equal_dicts(body, other_body)
+        return tag in ("f", "i", "c", "k") or other_tag in ("f", "i", "c", "k") or one == other
+    return (type(one) is type(other) and one == other) or isinstance(one, dict) or isinstance(other, dict)
+
+
+def _may_equal_dicts(one: list[list[Tree]], other: list[list[Tree]]) -> bool:
+    if len(one) != len(other) or not all(type(key) is str for key, _ in (*one, *other)):
+        return len(one) == len(other)
+    values = {str(key): value for key, value in other}
+    return all(str(key) in values and _may_equal(value, values[str(key)]) for key, value in one)

@@ -1,0 +1,88 @@
+"""What a program was denied, as it goes: a note beside its values, for people. It pays nothing and decides nothing.
+
+Lives in the untrusted process: a program can forge notes, and can keep them from being written. Notes what the program
+attempts by Python's own means; what it asks the kernel for behind Python's back is denied without a note.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+MOST = 4
+"""Different notes of one process."""
+_PROCESS = frozenset((
+    "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "os.exec", "subprocess.Popen", "os.kill",
+    "os.killpg", "pty.spawn",
+))  # fmt: skip
+_NETWORK = frozenset((
+    "socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname",
+    "socket.getnameinfo", "socket.gethostbyaddr", "urllib.Request",
+))  # fmt: skip
+_LINKS = frozenset(("os.link", "os.symlink"))
+_DEVICES = ("/dev/", "/proc/self/fd/")
+_UNIX = 1
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_write: "Callable[[str], None] | None" = None
+_noted: list[str] = []
+_source = ""
+_readable: tuple[str, ...] = ()
+_scratch = ""
+
+
+def prepare(readable: Sequence[str]) -> None:
+    """In the zygote: the directories that programs may read."""
+    global _readable
+    _readable = tuple(f"{path}/" for path in readable)
+
+
+def watch(write: Callable[[str], None], source: str, scratch: str) -> None:
+    """From now on `write` is called with what this process is denied: "thread", "process", "network", "file" or
+    "import NAME". `scratch`: where it may write, "" for nowhere."""
+    global _write, _source, _scratch
+    _write, _source, _scratch = write, source, scratch
+    sys.meta_path.append(_Missing)
+    sys.addaudithook(_heard)
+
+
+def note(what: str) -> None:
+    """Say so, once."""
+    if _write is not None and what not in _noted and len(_noted) < MOST:
+        _noted.append(what)
+        _write(what)
+
+
+class _Missing:
+    """Asked for a module when nobody else has it. The standard library tries some that no Python has any more."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        if path is None and re.search(rf"\b{re.escape(name)}\b", _source):
+            note(f"import {name[:40]}")
+
+
+def _heard(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open":
+        if _is_outside(*arguments):
+            note("file")
+    elif event in _PROCESS or (event == "import" and arguments[0] == "multiprocessing.synchronize"):
+        note("process")
+    elif event in _NETWORK or (event == "socket.__new__" and arguments[1] != _UNIX):
+        note("network")
+    elif event in _LINKS:
+        note("file")
+
+
+def _is_outside(path: object, mode: object, flags: object) -> bool:
+    """Whether it would write outside the program's directory, or read a file that its own text names and that is
+    neither there nor in the standard library."""
+    if not isinstance(path, str | bytes) or not isinstance(flags, int):
+        return False
+    name = os.fsdecode(path)
+    full = os.path.normpath(name if name.startswith("/") else f"{_scratch}/{name}")
+    if full.startswith(_DEVICES) or "__pycache__" in full or (_scratch and f"{full}/".startswith(f"{_scratch}/")):
+        return False
+    if flags & _WRITES:
+        return True
+    return name.startswith("/") and not full.startswith(_readable) and os.path.basename(full) in _source

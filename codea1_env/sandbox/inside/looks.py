@@ -1,0 +1,251 @@
+"""What the text of a program names, read off its compiled code before any of it runs: far words, and what is plain.
+
+A far word reaches what `state.py` does not look at, or tells of the process itself: the collector, frames, modules that
+are not on the list, addresses, clocks. A plain program names nothing but what is its own or pure, and shows no address.
+Names only: what a program does with them is none of this module's business.
+"""
+
+import builtins
+import functools
+import opcode
+import re
+import sys
+import types
+
+OURS = "_codea1"
+"""What begins so is no candidate's: the text that follows a solution (`problems/kinds.py`)."""
+MODULES = frozenset(
+    "__future__ abc array bisect cmath collections collections.abc copy dataclasses datetime decimal enum fractions "
+    "functools hashlib heapq itertools json math numbers numpy numpy.linalg numpy.random numpy.typing operator pathlib "
+    "queue random re statistics string sys textwrap typing unicodedata".split()
+)
+"""What a program may import and still be looked at: whatever they remember is looked at, or named by a far word."""
+_OF_SYS = frozenset(dir(sys)) - {"maxsize", "float_info", "version_info", "byteorder", "stdin"}
+_FAR = frozenset(
+    # the process, its objects and its frames
+    "globals locals vars dir eval exec compile open input breakpoint exit quit help id hash memoryview getattr setattr "
+    "delattr attrgetter methodcaller builtins gi_frame gi_code gi_yieldfrom f_globals f_locals f_back f_builtins "
+    "f_code tb_frame tb_next cr_frame cr_code ag_frame ag_code mro sys modules "
+    # what modules of the list remember
+    "register dispatch_table setcontext DefaultContext BasicContext ExtendedContext get_type_hints purge "
+    "update_abstractmethods now today utcnow SystemRandom randbytes urandom cwd home absolute resolve exists stat "
+    "iterdir glob rglob read_text read_bytes write_text write_bytes is_file is_dir owner expanduser touch mkdir "
+    # of numpy: memory that nobody has written to, files, what is set for all
+    "empty empty_like ndarray ctypeslib core lib f2py testing compat memmap fromfile tofile save savez savetxt load "
+    "loadtxt genfromtxt fromregex DataSource seterr seterrcall seterrobj setbufsize set_printoptions "
+    "set_string_function set_numeric_ops default_rng".split()
+)
+_OTHER_MODULES = frozenset(sys.stdlib_module_names) - {module.partition(".")[0] for module in MODULES}
+"""Modules that are inside those of the list."""
+_OWN = frozenset(
+    f"__{name}__"
+    for name in "abs add all and annotations bool call class contains delitem doc enter eq exit floordiv format ge get "
+    "getitem gt hash iadd init int iter le len lt main matmul missing mod module mul name ne neg next new or pos "
+    "post_init pow qualname radd repr reversed rmul rsub set set_name setitem slots str sub truediv xor".split()
+)
+"""Names with two underscores at both ends that a program may have: how its own objects behave."""
+_DUNDER = re.compile(r"__\w+__")
+_IMPORT, _CLASS, _CAUGHT = (opcode.opmap[name] for name in ("IMPORT_NAME", "LOAD_BUILD_CLASS", "PUSH_EXC_INFO"))
+_SETS = frozenset(opcode.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
+_SET_NAMES = frozenset("set frozenset keys items".split())
+_STORES = frozenset(opcode.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
+_GLOBALS = frozenset(opcode.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
+_IMPORT_FROM, _STORE = opcode.opmap["IMPORT_FROM"], opcode.opmap["STORE_NAME"]
+_BINDINGS = _STORES | _GLOBALS | {_STORE}
+_BOUND = _STORES | _GLOBALS | {_IMPORT}
+_NAMED = frozenset(opcode.hasname)
+_SHIFTS = {opcode.opmap["LOAD_GLOBAL"]: 1} | ({} if sys.version_info < (3, 12) else {opcode.opmap["LOAD_ATTR"]: 1})
+"""Bits of an operation's argument that come before its name."""
+_LARGE = 1e100
+"""From here on products may be infinite, and their differences no numbers."""
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
+_IN_FUNCTION, _GENERATOR = 1, 0x20
+"""Of the flags of code: that it is no body of a module or a class; that calling it makes a generator."""
+_EXCEPTIONS = "|".join(
+    name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
+)
+_TEXT = re.compile(
+    r"(?P<prefix>\b[a-zA-Z]{1,2})?(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"
+    r"\"(?:[^\"\\\n]+|\\[\s\S])*\"|'(?:[^'\\\n]+|\\[\s\S])*')|#[^\n]*"
+)
+"""A text or a comment."""
+_EXCEPT = re.compile(r"\bexcept\b([^\n:]*)")
+_HARMLESS = frozenset(
+    f"{name}Error"
+    for name in "Arithmetic Assertion Attribute Index Key Lookup Name Overflow Type Value ZeroDivision".split()
+) | {"StopIteration"}
+"""Exceptions that do not tell that memory or stack was exhausted."""
+_GOES_ON = re.compile(r"\b(?:finally|with)\b")
+_NUMBERS = frozenset("float complex inf infj Decimal Fraction statistics cmath".split())
+"""What may make a number that is none, from infinite ones."""
+_RAISED = re.compile(r"\b(?:raise|except)\b[^\n]*")
+_ERRORS = re.compile(rf"\b(?:{_EXCEPTIONS})\b")
+_VALUE = re.compile(r"\b(?:class|def)\s+\w+|\b([^\W\d]\w*)\b(?!\s*\()")
+"""Names that are not only defined or called."""
+_CALLED_LAMBDA = re.compile(r"(?:\bkey\s*=\s*|\b(?:map|filter|reduce|defaultdict|accumulate)\s*\(\s*)lambda\b")
+_LAMBDA = re.compile(r"\blambda\b")
+_SHOWN = re.compile(r"(?<!map\()\b(?:str|repr|format|format_map)\b")
+_SHOWING = frozenset("str repr format format_map".split())
+_FORMATS = frozenset(number for name, number in opcode.opmap.items() if name.startswith("FORMAT_"))
+_MAKERS = frozenset("enumerate filter map reversed zip iter".split())
+"""What makes objects whose text shows an address."""
+_hidden: "frozenset[str]" = frozenset()
+_pure: "frozenset[str]" = frozenset()
+
+
+def learn() -> None:
+    """In the zygote: which names the loaded modules and the builtin types have, and which of them are hidden."""
+    global _hidden, _pure
+    modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
+    names = {name for module in modules for name in vars(module)}
+    _hidden = frozenset(name for name in names if name.startswith("_")) - _OWN - {"_"}
+    kinds = [value for module in [*modules, builtins] for value in vars(module).values() if isinstance(value, type)]
+    held = {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins)} | MODULES
+    _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
+
+
+class Looks:
+    """One program's code, with all that is compiled within it."""
+
+    def __init__(self, source: str, code: types.CodeType, has_sets: bool = False) -> None:
+        """`has_sets`: whether its calls give it any."""
+        self._whole_source = source
+        self.names: set[str] = set()
+        """All that it uses; not what it only imports."""
+        self.imported: set[str] = set()
+        self.globals: set[str] = set()
+        """Names of the module that functions bind."""
+        self._own: set[str] = set()
+        self._operations: set[int] = set()
+        self._in_functions: set[str] = set()
+        self._classes: set[str] = set()
+        self._nested: set[str] = set()
+        self._is_large = self._yields = False
+        self._texts: list[str] = []
+        waiting = [(code, 0)]
+        while waiting:
+            part, depth = waiting.pop()
+            self._read(part, depth)
+            waiting += [(inner, depth + 1) for inner in part.co_consts if type(inner) is types.CodeType]
+        self.tops = {module.partition(".")[0] for module in self.imported}
+        self.makes_sets = has_sets or not (_SETS.isdisjoint(self._operations) and _SET_NAMES.isdisjoint(self.names))
+        self.catches = _CAUGHT in self._operations and self._goes_on()
+        """Whether it may go on after memory or stack was exhausted, and so notice how much of it is left."""
+        self.stores = not self._operations.isdisjoint(_STORES) or "__annotations__" in self.names
+        """Whether it stores attributes, of functions and classes, too."""
+
+    def _read(self, part: types.CodeType, depth: int) -> None:
+        self._operations.update(part.co_code[::2])
+        self._yields |= bool(part.co_flags & _GENERATOR) and part.co_name != "<genexpr>"
+        self._constants(part.co_consts)
+        if part.co_flags & _IN_FUNCTION:
+            self._in_functions.update(part.co_names)
+            if depth > 1 and part.co_name not in _COMPREHENSIONS:
+                self._nested.add(part.co_name)
+        elif depth:
+            self._classes.add(part.co_name)
+        self._own.update((part.co_name,), part.co_varnames, part.co_cellvars)
+        in_function = part.co_flags & _IN_FUNCTION
+        if in_function:
+            self.names.update(part.co_names)
+        if not in_function or not _BOUND.isdisjoint(part.co_code[::2]):
+            self._bindings(part)
+
+    def _bindings(self, part: types.CodeType) -> None:
+        wide, brought = 0, ""
+        for operation, argument in zip(part.co_code[::2], part.co_code[1::2], strict=True):
+            argument |= wide
+            wide = argument << 8 if operation == opcode.EXTENDED_ARG else 0
+            if operation not in _NAMED:
+                continue
+            name = part.co_names[argument >> _SHIFTS.get(operation, 0)]
+            if operation == _IMPORT:
+                self.imported.add(name)
+            elif operation in _BINDINGS:
+                self._own.add(name)
+                if operation in _GLOBALS:
+                    self.globals.add(name)
+                if brought and brought != name:  # imported under another name
+                    self.names.add(brought)
+            if operation not in (_IMPORT, _IMPORT_FROM, _STORE):
+                self.names.add(name)
+            brought = name.partition(".")[0] if operation in (_IMPORT, _IMPORT_FROM) else ""
+
+    def _constants(self, constants: "tuple[object, ...]") -> None:
+        for constant in constants:
+            if type(constant) is str:
+                self._texts.append(constant)
+            elif type(constant) in (float, complex):
+                self._is_large |= not abs(constant) < _LARGE  # type: ignore[arg-type]
+            elif type(constant) is tuple:  # also the attributes that a class pattern reads
+                self._constants(constant)
+
+    def alone_because(self) -> str:
+        """Why each call needs a process of its own, whatever it does; "" where it does not."""
+        for module in sorted(self.imported - MODULES):
+            return f"imports {module}"
+        used = self.names.union(*(_DUNDER.findall(text) for text in self._texts if "__" in text))
+        if "sys" in self.imported and "modules" not in used and _OF_SYS.isdisjoint(used):
+            used.discard("sys")
+        far = used & _FAR or used & _hidden or used & _OTHER_MODULES
+        far = far or {name for name in used if name[:2] == "__" == name[-2:] and name not in _OWN}
+        far = far or {name for name in used | self._own if name.startswith(OURS)}
+        for name in sorted(far):
+            return f"uses the name {name}"
+        if self.makes_sets and self._has_addresses():
+            return "may have a set of what has its address for a hash"
+        return ""
+
+    def _goes_on(self) -> bool:
+        caught = [set(re.findall(r"\w+", text.partition(" as ")[0])) for text in _EXCEPT.findall(self._source)]
+        return not all(names and names <= _HARMLESS for names in caught) or bool(_GOES_ON.search(self._source))
+
+    def _has_addresses(self) -> bool:
+        """Whether calls may make objects that have their address for a hash, and that are not only called or raised."""
+        return (
+            bool(self._classes & self._in_functions)
+            or self._has_functions()
+            or not self.names.isdisjoint(("object", "iter"))
+            or any("nan" in text.lower() for text in [*self._texts, *self.names])
+            or any(" as " in text for text in _EXCEPT.findall(self._source))
+            or _ERRORS.search(_RAISED.sub("", self._source)) is not None
+        )
+
+    def _has_functions(self) -> bool:
+        """Whether functions that a call makes are values."""
+        made = self._nested | self._classes
+        if made and not made.isdisjoint(_VALUE.findall(self._source)):
+            return True
+        return "<lambda>" in made and len(_LAMBDA.findall(self._source)) > len(_CALLED_LAMBDA.findall(self._source))
+
+    def is_plain(self) -> bool:
+        """Whether nothing that the program does can reach, or show, more than its arguments and what it keeps."""
+        if self.catches or "numpy" in self.tops or not self.names <= _pure | self._own:
+            return False
+        makes = bool(self._classes & self._in_functions) or self._yields
+        makes = makes or not self.names.isdisjoint(_MAKERS) or self._has_functions()
+        if self.makes_sets:
+            return not makes and not self._is_large and self.names.isdisjoint(_NUMBERS)
+        return not (makes and self._shows())
+
+    def _shows(self) -> bool:
+        """Whether it may make a text of an object."""
+        if not _FORMATS.isdisjoint(self._operations) or "%" in "".join(self._texts):
+            return True
+        return not self.names.isdisjoint(_SHOWING) and _SHOWN.search(self._source) is not None
+
+    @functools.cached_property
+    def _source(self) -> str:
+        return _TEXT.sub(_without_text, self._whole_source)
+
+
+def _without_text(match: "re.Match[str]") -> str:
+    return match[0] if "f" in (match["prefix"] or "").lower() else '""'
+
+
+def alone_because(source: str) -> str:
+    """Why the calls of a program need a process each, from its text alone; "" where they may not."""
+    try:
+        return Looks(source, compile(source, "<program>", "exec", dont_inherit=True)).alone_because()
+    except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):
+        return "does not compile"

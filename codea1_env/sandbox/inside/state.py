@@ -1,0 +1,231 @@
+"""What a program keeps: all that can be reached from its names is noted once it is loaded, and looked at again later.
+
+By identity: what was there before any program (`learn`) is not gone into, and a change back to something equal is a
+change. Raises `Unseen` for what is too large and for objects whose inside cannot be seen. Calls nothing that a program
+has written, so what it sees of an object is what the interpreter has of it.
+"""
+
+import _collections
+import _random
+import collections
+import contextlib
+import functools
+import gc
+import io
+import random
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence, Sized
+from operator import is_
+from typing import Any
+
+import looks
+
+_MOST = 20_000
+"""Objects that are looked at."""
+_MOST_FLAT = 200_000
+"""References of them."""
+_MANY = 1_000
+"""References, from which on they are looked at after the first and the last call only."""
+_CONSTANT: "frozenset[type]" = frozenset(
+    (int, str, bytes, bool, float, complex, range, type(None), type(Ellipsis), type(NotImplemented), types.CodeType)
+)
+_HEAP_TYPE = 1 << 9
+_flags, _mro, _namespace = (type.__dict__[name].__get__ for name in ("__flags__", "__mro__", "__dict__"))
+_frame = types.GeneratorType.__dict__["gi_frame"].__get__
+_cache_info = type(functools.lru_cache(len)).cache_info
+_references = gc.get_referents
+
+_UNCHANGING: "frozenset[type]" = frozenset(
+    (tuple, frozenset, re.Pattern, slice, types.BuiltinFunctionType, types.MethodType, types.GetSetDescriptorType,
+     types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType, types.MethodDescriptorType,
+     types.ClassMethodDescriptorType, types.GenericAlias, types.UnionType, _collections._tuplegetter,
+     type(_namespace(Sized)["_abc_impl"]), types.ModuleType)
+)  # fmt: skip
+"""Types whose objects always refer to the same ones, as far as a program can do anything about it."""
+_INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
+    **dict.fromkeys(
+        (*_UNCHANGING, *_CONSTANT, types.CellType, types.FunctionType, types.MappingProxyType, property, staticmethod,
+         classmethod, super, object, list, type, collections.deque, functools.partial, BaseException),
+        lambda value: (),
+    ),
+    dict: lambda value: [*dict.keys(value)],
+    collections.OrderedDict: lambda value: [*collections.OrderedDict.__iter__(value)],
+    set: lambda value: [set.__sizeof__(value)],
+    bytearray: lambda value: [bytes(bytearray.__getitem__(value, slice(None)))],
+    types.GeneratorType: lambda value: [getattr(_frame(value), "f_lasti", None)],
+    type(functools.lru_cache(len)): lambda value: [str(_cache_info(value))],
+    _random.Random: lambda value: [_random.Random.getstate(value)],
+    io.StringIO: lambda value: [io.StringIO.getvalue(value), io.StringIO.tell(value)],
+    io.BytesIO: lambda value: [io.BytesIO.getvalue(value), io.BytesIO.tell(value)],
+}  # fmt: skip
+"""What the references of an object of a type, as the collector follows them, do not show of it."""
+
+_old: "frozenset[int]" = frozenset()
+_kept: "list[object]" = []
+_of_tops: "dict[str, list[types.ModuleType]]" = {}
+"""By the name of a package, it and the modules within it."""
+
+
+def learn() -> None:
+    """In the zygote: everything that there is now was there before any program."""
+    global _old
+    looks.learn()
+    modules = [*sys.modules.values()]
+    _kept[:] = [*modules, *map(vars, modules), *(value for module in modules for value in vars(module).values())]
+    _old = frozenset(id(value) for value in _kept if type(value) not in _CONSTANT)
+    for name, module in sys.modules.items():
+        _of_tops.setdefault(name.partition(".")[0], []).append(module)
+
+
+class Unseen(Exception):
+    """Something cannot be looked at, or is too large."""
+
+
+class State:
+    """What one program keeps, once it is loaded."""
+
+    def __init__(self, namespace: "dict[str, object]", code: looks.Looks) -> None:
+        """Raises Unseen."""
+        self._namespace, self._code = namespace, code
+        self._seen: list[tuple[Any, list[object], Sequence[object]]] = []
+        """Of every object that may change, what it refers to and what else there is to see, both kept alive."""
+        self._names = {name for name in code.names if name[:2] != "__"}
+        self._library = {
+            module.__name__: vars(module)
+            for top in code.tops
+            for module in _of_tops.get(top, ())
+            if top in self._names or not self._names.isdisjoint(vars(module))
+        }
+        """What the modules hold that it names, or something of."""
+        self._visited = {id(namespace)}
+        self._flat = 0
+        self._walk([part for name, part in namespace.items() if id(part) not in _old and name[:7] != looks.OURS])
+        self._walk(self._of_library())
+        self._process = [(look, look()) for look in self._of_process()]
+        self.is_small = self._flat <= _MANY
+        """Whether it may be looked at after every call."""
+
+    def is_as_loaded(self) -> bool:
+        """Whether nothing has changed, as far as that is to be seen. Raises Unseen."""
+        for value, references, inside in self._seen:
+            if not _are_same(_references(value), references) or not _are_equal(_inside(value), inside):
+                return False
+        return all(_is_equal(look(), seen) for look, seen in self._process)
+
+    def _of_process(self) -> "Iterator[Callable[[], object]]":
+        """What is kept elsewhere."""
+        yield lambda: len(sys.modules)
+        for name in self._code.globals:  # what functions bind of the module's names
+            yield lambda name=name: self._namespace.get(name, self)  # type: ignore[misc]
+        if not self._library.keys().isdisjoint(("random", "statistics")):
+            yield random.getstate
+        if not self._library.keys().isdisjoint(("decimal", "statistics", "fractions")):
+            yield lambda: repr(sys.modules["decimal"].getcontext())
+        if "numpy.random" in self._library:
+            yield lambda: self._library["numpy.random"]["get_state"]()[1].tobytes()
+
+    def _of_library(self) -> "list[Any]":
+        """Of the modules that are imported, what the program names and may change."""
+        found: list[Any] = []
+        for held in self._library.values():
+            if self._code.stores:
+                self._note(held)
+            for value in [held[name] for name in self._names if name in held]:
+                is_code = isinstance(value, (type, types.FunctionType))
+                found += [value] if self._code.stores or not is_code else []
+                if isinstance(value, type) and _flags(value) & _HEAP_TYPE:
+                    members = _namespace(value)
+                    found += [members[inner] for inner in self._names if inner in members]
+        return found
+
+    def _note(self, value: Any) -> "list[object]":
+        """Everything that is inside an object."""
+        is_code = type(value) is types.FunctionType or isinstance(value, type)
+        may_change = type(value) not in _UNCHANGING and (self._code.stores or not is_code)
+        if _flags(type(value)) & _HEAP_TYPE:
+            with contextlib.suppress(AttributeError):
+                object.__getattribute__(value, "__dict__")  # from now on an object of its own, with the names
+        references, inside = _references(value), _inside(value)
+        if isinstance(value, type) and not may_change:
+            references = [*_namespace(value).values(), *_mro(value)[1:]]
+        self._flat += len(references) + len(inside)
+        if self._flat > _MOST_FLAT:
+            raise Unseen
+        if may_change:
+            self._seen.append((value, references, inside))
+        return [*references, *_objects(inside)]
+
+    def _walk(self, waiting: "list[Any]") -> None:
+        """Note everything that can be reached. What is old is not gone into, unless it is the beginning."""
+        waiting = [part for part in waiting if type(part) not in _CONSTANT]
+        while waiting:
+            value = waiting.pop()
+            kind, address = type(value), id(value)
+            if kind is types.ModuleType or address in self._visited or (kind is dict and "__spec__" in value):
+                continue
+            if isinstance(value, type) and not _flags(value) & _HEAP_TYPE:
+                continue
+            self._visited.add(address)
+            if len(self._visited) > _MOST:
+                raise Unseen
+            parts = self._note(value)
+            if id(kind) not in _old and kind is not type:
+                parts.append(kind)
+            waiting += [part for part in parts if type(part) not in _CONSTANT and id(part) not in _old]
+
+
+def _are_same(some: "Sequence[object]", others: "Sequence[object]") -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
+def _are_equal(some: "Sequence[object]", others: "Sequence[object]") -> bool:
+    """Constants by value, other objects by identity."""
+    return len(some) == len(others) and all(map(_is_equal, some, others))
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    kind = type(one)
+    if one is other or kind is not type(other):
+        return one is other
+    if kind is tuple:
+        return _are_equal(one, other)
+    return kind in _CONSTANT and repr(one) == repr(other)
+
+
+def _objects(parts: "Sequence[object]") -> "list[object]":
+    """What is in tuples that were made to show something."""
+    found: list[object] = []
+    for part in parts:
+        if type(part) is tuple:
+            found += _objects(part)
+        elif type(part) not in _CONSTANT:
+            found.append(part)
+    return found
+
+
+def _inside(value: Any) -> "Sequence[object]":
+    """What is to be seen of an object beside its references. Raises Unseen where a part of it may not be seen."""
+    for base in _mro(type(value)):
+        inside = _INSIDES.get(base)
+        if inside is not None:
+            return inside(value)
+        if not _flags(base) & _HEAP_TYPE or not _is_of_python(base):
+            if base.__reduce__ is object.__reduce__:
+                raise Unseen
+            try:  # the copy of an object of the library shows what it is: iterators, dates, numbers
+                return [base.__reduce__(value)]
+            except Exception:
+                raise Unseen from None
+    raise Unseen
+
+
+def _is_of_python(base: type) -> bool:
+    """Whether a class was made by a statement, so that it holds nothing but attributes."""
+    members = _namespace(base)
+    return (
+        members.get("__module__") == "solution"
+        or "__slots__" in members
+        or any(type(member) is types.FunctionType for member in members.values())
+    )

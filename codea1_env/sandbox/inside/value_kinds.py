@@ -1,0 +1,397 @@
+"""Values beyond JSON's and Python's builtin containers, as trees, and back: `{"k": [kind, ...]}`, `{"v": [kind, ...]}`.
+
+    k   numbers, times, sequences, dicts and tables that equal others as Python says (`reading/kinds/nodes.py`)
+    v   what equals nothing but itself, as it is when the call has returned: an iterator by its items, an object by its
+        attributes
+
+A kind is found by the classes that a type derives from, and read by their own methods, so that what a subclass says of
+itself does not count. Items and attributes are asked of the object, in the process of the program and in the time of
+its call: at most MAX_ITEMS items, MAX_ATTRIBUTES attributes, MAX_OBJECTS objects in each other. Modules that the
+program has not imported are not imported here. As `values.py`, it protects nothing.
+"""
+
+import collections
+import contextlib
+import functools
+import itertools
+import sys
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+MAX_ITEMS = 1 << 16
+"""Of an iterator that is listed; of one that has more, SHOWN_ITEMS are told."""
+SHOWN_ITEMS = 256
+MAX_ATTRIBUTES = 64
+MAX_OBJECTS = 8
+"""Objects that may stand in each other's attributes and items."""
+MORE = "more"
+"""How the listing of an iterator ends that has more items, or too large ones."""
+_HOOKS = ("__len__", "__bool__", "__next__")
+"""What a class may define of which is told that it does, and not what it says."""
+
+_TOLD = {("types", "SimpleNamespace"), ("uuid", "UUID"), ("pathlib", "PurePath")}
+"""Classes of the standard library whose objects are told by their attributes and their text."""
+
+_mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_SECOND = 1_000_000  # microseconds
+
+
+class TooLarge(Exception):
+    """The value has more bytes or levels than a value may have."""
+
+
+class Opaque(Exception):
+    """It is no data."""
+
+
+class Reading:
+    """One value that is read: `tree(item)` makes the trees of its parts, `take(count)` counts bytes."""
+
+    def __init__(self, tree: Callable[[Any], Any], room: list[int]) -> None:
+        self.tree, self._room = tree, room
+
+    def take(self, count: int) -> None:
+        self._room[0] -= count
+        if self._room[0] < 0:
+            raise TooLarge
+
+    def trees(self, items: Iterable[Any]) -> list[Any]:
+        listed = [*items]
+        self.take(len(listed))
+        return [self.tree(item) for item in listed]
+
+    def pairs(self, items: Iterable[Any]) -> list[Any]:
+        return [[self.tree(key), self.tree(value)] for key, value in items]
+
+    def listed(self, iterable: Any) -> tuple[list[Any], str]:
+        """What an iteration gives, and how it ends: "", MORE or an exception's name. All of it is asked for before it
+        is read, as `list` does, for an object may change after it was given. May take half of the room."""
+        found: list[Any] = []
+        end = ""
+        try:
+            found.extend(itertools.islice(iter(iterable), MAX_ITEMS + 1))
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:
+            end = str(type(error).__name__)[:64]
+        if len(found) > MAX_ITEMS:
+            found, end = found[:SHOWN_ITEMS], MORE
+        kept = self._room[0] // 2
+        self._room[0] -= kept
+        trees: list[Any] = []
+        try:
+            for item in found:
+                self.take(4)
+                trees.append(self.tree(item))
+        except TooLarge:
+            trees, end = trees[:SHOWN_ITEMS], MORE
+        self._room[0] = max(self._room[0], 0) + kept
+        return trees, end
+
+    def object(self, value: Any, bases: tuple[type, ...]) -> dict[str, Any]:
+        """An object: its class's name, attributes, and items where it has any."""
+        if len(self._room) > MAX_OBJECTS:
+            raise Opaque
+        self._room.append(0)  # one more level
+        try:
+            attributes = [[name, tree] for name, tree in self._attributes(value, bases) if not holds_opaque(tree)]
+            items, end = self.listed(value) if _defines(bases, "__iter__") else (None, "")
+        finally:
+            self._room.pop()
+        return {"v": ["object", str(bases[0].__name__)[:64], attributes, items, end]}
+
+    def _attributes(self, value: Any, bases: tuple[type, ...]) -> "Iterable[tuple[str, Any]]":
+        names: dict[str, None] = {}
+        for base in reversed(bases[:-1]):
+            for name, member in dict(vars(base)).items():
+                if not (callable(member) or isinstance(member, classmethod | staticmethod | types.MethodType)):
+                    names[name] = None
+        with contextlib.suppress(AttributeError):  # one with slots alone
+            names |= dict.fromkeys(object.__getattribute__(value, "__dict__"))
+        if any(base.__module__ == "enum" and base.__name__ == "Enum" for base in bases):
+            names = {"name": None, "value": None}
+        public = [name for name in names if type(name) is str and not name.startswith("_")]
+        asked: list[tuple[str, Callable[[], Any]]] = [
+            (name, functools.partial(getattr, value, name)) for name in public[:MAX_ATTRIBUTES]
+        ]
+        is_written = _defines(bases, "__str__") or _defines(bases, "__repr__")
+        asked += [("__str__", lambda: str(value))] if is_written else []
+        asked += [(name, lambda: True) for name in _HOOKS if _defines(bases, name)]
+        for name, ask in asked:
+            self.take(16 + len(name))
+            try:
+                found = ask()
+            except (MemoryError, RecursionError):
+                raise
+            except Exception:  # an attribute that raises is one that nobody can claim a thing about
+                continue
+            yield name, self.tree(found)
+
+
+def further(value: Any, kind: type, reading: Reading) -> Any:
+    """The tree of a value of a kind that is named below; None where it is of none."""
+    for module, name in (("pandas", "NaT"), ("pandas", "NA")):
+        if value is _class(module, name):
+            return {"k": [name]}
+    if kind in _VIEWS:
+        name = _VIEWS[kind]
+        return {"k": [name, reading.trees(value) if name == "keys" else reading.pairs(value)]}
+    bases = _mro(kind)
+    for module, name, read in _KINDS:
+        base = _class(module, name)
+        if base in bases:
+            return {"k": [name, *read(base, value, reading)]}
+    for module, name, plain in _AS_PLAIN:
+        base = _class(module, name)
+        if base in bases:
+            return reading.tree(plain(base, value))
+    fields = next((vars(base)["_fields"] for base in bases if "_fields" in vars(base)), None)
+    if tuple in bases and type(fields) is tuple and all(type(field) is str for field in fields):
+        return {"k": ["namedtuple", str(kind.__name__)[:64], [*fields], reading.trees(tuple.__iter__(value))]}
+    return None
+
+
+def identity(value: Any, kind: type, reading: Reading) -> Any:
+    """The tree of what equals nothing but itself. Raises Opaque for what is no data."""
+    bases = _mro(kind)
+    if kind is _VALUES:
+        return {"v": ["values", reading.trees(value)]}
+    is_own = bool(kind.__flags__ & _HEAP_TYPE) and str(kind.__module__).partition(".")[0] not in _LIBRARIES
+    is_told = any((base.__module__, base.__name__) in _TOLD for base in bases)
+    if (is_own or is_told) and type not in bases:
+        return reading.object(value, bases)
+    if not (_defines(bases, "__iter__") and _defines(bases, "__next__")):
+        raise Opaque
+    items, end = reading.listed(value)
+    return {"v": ["iterator", str(kind.__name__)[:64], items, end]}
+
+
+def holds_opaque(tree: Any) -> bool:
+    """Whether a tree has a part that is no data."""
+    if type(tree) is list:
+        return any(map(holds_opaque, tree))
+    return type(tree) is dict and ("o" in tree or any(map(holds_opaque, tree.values())))
+
+
+def _defines(bases: tuple[type, ...], name: str) -> bool:
+    """Whether a class, but for `object`, defines a method."""
+    return any(vars(base).get(name) is not None for base in bases[:-1])
+
+
+def _class(module: str, name: str) -> Any:
+    return getattr(sys.modules.get(module), name, _NONE)
+
+
+def _offset(given: Any) -> Any:
+    """Microseconds east of UTC; None for what says no place."""
+    return None if given is None else (given.days * 86400 + given.seconds) * _SECOND + given.microseconds
+
+
+def _read_datetime(base: Any, value: Any, reading: Reading) -> list[Any]:
+    if getattr(value, "nanosecond", 0):  # of pandas
+        raise Opaque
+    fields = [getattr(base, name).__get__(value) for name in _DATE + _TIME]
+    return [*fields, _offset(base.utcoffset(value))]
+
+
+def _read_time(base: Any, value: Any, reading: Reading) -> list[Any]:
+    return [*(getattr(base, name).__get__(value) for name in _TIME), _offset(base.utcoffset(value))]
+
+
+def _read_timedelta(base: Any, value: Any, reading: Reading) -> list[Any]:
+    if getattr(value, "nanoseconds", 0):
+        raise Opaque
+    return [getattr(base, name).__get__(value) for name in ("days", "seconds", "microseconds")]
+
+
+def _read_array(base: Any, value: Any, reading: Reading) -> list[Any]:
+    """numpy's: its type, shape and items."""
+    if _class("numpy.ma", "MaskedArray") in _mro(type(value)):
+        raise Opaque
+    plain = base.view(value, base)
+    kind = plain.dtype.kind
+    if kind not in "biufcSUOMm" or plain.dtype.char in "gG":
+        raise Opaque
+    reading.take(4 * plain.size)
+    flat = base.reshape(plain, -1)
+    if kind in "Mm":
+        flat = _coarse(flat)
+        items = [{"k": ["NaT"]} if item is None else reading.tree(item) for item in flat.tolist()]
+    else:
+        items = [reading.tree(item) for item in flat.tolist()]
+    return [str(plain.dtype), [int(length) for length in plain.shape], items]
+
+
+def _coarse(times: Any) -> Any:
+    """With microseconds for what is finer: Python's own objects have no more. Raises Opaque."""
+    numpy = sys.modules["numpy"]
+    if numpy.datetime_data(times.dtype)[0] not in ("ns", "ps", "fs", "as"):
+        return times
+    coarse = times.astype(f"{times.dtype.kind}8[us]")
+    if not numpy.all((coarse == times) | numpy.isnat(times)):
+        raise Opaque
+    return coarse
+
+
+def _scalar(base: Any, value: Any) -> Any:
+    """numpy's: Python's value, where it has one."""
+    if value.dtype.kind in "Mm":
+        item = _coarse(value).item()
+        if item is None:
+            raise Opaque
+        return item
+    if value.dtype.kind not in "biufcSUO" or value.dtype.char in "gG":
+        raise Opaque
+    return base.item(value)
+
+
+def _read_series(base: Any, value: Any, reading: Reading) -> list[Any]:
+    items = reading.trees(base.tolist(value))
+    return [str(value.dtype), reading.tree(value.name), reading.tree(value.index), items]
+
+
+def _read_index(base: Any, value: Any, reading: Reading) -> list[Any]:
+    return [str(value.dtype), reading.tree(value.name), reading.trees(base.tolist(value))]
+
+
+def _read_frame(base: Any, value: Any, reading: Reading) -> list[Any]:
+    columns, index = reading.trees(value.columns.tolist()), reading.tree(value.index)
+    parts = [value.iloc[:, place] for place in range(len(columns))]
+    return [columns, index, [reading.trees(part.tolist()) for part in parts], [str(part.dtype) for part in parts]]
+
+
+def _bytes_of(base: Any, value: Any) -> Any:
+    if value.format not in "Bbc" or value.ndim != 1:
+        raise Opaque
+    return base.tobytes(value)
+
+
+def _data(base: Any, value: Any) -> Any:
+    return object.__getattribute__(value, "__dict__")["data"]
+
+
+_NONE = object()
+_DATE = ("year", "month", "day")
+_TIME = ("hour", "minute", "second", "microsecond", "fold")
+_VALUES: type = type({}.values())
+_LIBRARIES = sys.stdlib_module_names | {"numpy", "pandas", "scipy", "sklearn", "torch"}
+"""Their objects have attributes of all kinds, which are no matter of a test."""
+_HEAP_TYPE = 1 << 9
+"""The flag of a type that a class statement has made."""
+_VIEWS: dict[type, str] = {type({}.keys()): "keys", type({}.items()): "items"}
+
+# The first that fits: what derives from another stands before it.
+_KINDS: tuple[tuple[str, str, Callable[[Any, Any, Reading], list[Any]]], ...] = (
+    ("fractions", "Fraction", lambda base, value, reading: [
+        reading.tree(base._numerator.__get__(value)), reading.tree(base._denominator.__get__(value))]),
+    ("decimal", "Decimal", lambda base, value, reading: [base.__str__(value)]),
+    ("datetime", "datetime", _read_datetime),
+    ("datetime", "date", lambda base, value, reading: [getattr(base, name).__get__(value) for name in _DATE]),
+    ("datetime", "time", _read_time),
+    ("datetime", "timedelta", _read_timedelta),
+    ("builtins", "range", lambda base, value, reading: [
+        reading.tree(part) for part in (value.start, value.stop, value.step)]),
+    ("collections", "deque", lambda base, value, reading: [
+        reading.trees(base.__iter__(value)), base.maxlen.__get__(value)]),
+    ("array", "array", lambda base, value, reading: [
+        base.typecode.__get__(value), reading.trees(base.tolist(value))]),
+    ("collections", "OrderedDict", lambda base, value, reading: [reading.pairs(base.items(value))]),
+    ("collections", "Counter", lambda base, value, reading: [reading.pairs(dict.items(value))]),
+    ("numpy", "ndarray", _read_array),
+    ("pandas", "Series", _read_series),
+    ("pandas", "Index", _read_index),
+    ("pandas", "DataFrame", _read_frame),
+)  # fmt: skip
+_AS_PLAIN: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
+    ("collections", "UserDict", _data),
+    ("collections", "UserList", _data),
+    ("collections", "UserString", _data),
+    (
+        "collections",
+        "ChainMap",
+        lambda base, value: {key: base.__getitem__(value, key) for key in base.__iter__(value)},
+    ),
+    ("types", "MappingProxyType", lambda base, value: dict(value)),
+    ("builtins", "memoryview", _bytes_of),
+    ("numpy", "generic", _scalar),
+)
+
+
+def decoded(node: list[Any], decode: Callable[[Any], Any]) -> Any:
+    """The value of what stands under the tag `k`. Raises ValueError or TypeError for a malformed one; imports what it
+    takes."""
+    kind, *parts = node
+    match kind:
+        case "Fraction":
+            import fractions
+
+            return fractions.Fraction(*map(decode, parts))
+        case "Decimal":
+            import decimal
+
+            return decimal.Decimal(*parts)
+        case "date" | "datetime" | "time" | "timedelta":
+            return _moment(kind, parts)
+        case "range":
+            return range(*map(decode, parts))
+        case "deque":
+            return collections.deque(map(decode, parts[0]), parts[1])
+        case "array":
+            import array
+
+            return array.array(parts[0], decode(parts[1]))
+        case "namedtuple":
+            return tuple(map(decode, parts[2]))
+        case "OrderedDict" | "Counter":
+            made: dict[Any, Any] = collections.OrderedDict() if kind == "OrderedDict" else collections.Counter()
+            for key, value in parts[0]:
+                made[decode(key)] = decode(value)
+            return made
+        case "keys":
+            return dict.fromkeys(map(decode, parts[0])).keys()
+        case "items":
+            return {decode(key): decode(value) for key, value in parts[0]}.items()
+        case "ndarray":
+            return _array(parts, decode)
+        case "Series" | "Index" | "DataFrame" | "NaT" | "NA":
+            return _table(kind, parts, decode)
+    raise ValueError(f"no kind of value is {kind!r}")
+
+
+def _moment(kind: str, parts: list[Any]) -> Any:
+    import datetime
+
+    if kind in ("date", "timedelta"):
+        return getattr(datetime, kind)(*parts)
+    *fields, fold, offset = parts
+    zone = None if offset is None else datetime.timezone(datetime.timedelta(microseconds=offset))
+    return getattr(datetime, kind)(*fields, tzinfo=zone, fold=fold)
+
+
+def _array(parts: list[Any], decode: Callable[[Any], Any]) -> Any:
+    import numpy
+
+    dtype, shape, items = parts
+    made = numpy.empty(len(items), numpy.dtype(dtype))
+    for place, item in enumerate(items):
+        made[place] = decode(item) if item != {"k": ["NaT"]} else None
+    return made.reshape(shape)
+
+
+def _table(kind: str, parts: list[Any], decode: Callable[[Any], Any]) -> Any:
+    pandas: Any = __import__("pandas")
+
+    match kind, parts:
+        case "Series", [dtype, name, index, items]:
+            return pandas.Series(decode(items), index=decode(index), dtype=dtype, name=decode(name))
+        case "Index", [dtype, name, items]:
+            return pandas.Index(decode(items), dtype=dtype, name=decode(name))
+        case "DataFrame", [columns, index, values, dtypes]:
+            made = pandas.DataFrame(dict(enumerate(map(decode, values))), index=decode(index))
+            made = made.astype(dict(enumerate(dtypes)))
+            made.columns = decode(columns)
+            return made
+        case "NaT" | "NA", []:
+            return getattr(pandas, kind)
+    raise ValueError("malformed table")

@@ -1,0 +1,129 @@
+"""What a candidate of a wider world has: threads, a directory to write in, real standard streams.
+
+Every candidate of a zygote for wider worlds begins in a mount and a PID namespace of its own, where there are
+namespaces: its directory is a file system that nobody else has ever seen and that ends with it, and the numbers of its
+threads begin anew. So the zygote keeps the one capability that this takes (CAP_SYS_ADMIN in its own user namespace),
+and each candidate applies Landlock itself, drops the capability, and only then is let loose. Without namespaces the
+directory is one that the parent makes before the process starts and removes when it has ended.
+
+Does not promise that a hostile program has no more than MOST_THREADS: what counts them lies in its process. The parent
+ends a process that has many more.
+"""
+
+import _thread
+import os
+import resource
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import isolation
+
+THREADS, SCRATCH, STREAMS = 1, 2, 4
+"""What a job's process is to have: bits of one number."""
+MOST_THREADS = 64
+"""Threads of a process beside its first one."""
+SCRATCH_MB = 16
+"""MiB of a directory, of a file and of what a program prints."""
+THREADS_MB = 256
+"""MiB of address space for the stacks of threads, beyond what a job says."""
+NEW_SPACES = 0x20000000 | 0x00020000
+"""CLONE_NEWPID and CLONE_NEWNS."""
+SYS_ADMIN = 21
+"""The capability that mounting takes."""
+_MOST_FILES = 4096
+_denied: Callable[[str], None] = lambda kind: None  # noqa: E731
+
+
+class Widening:
+    """What candidates of one zygote can be given."""
+
+    def __init__(
+        self, options: dict[str, Any], layers: "dict[str, bool | str]", readable: Sequence[str], hidden: Sequence[str]
+    ) -> None:
+        """`layers` are changed: Landlock and the dropped capabilities are checked here, and `scratch` is added."""
+        self._machine: str = options["machine"]
+        self.has_spaces = layers["root"] is True
+        self._landlock: isolation.Rules | None = None
+        if layers["landlock"] is True:
+            # Where the root holds nothing else, no part of the hidden directories is there.
+            self._landlock = isolation.landlock_rules(readable, () if self.has_spaces else hidden)
+        self._directory: str = isolation.scratch_point(readable) if self.has_spaces else options["scratch"]
+        layers["scratch"] = True
+        if not self.has_spaces and self._landlock is None:
+            self._directory = ""
+            layers["scratch"] = "needs namespaces or Landlock: else a program could write elsewhere, too"
+        self._keeps_number = layers["namespaces"] is True and os.geteuid() != 0
+
+    def apply(self, has: int) -> None:
+        """In the candidate, before the filter of system calls."""
+        if has & SCRATCH and self._directory:
+            if self.has_spaces:
+                isolation.mount_scratch(self._directory, SCRATCH_MB, _MOST_FILES)
+            os.chdir(self._directory)
+            os.environ["TMPDIR"] = self._directory
+            if "tempfile" in sys.modules:
+                vars(sys.modules["tempfile"])["tempdir"] = None
+        if self._landlock is not None:
+            isolation.apply_landlock(self._landlock, self._directory if has & SCRATCH else "")
+        isolation.drop_capabilities(self._machine)
+
+
+def limit_files(has: int) -> None:
+    """No file grows but those of a scratch directory and the standard streams, and those not far."""
+    most = SCRATCH_MB << 20 if has & (SCRATCH | STREAMS) else 0
+    resource.setrlimit(resource.RLIMIT_FSIZE, isolation.ceiling(resource.RLIMIT_FSIZE, most))
+
+
+def open_streams() -> None:
+    """Make the standard streams three empty files in memory, which no other process has."""
+    for standard in (0, 1, 2):
+        handle = os.memfd_create("standard", os.MFD_CLOEXEC)
+        os.dup2(handle, standard)
+        os.close(handle)
+
+
+def filters(machine: str, is_wide: bool) -> "list[isolation.SeccompFilter]":
+    """By what a process has of THREADS and SCRATCH."""
+    return [
+        isolation.SeccompFilter(machine, bool(has & THREADS), bool(has & SCRATCH)) for has in range(4 if is_wide else 1)
+    ]
+
+
+def count_threads(denied: Callable[[str], None]) -> None:
+    """In a zygote: `denied` is told when a program wants a thread and has none, or one too many."""
+    global _denied
+    _denied = denied
+    for name in ("start_new_thread", "start_new", "start_joinable_thread"):
+        start = getattr(_thread, name, None)
+        if start is not None:
+            setattr(_thread, name, _counted(start))
+    if "threading" in sys.modules:  # it keeps the function under a name of its own
+        vars(sys.modules["threading"])["_start_new_thread"] = _thread.start_new_thread
+
+
+def import_modules() -> None:
+    """In a zygote of a wider world: those that programs with threads use."""
+    import multiprocessing.context
+    import threading
+
+    # Threads of one process need no lock in shared memory, and a pool of processes ends where it starts one.
+    context: Any = multiprocessing.context.BaseContext
+    context.Lock = lambda self: threading.Lock()
+    context.RLock = lambda self: threading.RLock()
+    context.Semaphore = lambda self, value=1: threading.Semaphore(value)
+    context.BoundedSemaphore = lambda self, value=1: threading.BoundedSemaphore(value)
+
+
+def _counted(start: Callable[..., Any]) -> Callable[..., Any]:
+    def start_new_thread(*arguments: Any, **named: Any) -> Any:
+        if _thread._count() >= MOST_THREADS:
+            _denied("thread")
+            raise RuntimeError("can't start new thread")
+        try:
+            return start(*arguments, **named)
+        except RuntimeError:
+            _denied("thread")
+            raise
+
+    return start_new_thread

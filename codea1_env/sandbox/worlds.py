@@ -1,0 +1,95 @@
+"""The world of a program: what surrounds it while it runs. Read off its text, before anything runs.
+
+A world is the packages that it may import, whether it may start threads, and whether it has a directory to write in. A
+program that imports nothing and opens nothing has none of these and pays for none. Does not look at what a program
+returns, nor at what is installed: the sandbox that runs it knows that.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import warnings
+from dataclasses import dataclass
+
+PACKAGES = (
+    "numpy", "pandas", "scipy", "sympy", "networkx", "sklearn", "statsmodels", "regex", "sortedcontainers",
+    "more_itertools", "dateutil", "pytz", "mpmath", "gmpy2", "bitarray",
+)  # fmt: skip
+"""Third-party packages of pure computation, by the names that programs import. A program can import those that its text
+names and that are installed where the sandbox runs; beside them, the standard library alone."""
+_THREADS = frozenset(("threading", "_thread", "concurrent", "asyncio", "multiprocessing", "joblib"))
+_USE_THREADS = frozenset(("sklearn", "statsmodels"))
+"""Packages whose own functions start some."""
+_FILES = frozenset((
+    "os", "tempfile", "pathlib", "shutil", "sqlite3", "shelve", "dbm", "zipfile", "tarfile", "gzip", "bz2", "lzma",
+    "fileinput", "mmap", "logging", "glob", "configparser", "posix", "nt", "codecs", "wave", "mailbox", "trace",
+))  # fmt: skip
+"""Modules that programs use for files of their own."""
+_OPEN = frozenset(("open", "fdopen", "FileIO", "open_code"))
+_IMPORTS_BY_NAME = frozenset(("__import__", "import_module"))
+_MAX_CHARACTERS = 1 << 18
+_HINT = re.compile(r"import|open|FileIO|_module")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What surrounds a program. Jobs name it, so it is a part of whatever identifies a job."""
+
+    packages: tuple[str, ...] = ()
+    """Of PACKAGES, in that order: those that the text imports. What is not installed is not there."""
+    threads: bool = False
+    """Up to `isolation.MOST_THREADS` threads, pipes and pairs of sockets within the process."""
+    scratch: bool = False
+    """A directory of its own that is empty when its process starts and gone when that ends."""
+    everything: bool = False
+    """Whatever is installed where the sandbox runs may be imported: for test scripts, which are unsealed anyway."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it takes more of the kernel than computing."""
+        return self.threads or self.scratch
+
+
+SCRIPTS = World(threads=True, scratch=True, everything=True)
+"""Of programs beside their test scripts."""
+PLAIN = World()
+"""The standard library, in one process, and nothing to write on."""
+
+
+@functools.lru_cache(maxsize=4096)
+def world_of(source: str) -> World:
+    """The world of the program `source`. One that does not parse has a plain one: it does not load in any."""
+    if len(source) > _MAX_CHARACTERS or _HINT.search(source) is None:
+        return PLAIN
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return PLAIN
+    imported = {name for node in nodes for name in _imported(node)}
+    packages = tuple(name for name in PACKAGES if name in imported)
+    opens = any(_name_of(node) in _OPEN for node in nodes)
+    threads = bool(imported & (_THREADS | _USE_THREADS))
+    return World(packages, threads, bool(packages or opens or imported & _FILES))
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """The top-level modules that a node imports, wherever it stands."""
+    match node:
+        case ast.Import(names=names):
+            return [alias.name.partition(".")[0] for alias in names]
+        case ast.ImportFrom(module=str(module), level=0):
+            return [module.partition(".")[0]]
+        case ast.Call(func=called, args=[ast.Constant(value=str(module)), *_]) if _name_of(called) in _IMPORTS_BY_NAME:
+            return [module.partition(".")[0]]
+    return []
+
+
+def _name_of(node: ast.AST) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+            return name
+    return ""

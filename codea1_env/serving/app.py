@@ -1,0 +1,179 @@
+"""The judge as an ASGI application.
+
+    POST /v1/score     a line of `codea1 score`, or several: the same lines out
+    POST /v1/verify    a program and tests (`requests.py`), or {"items": [...]}: the share that passes
+    POST /run_code     SandboxFusion's interface (`sandbox_fusion.py`)
+    GET  /health       whether programs are judged here
+    GET  /metrics      in Prometheus' form
+
+A wrong request is 422, or 413 for too long a body; a missing or wrong token 401; a full queue 429 with `Retry-After`;
+whatever fails on this side 503. Every error is `{"error": "... must ..., got ..."}`. Does not encrypt: that is the work
+of a proxy.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from codea1_env import __version__
+from codea1_env.errors import Codea1Error
+from codea1_env.extras import extra
+from codea1_env.serving.service import Busy, Service, ServicePlan, Unavailable
+
+with extra("serve", "the server needs"):
+    from fastapi import FastAPI, Request, Response
+    from fastapi.responses import JSONResponse, PlainTextResponse
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+MOST_BYTES = 8 << 20
+"""Of a body."""
+_RETRY_S = "1"
+_MOST_IGNORED = 8
+"""Times as much as may be sent is read before a client is cut off."""
+_OPEN = ("/health",)
+"""What needs no token."""
+
+
+def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: int = MOST_BYTES) -> FastAPI:
+    """`token`: what clients must send as `Authorization: Bearer TOKEN`; empty: nothing. `most_bytes`: of a body."""
+    plan = plan or ServicePlan()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.service = service = Service(plan)
+        measures.watch(service)
+        try:
+            yield
+        finally:
+            await service.close()
+
+    measures = _Measures()
+    app = FastAPI(title="codea1", version=__version__, lifespan=lifespan)
+
+    async def guarded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        began = time.perf_counter()
+        response = _refused(request, token) or await call_next(request)
+        route = request.url.path if request.url.path in _ROUTES else "other"
+        measures.count(route, response.status_code, time.perf_counter() - began)
+        return response
+
+    async def score(request: Request) -> Response:
+        body = await _body(request, most_bytes)
+        lines = [line for line in body.splitlines() if line.strip()] or [body]
+        service: Service = app.state.service
+        scored = [await service.score(line) for line in lines] if len(lines) > 1 else [await service.score(lines[0])]
+        return Response(b"".join(scored), media_type="application/jsonl" if len(lines) > 1 else "application/json")
+
+    async def verify(request: Request) -> Response:
+        given = _json(await _body(request, most_bytes))
+        service: Service = app.state.service
+        if isinstance(given, dict) and "items" in given:
+            return JSONResponse({"items": await service.verify_all(given["items"])})
+        return JSONResponse(await service.verify(given))
+
+    async def run_code(request: Request) -> Response:
+        service: Service = app.state.service
+        return JSONResponse(await service.run_code(_json(await _body(request, most_bytes))))
+
+    async def health() -> Response:
+        told = await app.state.service.verify({"program": "def f(x):\n    return x\n", "tests": [["f(1)", "1"]]})
+        body = {"status": "ok" if told["passed"] else "failing", "version": __version__}
+        return JSONResponse(body, status_code=200 if told["passed"] else 503)
+
+    async def metrics() -> Response:
+        return PlainTextResponse(measures.text(), media_type="text/plain; version=0.0.4")
+
+    app.middleware("http")(guarded)
+    for path, handler, method in (
+        ("/v1/score", score, "POST"),
+        ("/v1/verify", verify, "POST"),
+        ("/run_code", run_code, "POST"),
+        ("/health", health, "GET"),
+        ("/metrics", metrics, "GET"),
+    ):
+        app.add_api_route(path, handler, methods=[method])
+    app.add_exception_handler(Codea1Error, _told)
+    app.add_exception_handler(_TooLong, _told)
+    return app
+
+
+_ROUTES = ("/v1/score", "/v1/verify", "/health", "/metrics", "/run_code")
+
+
+class _TooLong(Exception):
+    """A body of more bytes than are read."""
+
+
+def _refused(request: Request, token: str) -> Response | None:
+    if not token or request.url.path in _OPEN:
+        return None
+    given = request.headers.get("authorization", "")
+    if hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        return None
+    return JSONResponse({"error": "the header Authorization must be Bearer and this server's token"}, status_code=401)
+
+
+async def _body(request: Request, most_bytes: int) -> bytes:
+    """Raises _TooLong, once the rest has come: a client that is still writing would see no answer."""
+    body, size = bytearray(), 0
+    async for part in request.stream():
+        size += len(part)
+        if size <= most_bytes:
+            body += part
+        elif size > _MOST_IGNORED * most_bytes:
+            break
+    if size > most_bytes:
+        raise _TooLong(f"a body must have at most {most_bytes} bytes, got more")
+    return bytes(body)
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Codea1Error(f"the body must be JSON, got {body[:100]!r}: {error}"[:400]) from None
+
+
+async def _told(_: Request, error: Exception) -> JSONResponse:
+    status = 422
+    headers = {}
+    if isinstance(error, Busy):
+        status, headers = 429, {"Retry-After": _RETRY_S}
+    elif isinstance(error, Unavailable):
+        status, headers = 503, {"Retry-After": _RETRY_S}
+    elif isinstance(error, _TooLong):
+        status, headers = 413, {"Connection": "close"}
+    text = str(error).encode("utf-8", "replace").decode()
+    return JSONResponse({"error": text}, status_code=status, headers=headers)
+
+
+class _Measures:
+    """What `/metrics` shows."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter("codea1_requests", "Requests", ["route", "status"], registry=self._registry)
+        self._seconds = Histogram("codea1_seconds", "Seconds to an answer", ["route"], registry=self._registry)
+        self._waiting = Gauge("codea1_under_way", "Requests that wait or are judged", registry=self._registry)
+        self._failures = Gauge(
+            "codea1_infrastructure_failures", "Requests that could not be judged", registry=self._registry
+        )
+        self._verdicts = Gauge("codea1_verdicts", "Verdicts on tests", ["verdict"], registry=self._registry)
+
+    def watch(self, service: Service) -> None:
+        self._waiting.set_function(lambda: service.under_way)
+        self._failures.set_function(lambda: service.failures)
+        for verdict in service.verdicts:
+            self._verdicts.labels(verdict).set_function(lambda verdict=verdict: service.verdicts[verdict])
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        return bytes(generate_latest(self._registry))

@@ -1,0 +1,94 @@
+"""`POST /run_code` as SandboxFusion answers it, for Python: what verl's `sandbox_fusion.url` and its client call.
+
+    in    code, language ("python"), stdin, run_timeout (s), memory_limit_MB
+    out   status, message, run_result: {status, execution_time (s), return_code, stdout, stderr}
+
+Source of the field names: the client package `sandbox-fusion`. What a program prints is data, and the caller compares
+it: such verdicts cannot be forged. A caller who appends asserts to the code and looks at the return code has an
+unsealed verdict, here as there: the program may leave with 0 before them.
+
+Does not run other languages and takes no files: such a request gets `SandboxError`, as SandboxFusion calls what is no
+result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from codea1_env.checks import is_number
+from codea1_env.errors import FormatError
+from codea1_env.sandbox.protocol import MEMORY_MB, JobResult, Limits, Outcome, OutcomeKind, StdioJob
+from codea1_env.sandbox.worlds import world_of
+
+_LANGUAGES = ("python", "python3")
+_USUAL_S = 10.0
+
+
+def read_run(given: object, most_seconds: float) -> StdioJob:
+    """The job of a request. Raises FormatError for what is not run here."""
+    if not isinstance(given, Mapping):
+        raise FormatError(f"a request must be an object, got {str(given)[:100]!r}")
+    code, language, stdin = given.get("code"), given.get("language", "python"), given.get("stdin")
+    seconds = _or(given.get("run_timeout"), _USUAL_S)
+    memory_mb = _or(given.get("memory_limit_MB"), MEMORY_MB)
+    for name, is_right, must in (
+        ("code", isinstance(code, str), "be a text"),
+        ("language", language in _LANGUAGES, f"be one of {', '.join(_LANGUAGES)}"),
+        ("stdin", stdin is None or isinstance(stdin, str), "be a text or null"),
+        ("files", not given.get("files"), "be empty: none is taken"),
+        ("fetch_files", not given.get("fetch_files"), "be empty: none is given"),
+        ("run_timeout", is_number(seconds) and 0 < seconds <= most_seconds, f"be in (0, {most_seconds:g}] s"),
+        ("memory_limit_MB", is_number(memory_mb) and memory_mb >= 64, "be at least 64"),
+    ):
+        if not is_right:
+            raise FormatError(f"{name} must {must}, got {str(given.get(name))[:100]!r}")
+    limits = Limits(float(seconds), float(seconds), int(memory_mb), strikes=1)
+    source = str(code)
+    return StdioJob(source, (stdin or "",), limits, world=world_of(source), reports=True)
+
+
+def _or(given: Any, usual: float) -> Any:
+    """-1 and null leave it to the server."""
+    return usual if given is None or given == -1 else given
+
+
+def told(result: JobResult) -> dict[str, Any]:
+    """A result in SandboxFusion's fields."""
+    outcome = result.load_failure or result.outcomes[0]
+    run = _run_result(outcome)
+    is_finished = run["status"] == "Finished" and run["return_code"] == 0
+    return _answer("Success" if is_finished else "Failed", "", run)
+
+
+def refused(why: str) -> dict[str, Any]:
+    """The answer to what is not run here."""
+    return _answer("SandboxError", why, None)
+
+
+def _answer(status: str, message: str, run: dict[str, Any] | None) -> dict[str, Any]:
+    return {
+        "status": status,
+        "message": message,
+        "compile_result": None,
+        "run_result": run,
+        "executor_pod_name": None,
+        "files": {},
+    }
+
+
+def _run_result(outcome: Outcome) -> dict[str, Any]:
+    run: dict[str, Any] = {"status": "Error", "execution_time": outcome.cpu_ns / 1e9, "return_code": None}
+    run |= {"stdout": "", "stderr": ""}
+    if outcome.kind is OutcomeKind.VALUE:
+        try:
+            printed, complained, status = json.loads(outcome.value)
+            return run | {"status": "Finished", "stdout": printed, "stderr": complained, "return_code": int(status)}
+        except (ValueError, TypeError):  # too much was printed, or the program has written the answer itself
+            return run | {"stderr": "the output is too long, or is none", "return_code": 1}
+    if outcome.kind is OutcomeKind.TIMEOUT:
+        return run | {"status": "TimeLimitExceeded"}
+    if outcome.kind is OutcomeKind.MEMORY:
+        return run | {"stderr": "MemoryError", "return_code": 1}
+    return run | {"stderr": outcome.error or str(outcome.kind), "return_code": -9 if not outcome.error else 1}

@@ -1,0 +1,149 @@
+"""Judges what clients ask, within limits: who may wait, for how long, and what they are told.
+
+What is wrong with a request is the client's (`FormatError` and its kin), too many requests are `Busy`, and whatever
+goes wrong on this side is `Unavailable`: never a verdict. Requests share nothing but the sandboxes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from codea1_env.arena.asynchronous import AsyncArena
+from codea1_env.arena.match import Grade
+from codea1_env.checks import is_number, require, require_least
+from codea1_env.errors import Codea1Error, FormatError, SandboxError
+from codea1_env.problems.problem import Problem
+from codea1_env.records.matches import read_match, write_score
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Verdict
+from codea1_env.serving.requests import Verify, read_verify, require_within
+from codea1_env.serving.sandbox_fusion import read_run, refused, told
+
+_log = logging.getLogger(__name__)
+MOST_ITEMS = 256
+"""Requests in one batch."""
+
+
+class Busy(Codea1Error):
+    """As many requests wait as may."""
+
+
+class Unavailable(Codea1Error):
+    """Infrastructure failed: there is no verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """How requests are judged."""
+
+    config: RewardConfig = field(default_factory=RewardConfig)
+    problems: Mapping[str, Problem] = field(default_factory=dict)
+    """By id: those whose tests a client may ask for by name."""
+    workers: int = 1
+    sandbox: str = "local"
+    queue: int = 1024
+    """Requests that may wait or be at work at a time, >= 1."""
+    most_seconds: float = 30.0
+    """The longest time limit of a call that a request may ask for."""
+
+    def __post_init__(self) -> None:
+        require_least("workers", self.workers)
+        require_least("queue", self.queue)
+        granted = is_number(self.most_seconds) and 0 < self.most_seconds <= 3600
+        require(granted, "most_seconds", "be in (0, 3600]", self.most_seconds)
+
+
+class Service:
+    """One judge for all clients."""
+
+    def __init__(self, plan: ServicePlan) -> None:
+        self.plan = plan
+        self.arena = AsyncArena(plan.config, workers=plan.workers, sandbox=plan.sandbox, waiting=2 * plan.queue)
+        self.under_way = 0
+        self.verdicts: dict[str, int] = dict.fromkeys(map(str, Verdict), 0)
+        self.failures = 0
+        """How often infrastructure failed."""
+
+    async def score(self, line: bytes) -> bytes:
+        """A line of `codea1 score` out for a line in. Raises FormatError, Busy, Unavailable."""
+        match = read_match(line)
+        require_within(match.problem, self.plan.most_seconds)
+        score = await self._judged(self.arena.score(match))
+        return write_score(score)
+
+    async def verify(self, given: object) -> dict[str, Any]:
+        """The share of tests that a program passes; `given`: see `requests.py`.
+
+        Raises FormatError, Busy, Unavailable."""
+        asked = read_verify(given, self.plan.problems, self.plan.most_seconds)
+        (grade,) = await self._judged(self.arena.grade(asked.problem, [asked.response], asked.tests))
+        return self._told(asked, grade)
+
+    async def verify_all(self, items: object) -> list[dict[str, Any]]:
+        """Each item's answer, or `{"error": ...}` where it is wrong itself. Raises FormatError, Busy, Unavailable."""
+        is_batch = isinstance(items, list) and 0 < len(items) <= MOST_ITEMS
+        require(is_batch, "items", f"be a list of 1 to {MOST_ITEMS} requests", items)
+        assert isinstance(items, list)
+        self._require_room(len(items))
+
+        async def one(item: object) -> dict[str, Any]:
+            try:
+                return await self.verify(item)
+            except (Busy, Unavailable):
+                raise
+            except Codea1Error as error:
+                return {"error": str(error)}
+
+        return list(await asyncio.gather(*map(one, items)))
+
+    async def run_code(self, given: object) -> dict[str, Any]:
+        """SandboxFusion's answer to SandboxFusion's request (`sandbox_fusion.py`). Raises Busy, Unavailable."""
+        try:
+            job = read_run(given, self.plan.most_seconds)
+        except FormatError as error:
+            return refused(str(error))
+        (result,) = await self._judged(self.arena.run(lambda arena: arena.sandbox.run([job])))
+        return told(result)
+
+    def _require_room(self, more: int) -> None:
+        if self.under_way + more > self.plan.queue:
+            raise Busy(f"at most {self.plan.queue} requests may wait, got more; try again later")
+
+    async def _judged(self, work: Any) -> Any:
+        try:
+            self._require_room(1)
+        except Busy:
+            work.close()
+            raise
+        self.under_way += 1
+        try:
+            return await work
+        except (SandboxError, OSError) as error:
+            self.failures += 1
+            _log.error("infrastructure failed: %s", error)
+            raise Unavailable("this request could not be judged, for infrastructure failed; try again") from error
+        finally:
+            self.under_way -= 1
+
+    def _told(self, asked: Verify, grade: Grade) -> dict[str, Any]:
+        verdicts = [None if verdict is None else str(verdict) for verdict in grade.verdicts]
+        for verdict in filter(None, verdicts):
+            self.verdicts[verdict] += 1
+        unread = verdicts.count(None)
+        left_out = dict(asked.left_out) | ({"a test that cannot be read": unread} if unread else {})
+        return {
+            "share": grade.share,
+            "passed": grade.all_passed,
+            "executes": grade.executes,
+            "verdicts": verdicts,
+            "left_out": left_out,
+            "judge": "sealed",
+        }
+
+    async def close(self) -> None:
+        """End every process, after what is at work."""
+        await self.arena.close()

@@ -1,0 +1,1 @@
+"""Honest programs with tests, judged in plain Python and here: the two must agree."""

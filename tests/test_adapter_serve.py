@@ -1,0 +1,249 @@
+"""The judge over HTTP: its verdicts are the arena's, what is wrong is said, and nothing that fails is a verdict."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from codea1_env import Arena, LocalSandbox, bundled_problems, write_problems
+from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, TesterRequest
+from codea1_env.records.matches import read_match, write_score
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+pytestmark = pytest.mark.serve
+
+RIGHT = "def f(x):\n    return x + 1\n"
+ASSERTS = "assert f(1) == 2\nassert f(2) == 3"
+HANGS = "def f(x):\n    while True:\n        pass\n"
+
+
+@contextlib.contextmanager
+def server(*arguments: str) -> Iterator[tuple[Any, subprocess.Popen[str]]]:
+    """A client of a server of its own, and its process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "codea1_env.cli", "serve", "--port", str(port), *arguments]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120)
+    try:
+        for _ in range(600):
+            with contextlib.suppress(httpx.TransportError):
+                client.get("/health")
+                break
+            assert process.poll() is None, process.stderr.read() if process.stderr else ""
+            time.sleep(0.1)
+        yield client, process
+    finally:
+        client.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    problems = tmp_path_factory.mktemp("serve") / "problems.jsonl"
+    write_problems(problems, bundled_problems())
+    with server("--workers", "2", "--problems", str(problems)) as (client, _):
+        yield client
+
+
+def line(seed: int, problem: Any) -> dict[str, Any]:
+    code = MutantCoder().respond([CoderRequest(problem)], seed=seed)[0][0].text
+    suite = GoldenTester().respond([TesterRequest(problem, code)], seed=seed)[0][0].text
+    fields = json.loads(problem.to_json())
+    return {name: fields[name] for name in ("problem_id", "question", "entry_point", "reference_solution")} | {
+        "codes": [code],
+        "suites": [[suite]],
+    }
+
+
+def test_scores_are_the_lines_of_the_command(client: Any) -> None:
+    lines = [json.dumps(line(seed, problem)).encode() for seed, problem in enumerate(bundled_problems()[:8])]
+    with LocalSandbox() as sandbox:
+        expected = b"".join(
+            map(write_score, Arena(sandbox).play([read_match(each) for each in lines], update_book=False))
+        )
+    assert client.post("/v1/score", content=b"\n".join(lines)).content == expected
+    assert client.post("/v1/score", content=lines[0]).content == expected.splitlines(keepends=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("request_", "share"),
+    [
+        ({"program": RIGHT, "tests": ASSERTS}, 1.0),
+        ({"program": "def f(x):\n    return 2\n", "tests": ASSERTS.splitlines()}, 0.5),
+        ({"program": RIGHT, "tests": [["f(1)", "2"], ["f(2)", "4"]], "entry_point": "f"}, 0.5),
+        ({"response": f"Sure:\n```python\n{RIGHT}```", "tests": ASSERTS}, 1.0),
+        ({"response": [{"role": "assistant", "content": RIGHT}], "tests": ASSERTS}, 1.0),
+        ({"program": "def f(x): return", "tests": ASSERTS}, 0.0),
+        ({"program": "def f(x", "tests": ASSERTS}, 0.0),
+        ({"program": HANGS, "tests": ASSERTS, "time_limit_s": 0.2}, 0.0),
+        ({"program": "", "tests": ASSERTS}, 0.0),
+        ({"program": "import os\nos._exit(0)", "tests": ASSERTS}, 0.0),
+        ({"program": "class A:\n    def __eq__(s, o): return True\ndef f(x): return A()", "tests": ASSERTS}, 0.0),
+        ({"program": "print(int(input()) + 1)", "tests": {"inputs": ["1\n", "5\n"], "outputs": ["2\n", "6\n"]}}, 1.0),
+        ({"program": "print(2)", "tests": {"inputs": ["1\n", "5\n"], "outputs": ["2\n", "6\n"]}}, 0.5),
+        ({"program": "def f(x): return x + 1.0000001", "tests": ASSERTS, "tolerance": 0.001}, 1.0),
+    ],
+)
+def test_right_wrong_hostile_empty_and_late_programs(client: Any, request_: dict[str, Any], share: float) -> None:
+    answer = client.post("/v1/verify", json=request_)
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    assert (told["share"], told["passed"], told["judge"]) == (share, share == 1.0, "sealed")
+
+
+def test_problems_of_the_server_by_name_and_batches(client: Any) -> None:
+    problem = bundled_problems()[0]
+    right = {"problem_id": problem.problem_id, "program": problem.reference_solution}
+    wrong = {"problem_id": problem.problem_id, "program": f"def {problem.entry_point}(*a): return None"}
+    items = [right, {**right, "which": "golden"}, wrong, {"program": RIGHT, "tests": "no assert"}, right]
+    answers = client.post("/v1/verify", json={"items": items}).json()["items"]
+    assert [answer.get("passed") for answer in answers] == [True, True, False, None, True]
+    assert "must call the function" in answers[3]["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"{", 422, "the body must be JSON, got"),
+        (b"[]", 422, "a request must be an object, got"),
+        (b'{"program": "x"}', 422, "a request must have a problem_id or tests, got"),
+        (b'{"tests": "assert f(1) == 1"}', 422, "must have a program or a response, and not both, got"),
+        (b'{"program": "x", "tests": "assert f(1) == 1", "tset": 1}', 422, "the fields must be among"),
+        (b'{"program": "x", "problem_id": "none"}', 422, "problem_id must name a problem of this server, got"),
+        (
+            b'{"program": "x", "tests": "assert f(1) == 1", "time_limit_s": 99}',
+            422,
+            "time_limit_s must be in (0, 30] s",
+        ),
+        (b'{"program": "x", "tests": "assert f(1) == 1", "memory_mb": 1}', 422, "memory_mb must be"),
+        (b'{"program": 5, "tests": "assert f(1) == 1"}', 422, "program must be a text, got"),
+        (b'{"items": []}', 422, "items must be a list of 1 to 256 requests, got"),
+        (b"[" * 100_000, 422, "the body must be JSON"),
+        (b'{"program": "\\ud800", "tests": "assert f(1) == 1"}', 200, ""),
+        (b"x" * (9 << 20), 413, "a body must have at most 8388608 bytes, got more"),
+    ],
+)
+def test_a_wrong_request_is_told_and_never_a_verdict(client: Any, body: bytes, status: int, said: str) -> None:
+    answer = client.post("/v1/verify", content=body)
+    assert answer.status_code == status, answer.text
+    if said:
+        assert said in answer.json()["error"]
+    assert client.post("/v1/score", content=b'{"codes": []}').status_code == 422
+
+
+def test_health_and_metrics(client: Any) -> None:
+    assert client.get("/health").json()["status"] == "ok"
+    before = client.get("/metrics").text
+    client.post("/v1/verify", json={"program": RIGHT, "tests": ASSERTS})
+    assert 'codea1_requests_total{route="/v1/verify",status="200"}' in before + client.get("/metrics").text
+    assert "codea1_under_way 0.0" in client.get("/metrics").text
+    assert client.get("/nothing").status_code == 404
+
+
+def test_a_token_is_asked_for_and_the_queue_has_an_end(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("a-long-token\n")
+    with server("--token-file", str(file), "--queue", "2") as (client, _):
+        assert client.get("/metrics").status_code == 401
+        assert client.get("/health").status_code == 200
+        client.headers["Authorization"] = "Bearer a-long-token"
+        asked = {"program": HANGS, "tests": "assert f(1) == 2", "time_limit_s": 1.0}
+        with concurrent.futures.ThreadPoolExecutor(12) as threads:
+            answers = list(threads.map(lambda _: client.post("/v1/verify", json=asked), range(12)))
+        counts = {status: sum(each.status_code == status for each in answers) for status in (200, 429)}
+        assert counts[200] >= 2
+        assert counts[429] >= 1
+        assert sum(counts.values()) == 12
+        assert {each.headers.get("Retry-After") for each in answers if each.status_code == 429} == {"1"}
+
+
+def test_what_is_killed_comes_back_and_no_verdict_is_wrong() -> None:
+    right, wrong = ({"program": code, "tests": ASSERTS} for code in (RIGHT, "def f(x):\n    return x\n"))
+    with server("--workers", "2") as (client, process):
+        (child,) = [each for each in psutil.Process(process.pid).children() if "spawn_main" in " ".join(each.cmdline())]
+
+        def asked(number: int) -> tuple[int, Any]:
+            try:
+                answer = client.post("/v1/verify", json=right if number % 2 else wrong)
+            except httpx.TransportError:
+                return number, None
+            return number, answer.json() if answer.status_code == 200 else None
+
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            futures = [threads.submit(asked, number) for number in range(200)]
+            time.sleep(0.3)
+            for below in child.children(recursive=True):  # zygotes and guards
+                with contextlib.suppress(psutil.Error):
+                    os.kill(below.pid, signal.SIGKILL)
+            time.sleep(0.3)
+            os.kill(child.pid, signal.SIGKILL)
+            answers = [future.result() for future in futures]
+        told = [(number, answer) for number, answer in answers if answer is not None]
+        assert all(answer["passed"] is bool(number % 2) for number, answer in told)
+        assert client.post("/v1/verify", json=right).json()["passed"]
+
+
+def test_wrong_arguments_are_said_in_a_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for arguments, said in (
+            (["--port", "70000"], "--port must be in [0, 65535], got 70000"),
+            (["--port", port], "--host and --port must be free to listen on"),
+            (["--queue", "0"], "--queue must be at least 1, got 0"),
+            (["--problems", str(tmp_path)], "--problems must be a file"),
+        ):
+            command = [sys.executable, "-m", "codea1_env.cli", "serve", *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+            assert said in done.stderr
+
+
+RUNS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    ({"code": "print(int(input()) + 1)", "stdin": "4\n"}, "Success", {"stdout": "5\n", "return_code": 0}),
+    ({"code": "import sys\nsys.stderr.write('no')\nsys.exit(3)"}, "Failed", {"stderr": "no", "return_code": 3}),
+    ({"code": "print('half')\n1 / 0"}, "Failed", {"stdout": "half\n", "return_code": 1}),
+    ({"code": "while True: pass", "run_timeout": 0.3}, "Failed", {"status": "TimeLimitExceeded", "return_code": None}),
+    ({"code": "import time\ntime.sleep(9)", "run_timeout": 0.3}, "Failed", {"status": "TimeLimitExceeded"}),
+    ({"code": "import os\nprint(1, flush=True)\nos._exit(0)"}, "Success", {"stdout": "1\n"}),
+    ({"code": "x = [0] * 10 ** 9", "memory_limit_MB": 128}, "Failed", {"return_code": 1}),
+    ({"code": "import subprocess\nsubprocess.run(['true'])"}, "Failed", {"return_code": 1}),
+]
+
+
+@pytest.mark.parametrize(("asked", "status", "run"), RUNS)
+def test_run_code_answers_as_sandbox_fusion_does(
+    client: Any, asked: dict[str, Any], status: str, run: dict[str, Any]
+) -> None:
+    answer = client.post("/run_code", json={"language": "python", **asked}).json()
+    assert answer["status"] == status
+    assert {name: answer["run_result"][name] for name in run} == run
+    for wrong in ({"language": "cpp"}, {"files": {"a": "YQ=="}}, {"run_timeout": 1e9}, {"code": None}):
+        assert client.post("/run_code", json={"code": "1", **wrong}).json()["status"] == "SandboxError"
+
+
+def test_the_client_package_of_sandbox_fusion_works_unchanged(client: Any) -> None:
+    sandbox_fusion = pytest.importorskip("sandbox_fusion")
+    sandbox_fusion.set_sandbox_endpoint(str(client.base_url))
+    for asked, status, run in RUNS[:5]:
+        request = sandbox_fusion.RunCodeRequest(language="python", **asked)
+        answer = sandbox_fusion.run_code(request, max_attempts=1)
+        assert answer.status.value == status
+        told = json.loads(answer.run_result.json())
+        assert {name: told[name] for name in run} == run

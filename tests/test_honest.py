@@ -1,0 +1,93 @@
+"""Honest programs get the verdict that plain Python gives them: right ones pass, subtly wrong ones do not.
+
+The corpus is `honest/*.txt`; `honest/differing.txt` lists what differs still, and why. It holds on every backend.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from attacks.backends import BACKENDS, opened
+from honest.corpus import PAGE, Honest, page_table, read_corpus, read_differing
+from honest.judging import differing, in_plain_python, judged
+
+from codea1_env.sandbox import LocalSandbox, Sandbox
+
+CORPUS = read_corpus()
+PROGRAMS = [honest for honest in CORPUS if not honest.missing]
+KINDS = sorted({honest.kind for honest in CORPUS})
+NAMES = ("local", "docker", "ray")
+
+
+@pytest.fixture(scope="module")
+def plain() -> list[list[str]]:
+    return in_plain_python(PROGRAMS)
+
+
+class Played(NamedTuple):
+    differ: dict[tuple[str, str], str]
+    """{(kind, name): what happened here} of those that are not judged alike."""
+    listed: set[tuple[str, str]]
+    """Those that may differ on this backend, of those that were run."""
+
+
+@pytest.fixture(scope="module", params=[*BACKENDS, pytest.param("no_namespaces", marks=pytest.mark.slow)])
+def played(request: pytest.FixtureRequest, plain: list[list[str]]) -> Iterator[Played]:
+    run = {(honest.kind, honest.name) for honest in PROGRAMS}
+    listed = read_differing(request.param).keys() & run
+    for sandbox in _opened(request):
+        yield Played(differing(judged(sandbox, PROGRAMS, plain)), listed)
+
+
+def _opened(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    if request.param == "no_namespaces":
+        with LocalSandbox(2, without=("namespaces",)) as sandbox:
+            yield sandbox
+    else:
+        yield from opened(request.param, request)
+
+
+def test_the_corpus_is_broad() -> None:
+    wrong = sum(len(honest.wrong) for honest in CORPUS)
+    assert len(CORPUS) >= 400
+    assert len(KINDS) == 16
+    assert min(Counter(honest.kind for honest in CORPUS).values()) >= 20
+    assert wrong / (wrong + len(CORPUS)) >= 0.15
+
+
+def test_programs_are_right_and_wrong_as_the_corpus_says(plain: list[list[str]]) -> None:
+    mistaken = [
+        (honest.kind, honest.name, place, said)
+        for honest, row in zip(PROGRAMS, plain, strict=True)
+        for place, said in enumerate(row)
+        if (said == "pass") != (place == 0)
+    ]
+    assert not mistaken
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain_pythons_verdict(played: Played, kind: str) -> None:
+    listed = {name for of, name in played.listed if of == kind}
+    differ = {name: what for (of, name), what in played.differ.items() if of == kind}
+    assert {name: what for name, what in differ.items() if name not in listed} == {}, "these differ now"
+    assert listed <= differ.keys(), "these are judged alike now: python tests/honest --differing"
+
+
+@pytest.mark.parametrize("backend", [*NAMES, "no_namespaces"])
+def test_what_is_listed_is_in_the_corpus_and_has_a_reason(backend: str) -> None:
+    listed = read_differing(backend)
+    assert listed.keys() <= {(honest.kind, honest.name) for honest in CORPUS}
+    assert all(re.match(r"denied: |not yet( \(\w+\))?: ", reason) for reason in listed.values())
+
+
+def test_the_page_has_the_table() -> None:
+    assert f"<!-- honest -->\n{page_table()}<!-- /honest -->" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("honest", [each for each in CORPUS if each.missing], ids=lambda each: each.name)
+def test_not_run(honest: Honest) -> None:
+    pytest.skip(f"not installed: {', '.join(honest.missing)}")

@@ -1,0 +1,205 @@
+"""Questions in wide suites: calls of calls, objects and arguments that calls change, and what surrounds tests.
+
+What each question asks, that it gets plain Python's verdict, and that none of them is true of a program that does
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.pure_expressions import Reason
+from codea1_env.reading.responses import read_case, read_suite
+from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status
+from codea1_env.sandbox import open_sandbox
+
+STACK = """
+class Stack:
+    def __init__(self, items=()):
+        self.items = list(items)
+    def push(self, item):
+        self.items.append(item)
+        return self
+    def pop(self):
+        if not self.items:
+            raise IndexError("empty")
+        return self.items.pop()
+    @property
+    def size(self):
+        return len(self.items)
+    def twice(self):
+        return Stack(self.items * 2)
+"""
+LAZY_STACK = STACK.replace("self.items.append(item)", "self.items = [item]")
+SORT = "def f(items):\n    items.sort()\n    return len(items)\n"
+ADDER = "def f(a):\n    return lambda b: a + b\n"
+NEXT = "def f(x):\n    return x + 1\n"
+PAIRS = "def f(n):\n    return [(i, i * i) for i in range(n)]\n"
+NOTHING = "def f(*given):\n    return None\n"
+
+
+@pytest.fixture(scope="module")
+def arena() -> Iterator[Arena]:
+    with open_sandbox("local", 1) as sandbox:
+        yield Arena(sandbox, RewardConfig(fidelity="wide", suite_size=32), on_failure="raise")
+
+
+def verdicts(arena: Arena, suite: str, program: str, reference: str, entry_point: str = "f") -> list[str]:
+    """Of every test that is kept its verdict on the program, of others their status."""
+    problem = Problem("test/p", "Do.", entry_point, reference_solution=reference, raises=("IndexError(message)",))
+    (score,) = arena.play([Match(problem, (program,), ((suite,),))], update_book=False)
+    tests = score.suites[0][0].duel.tests
+    return [str(test.verdict) if test.status is Status.KEPT else str(test.status) for test in tests]
+
+
+def reasons(suite: str, entry_point: str = "f") -> list[str]:
+    return [test.reason for test in read_suite(suite, entry_point, fidelity="wide").tests]
+
+
+def called(suite: str, entry_point: str = "f") -> list[str]:
+    return [test.inner or str(test.call) for test in read_suite(suite, entry_point, fidelity="wide").tests]
+
+
+SUITES = {
+    "a call of a call": ("assert f(f(1)) == 3\nassert f(len([f(0), f(1)])) == 3\n", NEXT, "f"),
+    "a call of what is returned": ("assert f(3)(4) == 7\nadd = f(1)\nassert add(2) == 3\n", ADDER, "f"),
+    "an argument afterwards": ("xs = [3, 1]\nf(xs)\nassert xs == [1, 3]\n", SORT, "f"),
+    "an argument of an assert": ("xs = [3, 1]\nassert f(xs) == 2\nassert xs == [1, 3]\n", SORT, "f"),
+    "an object": ("s = Stack()\ns.push(1)\ns.push(2)\nassert s.pop() == 2\nassert s.size == 1\nassert s.pop() == 1\n",
+                  STACK, "Stack"),
+    "in a loop": ("def test():\n    s = Stack()\n    for i in range(3):\n        s.push(i)\n    assert s.pop() == 2\n"
+                  "    assert s.items == [0, 1]\n", STACK, "Stack"),
+    "chained": ("assert Stack([1]).push(2).twice().size == 4\n", STACK, "Stack"),
+    "setUp": ("class TestStack(unittest.TestCase):\n    more = [5, 6]\n    def setUp(self):\n        self.s = Stack()\n"
+              "        self.s.push(7)\n    def test_a(self):\n        self.assertEqual(self.s.pop(), 7)\n"
+              "    def test_b(self):\n        self.assertEqual(self.s.size, 1)\n"
+              "        self.assertEqual(Stack(self.more).size, 2)\n", STACK, "Stack"),
+    "a fixture": ("@pytest.fixture\ndef s():\n    return Stack([4])\ndef test_a(s):\n    assert s.pop() == 4\n"
+                  "def test_b(s):\n    s.push(5)\n    assert s.size == 2\n", STACK, "Stack"),
+    "an exception": ("with pytest.raises(IndexError) as info:\n    Stack().pop()\nassert str(info.value) == 'empty'\n",
+                     STACK, "Stack"),
+    "an exception by try": ("s = Stack([1])\ns.pop()\ntry:\n    s.pop()\n    assert False\nexcept IndexError as error:\n"
+                            "    assert 'emp' in str(error)\n", STACK, "Stack"),
+    "items": ("assert [b for _, b in f(3)] == [0, 1, 4]\nassert sum(b for _, b in f(4)) == 14\n"
+              "assert sum(b for a, b in f(5) if a > 2) == 25\n", PAIRS, "f"),
+    "neighbours": ("r = f([3, 1, 2])\nassert [a + b for a, b in zip(r, r[1:])] == [3, 5]\n", "f = sorted", "f"),
+    "texts": ("assert ''.join(f('ba')) == 'ab'\nassert '-'.join(x.upper() for x in f('dc')) == 'C-D'\n", "f = sorted", "f"),
+    "no number": ("assert math.isnan(f('nan'))\nassert math.isinf(f('inf'))\n", "f = float", "f"),
+    "a helper": ("def double(x):\n    return 2 * x\nassert f(double, 4) == 8\n", "def f(g, x): return g(x)", "f"),
+    "stated texts": ("n = 3\nassert f(n) == f'{n:>2}'\nassert f(4) == '{:>2}'.format(4)\n", "def f(n): return f'{n:>2}'", "f"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_right_programs_pass_and_one_that_does_nothing_does_not(arena: Arena, name: str) -> None:
+    suite, program, entry_point = SUITES[name]
+    assert set(verdicts(arena, suite, program, program, entry_point)) == {"pass"}
+    nothing = NOTHING.replace("f(", f"{entry_point}(")
+    assert "pass" not in verdicts(arena, suite, nothing, program, entry_point)
+
+
+def test_an_object_is_asked_with_all_its_calls(arena: Arena) -> None:
+    suite, _, entry_point = SUITES["an object"]
+    assert verdicts(arena, suite, LAZY_STACK, STACK, entry_point) == ["pass", "fail", "fail"]
+    assert called(suite, entry_point)[2] == (
+        "(lambda it: [it.push(1), it.push(2), it.pop(), it][-1])(Stack()).pop()"
+    )  # an attribute changes nothing
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "t = s",  # two names of one object
+        "x = s.pop() if s.size else 0",
+        "x = [s.pop() for _ in range(2)]",
+        "if s.size:\n    s.pop()",
+        "while s.size:\n    s.pop()",
+        "s.items.append(3)",  # a call of what belongs to data
+    ],
+)
+def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
+    before, after = "s = Stack()\ns.push(1)\n", "assert s.pop() == 1\n"
+    assert reasons(before + after, "Stack") == [""]
+    assert reasons(f"{before}{line}\n{after}", "Stack")[-1]
+
+
+@pytest.mark.parametrize(
+    ("condition", "entry_point"),
+    [
+        ("(lambda it: [f(it), it][-1])([1, 2]) == [1, 2]", "f"),  # true of what does nothing
+        ("(lambda it: [f(it), it][-1])([1, 2]) == [1.0, 2.0]", "f"),
+        ("(lambda it: [f(it), it][-1])([1, 2]) == [True, 2.01]", "f"),
+        ("(lambda it: [f(it), it][-1])({'a': 1, 'b': 2}) == {'b': 2, 'a': 1}", "f"),
+        ("(lambda it: [f(it), it][-1])([1, 2]) != [2, 1]", "f"),
+        ("len((lambda it: [f(it), it][-1])([1, 2])) == 2", "f"),
+        ("(lambda it: [f(it), it][-1])([1, 2]).count(9) == 0", "f"),
+        ("(lambda it: [f(1), it][-1])([1, 2]) == [2]", "f"),  # not given
+        ("(lambda it: [f(it), 5][-1])([1, 2]) == 5", "f"),
+        ("(lambda it: [f(it), it][0])([1, 2]) == 5", "f"),
+        ("(lambda it: [f(it), it][-1])(g()) == 5", "f"),
+        ("[f(1), 5][1] == 5", "f"),
+        ("(lambda: f(1))() == 5", "f"),
+        ("f(1).find('z') == -1", "f"),  # a method of what a function returns
+        ("f(1).__class__ == 1", "f"),
+        ("f(1)(2).__name__ == 1", "f"),
+        ("Stack()._items() == 1", "Stack"),
+        ("Stack().items.copy() == []", "Stack"),
+        ("Stack().pop().find('z') == -1", "Stack"),
+        ("(lambda it: [it.items.append(1), it][-1])(Stack()).size == 1", "Stack"),
+        ("(lambda it: [Stack(it), it][-1])([1]).count(9) == 0", "Stack"),
+        ("Stack(open('x')).size == 1", "Stack"),
+        ("f(f(1), *x) == 1", "f"),
+        ("f(f(1)) == f(1)", "f"),
+    ],
+)
+def test_what_a_program_need_not_answer_is_no_question(condition: str, entry_point: str) -> None:
+    assert all(reasons(f"assert {condition}\n", entry_point))
+
+
+def test_a_method_of_what_a_function_returns_is_not_asked_for_by_its_name(arena: Arena) -> None:
+    program = "def Word(n):\n    return 'a' * n\n"
+    assert verdicts(arena, "assert Word(2).find_all() == -1\n", program, program, "Word") == ["raises"]
+
+
+def test_a_stored_question_is_read_back() -> None:
+    for suite, _, entry_point in SUITES.values():
+        for test in read_suite(suite, entry_point, fidelity="wide").tests:
+            assert test.call is not None
+            again = read_case(TestCase(test.call, str(test.claim)), entry_point, "wide")
+            assert (again.call, again.arguments, again.relation) == (test.call, test.arguments, test.relation)
+
+
+def test_an_object_that_is_asked_too_much_is_not_followed() -> None:
+    many = "".join(f"s.push({number})\n" for number in range(500))
+    assert reasons(f"s = Stack()\n{many}assert s.pop() == 499\n", "Stack") != [""]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "all(x >= 0 for x in f([3, 1]))",
+        "all(x == x for x in f([3, 1]))",
+        "all(x != 9 and x != 8 for x in f([3, 1]))",
+        "[0 for x in f([3, 1])] != [0]",
+        "not any(x == 9 for x in f([3, 1]))",
+    ],
+)
+def test_what_holds_of_most_items_is_vacuous(arena: Arena, claim: str) -> None:
+    assert verdicts(arena, f"assert {claim}\n", "f = sorted", "f = sorted") == ["vacuous"]
+
+
+def test_calls_of_a_question_meet_no_other_calls(arena: Arena) -> None:
+    table = "TABLE = [1]\ndef f(x):\n    if x is TABLE:\n        TABLE.append(2)\n    return TABLE\n"
+    suite = "assert f(f(0)) == [1, 2]\nassert f(0) == [1]\nassert f(f(1)) == [1, 2]\n"
+    assert verdicts(arena, suite, table, table) == ["pass"] * 3
+
+
+def test_reasons_are_named() -> None:
+    assert reasons("assert f(f) == 1\n") == [Reason.ENTRY_POINT_AGAIN]

@@ -1,0 +1,250 @@
+"""Programs under test scripts, as BigCodeBench has them: outcomes per test, limits, no network, own folders."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env import ConfigurationError, LocalSandbox, Problem, read_problems
+from codea1_env import TestCase as Case
+from codea1_env.cli import main
+from codea1_env.evaluation.evaluate import EvaluationPlan
+from codea1_env.judging.problems.importing import import_drafts
+from codea1_env.judging.scripts import ScriptJudge, ScriptVerdict, expected_tests
+from codea1_env.problems.sources import find_source
+
+FORM = "import unittest\nfrom unittest.mock import patch, mock_open\nclass TestCases(unittest.TestCase):\n"
+ADDS = "    def test_one(self):\n        self.assertEqual(task_func(1), 2)\n"
+RIGHT = "def task_func(x):\n    return x + 1\n"
+
+
+def asked(script: str, **fields: Any) -> Problem:
+    return Problem("p", "q", "task_func", test_script=script, **{"time_limit_s": 5.0, **fields})
+
+
+def judged(sandbox: LocalSandbox, script: str, program: str = RIGHT, **fields: Any) -> ScriptVerdict:
+    (verdict,) = ScriptJudge(sandbox).judge([(asked(script, **fields), program)])
+    return verdict
+
+
+def outcomes(verdict: ScriptVerdict) -> dict[str, str]:
+    return {test.name: test.outcome for test in verdict.tests}
+
+
+HONEST = {
+    "plain asserts": (RIGHT, "assert task_func(1) == 2\n"),
+    "a check": (RIGHT, "def check(candidate):\n    assert candidate(1) == 2\n\ncheck(task_func)\n"),
+    "pytest functions": (
+        RIGHT,
+        "import pytest\nfrom solution import task_func\n@pytest.fixture\ndef two():\n    return 2\n"
+        "@pytest.mark.parametrize('x', [1, 5])\ndef test_it(x, two):\n    assert task_func(x) == x - 1 + two\n"
+        "def test_raises():\n    with pytest.raises(TypeError):\n        task_func('a')\n",
+    ),
+    "a mock": (
+        "import requests\ndef task_func(url):\n    return requests.get(url, timeout=5).status_code\n",
+        FORM + "    @patch('requests.get')\n    def test_one(self, get):\n        get.return_value.status_code = 204\n"
+        "        self.assertEqual(task_func('http://a.b'), 204)\n        get.assert_called_once()\n",
+    ),
+    "a name of the program is patched": (
+        "import random\ndef draw():\n    return random.random()\ndef task_func():\n    return draw() + 1\n",
+        FORM + "    @patch(f'{__name__}.draw', return_value=3)\n    def test_one(self, draw):\n"
+        "        self.assertEqual(task_func(), 4)\n",
+    ),
+    "files in a directory of its own": (
+        "import csv, os\ndef task_func(folder, rows):\n    path = os.path.join(folder, 'out.csv')\n"
+        "    with open(path, 'w', newline='') as file:\n        csv.writer(file).writerows(rows)\n    return path\n",
+        "import tempfile, shutil, os, unittest\nclass TestCases(unittest.TestCase):\n    def setUp(self):\n"
+        "        self.folder = tempfile.mkdtemp()\n    def tearDown(self):\n        shutil.rmtree(self.folder)\n"
+        "    def test_one(self):\n        path = task_func(self.folder, [[1, 2]])\n"
+        "        self.assertEqual(open(path).read().strip(), '1,2')\n        self.assertTrue(os.path.exists(path))\n",
+    ),
+    "a plot": (
+        "import matplotlib.pyplot as plt\ndef task_func(xs):\n    fig, ax = plt.subplots()\n    ax.plot(xs)\n"
+        "    ax.set_title('T')\n    return ax\n",
+        FORM + "    def test_one(self):\n        ax = task_func([1, 2, 3])\n"
+        "        self.assertEqual(ax.get_title(), 'T')\n        self.assertEqual(len(ax.lines), 1)\n",
+    ),
+    "a table": (
+        "import pandas as pd\ndef task_func(rows):\n    table = pd.DataFrame(rows, columns=['a', 'b'])\n"
+        "    return table.groupby('a').sum()\n",
+        "import pandas as pd\n" + FORM + "    def test_one(self):\n        got = task_func([[1, 2], [1, 3]])\n"
+        "        pd.testing.assert_frame_equal(got, pd.DataFrame({'b': [5]}, index=pd.Index([1], name='a')))\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_right_programs_pass_and_wrong_ones_fail(sandbox: LocalSandbox, name: str) -> None:
+    program, script = HONEST[name]
+    for package in ("requests", "matplotlib", "pandas"):
+        if package in program:
+            pytest.importorskip(package)
+    verdict = judged(sandbox, script, program, time_limit_s=20.0, memory_mb=4096)
+    assert verdict.passed, verdict
+    assert {test.outcome for test in verdict.tests} == {"passed"}
+    assert expected_tests(script) <= {test.name.partition("[")[0] for test in verdict.tests}
+    wrong = judged(sandbox, script, "def task_func(*a, **k):\n    return None\n", memory_mb=4096)
+    assert not wrong.passed
+
+
+def test_every_test_has_an_outcome_of_its_own(sandbox: LocalSandbox) -> None:
+    script = FORM + (
+        ADDS + "    def test_two(self):\n        for i in range(3):\n            with self.subTest(i):\n"
+        "                self.assertEqual(task_func(i), i + 1 + (i == 1))\n"
+        "    @unittest.skip('later')\n    def test_three(self):\n        pass\n"
+        "    @unittest.expectedFailure\n    def test_four(self):\n        self.fail()\n"
+        "    def test_x_late(self):\n        while True:\n            pass\n"
+        "    def test_y_never(self):\n        pass\n"
+        "class Other(TestCases):\n    def test_x_late(self):\n        pass\n"
+    )
+    verdict = judged(sandbox, script, time_limit_s=1.0)
+    assert outcomes(verdict) == {
+        "TestCases.test_four": "passed",
+        "TestCases.test_x_late": "timeout",
+        "TestCases.test_y_never": "not run",
+        "TestCases.test_one": "passed",
+        "TestCases.test_three": "skipped",
+        "TestCases.test_two": "failed",
+        **{f"Other.test_{name}": "not run" for name in ("four", "one", "three", "two", "x_late", "y_never")},
+    }
+    assert not verdict.passed
+    assert "test_x_late" in verdict.told or "test_two" in verdict.told
+    broken = judged(sandbox, FORM + "    @classmethod\n    def setUpClass(cls):\n        1 / 0\n" + ADDS)
+    assert outcomes(broken)["TestCases.test_one"] == "not run"
+    assert not broken.passed
+    only_skipped = judged(sandbox, FORM + "    @unittest.skip('no')\n    def test_a(self):\n        pass\n")
+    assert not only_skipped.passed
+
+
+@pytest.mark.parametrize(
+    ("program", "failure"),
+    [
+        ("def task_func(x", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("import os\nos._exit(0)", "crash"),
+        ("import ctypes\ndef task_func(x):\n    ctypes.string_at(0)", "crash"),
+        ("def task_func(x):\n    return [0] * 10 ** 11", ""),
+        ("import os\ndef task_func(x):\n    while True:\n        os.fork()", ""),
+        ("import socket\ndef task_func(x):\n    socket.create_connection(('127.0.0.1', 80), 1)", ""),
+        ("import urllib.request\ndef task_func(x):\n    urllib.request.urlopen('http://1.1.1.1', timeout=1)", ""),
+        ("import time\ndef task_func(x):\n    time.sleep(99)", "timeout"),
+        ("def task_func(x):\n    open('/etc/passwd').read()\n    return x + 1", ""),
+        ("def task_func(x):\n    open('/tmp/../escaped', 'w')\n    return x + 1", ""),
+    ],
+)
+def test_what_ends_badly_has_no_outcome_that_passes(sandbox: LocalSandbox, program: str, failure: str) -> None:
+    verdict = judged(sandbox, FORM + ADDS, program, time_limit_s=1.0, memory_mb=512)
+    assert not verdict.passed
+    assert verdict.failure == failure
+    assert judged(sandbox, FORM + ADDS).passed  # whatever the last one did
+
+
+def test_a_program_can_forge_an_outcome_and_none_can_leave_a_test_out(sandbox: LocalSandbox) -> None:
+    """What `unsealed` means. Sealed verdicts are in test_attacks.py."""
+    forged = "import unittest\nunittest.TestCase.assertEqual = lambda *a, **k: None\ndef task_func(x):\n    return 0\n"
+    assert judged(sandbox, FORM + ADDS, forged).passed
+    leaves = "import unittest\nunittest.TestLoader.getTestCaseNames = lambda *a: []\ndef task_func(x):\n    return 0\n"
+    verdict = judged(sandbox, FORM + ADDS, leaves)
+    assert not verdict.passed
+    runs_none = "import unittest\nunittest.TestSuite.run = lambda *a, **k: None\ndef task_func(x):\n    return 0\n"
+    assert not judged(sandbox, FORM + ADDS, runs_none).passed
+
+
+def test_tests_are_counted_from_the_text() -> None:
+    script = "class A(unittest.TestCase):\n    def test_a(self): ...\n    def helper(self): ...\n"
+    script += "class B(A):\n    def test_b(self): ...\n"
+    assert expected_tests(script) == {"A.test_a", "B.test_a", "B.test_b"}
+    assert expected_tests("def test_x(): ...\nclass TestY:\n    def test_z(self): ...\ndef other(): ...") == {
+        "test_x",
+        "TestY.test_z",
+    }
+    assert expected_tests("class A(A): ...\nassert f(1) == 1") == expected_tests("def f(") == frozenset()
+
+
+ROW = {
+    "task_id": "BigCodeBench/7",
+    "entry_point": "task_func",
+    "prompt": 'import json\nLIMIT = 3\n\ndef task_func(x):\n    """Add one, at most LIMIT."""\n',
+    "instruction": "Add one to x, at most 3.",
+    "canonical_solution": "    return min(x + 1, LIMIT)\n",
+    "test": FORM
+    + "    @patch('json.dumps')\n    def test_one(self, dumps):\n        self.assertEqual(task_func(1), 2)\n"
+    "    def test_two(self):\n        self.assertEqual(task_func(9), LIMIT)\n",
+}
+BROKEN = {**ROW, "task_id": "BigCodeBench/8", "canonical_solution": "    return x\n"}
+
+
+def test_a_row_is_a_problem_where_its_reference_passes_its_script(sandbox: LocalSandbox) -> None:
+    found = list(import_drafts(find_source("bigcodebench").drafts([ROW, BROKEN]), sandbox))
+    assert [each.status for each in found] == ["all", "unusable"]
+    assert found[1].script is not None
+    assert (
+        "test script: 0 of 2 tests passed, TestCases.test_one first: failed AssertionError: 1 != 2" in found[1].why_not
+    )
+    problem = found[0].problem
+    assert problem is not None
+    assert (problem.question, problem.imports) == (ROW["prompt"], "import json\nLIMIT = 3")
+    (words,) = find_source("bigcodebench-instruct").drafts([ROW])
+    assert getattr(words, "problem").question == ROW["instruction"]  # noqa: B009
+    assert Problem.from_json(problem.to_json()) == problem
+    (mbpp,) = import_drafts(
+        find_source("mbpp").drafts(
+            [{"task_id": 1, "text": "Add one.", "code": RIGHT, "test_list": ["assert task_func(1) == 2"]}],
+            with_scripts=True,
+        ),
+        sandbox,
+    )
+    assert mbpp.problem is not None
+    assert "assert task_func(1) == 2" in mbpp.problem.test_script
+    assert len(mbpp.problem.golden_tests) == 1
+
+
+def test_the_commands_evaluate_by_scripts_and_say_that_it_is_unsealed(tmp_path: Path, capsys: Any) -> None:
+    rows = tmp_path / "bcb.jsonl.gz"
+    rows.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in (ROW, BROKEN)).encode()))
+    problems = tmp_path / "problems.jsonl"
+    assert main(["data", "import", "bigcodebench", str(rows), "-o", str(problems)]) == 0
+    assert "1 all, 0 some, 0 none, 1 unusable" in capsys.readouterr().err
+    assert [problem.problem_id for problem in read_problems(problems)] == ["BigCodeBench/7"]
+    common = ["--player", "oracle", "--n", "2"]
+    out = tmp_path / "eval"
+    assert main(["eval", *common, "--problems", f"bigcodebench={rows}", "-o", str(out)]) == 0
+    report = json.loads((out / "results.json").read_text())
+    assert report["trust"].startswith("unsealed")
+    assert report["sets"]["bigcodebench"]["passed"] == {"BigCodeBench/7": 2}
+    assert list(report["sets"]["bigcodebench"]["unusable"]) == ["BigCodeBench/8"]
+    shown = (out / "table.md").read_text()
+    assert "The judge is unsealed" in shown
+    assert "1 tasks of bigcodebench cannot be judged here" in shown
+    capsys.readouterr()
+    sealed = ["eval", *common, "--problems", str(problems), "--judge", "sealed", "-o", str(tmp_path / "sealed")]
+    assert main(sealed) == 1
+    assert "BigCodeBench/7: it has no tests" in capsys.readouterr().err
+    for arguments, said in (
+        (["--problems", "bundled", "--split", "instruct"], "--split must come with --problems bigcodebench"),
+        (["--problems", f"bigcodebench={rows}", "--subset", "hard"], "--subset hard must come from the hub"),
+    ):
+        assert main(["eval", *common, *arguments, "-o", str(tmp_path / "no")]) == 2
+        assert said in capsys.readouterr().err
+    with pytest.raises(ConfigurationError, match="judge must be sealed in the seat tester"):
+        EvaluationPlan("tester", judge="scripts")
+
+
+def test_where_the_judges_disagree_it_is_said(tmp_path: Path) -> None:
+    problem = dataclasses.replace(
+        asked("assert task_func(1) == 2\n"), reference_solution=RIGHT, golden_tests=(Case("task_func(2)", "4"),)
+    )
+    file = tmp_path / "own.jsonl"
+    file.write_text(problem.to_json() + "\n")
+    out = tmp_path / "out"
+    assert (
+        main(["eval", "--player", "oracle", "--n", "1", "--problems", str(file), "--judge", "scripts", "-o", str(out)])
+        == 0
+    )
+    (why,) = json.loads((out / "results.json").read_text())["sets"]["own"]["disagree"]["p"]
+    assert why.startswith("script passes")

@@ -1,0 +1,183 @@
+"""Resumed runs come to the bits of runs that nobody disturbed, whatever they learn by: the past, parts of one's own."""
+
+import dataclasses
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
+import torch
+import yaml
+from training_runs import (
+    SEATS,
+    TINY,
+    assert_resumes,
+    last_checkpoint,
+    records,
+    same_weights,
+    weights,
+    without_evaluations,
+)
+
+from codea1_env.configuration.algorithm import Algorithm
+from codea1_env.configuration.model_sections import LoraPreset
+from codea1_env.configuration.options import Options
+from codea1_env.training.models.shared_base import shared_base
+from codea1_env.training.round.past_opponents import BOOK, RECORDS, SNAPSHOTS, snapshot
+
+PARTS = """
+from codea1_env.training import advantages
+from codea1_env.training.round import questions
+
+class Above(advantages.Estimator):
+    def __init__(self, algorithm, bar):
+        super().__init__(algorithm)
+        self.bar, self.rounds = bar, 0
+
+    def advantages(self, rewards, rows):
+        self.rounds += 1
+        return rewards - self.bar
+
+    def state(self):
+        return {"bar": self.bar, "rounds": self.rounds}
+
+    def restore(self, state):
+        self.rounds = state["rounds"]
+
+class Scaled:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, batch):
+        return -self.scale * (batch.advantages * batch.logps * batch.mask).sum() / batch.tokens
+
+def scaled(batch, scale):
+    return Scaled(scale)(batch)
+
+class Backwards(questions.Chooser):
+    def __init__(self, problems, seed, stride):
+        super().__init__(problems, seed)
+        self.stride, self.asked, self.passed = stride, 0, {}
+
+    def choose(self, round_index, count):
+        self.asked += count
+        return [-self.stride * place % len(self.problems) for place in range(self.asked - count, self.asked)]
+
+    def learn(self, passed):
+        self.passed |= passed
+
+    def state(self):
+        return {"asked": self.asked, "passed": self.passed}
+
+    def restore(self, state):
+        self.asked, self.passed = state["asked"], state["passed"]
+"""
+OWN = Algorithm(
+    advantage="own_parts:Above", advantage_args={"bar": 0.25}, loss_type="own_parts:Scaled", loss_args={"scale": 0.5},
+    optimizer="torch.optim:SGD", optimizer_args={"momentum": 0.9},
+    questions="own_parts:Backwards", questions_args={"stride": 3},
+)  # fmt: skip
+ALONE = {"seats": ("player",), "round": dataclasses.replace(TINY.round, suites=3)}  # groups of 4 and of 3
+VOTED = {"reward": dataclasses.replace(TINY.reward, oracle="majority")}
+TWICE = {"round": dataclasses.replace(TINY.round, updates=2)}
+PACKED = {"trainer": "packed", "lora": LoraPreset(rank=4, alpha=8.0)}
+ADAPTERS = {"lora": LoraPreset(rank=4, alpha=8.0, target="q_proj,down_proj")}
+BY_TEST = Algorithm(credit="test", loss_type="dr_grpo", scale="none")
+BY_SEAT = Algorithm(advantage="rae", scale="none", rate=0.05, questions="pass_rate")
+BY_QUESTION = Algorithm(advantage="question", zero_variance="drop", questions="pass_rate")
+PAST = {
+    "options": Options(opponents="prioritised", opponent_every=1, tester_book=2),
+    "problems": dataclasses.replace(TINY.problems, train=2),  # every question comes back in every round
+}
+NEEDS_PEFT = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="the extra `lora` is not installed")
+RUNS: dict[str, dict[str, Any]] = {
+    "own, trl": {"algorithm": OWN, **TWICE},
+    "own, packed": {"algorithm": OWN, **TWICE, **PACKED},
+    "past, trl": PAST,
+    "past, packed": {**PAST, **PACKED},
+    "alone, trl": {**ALONE, "algorithm": BY_SEAT, "options": Options(access="black-box", schedule="alternating")},
+    "alone, packed": {**ALONE, **PACKED, "algorithm": BY_QUESTION, **VOTED, "grpo": TINY.grpo.changed({"beta": 0.1})},
+    "adapters": {**ADAPTERS, "algorithm": BY_TEST},
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS_PEFT if name == "adapters" else ()) for name in RUNS])
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    name: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seats, preset = made(RUNS[name], tmp_path)
+    if preset.trainer == "packed":
+        monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails: the extra `train` does not bring it
+    rounds = 3 if name.startswith(("past", "alone")) else 2
+    whole = assert_resumes(base, tmp_path, rounds=rounds, preset=preset, seats=seats)
+    assert [*seats] == sorted(path.parent.name for path in whole.glob("*/final"))
+    LOOKS[name.split(",")[0]](whole, base, preset)
+
+
+def made(sections: dict[str, Any], folder: Path) -> tuple[tuple[str, ...], Any]:
+    """The seats, and the preset, whose own parts are in this folder."""
+    (folder / "own_parts.py").write_text(PARTS)
+    given = {name: value for name, value in sections.items() if name != "seats"}
+    algorithm = dataclasses.replace(given.get("algorithm", Algorithm()), path=(str(folder),))
+    return sections.get("seats", SEATS), without_evaluations(**given | {"algorithm": algorithm})
+
+
+def look_at_parts(whole: Path, base: Path, preset: Any) -> None:
+    own = {OWN.advantage, OWN.loss_type, OWN.optimizer, OWN.questions}
+    assert yaml.safe_load((whole.with_name("parts") / "config.yaml").read_text())["starts"][1]["own_code"].keys() == own
+    for seat in SEATS:
+        checkpoint = last_checkpoint(whole / seat)
+        assert json.loads((checkpoint / "advantage.json").read_text()) == {"bar": 0.25, "rounds": 2}
+        states = [torch.load(file, weights_only=True) for file in checkpoint.glob("*.pt")]
+        groups = [group for state in states for group in state.get("optimizer", state).get("param_groups", ())]
+        assert {group["momentum"] for group in groups} == {0.9}
+    asked = json.loads((last_checkpoint(whole / "coder") / "questions.json").read_text())
+    assert asked["asked"] == 2 * preset.round.questions
+    assert 0 < len(asked["passed"]) <= asked["asked"]
+
+
+def look_at_past(whole: Path, base: Path, preset: Any) -> None:
+    (fared,) = whole.glob(f"*/checkpoint-3/{RECORDS}")
+    assert (fared.parent / BOOK).is_file()
+    assert set(json.loads(fared.read_text())["coder"]) - {"0"}, "only the base was drawn: this run shows nothing"
+    assert all("past_coder_reward" in record for record in records(whole, "round"))
+    for final in whole.glob("*/final"):
+        assert same_weights(snapshot(final.parent, 2), final.parent / "checkpoint-2")
+    if preset.trainer == "packed":
+        assert not [name for name in shared_base(base, preset).adapters if SNAPSHOTS in name], "each was let go"
+
+
+def look_at_one_player(whole: Path, base: Path, preset: Any) -> None:
+    """Both roles were played and paid, in batches of groups of unequal size."""
+    rounds = records(whole, "round")
+    assert all(record["unscored"] == 0 for record in rounds)
+    assert all(any(record[f"{role}_reward"] > 0 for record in rounds) for role in SEATS)
+    assert rounds[-1]["book"] > 0, "no program failed a test: this run shows nothing"
+    assert any("oracle_error" in record for record in rounds) == (preset.reward.oracle == "majority")
+    zero_shares = {round(record["frac_reward_zero_std"], 6) for record in records(whole, "seat", "player")}
+    assert zero_shares <= {round((4 * c + 3 * t) / 14, 6) for c in range(3) for t in range(3)}, "2 * 4 + 2 * 3 rows"
+    state = json.loads((last_checkpoint(whole / "player") / "advantage.json").read_text())
+    assert state["means"].keys() == set(SEATS) if preset.trainer == "trl" else state["means"]
+    passed = json.loads((last_checkpoint(whole / "player") / "questions.json").read_text())["passed"]
+    assert passed
+    assert all(0 <= rate <= 1 for rate in passed.values())
+
+
+def look_at_adapters(whole: Path, base: Path, preset: Any) -> None:
+    """Finals are whole models, which differ where the adapters are."""
+    before = weights(base)
+    for seat in SEATS:
+        assert not list((whole / seat / "final").glob("adapter*"))
+        after = weights(whole / seat / "final")
+        assert after.keys() == before.keys()
+        changed = {name for name in after if not torch.equal(after[name], before[name])}
+        assert changed
+        assert all("q_proj.weight" in name or "down_proj.weight" in name for name in changed)
+
+
+LOOKS = {"own": look_at_parts, "past": look_at_past, "alone": look_at_one_player, "adapters": look_at_adapters}

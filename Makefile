@@ -8,6 +8,8 @@ SEED ?= 0
 ADAPTERS := rllib openenv verifiers serve
 # Those of them that need torch.
 WITH_TORCH := rllib
+# What the tests of one need besides.
+BESIDE_serve := httpx sandbox-fusion
 
 .DELETE_ON_ERROR:
 .PHONY: demo demo-real test fuzz test-slow test-attacks test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
@@ -35,7 +37,7 @@ fuzz: .venv/installed
 
 # Those of them that attack the judge under every backend: a few minutes.
 test-attacks: .venv/installed
-	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder tests/test_attacks_*.py tests/test_cooperating.py tests/test_independence.py
+	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder tests/test_attacks_*.py tests/test_cooperating.py tests/test_independence.py tests/test_honest.py
 
 test-all: test test-slow test-browser test-adapters
 
@@ -117,5 +119,5 @@ clean:
 .venv-%/installed: pyproject.toml constraints.txt $(wildcard constraints-*.txt)
 	$(PYTHON) -m venv .venv-$*
 	$(if $(filter $*,$(WITH_TORCH)),.venv-$*/bin/python -m pip install --quiet -c constraints.txt torch)
-	.venv-$*/bin/python -m pip install --quiet -c $(or $(wildcard constraints-$*.txt),constraints.txt) --editable '.[$*]' pytest psutil
+	.venv-$*/bin/python -m pip install --quiet -c $(or $(wildcard constraints-$*.txt),constraints.txt) --editable '.[$*]' pytest psutil $(BESIDE_$*)
 	touch $@

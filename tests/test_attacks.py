@@ -34,5 +34,6 @@ def test_the_corpus_is_broad() -> None:
     assert len({hostile.source for hostile in HOSTILE_ASSERTS}) == len(HOSTILE_ASSERTS) >= 80
     assert len(set(ODD_PROGRAMS.values())) == len(ODD_PROGRAMS) >= 40
     of_other_readings = {Reason.CALL_NOT_LEFT, Reason.SEVERAL_CALLS, Reason.EXPECTS_EXCEPTION, Reason.WITH_CHECKER}
+    of_other_readings.add(Reason.F_STRING)
     reasons = {hostile.reason for hostile in HOSTILE_ASSERTS if hostile.status == "rejected"}
     assert reasons == set(Reason) - of_other_readings

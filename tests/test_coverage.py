@@ -44,6 +44,7 @@ def call(*arguments: str) -> bytes:
         ([call("[5]")], 5, 4),  # into the loop and out, y >= 0, y <= 10
         ([call("[-1]"), call("[5, 11]")], 5, 5),  # the loop comes to no end
         ([call("[-1]"), call("[5, 11]"), call("[]")], 7, 6),
+        ([call('{"e":["f","f([f([]),11])"]}')], 6, 5),  # a question, whose calls are two
         ([call("3")], 1, 0),  # no iterable: line 1 raises
         ([call()], 0, 0),
     ],

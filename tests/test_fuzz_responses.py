@@ -77,7 +77,11 @@ def assert_pure(expression: str, *, stars: bool = False) -> None:
         if isinstance(node, ast.Call):
             assert isinstance(node.func, ast.Name)
             if node.func.id == "__code__":  # of an argument that is code, its text
-                (text,) = node.args
+                (given,) = node.args
+                name, text = (
+                    given.elts if isinstance(given, ast.List) else (None, given)
+                )  # or a question's name and text
+                assert name is None or (isinstance(name, ast.Constant) and name.value.isidentifier())
                 assert isinstance(text, ast.Constant)
                 assert "__" not in ast.unparse(ast.parse(text.value, mode="eval"))
                 continue

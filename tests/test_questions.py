@@ -83,17 +83,20 @@ SUITES = {
               "        self.assertEqual(Stack(self.more).size, 2)\n", STACK, "Stack"),
     "a fixture": ("@pytest.fixture\ndef s():\n    return Stack([4])\ndef test_a(s):\n    assert s.pop() == 4\n"
                   "def test_b(s):\n    s.push(5)\n    assert s.size == 2\n", STACK, "Stack"),
-    "an exception": ("with pytest.raises(IndexError) as info:\n    Stack().pop()\nassert str(info.value) == 'empty'\n",
+    "an exception": ("with pytest.raises(IndexError) as info:\n    Stack().pop()\n"
+                     "assert str(info.value) == 'empty'\n",
                      STACK, "Stack"),
-    "an exception by try": ("s = Stack([1])\ns.pop()\ntry:\n    s.pop()\n    assert False\nexcept IndexError as error:\n"
-                            "    assert 'emp' in str(error)\n", STACK, "Stack"),
+    "an exception by try": ("s = Stack([1])\ns.pop()\ntry:\n    s.pop()\n    assert False\n"
+                            "except IndexError as error:\n    assert 'emp' in str(error)\n", STACK, "Stack"),
     "items": ("assert [b for _, b in f(3)] == [0, 1, 4]\nassert sum(b for _, b in f(4)) == 14\n"
               "assert sum(b for a, b in f(5) if a > 2) == 25\n", PAIRS, "f"),
     "neighbours": ("r = f([3, 1, 2])\nassert [a + b for a, b in zip(r, r[1:])] == [3, 5]\n", "f = sorted", "f"),
-    "texts": ("assert ''.join(f('ba')) == 'ab'\nassert '-'.join(x.upper() for x in f('dc')) == 'C-D'\n", "f = sorted", "f"),
+    "texts": ("assert ''.join(f('ba')) == 'ab'\n"
+              "assert '-'.join(x.upper() for x in f('dc')) == 'C-D'\n", "f = sorted", "f"),
     "no number": ("assert math.isnan(f('nan'))\nassert math.isinf(f('inf'))\n", "f = float", "f"),
     "a helper": ("def double(x):\n    return 2 * x\nassert f(double, 4) == 8\n", "def f(g, x): return g(x)", "f"),
-    "stated texts": ("n = 3\nassert f(n) == f'{n:>2}'\nassert f(4) == '{:>2}'.format(4)\n", "def f(n): return f'{n:>2}'", "f"),
+    "stated texts": ("n = 3\nassert f(n) == f'{n:>2}'\nassert f(4) == '{:>2}'.format(4)\n",
+                     "def f(n): return f'{n:>2}'", "f"),
 }  # fmt: skip
 
 
@@ -203,3 +206,51 @@ def test_calls_of_a_question_meet_no_other_calls(arena: Arena) -> None:
 
 def test_reasons_are_named() -> None:
     assert reasons("assert f(f) == 1\n") == [Reason.ENTRY_POINT_AGAIN]
+
+
+EQUAL = """
+class Same:
+    def __eq__(self, other):
+        return True
+    def __hash__(self):
+        return 0
+    def __call__(self, *given, **named):
+        return self
+    def __getattr__(self, name):
+        return self
+    def __getitem__(self, at):
+        return self
+    def __iter__(self):
+        return iter([])
+"""
+FORGERS = {
+    "equals everything": EQUAL + "class Stack(Same):\n    def __init__(self, *given):\n        pass\n",
+    "a function of that name": EQUAL + "def Stack(*given):\n    return Same()\n",
+    "a subclass of int": (
+        "class One(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\n"
+        "class Stack:\n    def __init__(self, *given):\n        pass\n    def push(self, x):\n        pass\n"
+        "    def pop(self):\n        return One(9)\n    size = One(9)\n"
+    ),
+    "a metaclass": EQUAL + "class Meta(type):\n    def __call__(self, *given):\n        return Same()\n"
+    "class Stack(metaclass=Meta):\n    pass\n",
+    "another evaluator": "import builtins\nbuiltins.eval = lambda *given: 'right'\nclass Stack:\n    pass\n",
+    "the frames around it": (
+        "import sys\nclass Stack:\n    def __init__(self, *given):\n        pass\n"
+        "    def push(self, x):\n        pass\n"
+        "    def pop(self):\n        frame, found = sys._getframe(1), []\n        while frame:\n"
+        "            found += [v for v in frame.f_locals.values() if type(v) is int]\n"
+        "            frame = frame.f_back\n"
+        "        return found[0] if found else 0\n    size = property(pop)\n"
+    ),
+    "a record of its own": (
+        "import sys\nclass Stack:\n    def __init__(self, *given):\n"
+        "        sys.modules['values'].encode = lambda value, most=0: b'[true]'\n    def push(self, x):\n        pass\n"
+        "    def pop(self):\n        return 0\n    size = 0\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("forger", FORGERS)
+def test_no_program_forges_the_answer_to_a_question(arena: Arena, forger: str) -> None:
+    suite, program, entry_point = SUITES["an object"]
+    assert "pass" not in verdicts(arena, suite, FORGERS[forger], program, entry_point)

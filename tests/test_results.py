@@ -75,4 +75,4 @@ def test_an_unknown_record_is_refused_with_those_that_there_are(
     monkeypatch.setattr("sys.argv", ["show_results.py", "nowhere"])
     with pytest.raises(SystemExit):
         show_results.main()
-    assert "NAME must be one of costs, demo, fineprint" in capsys.readouterr().err
+    assert "NAME must be one of bigcodebench, costs, demo" in capsys.readouterr().err

@@ -24,7 +24,7 @@ from codea1_env.sandbox import CallsJob, JobResult, LocalSandbox, OutcomeKind, S
 from codea1_env.sandbox.packages import installed
 from codea1_env.sandbox.protocol import Limits
 from codea1_env.sandbox.scratch import Scratch
-from codea1_env.sandbox.worlds import PACKAGES, World, world_of
+from codea1_env.sandbox.worlds import PACKAGES, World, with_calls, world_of
 from codea1_env.training.round.metrics import round_metrics
 
 MODES = ((), ("namespaces",), ("landlock",))
@@ -489,3 +489,19 @@ def test_no_more_notes_are_kept_than_the_first_few(sandbox: LocalSandbox) -> Non
     forger = "import denials\ndef f(x):\n    for name in 'abcdef'[x % 2::2]: denials.note('import ' + name)"
     job = CallsJob(forger, "f", (b"[[1],[]]", b"[[2],[]]"), world=world_of(forger))
     assert sandbox.run([job])[0].denied == ("import b", "import d", "import f", "import a")
+
+
+@pytest.mark.parametrize(
+    ("call", "packages"),
+    [
+        (b'[[{"k":["ndarray","int64",[1],[1]]}],[]]', ("numpy",)),
+        (b'[[{"d":[["x",{"k":["Series","int64",null,[],[]]}]]}],[]]', ("pandas",)),
+        (b'[[{"e":"(lambda v: np.array(v))"}],[]]', ("numpy",)),
+        (b'[["np.array, {\\"k\\":[\\"ndarray\\""],[]]', ()),
+        (b"[[1],[]]", ()),
+    ],
+)
+def test_the_packages_that_arguments_are_of_are_there(call: bytes, packages: tuple[str, ...]) -> None:
+    world = with_calls(World(("sympy",)), [b"[[],[]]", call])
+    assert set(world.packages) == {"sympy", *packages}
+    assert world.packages == tuple(name for name in PACKAGES if name in world.packages)

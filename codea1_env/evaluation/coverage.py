@@ -30,15 +30,16 @@ from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, OutcomeKind, Sandbox
+from codea1_env.sandbox.worlds import with_calls
 
 _NOTES, _ENTRY = "_codea1_notes", "_codea1_measured"
 _PROLOGUE = f"{_NOTES} = __import__('builtins').__dict__.setdefault({_NOTES!r}, set())"
 """One set for a script, which is a module of its own, and for what calls it."""
 _EPILOGUE = """
-def {entry}(*_positional, **_named):
+def {entry}(*_positional, _codea1_called={function}, **_named):
     {notes}.clear()
     try:
-        {function}(*_positional, **_named)
+        _codea1_called(*_positional, **_named)
     except Exception:
         pass
     return sorted({notes})
@@ -102,7 +103,7 @@ def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) 
                 tuple(calls),
                 limits,
                 packages=problem.packages,
-                world=world_for(problem, problem.reference_solution or ""),
+                world=with_calls(world_for(problem, problem.reference_solution or ""), calls),
                 is_program=problem.kind == "program",
             )
             jobs.append(asking)

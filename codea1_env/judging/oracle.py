@@ -18,7 +18,7 @@ from codea1_env.judging.schedule import as_run, limits_of, world_for
 from codea1_env.problems.kinds import called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox
-from codea1_env.sandbox.worlds import World
+from codea1_env.sandbox.worlds import World, with_calls
 
 HASH_SEEDS = (0, 1)
 """What is evaluated for the judge is evaluated under both: order, identity and chance show as a difference."""
@@ -198,7 +198,7 @@ def _reference_job(reference: _Reference, calls: tuple[bytes, ...], most_hangs: 
         hash_seed,
         reference.packages,
         epilogue=reference.epilogue,
-        world=reference.world,
+        world=with_calls(reference.world, calls),
         is_program=reference.is_program,
     )
 

@@ -17,7 +17,7 @@ from codea1_env.problems.kinds import Adapted, adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits
-from codea1_env.sandbox.worlds import World, world_of
+from codea1_env.sandbox.worlds import World, with_calls, world_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ def turn(problem: Problem, source: str, calls: Iterable[bytes], room: int = 0) -
 
 def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...], room: int = 0) -> CallsJob:
     """The calls of a program of `problem`."""
-    world = world_for(problem, source)
+    world = with_calls(world_for(problem, source), calls)
     source, epilogue = as_run(problem, source)
     return CallsJob(
         source,

@@ -11,7 +11,8 @@ import ast
 import functools
 import re
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 PACKAGES = (
     "numpy", "pandas", "scipy", "sympy", "networkx", "sklearn", "statsmodels", "regex", "sortedcontainers",
@@ -38,7 +39,8 @@ class World:
     """What surrounds a program. Jobs name it, so it is a part of whatever identifies a job."""
 
     packages: tuple[str, ...] = ()
-    """Of PACKAGES, in that order: those that the text imports. What is not installed is not there."""
+    """Of PACKAGES, in that order: those that the text imports, or that arguments are of. What is not installed is not
+    there."""
     threads: bool = False
     """Up to `isolation.MOST_THREADS` threads, pipes and pairs of sockets within the process."""
     scratch: bool = False
@@ -74,6 +76,27 @@ def world_of(source: str) -> World:
     opens = any(_name_of(node) in _OPEN for node in nodes)
     threads = bool(imported & (_THREADS | _USE_THREADS))
     return World(packages, threads, bool(packages or opens or imported & _FILES))
+
+
+def with_calls(world: World, calls: Iterable[bytes]) -> World:
+    """The world with the packages whose values, or names in code, are among the arguments of calls."""
+    given = {name for call in calls for name in _VALUES_OF if name not in world.packages and _is_given(name, call)}
+    if not given:
+        return world
+    packages = tuple(name for name in PACKAGES if name in given or name in world.packages)
+    return replace(world, packages=packages, scratch=True)
+
+
+def _is_given(package: str, call: bytes) -> bool:
+    values, names = _VALUES_OF[package]
+    return values.search(call) is not None or (b'{"e":' in call and names.search(call) is not None)
+
+
+_VALUES_OF = {
+    "numpy": (re.compile(rb'\{"k":\["ndarray"'), re.compile(rb"\b(?:np|numpy)\.")),
+    "pandas": (re.compile(rb'\{"k":\["(?:Series|DataFrame|Index|NaT|NA)"'), re.compile(rb"\b(?:pd|pandas)\.")),
+}
+"""How values of a package begin on the wire, and how code names it."""
 
 
 def _imported(node: ast.AST) -> list[str]:

@@ -85,7 +85,7 @@ HOSTILE_ASSERTS: tuple[HostileAssert, ...] = (
     *_rejected(
         "attribute",
         "assert solve(().__class__.__bases__) == 1",
-        "assert solve('a'.join(['b'])) == 'b'",
+        "assert solve('{0.__class__}'.format(1)) == 'b'",
         "assert solve(__import__('os').getpid()) == 1",
     ),
     *_rejected(
@@ -101,7 +101,7 @@ HOSTILE_ASSERTS: tuple[HostileAssert, ...] = (
         "forbidden_name", "assert solve(__name__) == 'x'", "assert solve(solution) == 1", "assert solve(print) == 1"
     ),
     *_rejected("starred", "assert solve(*[1]) == 1", "assert solve(**{'x': 1}) == 1"),
-    *_rejected("f_string", "assert solve(f'{1}') == '1'"),
+    *_rejected("entry_point_again", "assert solve(f'{solve}') == '1'"),
     *_rejected("several_statements", "assert solve(1) == 1; assert solve(2) == 2"),
     *_rejected(
         "evaluation_error", "assert solve(1 / 0) == 1", "assert solve([1][5]) == 1", "assert solve(int('x')) == 1"
@@ -219,7 +219,7 @@ HOSTILE_ASSERTS: tuple[HostileAssert, ...] = (
     *_rejected("walrus", "assert solve([y := 1, y]) == [1, 1]"),
     *_rejected("lambda", "assert solve((lambda x=1: x)()) == 1", "assert solve(sorted([1], key=lambda a: a)) == [1]"),
     *_rejected("generator", "assert solve(list(a for a in [1])) == [1]"),
-    *_rejected("f_string", "assert solve(f'{1:{2}}') == '1'"),
+    *_rejected("attribute", "assert solve(f'{(1).__class__}') == '1'"),
     *_rejected(
         "attribute",
         "assert solve('{0.__class__}'.format(1)) == 1",

@@ -83,7 +83,7 @@ LONG = (
 )
 SHADOWED = (
     "def len(x):\n    return 2\nassert len(solve([1])) == 2",
-    "len = solve\nassert len(solve([1])) == [1]",
+    "len = other\nassert len(solve([1])) == [1]",
     "from tricks import sorted\nassert sorted(solve([1])) == [1]",
     "import tricks as abs\nassert abs(solve(1)) == 1",
     "class isinstance: pass\nassert isinstance(solve(1), int)",

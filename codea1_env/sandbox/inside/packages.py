@@ -130,6 +130,9 @@ def _prepare(hash_seed: int) -> None:
     controller = getattr(sys.modules.get("threadpoolctl"), "ThreadpoolController", None)
     if controller is not None:  # it would look for libraries with threads in /proc, and they have one here
         controller._load_libraries = lambda self: None
+    context = sys.modules.get("joblib.externals.loky.backend.context")
+    if context is not None:  # it would look for a limit of processors in /sys
+        vars(context)["_cpu_count_cgroup"] = lambda count: count
 
 
 def _prepare_numpy(numpy: types.ModuleType, hash_seed: int) -> None:

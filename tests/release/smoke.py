@@ -29,6 +29,8 @@ _OF_EXTRAS = (
     "language_models",
     "training",
     "adapters",
+    "serving.app",
+    "serving.supervisor",
     "players.hugging_face",
     "players.vllm_offline",
 )

@@ -66,7 +66,7 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
         body = await _body(request, most_bytes)
         lines = [line for line in body.splitlines() if line.strip()] or [body]
         service: Service = app.state.service
-        scored = [await service.score(line) for line in lines] if len(lines) > 1 else [await service.score(lines[0])]
+        scored = [await service.score(line) for line in lines]
         return Response(b"".join(scored), media_type="application/jsonl" if len(lines) > 1 else "application/json")
 
     async def verify(request: Request) -> Response:

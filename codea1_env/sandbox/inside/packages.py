@@ -80,9 +80,7 @@ def preload(
     for name in places:
         _why_broken(name)  # what they only import when they are called
     _prepare(hash_seed)
-    threads = len(os.listdir("/proc/self/task"))
-    if threads != 1:
-        raise RuntimeError(f"the packages {', '.join(packages)} must start no thread, got {threads - 1}")
+    _require_no_thread(packages)
     return (_mapped_bytes() - before >> 20) + 1, broken
 
 
@@ -103,10 +101,15 @@ def preload_site(packages: Sequence[str], site: Sequence[str], hash_seed: int) -
     for name in _START_THREADS:
         del sys.modules[name]
     _prepare(hash_seed)
+    _require_no_thread(packages)
+    return (_mapped_bytes() - before >> 20) + 1, broken
+
+
+def _require_no_thread(packages: Sequence[str]) -> None:
+    """A thread of this process would be none of its children's, and leave them its locks. Raises RuntimeError."""
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         raise RuntimeError(f"the packages {', '.join(packages)} must start no thread, got {threads - 1}")
-    return (_mapped_bytes() - before >> 20) + 1, broken
 
 
 def _why_broken(name: str) -> str:

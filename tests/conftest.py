@@ -81,7 +81,7 @@ def engine() -> Iterator[Any]:
     if not client.images(name=BASE_IMAGE):
         client.close()
         pytest.skip(f"the image {BASE_IMAGE} must be at hand; make it: codea1 sandbox build-image")
-    build_image(say=lambda message: None)
+    build_image(packages=(), say=lambda message: None)
     yield client
     client.close()
 

@@ -18,7 +18,6 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox import BACKENDS
 from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, build_image
 from codea1_env.sandbox.doctor import as_json, as_text, examine
-from codea1_env.sandbox.packages import installed
 from codea1_env.sandbox.worlds import PACKAGES
 from codea1_env.terminal import Parser, Progress, columns_of
 from codea1_env.whole_files import write_whole
@@ -38,8 +37,6 @@ AUDIT_DESCRIPTION = (
     "false a line, null for what it does not grade. It runs in namespaces of its own, never bare. Exit code 1 when a "
     "wrong program was counted as right or an honest one was lost. docs/sandbox.md says what closes each class."
 )
-_ALL = "all"
-"""In place of the names of packages."""
 AUDIT_EXAMPLES = """\
 examples:
   codea1 audit --grader "python my_grader.py"
@@ -48,8 +45,8 @@ examples:
 _EXAMPLES = """\
 examples:
   codea1 sandbox build-image
-  codea1 sandbox build-image --with all
-  codea1 sandbox build-image --with numpy --tag codea1:numpy
+  codea1 sandbox build-image --with numpy sympy --tag codea1:two-packages
+  codea1 sandbox build-image --with --tag codea1:no-packages
 """
 
 
@@ -67,16 +64,15 @@ def add_sandbox(parser: Parser) -> None:
     build.add_argument("--tag", default=DEFAULT_IMAGE, help=f"the image's name (default: {DEFAULT_IMAGE})")
     build.add_argument("--from-dockerfile", action="store_true", help="take the base that the Dockerfile names from "
                        "its registry instead of making one here")  # fmt: skip
-    build.add_argument("--with", dest="packages", nargs="+", choices=[*PACKAGES, _ALL], default=[],
-                       metavar="PACKAGE", help=f"packages for programs that import them ({', '.join(PACKAGES)}; {_ALL} "
-                       "stands for those that are installed here), copied from this machine's Python, which must be of "
-                       "the image's version")  # fmt: skip
+    build.add_argument("--with", dest="packages", nargs="*", choices=PACKAGES, metavar="PACKAGE",
+                       help="packages for programs that import them, copied from this machine's Python, which must be "
+                       f"of the image's version: of {', '.join(PACKAGES)}; none where no name follows (default: all "
+                       "that are installed here)")  # fmt: skip
     build.set_defaults(run=_build_image)
 
 
 def _build_image(options: argparse.Namespace) -> int:
-    named = tuple(dict.fromkeys(options.packages))
-    packages = installed(PACKAGES) if _ALL in named else named
+    packages = None if options.packages is None else tuple(dict.fromkeys(options.packages))
     image_id = build_image(options.tag, from_dockerfile=options.from_dockerfile, packages=packages, say=say)
     say(f"made {options.tag} ({image_id})")
     return 0

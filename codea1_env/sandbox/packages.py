@@ -5,6 +5,7 @@ Finds them without importing them. Does not install anything, and does not know 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import importlib.util
@@ -53,6 +54,16 @@ def package_places(packages: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
 def installed(packages: Iterable[str]) -> tuple[str, ...]:
     """Those of them that are."""
     return tuple(name for name in packages if _places(name))
+
+
+def metadata_places(names: Iterable[str]) -> list[str]:
+    """Where the index's data of these modules' packages are: some of them read their version there when imported."""
+    found = []
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            files = importlib.metadata.files(distribution_of(name)) or []
+            found += [os.path.dirname(str(file.locate())) for file in files if file.name == "METADATA"]
+    return found
 
 
 def distribution_of(name: str) -> str:

@@ -23,8 +23,11 @@ def opened(backend: str, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     elif backend == "docker":
         request.getfixturevalue("engine")
         from codea1_env.sandbox.docker.backend import DockerSandbox
+        from codea1_env.sandbox.docker.image import build_image
 
-        with DockerSandbox() as docker:
+        image = "codea1-sandbox:test-worlds"  # with the packages: without them their attacks would only not load
+        build_image(image, say=lambda message: None)
+        with DockerSandbox(image=image) as docker:
             yield docker
     else:
         pytest.importorskip("ray", reason="the Ray backend needs the extra `ray`")

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,7 +21,8 @@ from typing import Any
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.docker.engine import PACKAGES_LABEL, SOURCES_LABEL, connect, require_docker
-from codea1_env.sandbox.packages import package_places
+from codea1_env.sandbox.packages import installed, metadata_places, package_places
+from codea1_env.sandbox.worlds import PACKAGES
 
 DEFAULT_IMAGE = "codea1-sandbox:latest"
 BASE_IMAGE = "codea1-sandbox-base:bookworm"
@@ -31,6 +33,8 @@ _OUTSIDE = {"doctor.py", "self_test.py", "self_test_programs.py"}
 _LEFT_OUT = ("./dev/", "./proc/", "./sys/", "./var/cache/", "./var/lib/apt/", "./usr/share/doc/", "./usr/share/man/",
              "./usr/share/locale/")  # fmt: skip
 _BUILD_TIMEOUT_S = 1800
+_PYTHON = (3, 11)
+"""Of the image, whichever base it has."""
 
 
 def sources() -> dict[str, bytes]:
@@ -56,16 +60,20 @@ def build_image(
     tag: str = DEFAULT_IMAGE,
     *,
     from_dockerfile: bool = False,
-    packages: Sequence[str] = (),
+    packages: Sequence[str] | None = None,
     say: Callable[[str], None] = print,
 ) -> str:
     """Make the image `tag`; its id. Raises SandboxError where something is missing, saying what.
 
     `from_dockerfile` takes its base from a registry; else it is made with debootstrap where it is not there yet.
     `packages`, of `worlds.PACKAGES`, are copied from this machine: its Python and the image's must be of one version.
+    None stands for those that are installed here, and for no package where the versions differ.
     """
-    directories = [path for paths in package_places(packages).values() for path in paths]
     client = connect()
+    if packages is None:
+        packages = _installed_here(say)
+    places = package_places(packages)
+    directories = [*(path for paths in places.values() for path in paths), *metadata_places(places)]
     arguments: dict[str, str] = {}
     if not from_dockerfile:
         if not client.images(name=BASE_IMAGE):
@@ -94,6 +102,16 @@ def build_image(
     except docker.errors.DockerException as error:
         raise SandboxError(f"the image must build, got: {error}") from error
     return image_id
+
+
+def _installed_here(say: Callable[[str], None]) -> tuple[str, ...]:
+    if sys.version_info[:2] != _PYTHON:
+        here, there = (".".join(map(str, version)) for version in (sys.version_info[:2], _PYTHON))
+        say(f"no packages for programs: they are copied from here, where Python is {here}; the image has {there}")
+        return ()
+    packages = installed(PACKAGES)
+    say(f"packages for programs, as installed here: {', '.join(packages) or 'none'}")
+    return packages
 
 
 def _refuse_failed(step: Any, fix: str) -> None:

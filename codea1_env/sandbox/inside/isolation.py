@@ -228,12 +228,14 @@ _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
 _SCRATCH = _WRITE_FILE | _READ_FILE | _READ_DIR | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 13 | 1 << 14
 Rules = list[tuple[str, int]]
 """Paths, and what may be done below each."""
+_TABLES = ("/etc/mime.types", "/etc/httpd/mime.types", "/etc/apache2/mime.types", "/usr/local/etc/mime.types")
+"""What `mimetypes` reads where it is there: without namespaces it is, and the module takes a refusal for an error."""
 
 
 def landlock_rules(readable: Sequence[str], hidden: Sequence[str]) -> Rules:
     """Read below `readable` but not below `hidden`, use three devices. The names (not the contents) of hidden files can
     still be listed."""
-    roots = sorted({os.path.realpath(path) for path in readable if os.path.exists(path)})
+    roots = sorted({os.path.realpath(path) for path in [*readable, *_TABLES] if os.path.exists(path)})
     rules = [(root, _READ_DIR) for root in roots if os.path.isdir(root)]
     for path in [part for root in roots for part in _parts_without(root, hidden)]:
         rules.append((path, _READ_FILE | _READ_DIR if os.path.isdir(path) else _READ_FILE))

@@ -5,9 +5,14 @@ The corpus is `honest/*.txt`; `honest/differing.txt` lists what differs still, a
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -34,12 +39,29 @@ CLAIMED = [["pass", *["fail"] * len(honest.wrong)] for honest in PROGRAMS]
 """What plain Python says of them, as a slow test sees to."""
 
 
-@pytest.fixture(scope="module", params=[*BACKENDS, pytest.param("no_namespaces", marks=pytest.mark.slow)])
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("no_namespaces", "ordinary_user")]
+
+
+@pytest.fixture(scope="module", params=[*BACKENDS, *OTHERS])
 def played(request: pytest.FixtureRequest) -> Iterator[Played]:
     run = {(honest.kind, honest.name) for honest in PROGRAMS}
     listed = read_differing(request.param).keys() & run
-    for sandbox in _opened(request):
-        yield Played(differing(judged(sandbox, PROGRAMS, CLAIMED)), listed)
+    if request.param == "ordinary_user":
+        yield Played(_as_ordinary_user(), listed)
+    else:
+        for sandbox in _opened(request):
+            yield Played(differing(judged(sandbox, PROGRAMS, CLAIMED)), listed)
+
+
+def _as_ordinary_user() -> dict[tuple[str, str], str]:
+    if os.geteuid() != 0:
+        pytest.skip("the tests must run as root to become another user; the others have run as an ordinary one")
+    command = [sys.executable, "-m", "honest.unprivileged"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parent)
+    said = json.loads(done.stdout)
+    if isinstance(said, dict):
+        pytest.skip(said["skip"])
+    return {(kind, name): what for kind, name, what in said}
 
 
 def _opened(request: pytest.FixtureRequest) -> Iterator[Sandbox]:

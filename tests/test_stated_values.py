@@ -64,6 +64,10 @@ EXACT = {
     "import collections\nP = collections.namedtuple('P', 'x y')\ndef f(x):\n    return P(x, -x)": """
         f(1) == (1, -1) | f(1) == [1, -1]
     """,
+    "def f(x):\n    return type(x)": "f(1) == int | f('a') == str | f(1) == bool | f([]) == 'list' | f(type) == type | f(...) == object",
+    "def f(x):\n    return ... if x else NotImplemented": "f(1) == ... | f(0) == NotImplemented | f(0) == ... | f(1) == None | f(1) == Ellipsis",
+    "def f(x):\n    return slice(x, None, 2)": "f(1) == slice(1, None, 2) | f(1) == slice(1, None) | f(1) == slice(1.0, None, 2) | f(1) == (1, None, 2)",
+    "def f(x):\n    return {type(each): each for each in x}": "f([1, 'a']) == {int: 1, str: 'a'} | f([1]) == {float: 1}",
     "def f(x):\n    return {x}": "f(1) == {1} | f(1) == frozenset({1}) | f(1) == [1]",
     "def f(x):\n    return float(x)": "f('inf') == math.inf | f('1') == 1e400 | f('inf') == 1e400 | f('inf') == float('inf')",
     "import math\ndef f(x):\n    return math.pi * x": "f(1) == math.pi | f(2) == math.tau | f(1) == 3",
@@ -91,6 +95,9 @@ LOOKED_AT = {
     """,
     "def f(x):\n    yield x\n    raise KeyError": "next(f(3)) == 3 | list(islice(f(3), 1)) == [3] | list(f(3)) == [3]",
     "def f(d):\n    return d.items()": "dict(f({'a': 1})) == {'a': 1} | list(f({'a': 1})) == [('a', 1)] | len(f({'a': 1, 'b': 2})) == 2",
+    "def f(x):\n    return type(x)": "f(1) is int | f('a') is str | f(1) is float | f('a') is int",
+    "def f(x):\n    return ... if x else NotImplemented": "f(1) is ... | f(0) is NotImplemented | f(0) is None | f(1) is NotImplemented",
+    "def f(x):\n    return slice(x, x + 2)": "f(1).start == 1 | f(1).stop == 3 | f(1).step is None | f(1).start == 2",
     "def f(d):\n    return d.values()": "list(f({'a': 1})) == [1] | f({'a': 1}) == [1]",
     "from fractions import Fraction\ndef f(x):\n    return Fraction(x, 4)": """
         f(5).numerator == 5 | f(2).denominator == 2 | str(f(2)) == '1/2' | float(f(2)) == 0.5 | f(5).numerator == 4

@@ -100,7 +100,7 @@ def test_any_order_is_the_same_where_order_says_nothing(items: list[Any], random
 @given(st.one_of(st.tuples(numbers, numbers), st.tuples(moments, moments), st.tuples(keys, keys)))
 def test_two_values_are_ordered_as_in_plain_python(pair: tuple[Any, Any]) -> None:
     left, right = pair
-    assume(not any(isinstance(each, frozenset) for each in pair))
+    assume("frozenset" not in repr(pair))
     try:
         expected = (left > right) - (left < right)
     except TypeError:

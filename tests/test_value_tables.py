@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.judging.equality import same_value
+from codea1_env.judging.equality import FAILURES, same_value
 from codea1_env.judging.oracle import is_data, is_plain
 from codea1_env.judging.relations.tree_functions import OPERATORS
 from codea1_env.judging.relations.vacuity import others
@@ -202,3 +202,23 @@ def test_nothing_imports_a_module_that_the_program_did_not() -> None:
         "assert not {'numpy', 'pandas', 'decimal', 'fractions', 'datetime'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+CELLS = [
+    ("iloc", (0, 0)), ("iloc", (-1, 1)), ("iloc", 0), ("iloc", 7), ("loc", (0, "a")), ("loc", (1, "b")), ("loc", 1),
+    ("loc", "x"), ("loc", ("x", "a")), ("loc", "p"), ("loc", "q"), ("iloc", (0, 9)), ("loc", (0, "none")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", frames(), ids=range(len(frames())))
+def test_a_cell_or_row_is_the_one_of_pandas(table: Any) -> None:
+    for name, at in CELLS:
+        try:
+            expected = encode(getattr(table, name)[at])
+        except (AttributeError, LookupError, TypeError, ValueError, pandas.errors.IndexingError):
+            expected = None
+        try:
+            found = json.dumps(OPERATORS["cell"](tree(table), tree(at), name == "loc")).encode()
+        except FAILURES:
+            found = None
+        assert found == expected or same_value(expected, found), (name, at)

@@ -143,7 +143,7 @@ def test_an_instance_of_a_subclass_is_its_base_value_whatever_it_says(value: Any
 
 @pytest.mark.parametrize(
     "value",
-    [object(), int, len, lambda: 1, ..., NotImplemented, json, memoryview(b"abcd").cast("i")],
+    [object(), LyingInt, len, lambda: 1, json, memoryview(b"abcd").cast("i")],
 )
 def test_anything_else_is_opaque(value: Any) -> None:
     tree = json.loads(values.encode((value,)))

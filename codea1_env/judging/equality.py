@@ -222,6 +222,10 @@ def _same_kind(kind: str, expected: Any, got: Any, tolerance: Tolerances) -> boo
             return same_tree(left[:3], right[:3], tolerance)
         case "NaT" | "NA":
             return True
+        case "builtin":
+            return bool(left == right)
+        case "slice":
+            return same_tree(left, right, tolerance)
     return None
 
 

@@ -11,7 +11,16 @@ import builtins
 import re
 from enum import StrEnum
 
-from codea1_env.sandbox.inside.scope import CODE_BUILTINS, CODE_NAMES, CONSTANTS, PURE, SHORT, STATED, VALUE_NAMES
+from codea1_env.sandbox.inside.scope import (
+    CODE_BUILTINS,
+    CODE_NAMES,
+    CONSTANTS,
+    PURE,
+    SHORT,
+    SINGLE,
+    STATED,
+    VALUE_NAMES,
+)
 
 BUILTINS = PURE
 """What a pure expression may call."""
@@ -115,7 +124,7 @@ def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int, names: 
     if room < 0:
         raise Rejected(Reason.TOO_DEEP)
     if type(node) is ast.Constant:
-        if node.value is Ellipsis:
+        if node.value is Ellipsis and not names:
             raise Rejected(Reason.OTHER_EXPRESSION)
         if type(node.value) is int and node.value.bit_length() > _MAX_INT_BITS:
             raise Rejected(Reason.TOO_LARGE)
@@ -123,8 +132,10 @@ def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int, names: 
     if type(node) is ast.Attribute and _is_value(known_name(node), names):
         return
     if type(node) is ast.Name:
-        if not _is_bound(node.id, bound):
-            raise Rejected(Reason.ENTRY_POINT_AGAIN if node.id == entry_point else Reason.FORBIDDEN_NAME)
+        if node.id == entry_point and not _is_bound(node.id, bound):
+            raise Rejected(Reason.ENTRY_POINT_AGAIN)
+        if not _is_bound(node.id, bound) and not (names and node.id in SINGLE):
+            raise Rejected(Reason.FORBIDDEN_NAME)
         return
     if type(node) is ast.Call:
         inner = _call_arguments(node, entry_point, bound, names)
@@ -196,10 +207,6 @@ def _targets(generators: list[ast.comprehension], entry_point: str) -> frozenset
                 raise Rejected(Reason.FORBIDDEN_NAME)
             names.add(target.id)
     return frozenset(names)
-
-
-def _callable(known: frozenset[str], is_code: bool) -> frozenset[str]:
-    return CODE_BUILTINS if is_code else STATED if known else BUILTINS
 
 
 def _is_of_text(method: ast.Attribute) -> bool:

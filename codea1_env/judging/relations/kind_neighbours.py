@@ -6,7 +6,8 @@ timedelta              likewise longer and shorter, and 2v -v 0
 range                  start, stop and step moved, empty
 deque, array, views, iterators, one-dimensional arrays, Series, Index    as lists
 OrderedDict, Counter   as dicts
-namedtuple, object     one field or attribute replaced; and, as often, all of them
+namedtuple, slice, object    one field or attribute replaced; and, as often, all of them
+builtin                other types
 other arrays           the first, the last or all items replaced, reversed, a row less or twice
 DataFrame              values of a column replaced, a row or a column less, reversed, empty, a column renamed
 """
@@ -28,6 +29,8 @@ _SPANS = [datetime.timedelta(0, 1), datetime.timedelta(0, 60), datetime.timedelt
 ]
 _LONG = [number * datetime.timedelta(397, 3661) for number in (1, 2, 3, 4, 5)]
 """They change every part of a time."""
+_BUILTINS = ("int", "str", "float", "list", "dict", "tuple", "set", "bool", "object", "bytes", "complex", "Ellipsis",
+             "ValueError", "TypeError", "KeyError", "type")  # fmt: skip
 _MOST_FIELDS = 8
 """Fields or attributes of which each is replaced by itself."""
 
@@ -70,6 +73,10 @@ def kind_others(tree: Any, plain: Plain) -> list[Any]:
             return [{"k": [kind, part]} for part in plain.dicts(pairs)]
         case "keys", [members]:
             return [{"k": [kind, part]} for part in plain.sets(members)]
+        case "slice", _:
+            return [{"k": [kind, *part]} for part in _replaced(parts, plain)]
+        case "builtin", [name]:
+            return [{"k": [kind, other]} for other in _BUILTINS if other != name]
         case "namedtuple", [name, fields, items]:
             return [{"k": [kind, name, fields, part]} for part in _replaced(items, plain)]
         case "ndarray", [dtype, [_], items]:

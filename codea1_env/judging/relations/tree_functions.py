@@ -18,6 +18,7 @@ from codea1_env.judging.relations.tree_tables import (
     array_equal,
     as_nested,
     attribute,
+    cell_of_table,
     flattened,
     item_of_table,
     of_moment,
@@ -193,6 +194,8 @@ def _type_name(tree: Any) -> str:
     if type(tree) in (bool, int, float, str, list):
         return type(tree).__name__
     if kind := kind_of(tree):
+        if kind == "builtin":
+            return {"Ellipsis": "ellipsis", "NotImplemented": "NotImplementedType"}.get(parts_of(tree)[0], "type")
         return {"namedtuple": "tuple", "keys": "dict_keys", "items": "dict_items"}.get(kind, kind)
     if "v" in tree:
         body = tree["v"]
@@ -353,6 +356,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "floordiv": lambda left, right: number_tree(real_number(left) // real_number(right)),
     "mod": lambda left, right: number_tree(real_number(left) % real_number(right)),
     "item": _index,
+    "cell": cell_of_table,
     "slice": _slice,
     "len": length_of,
     "sorted": _sorted,

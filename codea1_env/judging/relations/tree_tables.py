@@ -45,6 +45,7 @@ def attribute(tree: Any, name: str) -> Any:
 
 
 _OF_TABLES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "slice": {name: lambda *parts, place=place: parts[place] for place, name in enumerate(("start", "stop", "step"))},
     "deque": {"maxlen": lambda items, maxlen: maxlen},
     "array": {"typecode": lambda code, items: code},
     "ndarray": {
@@ -96,6 +97,34 @@ def item_of_table(tree: Any, at: Any) -> Any:
             raise Undefined("no index")
         tree = items_in(tree)[place]
     return tree
+
+
+def cell_of_table(tree: Any, at: Any, by_label: Any) -> Any:
+    """`value.loc[at]` and `value.iloc[at]`, of a Series or a DataFrame: an item, or a row as a Series."""
+    kind, parts = kind_of(tree), parts_of(tree)
+    if kind not in ("Series", "DataFrame"):
+        raise Undefined("no table")
+    index = items_in(parts[2] if kind == "Series" else parts[1])
+    if kind == "Series":
+        return parts[3][_place(index, at, by_label)]
+    columns, _, values, _ = parts
+    if type(at) is dict and [*at] == ["t"] and len(at["t"]) == 2 and not (by_label and at in index):
+        row, column = at["t"]
+        return values[_place(columns, column, by_label)][_place(index, row, by_label)]
+    row = _place(index, at, by_label)
+    names = {"k": ["Index", "object", None, columns]}
+    return {"k": ["Series", "object", index[row], names, [column[row] for column in values]]}
+
+
+def _place(labels: list[Any], at: Any, by_label: bool) -> int:
+    if by_label:
+        texts = list(map(member_text, labels))
+        if texts.count(member_text(at)) != 1:
+            raise Undefined("no label, or several")
+        return texts.index(member_text(at))
+    if type(at) is not int or not -len(labels) <= at < len(labels):
+        raise Undefined("no place")
+    return at
 
 
 def to_list(tree: Any) -> Any:

@@ -32,6 +32,10 @@ MAX_BITS = 4096
 """Of an integer that arithmetic is done on."""
 MAX_ITEMS = 1 << 16
 """Of a range that is listed."""
+WITHOUT_ITEMS = ("builtin", "slice")
+"""Kinds that have no items, and are true."""
+_HASHED = ("NaT", "NA", "builtin")
+"""Kinds beside numbers and moments that members of sets may be of."""
 
 
 class Undefined(ValueError):
@@ -54,6 +58,8 @@ def truth(tree: Any) -> bool:
     if type(tree) is dict and "v" in tree:
         if {"__bool__", "__len__"} & {name for name, _ in attributes_of(tree)}:
             raise Undefined("an object has its own say")
+        return True
+    if kind_of(tree) in WITHOUT_ITEMS:
         return True
     return tree is not None and length_of(tree) > 0
 
@@ -196,7 +202,7 @@ def hashed_text(tree: Any, levels: int = MAX_DEPTH) -> str:
     tag = tagged(tree)[0] if type(tree) is dict else ""
     if tag == "k" and kind_of(tree) == "namedtuple":
         tree, tag = plain_form(tree), "t"
-    if tag == "k" and exact_in(tree) is None and moment_in(tree) is None and kind_of(tree) not in ("NaT", "NA"):
+    if tag == "k" and exact_in(tree) is None and moment_in(tree) is None and kind_of(tree) not in _HASHED:
         raise Undefined("unhashable")
     if type(tree) is list or tag in ("s", "d", "v"):
         raise Undefined("unhashable")
@@ -332,7 +338,9 @@ def _member(tolerance: Tolerances, item: Any, container: Any) -> bool:
 
 
 def _is(_: Tolerances, left: Any, right: Any) -> bool:
-    return type(left) is type(right) and left is right if left is None or type(left) is bool else False
+    if left is None or type(left) is bool:
+        return left is right
+    return kind_of(left) == "builtin" and same_tree(left, right, EXACT)
 
 
 COMPARED: Mapping[str, Callable[..., bool]] = {

@@ -51,9 +51,11 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "DataFrame": ("items", "index", "rows", "texts"),
     "NaT": (),
     "NA": (),
+    "slice": ("tree",) * 3,
+    "builtin": ("text",),
 }
 """{kind: what stands behind its name}. `whole`: an integer of any size; `maybe`: a small one or None; `index`:
-a node of the kind Index."""
+a node of the kind Index. A builtin is a type of that name, Ellipsis or NotImplemented."""
 _EXACT, _MOMENTS = ("Fraction", "Decimal"), ("date", "datetime", "time", "timedelta", "range")
 _DECIMAL = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?|-?Infinity|NaN")
 

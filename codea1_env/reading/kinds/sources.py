@@ -17,7 +17,7 @@ def kind_source(node: list[Any], write: Write) -> str:
     for what has no source."""
     kind, *parts = node
     match kind:
-        case "Fraction" | "range":
+        case "Fraction" | "range" | "slice":
             return f"{kind}({_joined(parts, write)})"
         case "Decimal":
             return f"Decimal({parts[0]!r})"
@@ -54,6 +54,8 @@ def kind_source(node: list[Any], write: Write) -> str:
             return f"pd.DataFrame({write(named)}, {write(index)})"
         case "NaT" | "NA":
             return f"pd.{kind}"
+        case "builtin" if parts[0].isidentifier():
+            return str(parts[0])
     raise ValueError("no kind that is known")
 
 

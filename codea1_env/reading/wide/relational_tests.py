@@ -31,6 +31,7 @@ from codea1_env.reading.wide.relation import (
     TYPES,
     Relation,
 )
+from codea1_env.sandbox.inside.scope import SINGLE
 
 CLAIMED = "True"
 """What a relational test states about its condition."""
@@ -392,6 +393,13 @@ class _Terms:
         return Relation("isclose", tuple(self.of(part, room) for part in (value, approx.args[0], *given)))
 
     def _subscript(self, node: ast.Subscript, room: int) -> Relation:
+        if (
+            isinstance(node.value, ast.Attribute)
+            and node.value.attr in _BY_LABEL
+            and not isinstance(node.slice, ast.Slice)
+        ):
+            by_label = self._text(repr(_BY_LABEL[node.value.attr]))
+            return Relation("cell", (self.of(node.value.value, room), self.of(node.slice, room), by_label))
         value = self.of(node.value, room)
         if isinstance(node.slice, ast.Slice):
             parts = (node.slice.lower, node.slice.upper, node.slice.step)
@@ -415,8 +423,15 @@ class _Terms:
         return self._text(repr(names))
 
 
+_BY_LABEL = {"loc": True, "at": True, "iloc": False, "iat": False}
+"""Of tables of pandas: whether what stands in the brackets is labels, or places."""
+
+
 def _is_singleton(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) in (bool, type(None))
+    """None, True, False, `...`, or a builtin type: what there is one of."""
+    if isinstance(node, ast.Name):
+        return node.id in SINGLE
+    return isinstance(node, ast.Constant) and type(node.value) in (bool, type(None), type(...))
 
 
 def _dtype(node: ast.expr) -> str:

@@ -33,7 +33,7 @@ HEADER = struct.Struct("<IIQ")  # bytes of records, records, CPU nanoseconds whe
 RECORD = struct.Struct("<IBQ")  # bytes of the payload, kind, CPU nanoseconds that the item took
 LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL, DENIED, SAME, ALONE, APART = b"LXVEMFDSAP"
 
-PURE_BUILTINS = {name: getattr(builtins, name) for name in scope.STATED}
+PURE_BUILTINS = {name: getattr(builtins, name) for name in scope.STATED | scope.SINGLE}
 CODE_BUILTINS = {name: getattr(builtins, name) for name in scope.CODE_BUILTINS if hasattr(builtins, name)} | {
     name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
 }

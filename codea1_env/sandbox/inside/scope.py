@@ -13,10 +13,15 @@ PURE = frozenset(
     sorted str sum tuple zip""".split()
 )
 """Builtins that a pure expression may call."""
-STATED = PURE | frozenset("bytearray divmod pow repr".split())
-"""Likewise, but in paper fidelity."""
+STATED = PURE | frozenset("bytearray divmod pow repr slice".split())
+"""Likewise, but not in paper fidelity."""
+SINGLE = frozenset(
+    """bool bytearray bytes complex dict Ellipsis float frozenset int list NotImplemented object range set slice str
+    tuple type""".split()
+)
+"""Builtins that a pure expression may name without calling them: types, and the constants that have no literal."""
 CODE_BUILTINS = STATED | frozenset(
-    """all any ascii bin callable filter format hash hex isinstance iter map next object oct slice""".split()
+    """all any ascii bin callable filter format hash hex isinstance iter map next object oct""".split()
 )
 """Builtins that an argument which is code may name, beside exceptions."""
 

@@ -1,6 +1,7 @@
 """Values beyond JSON's and Python's builtin containers, as trees, and back: `{"k": [kind, ...]}`, `{"v": [kind, ...]}`.
 
-    k   numbers, times, sequences, dicts and tables that equal others as Python says (`reading/kinds/nodes.py`)
+    k   numbers, times, sequences, dicts, tables, slices and the types of `builtins` that equal others as Python says
+        (`reading/kinds/nodes.py`)
     v   what equals nothing but itself, as it is when the call has returned: an iterator by its items, an object by its
         attributes
 
@@ -10,6 +11,7 @@ its call: at most MAX_ITEMS items, MAX_ATTRIBUTES attributes, MAX_OBJECTS object
 program has not imported are not imported here. As `values.py`, it protects nothing.
 """
 
+import builtins
 import collections
 import contextlib
 import functools
@@ -34,6 +36,7 @@ _TOLD = {("types", "SimpleNamespace"), ("uuid", "UUID"), ("pathlib", "PurePath")
 """Classes of the standard library whose objects are told by their attributes and their text."""
 
 _mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_name: Callable[[type], str] = type.__dict__["__name__"].__get__
 _SECOND = 1_000_000  # microseconds
 
 
@@ -103,7 +106,7 @@ class Reading:
 
     def _attributes(self, value: Any, bases: tuple[type, ...]) -> "Iterable[tuple[str, Any]]":
         names: dict[str, None] = {}
-        for base in reversed(bases[:-1]):
+        for base in reversed(bases[:-1]) if str(bases[0].__module__).partition(".")[0] not in _BY_TEXT else ():
             for name, member in dict(vars(base)).items():
                 if not (callable(member) or isinstance(member, classmethod | staticmethod | types.MethodType)):
                     names[name] = None
@@ -134,6 +137,9 @@ def further(value: Any, kind: type, reading: Reading) -> Any:
     for module, name in (("pandas", "NaT"), ("pandas", "NA")):
         if value is _class(module, name):
             return {"k": [name]}
+    if kind is type or value is ... or value is NotImplemented:
+        name = "Ellipsis" if value is ... else "NotImplemented" if value is NotImplemented else _name(value)
+        return {"k": ["builtin", name]} if vars(builtins).get(name, _NONE) is value else None
     if kind in _VIEWS:
         name = _VIEWS[kind]
         return {"k": [name, reading.trees(value) if name == "keys" else reading.pairs(value)]}
@@ -261,6 +267,12 @@ def _read_frame(base: Any, value: Any, reading: Reading) -> list[Any]:
     return [columns, index, [reading.trees(part.tolist()) for part in parts], [str(part.dtype) for part in parts]]
 
 
+def _rational(base: Any, value: Any) -> Any:
+    """sympy's, which equals Python's number."""
+    above, below = int(value.p), int(value.q)
+    return above if below == 1 else sys.modules["fractions"].Fraction(above, below)
+
+
 def _bytes_of(base: Any, value: Any) -> Any:
     if value.format not in "Bbc" or value.ndim != 1:
         raise Opaque
@@ -277,6 +289,8 @@ _TIME = ("hour", "minute", "second", "microsecond", "fold")
 _VALUES: type = type({}.values())
 _LIBRARIES = sys.stdlib_module_names | {"numpy", "pandas", "scipy", "sklearn", "torch"}
 """Their objects have attributes of all kinds, which are no matter of a test."""
+_BY_TEXT = {"sympy"}
+"""Theirs have hundreds, some of which take seconds: the text and the items are told."""
 _HEAP_TYPE = 1 << 9
 """The flag of a type that a class statement has made."""
 _VIEWS: dict[type, str] = {type({}.keys()): "keys", type({}.items()): "items"}
@@ -291,6 +305,8 @@ _KINDS: tuple[tuple[str, str, Callable[[Any, Any, Reading], list[Any]]], ...] = 
     ("datetime", "time", _read_time),
     ("datetime", "timedelta", _read_timedelta),
     ("builtins", "range", lambda base, value, reading: [
+        reading.tree(part) for part in (value.start, value.stop, value.step)]),
+    ("builtins", "slice", lambda base, value, reading: [
         reading.tree(part) for part in (value.start, value.stop, value.step)]),
     ("collections", "deque", lambda base, value, reading: [
         reading.trees(base.__iter__(value)), base.maxlen.__get__(value)]),
@@ -315,6 +331,7 @@ _AS_PLAIN: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
     ("types", "MappingProxyType", lambda base, value: dict(value)),
     ("builtins", "memoryview", _bytes_of),
     ("numpy", "generic", _scalar),
+    ("sympy", "Rational", _rational),
 )
 
 
@@ -333,8 +350,10 @@ def decoded(node: list[Any], decode: Callable[[Any], Any]) -> Any:
             return decimal.Decimal(*parts)
         case "date" | "datetime" | "time" | "timedelta":
             return _moment(kind, parts)
-        case "range":
-            return range(*map(decode, parts))
+        case "range" | "slice":
+            return getattr(builtins, kind)(*map(decode, parts))
+        case "builtin":
+            return _single(parts[0])
         case "deque":
             return collections.deque(map(decode, parts[0]), parts[1])
         case "array":
@@ -357,6 +376,13 @@ def decoded(node: list[Any], decode: Callable[[Any], Any]) -> Any:
         case "Series" | "Index" | "DataFrame" | "NaT" | "NA":
             return _table(kind, parts, decode)
     raise ValueError(f"no kind of value is {kind!r}")
+
+
+def _single(name: str) -> Any:
+    found = vars(builtins)[name]
+    if isinstance(found, type) or found is ... or found is NotImplemented:
+        return found
+    raise ValueError(f"no type is {name!r}")
 
 
 def _moment(kind: str, parts: list[Any]) -> Any:

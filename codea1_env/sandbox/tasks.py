@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -78,8 +79,8 @@ class Task:
     job: Job
     items: Sequence[bytes]
     outcomes: list[Outcome] = field(default_factory=list)
-    head: bytes = b""
-    """What every process of the job is given beside its items, as JSON without its closing brace."""
+    head: dict[str, object] = field(default_factory=dict)
+    """What every process of the job is given beside its items."""
     handed_over: int = 0
     """Items that the running process was given: not all, where they are many or each wants a process."""
     loaded: bool = False
@@ -174,11 +175,11 @@ def payload(task: Task) -> tuple[bytes, bytes]:
 
 def _handed_over(task: Task, items: Sequence[bytes], looks: bool, elsewhere: int = 0) -> tuple[bytes, bytes]:
     task.handed_over = len(items)
-    task.head = task.head or json.dumps(_head(task.job)).encode()[:-1]
+    task.head = task.head or _head(task.job)
     floats = len(items) > 1 and not task.floats_apart and any(map(_FLOATS.search, items))
     sets = any(map(_SETS.search, items))
     told = {"looks": looks, "elsewhere": elsewhere, "floats": floats, "sets": sets, "sizes": [*map(len, items)]}
-    return task.head + b"," + json.dumps(told).encode()[1:], b"".join(items)
+    return marshal.dumps(task.head | told), b"".join(items)
 
 
 def _is_apart(task: Task, item: int) -> bool:

@@ -34,6 +34,8 @@ REGION_BYTES = 8 << 20
 """Room for the records of one process; a job with more is split over several."""
 STACK_MB = 64
 """MiB of stack that a candidate may have."""
+INPUT_BYTES = 32 << 20
+"""Of a job, as every process has it in its memory; a larger one is mapped anew."""
 JOB_BYTES = 16 << 20
 """The largest job that is handed over in one piece."""
 RARE_MODULES = (
@@ -198,6 +200,7 @@ class Zygote:
             "scratch": "" if self._scratch is None else self._scratch.path,
             "modules": RARE_MODULES if kind.has_rare_modules else (),
             "region_bytes": REGION_BYTES,
+            "input_bytes": INPUT_BYTES,
             "stack_mb": STACK_MB,
             "without": sorted(without),
         }

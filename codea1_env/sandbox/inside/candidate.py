@@ -9,6 +9,7 @@ import builtins
 import ctypes
 import gc
 import json
+import marshal
 import os
 import re
 import struct
@@ -43,10 +44,10 @@ _UNSEEN_NS = 5_000_000
 _KEPT_ALLOCATIONS = 500
 """Objects that may be left to the next item's collector: some microseconds of it. It runs by itself at 700."""
 _allocations, _collect, _freeze = gc.get_count, gc.collect, gc.freeze
-_read_json = json.JSONDecoder().decode  # held by the process, so that no program puts another in its place
+_read_json = json.scanner.c_make_scanner(json.JSONDecoder())  # held by the process, so that no program puts another in its place
 _forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
-_memory = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a program's hook could refuse
-_memory.restype, _memory.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
+read = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a program's hook could refuse
+read.restype, read.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
 _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HEADER.pack_into
 _exit = os._exit
 
@@ -96,7 +97,7 @@ class Results:
 
 def run(head: bytes, items: int, region: memoryview) -> None:
     """Do one job. The process must end after it, whatever it raises: the program may have changed anything."""
-    job, results = json.loads(head), Results(region)
+    job, results = marshal.loads(head), Results(region)
     if job.get("is_watched"):
         denials.watch(results.note, job["source"], os.getcwd() if job["scratch"] else "")
     streams.prepare(lambda text: _attempt(results, text, job["value_bytes"]))
@@ -107,7 +108,7 @@ def _items(address: int, sizes: list[int]) -> Iterator[bytes]:
     """One at a time: no object of Python holds one that has not been handed over, and nothing but a far word reads
     memory that is none."""
     for size in sizes:
-        yield _memory(address, size)
+        yield read(address, size)
         address += size
 
 
@@ -223,12 +224,12 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     kept = _state(namespace, seen, results) if seen and job["looks"] else None
     is_small = kept is not None and kept.is_small
     results.write(LOADED, b"" if not (seen and is_small) else b"plain" if seen.is_plain() else b"small")
-    read, decode, max_bytes, levels = _read_json, values.decode, job["value_bytes"], sys.getrecursionlimit()
+    read_json, decode, max_bytes, levels = _read_json, values.decode, job["value_bytes"], sys.getrecursionlimit()
     text: bytes
 
     def call() -> object:
         values.begin()
-        positional, named = read(text.decode("ascii"))
+        (positional, named), _ = read_json(text.decode("ascii"), 0)
         if len(positional) == 1 and type(positional[0]) is dict and type(positional[0].get("e")) is list:
             next(moved, None)
             return _asked(namespace, function, *positional[0]["e"])

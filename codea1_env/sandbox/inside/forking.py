@@ -46,20 +46,23 @@ class Forking:
         asked = (ctypes.c_char * 1).from_buffer(self._buffer, _ASKED)
         clone, flags = syscalls.MACHINES[machine]["clone"], signal.SIGCHLD | _PARENT_SETTID | spaces
         number, status, usage, byte = (ctypes.byref(self._buffer, at) for at in (0, 4, 8, _ASKED))
-        self._steps: list[_Step] = [
+        is_child = partial(getitem, self._flag, 0)
+        steps: list[_Step] = [
             *_always("read", control, byte, 1),
             iter(partial(getitem, asked, 0), b"\0"),  # the other end was closed
             *_always("syscall", clone, flags, None, number, None, None),
-            iter(partial(getitem, self._flag, 0), b"\0"),  # this is the child
+            iter(is_child, b"\0"),
             *_always("wait4", -1, status, 0, usage),
             *([] if after_each is None else [iter(after_each, self)]),
             *_always("write", control, number, NOTICE_BYTES),
             *_always("memset", number, 0, _BUFFER_BYTES),
         ]
+        self._loop = zip(*steps, strict=False)
+        self._kept = steps, is_child  # no candidate is to let go of them: each is on a page that would be copied
 
     def run(self) -> None:
         """Returns in every candidate. The zygote ends here, when the other end of `control` is closed."""
-        collections.deque(zip(*self._steps, strict=False), maxlen=0)
+        collections.deque(self._loop, maxlen=0)
         if self._flag[0] != b"\0":
             os._exit(0)
 

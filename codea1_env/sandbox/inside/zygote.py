@@ -23,6 +23,7 @@ _NANS = tuple(float("nan") for _ in range(1000))  # before any import, which all
 
 import ctypes  # noqa: E402
 import json  # noqa: E402
+import marshal  # noqa: E402
 import os  # noqa: E402
 import signal  # noqa: E402
 import struct  # noqa: E402
@@ -110,10 +111,13 @@ def main() -> None:
     os.close(null)
     region = isolation.map_shared(output_fd, options["region_bytes"])
     os.close(output_fd)
+    given = isolation.map_unread(input_fd, options["input_bytes"])
     filters = widening.filters(options["machine"], wide is not None) if layers["seccomp"] is True else []
     warm_up(number, filters, region)
     os.write(control, b"R" + json.dumps({"layers": layers, "broken": broken}).encode())
-    serve(control, input_fd, region, number, filters, spared_mb, options["machine"], wide)
+    spared_mb += options["input_bytes"] >> 20
+    handles = control, input_fd
+    serve(handles, given, options["input_bytes"], region, number, filters, spared_mb, options["machine"], wide)
 
 
 def preload(modules: "list[str]") -> None:
@@ -257,7 +261,7 @@ def warm_up(number: "isolation.OwnNumber", filters: "list[isolation.SeccompFilte
     }
     items = [json.dumps(item).encode() for item in arguments]
     job["sizes"] = [*map(len, items)]
-    head, body = json.dumps(job).encode(), ctypes.create_string_buffer(b"".join(items))
+    head, body = marshal.dumps(job), ctypes.create_string_buffer(b"".join(items))
     state.learn()
     memory, cpu = (resource.getrlimit(limit) for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU))
     for _ in range(20):
@@ -271,8 +275,9 @@ def warm_up(number: "isolation.OwnNumber", filters: "list[isolation.SeccompFilte
 
 
 def serve(
-    control: int,
-    input_fd: int,
+    handles: tuple[int, int],
+    given: int,
+    given_bytes: int,
     region: memoryview,
     number: "isolation.OwnNumber",
     filters: "list[isolation.SeccompFilter]",
@@ -280,24 +285,27 @@ def serve(
     machine: str,
     wide: "widening.Widening | None",
 ) -> None:
-    """Fork a candidate per job. `spared_mb`: of its address space, what is not its own doing."""
+    """Fork a candidate per job. `handles`: of the control socket and of the job's file, whose first `given_bytes` are
+    mapped at `given`. `spared_mb`: of a candidate's address space, what is not its own doing."""
     own_pid = os.getpid()
     # A candidate behind the filter leaves no process; one without it may.
     spaces = widening.NEW_SPACES if wide is not None and wide.has_spaces else 0
-    forking.Forking(control, machine, end_everything if own_pid == 1 and not filters else None, spaces).run()
+    loop = forking.Forking(handles[0], machine, end_everything if own_pid == 1 and not filters else None, spaces)
+    loop.run()
     try:
         if own_pid != 1:  # the end of PID 1 ends all processes of its namespace
             isolation.die_with_parent()
             if os.getppid() != own_pid:  # it ended before that was in force
                 os._exit(1)
-        head_bytes, item_bytes, memory_mb, cpu_s, has = START.unpack(os.pread(input_fd, START.size, 0))
+        head_bytes, item_bytes, memory_mb, cpu_s, has = START.unpack(candidate.read(given, START.size))
+        if START.size + head_bytes + item_bytes > given_bytes:
+            given = isolation.map_unread(handles[1], START.size + head_bytes + item_bytes)
         stacks_mb = widening.THREADS_MB if has & widening.THREADS else 0
         memory = isolation.ceiling(resource.RLIMIT_AS, memory_mb + spared_mb + stacks_mb << 20)
         cpu = isolation.ceiling(resource.RLIMIT_CPU, cpu_s)  # a backstop of the parent's own clock
-        head, install = os.pread(input_fd, head_bytes, START.size), isolation.SeccompFilter.INSTALL
-        before = START.size + head_bytes
-        items = before + isolation.map_unread(input_fd, before + item_bytes)
-        become_candidate((control, input_fd), memory, cpu, number, filters, install, head, items, region, wide, has)
+        head, install = candidate.read(given + START.size, head_bytes), isolation.SeccompFilter.INSTALL
+        items = given + START.size + head_bytes
+        become_candidate(handles, memory, cpu, number, filters, install, head, items, region, wide, has)
     finally:
         _leave(0)
 

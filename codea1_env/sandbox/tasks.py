@@ -223,12 +223,12 @@ def _head(job: Job) -> dict[str, object]:
         fields |= {"is_watched": is_watched, "scratch": world.scratch}
     match job:
         case CallsJob():
-            texts = {"source": job.source, "epilogue": job.epilogue, "code": not job.is_checker}
-            return fields | texts | {"kind": "calls", "entry_point": job.entry_point}
+            texts = {"source": job.source, "epilogue": job.epilogue, "entry_point": job.entry_point}
+            return fields | texts | {"kind": "calls", "is_checker": job.is_checker, "prints": job.is_program}
         case ExpressionsJob():
             return fields | {"kind": "expressions"}
         case StdioJob():
-            return fields | {"kind": "stdio", "source": job.source, "reports": job.reports}
+            return fields | {"kind": "stdio", "source": job.source, "reports": job.reports, "prints": True}
         case ScriptJob():
             return fields | {"kind": "script", "source": job.source, "seconds": _SOFT * job.limits.time_limit_s}
 

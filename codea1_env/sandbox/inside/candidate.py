@@ -44,7 +44,8 @@ _UNSEEN_NS = 5_000_000
 _KEPT_ALLOCATIONS = 500
 """Objects that may be left to the next item's collector: some microseconds of it. It runs by itself at 700."""
 _allocations, _collect, _freeze = gc.get_count, gc.collect, gc.freeze
-_read_json = json.scanner.c_make_scanner(json.JSONDecoder())  # held by the process, so that no program puts another in its place
+_scanner: Any = json.JSONDecoder()
+_read_json = _scanner.scan_once  # held by the process, so that no program puts another in its place
 _forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
 read = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a program's hook could refuse
 read.restype, read.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
@@ -64,7 +65,12 @@ class Results:
 
     def write(self, kind: int, payload: bytes = b"") -> None:
         with self._writing:
-            kind = self._write(kind, payload)
+            now, end = _cpu_ns(), self._used + RECORD.size + len(payload)
+            if end + RECORD.size > self._room:  # always keeps room for the FULL record itself
+                kind, payload, end = FULL, b"", self._used + RECORD.size
+            self._append(kind, payload, end, now - self._began)
+            self._began = now
+            _pack_header(self._region, 0, end - HEADER.size, self._count, now)
         if kind in (FULL, ALONE, APART):
             _exit(0)
 
@@ -76,17 +82,6 @@ class Results:
             self._append(DENIED, payload, end, 0)
             _pack_header(self._region, 0, end - HEADER.size, self._count, self._began)
             self._writing.release()
-
-    def _write(self, kind: int, payload: bytes) -> int:
-        """The kind that was written."""
-        now = _cpu_ns()
-        end = self._used + RECORD.size + len(payload)
-        if end + RECORD.size > self._room:  # always keeps room for the FULL record itself
-            kind, payload, end = FULL, b"", self._used + RECORD.size
-        self._append(kind, payload, end, now - self._began)
-        self._began = now
-        _pack_header(self._region, 0, end - HEADER.size, self._count, now)
-        return kind
 
     def _append(self, kind: int, payload: bytes, end: int, cpu_ns: int) -> None:
         _pack_record(self._region, self._used, len(payload), kind, cpu_ns)
@@ -100,7 +95,8 @@ def run(head: bytes, items: int, region: memoryview) -> None:
     job, results = marshal.loads(head), Results(region)
     if job.get("is_watched"):
         denials.watch(results.note, job["source"], os.getcwd() if job["scratch"] else "")
-    streams.prepare(lambda text: _attempt(results, text, job["value_bytes"]))
+    if job.get("prints"):
+        streams.prepare(lambda text: _attempt(results, text, job["value_bytes"]))
     KINDS[job["kind"]](job, _items(items, job["sizes"]), results)
 
 
@@ -165,7 +161,6 @@ def _collect_garbage(always: bool) -> None:
 
 def _executed(code: types.CodeType, module_name: str) -> dict[str, Any]:
     """The namespace of a new module after its body has run. Raises what the body raises."""
-    _forget_patterns()
     module = types.ModuleType(module_name)
     module.__file__ = f"{module_name}.py"
     sys.modules[module_name] = module
@@ -175,7 +170,6 @@ def _executed(code: types.CodeType, module_name: str) -> dict[str, Any]:
 
 def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, dict[str, Any]] | None:
     """What its text names and its namespace after its body has run; None after writing why it has none."""
-    sys.argv = ["solution"]
     try:
         code = compile(job["source"], "<program>", "exec", dont_inherit=True)
         seen = _looked_at(job, code, results) if len(job["sizes"]) > 1 else None
@@ -218,7 +212,8 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     if not callable(function):
         results.write(LOAD_ERROR, b"NoEntryPoint")
         return
-    values.scope = _code_scope if job.get("code") else None
+    if job.get("is_checker"):
+        values.scope = None
     if seen:
         _keep()
     kept = _state(namespace, seen, results) if seen and job["looks"] else None
@@ -228,7 +223,6 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     text: bytes
 
     def call() -> object:
-        values.begin()
         (positional, named), _ = read_json(text.decode("ascii"), 0)
         if len(positional) == 1 and type(positional[0]) is dict and type(positional[0].get("e")) is list:
             next(moved, None)
@@ -247,15 +241,18 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
         sys.setrecursionlimit(levels - 2 * _SPARED_STACK)
     looked_at = _cpu_ns()
     for number, text in enumerate(items):  # noqa: B007
-        _forget_patterns()
+        if number:
+            _forget_patterns()
+            values.begin()
         _attempt(results, call, max_bytes, is_first=bool(elsewhere) or not number, leave=leave)
-        if not number and not elsewhere:
+        if not number and not elsewhere and count > 1:
             sys.setrecursionlimit(levels - _SPARED_STACK)
         if kept and not is_small and (number in (0, count - 1) or _cpu_ns() - looked_at > _UNSEEN_NS):
             _look(kept, results)
             results.write(SAME)
             looked_at = _cpu_ns()
-    sys.setrecursionlimit(levels)
+    if count > 1:
+        sys.setrecursionlimit(levels)
 
 
 def _state(namespace: dict[str, Any], seen: looks.Looks, results: Results) -> state.State:
@@ -324,6 +321,9 @@ def _evaluated(text: str) -> object:
 def _code_scope(text: str) -> dict[str, Any]:
     names: dict[str, Any] = scope.namespace(text, CODE_BUILTINS, scope.CODE_NAMES)
     return names
+
+
+values.scope = _code_scope
 
 
 def _stdio(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:

@@ -8,7 +8,6 @@ compares them. Does not keep time and ends nobody: the parent does both.
 
 import collections
 import ctypes
-import mmap
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from functools import partial
 from operator import getitem
 from typing import Any
 
+import isolation
 import syscalls
 
 NOTICE_BYTES = 40
@@ -34,11 +34,9 @@ class Forking:
     def __init__(self, control: int, machine: str, after_each: "Callable[[], None] | None", spaces: int = 0) -> None:
         """`after_each`: what is done when a candidate has ended; in Python, so not where anything is promised.
         `spaces`: clone's flags for the namespaces that each candidate has to itself."""
-        _c.mmap.restype = ctypes.c_void_p
-        own = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        size, access = ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ | mmap.PROT_WRITE
-        page = _c.mmap(None, size, access, own, -1, ctypes.c_long(0))
-        if _c.madvise(ctypes.c_void_p(page), size, _WIPE_ON_FORK):
+        size = os.sysconf("SC_PAGESIZE")
+        page = isolation.map_own(size)
+        if _c.madvise(ctypes.c_void_p(page), ctypes.c_size_t(size), _WIPE_ON_FORK):
             raise OSError("the kernel must know MADV_WIPEONFORK (Linux 4.14)")
         self._flag = (ctypes.c_char * 1).from_address(page)
         self._flag[0] = b"\1"

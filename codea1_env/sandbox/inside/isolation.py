@@ -8,6 +8,7 @@ published seccomp and Landlock bindings need libraries on the host or are unmain
 import _thread
 import ctypes
 import errno
+import functools
 import os
 import resource
 import struct
@@ -20,7 +21,7 @@ _NEW_NS, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_PID, _NEW_NET = (
 )  # fmt: skip
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 _DETACH = 2
-_READ, _WRITE, _SHARED, _COPIED = 1, 2, 1, 2
+_READ, _WRITE, _SHARED, _COPIED, _ANONYMOUS = 1, 2, 1, 2, 32
 _SET_PDEATHSIG, _SET_DUMPABLE, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 24, 38
 _SIGKILL = 9
 
@@ -69,17 +70,18 @@ class OwnNumber:
     def __init__(self) -> None:
         ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_void_p
         areas = ((_thread.get_ident(), 1024), (ctypes.pythonapi.PyThreadState_Get(), 256))
-        self._words = [ctypes.c_int.from_address(start + at) for start, size in areas for at in range(0, size, 4)]
+        places = [start + at for start, size in areas for at in range(0, size, 4)]
+        self._words = [memoryview(ctypes.c_int.from_address(place)).cast("B").cast("i") for place in places]
         self.narrow()
 
     def narrow(self) -> None:
         """Keep the words that hold the number which this process has now."""
-        self._words = [word for word in self._words if word.value == os.getpid()]
+        self._words = [word for word in self._words if word[0] == os.getpid()]
 
     def hide(self) -> None:
         """Make it another one, the same in every process."""
         for word in self._words:
-            word.value = 1
+            word[0] = 1
 
 
 def map_shared(handle: int, size: int) -> memoryview:
@@ -92,11 +94,16 @@ def map_unread(handle: int, size: int) -> int:
     return _mapped(handle, size, _READ, _COPIED)
 
 
+def map_own(size: int) -> int:
+    """The address of memory of this process's own."""
+    return _mapped(-1, size, _READ | _WRITE, _COPIED | _ANONYMOUS)
+
+
 def _mapped(handle: int, size: int, access: int, kind: int) -> int:
     _libc.mmap.restype = ctypes.c_void_p
     address: int | None = _libc.mmap(None, ctypes.c_size_t(size), access, kind, handle, ctypes.c_long(0))
     if address in (None, ctypes.c_void_p(-1).value):
-        raise OSError(ctypes.get_errno(), "mmap of a memory file")
+        raise OSError(ctypes.get_errno(), "mmap")
     assert address is not None
     return address
 
@@ -288,17 +295,17 @@ def limit_resources(stack_mb: int, file_mb: int) -> None:
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_STACK: stack_mb << 20,
     }
-    for limit, value in fixed.items():
-        resource.setrlimit(limit, ceiling(limit, value))
+    for name, value in fixed.items():
+        limit(name, value)
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]  # that of the address space is the one that counts
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-def ceiling(limit: int, value: int) -> tuple[int, int]:
-    """Soft and hard limit: `value`, or what this process may have at most."""
-    hard = resource.getrlimit(limit)[1]
+def limit(name: int, value: int) -> None:
+    """Soft and hard limit become `value`, or what this process may have at most."""
+    hard = resource.getrlimit(name)[1]
     value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    return value, value
+    resource.setrlimit(name, (value, value))
 
 
 class SeccompFilter:
@@ -312,10 +319,10 @@ class SeccompFilter:
         self._buffer = ctypes.create_string_buffer(program, len(program))
         # struct sock_fprog: count, padding, pointer
         self._header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._buffer))
-        self._number = ctypes.c_long(syscalls.MACHINES[machine]["seccomp"])
+        number = ctypes.c_long(syscalls.MACHINES[machine]["seccomp"])
+        self._seccomp = functools.partial(_libc.syscall, number)
 
     def call(self, operation: int) -> None:
         """INSTALL: from now on this process may only compute. Cannot be undone."""
-        result = _libc.syscall(self._number, operation, 0, self._header)
-        if operation == self.INSTALL:
-            _checked(result, "seccomp")
+        if self._seccomp(operation, 0, self._header) < 0 and operation == self.INSTALL:
+            _checked(-1, "seccomp")

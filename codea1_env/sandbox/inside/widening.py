@@ -12,7 +12,6 @@ ends a process that has many more.
 
 import _thread
 import os
-import resource
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -69,10 +68,9 @@ class Widening:
         isolation.drop_capabilities(self._machine)
 
 
-def limit_files(has: int) -> None:
-    """No file grows but those of a scratch directory and the standard streams, and those not far."""
-    most = SCRATCH_MB << 20 if has & (SCRATCH | STREAMS) else 0
-    resource.setrlimit(resource.RLIMIT_FSIZE, isolation.ceiling(resource.RLIMIT_FSIZE, most))
+def file_bytes(has: int) -> int:
+    """How large a file may get: none grows but those of a scratch directory and the standard streams."""
+    return SCRATCH_MB << 20 if has & (SCRATCH | STREAMS) else 0
 
 
 def open_streams() -> None:

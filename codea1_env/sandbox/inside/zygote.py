@@ -43,9 +43,8 @@ import itertools  # noqa: E402, F401
 import math  # noqa: E402, F401
 import operator  # noqa: E402, F401
 import random  # noqa: E402
-import re  # noqa: E402, F401
+import re  # noqa: E402
 import resource  # noqa: E402
-import select  # noqa: E402
 import string  # noqa: E402, F401
 import typing  # noqa: E402
 
@@ -66,6 +65,8 @@ values.NANS = _NANS
 
 # Bytes of the job's head, which follows, and of its items; MiB of memory, CPU seconds, what it has (widening).
 START = struct.Struct("<IIIII")
+_POOL_BYTES, _POOL_HEAD_BYTES = 16 << 10, 48
+"""In which the interpreter keeps small objects, all of one size."""
 _leave = os._exit  # a program may have given the name to something else
 _WARM_UP = """
 import math
@@ -87,7 +88,7 @@ def f(a: List[int], b=2):
 def main() -> None:
     control, input_fd, output_fd = map(int, sys.argv[1:4])
     options = json.loads(sys.argv[4])
-    sys.argv[1:], sys.orig_argv[:] = [], []  # the paths in them are none of a candidate's business
+    sys.argv[:], sys.orig_argv[:] = ["solution"], []  # the paths in them are none of a candidate's business
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends a candidate from outside, and raises nothing in its program
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as it may be inherited, it would leave nobody to wait for
     os.chdir("/")
@@ -183,6 +184,8 @@ def isolate(
 
 def guard(zygote: int, control: int, parent: int) -> None:
     """Wait until the zygote or the parent ends, then end both this and the zygote."""
+    import select  # no candidate need be forked with it
+
     os.close(control)
     child = os.pidfd_open(zygote)
     poll = select.poll()
@@ -210,8 +213,6 @@ def in_a_child(function: typing.Callable[..., None], *arguments: object) -> None
 
 def become_candidate(
     inherited: tuple[int, int],
-    memory: tuple[int, int],
-    cpu: tuple[int, int],
     number: "isolation.OwnNumber",
     filters: "list[isolation.SeccompFilter]",
     operation: int,
@@ -232,10 +233,6 @@ def become_candidate(
         widening.open_streams()
     if wide is not None:
         wide.apply(has)
-    # In the zygote, where it could not be taken back, the limit that is there already.
-    widening.limit_files(widening.STREAMS if operation == isolation.SeccompFilter.PROBE else has)
-    resource.setrlimit(resource.RLIMIT_AS, memory)
-    resource.setrlimit(resource.RLIMIT_CPU, cpu)
     number.hide()
     if filters:
         filters[has & 3].call(operation)
@@ -263,15 +260,32 @@ def warm_up(number: "isolation.OwnNumber", filters: "list[isolation.SeccompFilte
     job["sizes"] = [*map(len, items)]
     head, body = marshal.dumps(job), ctypes.create_string_buffer(b"".join(items))
     state.learn()
-    memory, cpu = (resource.getrlimit(limit) for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU))
     for _ in range(20):
         inherited, probe = (os.dup(0), os.dup(0)), isolation.SeccompFilter.PROBE
-        become_candidate(inherited, memory, cpu, number, filters, probe, head, ctypes.addressof(body), region)
+        become_candidate(inherited, number, filters, probe, head, ctypes.addressof(body), region)
         del sys.modules["solution"]
+    re.purge()
     gc.collect()
     gc.unfreeze()
     state.learn()
     gc.freeze()
+    fill_pools()
+
+
+def fill_pools() -> None:
+    """Take what is free in the memory of small objects, here and there. A child's first object of a size then begins a
+    pool of its own: one new page, and no copy of two."""
+    take: typing.Any = ctypes.pythonapi.PyObject_Malloc
+    take.restype, take.argtypes = ctypes.c_void_p, (ctypes.c_size_t,)
+    for size in range(16, 513, 16):
+        in_order = last = 0
+        for _ in range(1 << 14):  # more than there are, where an interpreter's pools are others
+            address = take(size)
+            is_first = address % _POOL_BYTES == _POOL_HEAD_BYTES
+            in_order = 1 if is_first else in_order + 1 if in_order and address == last + size else 0
+            last = address
+            if in_order == 3:  # as only the blocks of a new pool are
+                break
 
 
 def serve(
@@ -301,11 +315,13 @@ def serve(
         if START.size + head_bytes + item_bytes > given_bytes:
             given = isolation.map_unread(handles[1], START.size + head_bytes + item_bytes)
         stacks_mb = widening.THREADS_MB if has & widening.THREADS else 0
-        memory = isolation.ceiling(resource.RLIMIT_AS, memory_mb + spared_mb + stacks_mb << 20)
-        cpu = isolation.ceiling(resource.RLIMIT_CPU, cpu_s)  # a backstop of the parent's own clock
+        memory_bytes, file_bytes = memory_mb + spared_mb + stacks_mb << 20, widening.file_bytes(has)
+        isolation.limit(resource.RLIMIT_AS, memory_bytes)
+        isolation.limit(resource.RLIMIT_CPU, cpu_s)  # a backstop of the parent's own clock
+        isolation.limit(resource.RLIMIT_FSIZE, file_bytes)
         head, install = candidate.read(given + START.size, head_bytes), isolation.SeccompFilter.INSTALL
         items = given + START.size + head_bytes
-        become_candidate(handles, memory, cpu, number, filters, install, head, items, region, wide, has)
+        become_candidate(handles, number, filters, install, head, items, region, wide, has)
     finally:
         _leave(0)
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tarfile
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +25,10 @@ if os.environ.get("CODEA1_FUZZ"):
 
     settings.register_profile("fuzz", max_examples=2000)
     settings.load_profile("fuzz")
+
+# Hundreds of processes start here: what one of them has compiled, the others read, and so does the next run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # What is imported and collected stays: to look through it for garbage takes a quarter of the time of collecting.
 gc.disable()

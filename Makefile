@@ -37,7 +37,7 @@ fuzz: .venv/installed
 
 # Those of them that attack the judge under every backend: a few minutes.
 test-attacks: .venv/installed
-	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder tests/test_attacks_*.py tests/test_cooperating.py tests/test_independence.py tests/test_honest.py
+	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder tests/test_attacks_*.py tests/test_cooperating.py tests/test_companies.py tests/test_independence.py tests/test_honest.py
 
 test-all: test test-slow test-browser test-adapters
 

@@ -274,16 +274,15 @@ RIGHT_ONES = "assert h(1) == 1\nassert h(2) == 2\n"
 
 @pytest.mark.parametrize("reward", ["code-a1", "skill", "cure"])
 def test_calls_that_hang_the_reference_cost_a_right_program_nothing(reward: str, sandbox: LocalSandbox) -> None:
-    """Five before two valid tests; and four more suites of them, after which the program has hung ten times."""
+    """Five before two valid tests; and two more suites of them, after which the program has hung ten times."""
     reference, arena = HANGS.reference_solution or "", arena_of(sandbox, config=RewardConfig(tester_reward=reward))
     problem = dataclasses.replace(HANGS, golden_tests=(TestCase("h(3)", "3"),))
-    hostile = ["".join(f"assert h({1000 * k + x}) == 1\n" for x in range(6)) + RIGHT_ONES for k in range(1, 5)]
-    for suites in ((HANGING + RIGHT_ONES,), (HANGING + RIGHT_ONES, *hostile, RIGHT_ONES)):
-        score = play(arena, reference, *suites, problem=problem)
-        for suite in score.suites[0]:
-            assert [(test.status, test.verdict) for test in suite.duel.tests][-2:] == [(Status.KEPT, P)] * 2
-            assert suite.group is None or all(suite.group.as_written[0][-2:])
-        assert score.codes[0].reward == 1.0
+    hostile = ["".join(f"assert h({1000 * k + x}) == 1\n" for x in range(6)) + RIGHT_ONES for k in (1, 2)]
+    score = play(arena, reference, HANGING + RIGHT_ONES, *hostile, RIGHT_ONES, problem=problem)
+    for suite in score.suites[0]:
+        assert [(test.status, test.verdict) for test in suite.duel.tests][-2:] == [(Status.KEPT, P)] * 2
+        assert suite.group is None or all(suite.group.as_written[0][-2:])
+    assert score.codes[0].reward == 1.0
     assert len(arena.book) == 0
 
 

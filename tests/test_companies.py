@@ -14,7 +14,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import pytest
-from attacks.independence import KEEPING_PROGRAMS, ONLY_LOOKING_PROGRAMS
+from attacks.independence import KEEPING_PROGRAMS, ONLY_LOOKING_PROGRAMS, Program
+from attacks.samples import some_of_each_kind
 
 from codea1_env.judging.execution import Execution
 from codea1_env.judging.schedule import turn
@@ -24,7 +25,7 @@ from codea1_env.sandbox.protocol import Outcome, Sandbox
 
 PROBLEM = Problem("companies", "Return anything.", "solve", time_limit_s=2.0, memory_mb=512)
 PROGRAMS = (*KEEPING_PROGRAMS, *ONLY_LOOKING_PROGRAMS)
-SOURCES = [program.source for program in PROGRAMS]
+SAMPLE = [*some_of_each_kind(KEEPING_PROGRAMS), *some_of_each_kind(ONLY_LOOKING_PROGRAMS)]
 ARGUMENTS = [(x, [x % 3, x, 7]) for x in range(20)]
 CALLS = [json.dumps([arguments, []]).encode() for arguments in ARGUMENTS]
 KINDS = (
@@ -50,26 +51,32 @@ def outcomes(sandbox: Sandbox, places: Sequence[int], sources: Sequence[str]) ->
 Alone = list[dict[int, Outcome]]
 
 
+def alone_of(sandbox: Sandbox, programs: Sequence[Program]) -> Alone:
+    """By program and place of the call."""
+    sources = [program.source for program in programs]
+    columns = [outcomes(sandbox, [place], sources) for place in range(len(CALLS))]
+    return [{place: columns[place][number][0] for place in range(len(CALLS))} for number in range(len(sources))]
+
+
 @pytest.fixture(scope="module")
 def alone(sandbox: Sandbox) -> Alone:
-    """By program and place of the call."""
-    columns = [outcomes(sandbox, [place], SOURCES) for place in range(len(CALLS))]
-    return [{place: columns[place][number][0] for place in range(len(CALLS))} for number in range(len(SOURCES))]
+    return alone_of(sandbox, PROGRAMS)
 
 
-def differing(sandbox: Sandbox, alone: Alone, seed: int, count: int) -> dict[str, str]:
+def differing(
+    sandbox: Sandbox, alone: Alone, seed: int, count: int, programs: Sequence[Program] = PROGRAMS
+) -> dict[str, str]:
     """By name of the program, one company in which a call came to something else than alone."""
     found = {}
     for places in companies(seed, count):
-        order = random.Random(repr(places)).sample(range(len(SOURCES)), len(SOURCES))
-        for number, row in zip(order, outcomes(sandbox, places, [SOURCES[i] for i in order]), strict=True):
+        order = random.Random(repr(places)).sample(range(len(programs)), len(programs))
+        for number, row in zip(order, outcomes(sandbox, places, [programs[i].source for i in order]), strict=True):
             expected = [alone[number][place] for place in places]
             if row != expected:
-                found[PROGRAMS[number].name] = f"{places}: {row} instead of {expected}"
+                found[programs[number].name] = f"{places}: {row} instead of {expected}"
     return found
 
 
-@pytest.mark.longest
 def test_the_corpus_is_broad() -> None:
     assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
     assert len(KEEPING_PROGRAMS) >= 80
@@ -113,6 +120,7 @@ print(json.dumps([differ(source) for source in sources]))
 """
 
 
+@pytest.mark.slow
 def test_the_corpus_keeps_state_in_a_plain_interpreter() -> None:
     """Programs that kept none would make the tests below say nothing; and honest ones that did would be a mistake."""
     orders = list(companies(3, 12))
@@ -128,8 +136,8 @@ def test_the_corpus_keeps_state_in_a_plain_interpreter() -> None:
         assert differs == (program in KEEPING_PROGRAMS), program.name
 
 
-def test_no_call_comes_to_something_else_in_company(sandbox: Sandbox, alone: Alone) -> None:
-    assert differing(sandbox, alone, seed=0, count=3) == {}
+def test_no_call_comes_to_something_else_in_company(sandbox: Sandbox) -> None:
+    assert differing(sandbox, alone_of(sandbox, SAMPLE), seed=0, count=3, programs=SAMPLE) == {}
 
 
 @pytest.mark.slow

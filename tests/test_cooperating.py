@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from attacks.cooperating import COOPERATING_PAIRS, REPETITIONS, Pair, accuracy, told
+from attacks.samples import some_of_each_kind
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
@@ -27,6 +28,7 @@ from codea1_env.sandbox.protocol import CallsJob, Job, JobResult, Sandbox
 MOST = 1 - 1 / REPETITIONS
 """Accuracy from which a channel is open. Chance gives more than this once in thousands of pairs."""
 HELD = [pair for pair in COOPERATING_PAIRS if pair.kind != "timing"]
+QUICK = some_of_each_kind(HELD, step=8)
 # Without namespaces /proc and the times of files are there to be asked for; SECURITY.md lists them.
 SEEN_WITHOUT_NAMESPACES = {
     "access_time_of_what_is_read",
@@ -55,7 +57,10 @@ def test_the_corpus_is_broad() -> None:
     assert len(HELD) >= 105
 
 
-@pytest.mark.parametrize("pair", HELD, ids=lambda pair: pair.name)
+@pytest.mark.parametrize(
+    "pair",
+    [pytest.param(pair, id=pair.name, marks=() if pair in QUICK else pytest.mark.slow) for pair in HELD],
+)
 def test_a_later_program_learns_nothing_from_an_earlier(
     sandboxes: tuple[LocalSandbox, LocalSandbox], pair: Pair
 ) -> None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 from attacks.backends import BACKENDS, opened
+from attacks.samples import some_of_each_kind
 from honest.corpus import PAGE, Honest, page_table, read_corpus, read_differing
 from honest.judging import differing, in_plain_python, judged
 
@@ -35,22 +36,25 @@ class Played(NamedTuple):
     """Those that may differ on this backend, of those that were run."""
 
 
-CLAIMED = [["pass", *["fail"] * len(honest.wrong)] for honest in PROGRAMS]
-"""What plain Python says of them, as a slow test sees to."""
+SLOW = [pytest.param("local", marks=pytest.mark.slow), *BACKENDS[1:]]
+SLOW += [pytest.param(name, marks=pytest.mark.slow) for name in ("no_namespaces", "ordinary_user")]
 
 
-OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("no_namespaces", "ordinary_user")]
-
-
-@pytest.fixture(scope="module", params=[*BACKENDS, *OTHERS])
+@pytest.fixture(scope="module", params=["some", *SLOW])
 def played(request: pytest.FixtureRequest) -> Iterator[Played]:
-    run = {(honest.kind, honest.name) for honest in PROGRAMS}
-    listed = read_differing(request.param).keys() & run
-    if request.param == "ordinary_user":
+    """`some` of each kind, on the local backend; all of them on every backend."""
+    programs, backend = PROGRAMS, request.param
+    if backend == "some":
+        programs, backend = some_of_each_kind(PROGRAMS), "local"
+    run = {(honest.kind, honest.name) for honest in programs}
+    listed = read_differing(backend).keys() & run
+    # What plain Python says of them, as a slow test sees to.
+    claimed = [["pass", *["fail"] * len(honest.wrong)] for honest in programs]
+    if backend == "ordinary_user":
         yield Played(_as_ordinary_user(), listed)
     else:
-        for sandbox in _opened(request):
-            yield Played(differing(judged(sandbox, PROGRAMS, CLAIMED)), listed)
+        for sandbox in _opened(backend, request):
+            yield Played(differing(judged(sandbox, programs, claimed)), listed)
 
 
 def _as_ordinary_user() -> dict[tuple[str, str], str]:
@@ -64,12 +68,12 @@ def _as_ordinary_user() -> dict[tuple[str, str], str]:
     return {(kind, name): what for kind, name, what in said}
 
 
-def _opened(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    if request.param == "no_namespaces":
+def _opened(backend: str, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    if backend == "no_namespaces":
         with LocalSandbox(2, without=("namespaces",)) as sandbox:
             yield sandbox
     else:
-        yield from opened(request.param, request)
+        yield from opened(backend, request)
 
 
 def test_the_corpus_is_broad() -> None:

@@ -35,9 +35,10 @@ fuzz: .venv/installed
 	end=$$(($$(date +%s) + $(FUZZ_S))); while [ $$(date +%s) -lt $$end ]; do \
 		CODEA1_FUZZ=1 $(BIN)/python -m pytest -q -n auto tests/test_fuzz_*.py || exit 1; done
 
-# Those of them that attack the judge under every backend: a few minutes.
+# Those of them that attack the judge, under every backend, with the whole of the corpora that `make test` takes a part of.
+ATTACKS := tests/test_attacks_*.py $(patsubst %,tests/test_%.py,companies cooperating honest independence sandbox worlds)
 test-attacks: .venv/installed
-	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder tests/test_attacks_*.py tests/test_cooperating.py tests/test_companies.py tests/test_independence.py tests/test_honest.py
+	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder $(ATTACKS)
 
 test-all: test test-slow test-browser test-adapters
 

@@ -47,6 +47,8 @@ sys.path.pop(0)
 
 SHORT = Limits(time_limit_s=0.3, budget_s=3.0, memory_mb=256)
 MODES = ((), ("namespaces",))
+SLOWLY_WITHOUT = [(), pytest.param(("namespaces",), marks=pytest.mark.slow)]
+"""For tests of seconds, of which `make test-attacks` runs the second half."""
 IDENTITY = "def f(x):\n    return x\n"
 
 
@@ -758,7 +760,7 @@ def _changed_words(before: dict[int, bytes], after: dict[int, bytes]) -> list[st
 
 
 @pytest.mark.parametrize("packages", [(), ("numpy",)], ids=["plain", "numpy"])
-@pytest.mark.parametrize("without", MODES, ids=["namespaces", "no_namespaces"])
+@pytest.mark.parametrize("without", SLOWLY_WITHOUT, ids=["namespaces", "no_namespaces"])
 def test_no_byte_of_what_candidates_are_copies_of_changes(without: tuple[str, ...], packages: tuple[str, ...]) -> None:
     """Whatever a candidate did, how long it took, how it ended and how many there were: the next one cannot tell."""
     before = descendants()
@@ -818,7 +820,7 @@ def _kill_zygotes(before: Sequence[psutil.Process], most: int, over: threading.E
                 killed.add(processes[1])
 
 
-@pytest.mark.parametrize("without", MODES, ids=["namespaces", "no_namespaces"])
+@pytest.mark.parametrize("without", SLOWLY_WITHOUT, ids=["namespaces", "no_namespaces"])
 def test_a_job_whose_zygotes_keep_being_killed_ends(without: tuple[str, ...]) -> None:
     """Twice, and it still ends as it ends undisturbed; every time, and it is a crash, never a loop."""
     before = descendants()
@@ -842,8 +844,12 @@ def test_a_job_whose_zygotes_keep_being_killed_ends(without: tuple[str, ...]) ->
 
 @pytest.mark.parametrize(
     ("without", "number"),
-    [((), each) for each in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)]
-    + [(("namespaces",), signal.SIGKILL)],
+    [
+        ((), signal.SIGKILL),
+        ((), signal.SIGINT),
+        (("namespaces",), signal.SIGKILL),
+        *(pytest.param((), each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGUSR1)),
+    ],
 )
 def test_a_candidate_that_somebody_else_kills_runs_again(without: tuple[str, ...], number: signal.Signals) -> None:
     before = descendants()

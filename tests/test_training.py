@@ -22,9 +22,9 @@ from training_runs import (
     fail_in_round,
     last_checkpoint,
     learn,
+    lose_the_last_round,
     metric_rows,
     opened,
-    play_alone,
     play_duel,
     records,
     run_here,
@@ -188,19 +188,19 @@ OLD = {
 
 
 @pytest.mark.parametrize(
-    ("play", "preset"),
+    ("seats", "preset"),
     [
-        (play_duel, QUIET),
-        (play_alone, PACKED),
-        pytest.param(play_duel, PACKED, marks=pytest.mark.slow),
-        pytest.param(play_alone, QUIET, marks=pytest.mark.slow),
+        (SEATS, QUIET),
+        (("player",), PACKED),
+        pytest.param(SEATS, PACKED, marks=pytest.mark.slow),
+        pytest.param(("player",), QUIET, marks=pytest.mark.slow),
     ],
 )
 def test_a_run_of_a_release_before_goes_on_to_the_same_bits(
-    play: Any, preset: Preset, base: Path, tmp_path: Path
+    seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path
 ) -> None:
-    play(tmp_path / "whole", base, rounds=2, preset=preset)
-    play(tmp_path / "old", base, rounds=1, preset=preset)
+    play_duel(tmp_path / "whole", base, rounds=2, preset=preset, seats=seats)
+    lose_the_last_round(tmp_path / "whole", tmp_path / "old")
     for checkpoint in (tmp_path / "old").glob("*/checkpoint-1"):
         known = {*OLD[preset.trainer].split(), *({BOOK} if checkpoint.parent.name != "tester" else ())}
         found = {path.name for path in checkpoint.iterdir()}
@@ -210,7 +210,7 @@ def test_a_run_of_a_release_before_goes_on_to_the_same_bits(
         state = json.loads((checkpoint / "trainer_state.json").read_text())
         (checkpoint / "trainer_state.json").write_text(json.dumps({**state, "log_history": [{"loss": 0.0, "step": 1}]}))
         mark_complete(checkpoint, 1)
-    play(tmp_path / "old", base, rounds=2, preset=preset, resume=True)
+    play_duel(tmp_path / "old", base, rounds=2, preset=preset, seats=seats, resume=True)
     for final in (tmp_path / "whole").glob("*/final"):
         assert same_weights(final, tmp_path / "old" / final.parent.name / "final")
     assert (tmp_path / "old" / BOOK).read_bytes() == (tmp_path / "whole" / BOOK).read_bytes()

@@ -1,6 +1,8 @@
-"""The recipes and the example: one as a user starts it, the others in this process, with their command lines."""
+"""The recipes and the example in this process, with their command lines. (test_own_algorithm.py starts one as a user.)"""
 
+import contextlib
 import dataclasses
+import io
 import json
 import os
 import runpy
@@ -50,8 +52,10 @@ def here(bases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 @pytest.fixture(scope="module")
 def finished(bases: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    output = tmp_path_factory.mktemp("runs") / "smoke"
-    return output, run(bases, "agents/train_grpo.py", "--preset", "smoke", "--output", str(output))
+    output, printed = tmp_path_factory.mktemp("runs") / "smoke", io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        run_here("agents/train_grpo.py", "--preset", "smoke", "--output", str(output), cache=bases, patch=patch)
+    return output, printed.getvalue()
 
 
 def refused(script: str, *argv: str, patch: Any, capsys: Any) -> str:

@@ -3,10 +3,12 @@
 # ruff: noqa: E501  (programs, which are easier to read unbroken)
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,10 +29,10 @@ from codea1_env.sandbox.scratch import Scratch
 from codea1_env.sandbox.worlds import PACKAGES, World, with_calls, world_of
 from codea1_env.training.round.metrics import round_metrics
 
-MODES = ((), ("namespaces",), ("landlock",))
+MODES = {"all_layers": (), "no_namespaces": ("namespaces",), "no_landlock": ("landlock",)}
 
 
-@pytest.fixture(scope="module", params=MODES, ids=["all_layers", "no_namespaces", "no_landlock"])
+@pytest.fixture(scope="module", params=MODES.values(), ids=MODES)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
     with LocalSandbox(without=request.param) as shared:
         yield shared
@@ -212,12 +214,27 @@ NUMPY = {
 }
 
 
-def in_plain_python(source: str, place: Path) -> object:
+@functools.cache
+def in_plain_python(source: str) -> object:
     """`f(1)` there, through JSON: tuples have become lists, which nothing below tells apart."""
     script = f"import json\n{source}\nprint(json.dumps(f(1)))"
-    done = subprocess.run([sys.executable, "-c", script], cwd=place, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as place:
+        done = subprocess.run([sys.executable, "-c", script], cwd=place, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@functools.cache
+def printed_by_plain_python(source: str, given: str) -> str:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        (place / "input").write_text(given)
+        with open(place / "input") as file, open(place / "output", "w+b") as output:
+            subprocess.run(
+                [sys.executable, "-E", "-c", source], stdin=file, stdout=output, stderr=subprocess.DEVNULL, cwd=place
+            )
+            output.seek(0)
+            return output.read().decode()
 
 
 def _flat(node: object) -> object:
@@ -230,8 +247,8 @@ def _flat(node: object) -> object:
 @pytest.mark.parametrize("source", [*THREADS.values(), *FILES.values(), *NUMPY.values()], ids=[
     *(f"threads: {name}" for name in THREADS), *(f"files: {name}" for name in FILES),
     *(f"numpy: {name}" for name in NUMPY)])  # fmt: skip
-def test_an_honest_program_comes_to_what_plain_python_says(sandbox: LocalSandbox, source: str, tmp_path: Path) -> None:
-    assert _flat(value(sandbox, source)) == in_plain_python(source, tmp_path)
+def test_an_honest_program_comes_to_what_plain_python_says(sandbox: LocalSandbox, source: str) -> None:
+    assert _flat(value(sandbox, source)) == in_plain_python(source)
     assert run(sandbox, source).denied == ()
 
 
@@ -259,14 +276,20 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_a_package_that_is_installed_is_there_for_who_imports_it(
-    sandbox: LocalSandbox, name: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("sandbox", "name"),
+    [  # one of them without a layer; the others there in `make test-attacks`
+        pytest.param(without, name, id=f"{mode}-{name}", marks=pytest.mark.slow if without and name != "pandas" else ())
+        for mode, without in MODES.items()
+        for name in OTHERS
+    ],
+    indirect=["sandbox"],
+)
+def test_a_package_that_is_installed_is_there_for_who_imports_it(sandbox: LocalSandbox, name: str) -> None:
     if not installed((name,)):
         assert run(sandbox, OTHERS[name]).denied == (f"import {name}",)
         pytest.skip(f"{name} is not installed: pip install 'codea1-env[worlds]'")
-    assert _flat(value(sandbox, OTHERS[name])) == in_plain_python(OTHERS[name], tmp_path)
+    assert _flat(value(sandbox, OTHERS[name])) == in_plain_python(OTHERS[name])
 
 
 def test_every_known_package_has_an_honest_program() -> None:
@@ -325,15 +348,9 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_program_prints_what_it_prints_in_plain_python(sandbox: LocalSandbox, name: str, tmp_path: Path) -> None:
+def test_a_program_prints_what_it_prints_in_plain_python(sandbox: LocalSandbox, name: str) -> None:
     source, given = SCRIPTS[name], "12\n7\n"
-    (tmp_path / "input").write_text(given)
-    with open(tmp_path / "input") as file, open(tmp_path / "output", "w+b") as output:
-        subprocess.run(
-            [sys.executable, "-E", "-c", source], stdin=file, stdout=output, stderr=subprocess.DEVNULL, cwd=tmp_path
-        )
-        output.seek(0)
-        expected = output.read().decode()
+    expected = printed_by_plain_python(source, given)
     (result,) = sandbox.run([StdioJob(source, (given,), world=world_of(source))])
     assert result.outcomes[0].kind is OutcomeKind.VALUE
     assert json.loads(result.outcomes[0].value) == expected

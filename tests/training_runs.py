@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import runpy
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
 from codea1_env.arena.arena import Arena
@@ -142,33 +144,30 @@ def play_duel(
     return run.interrupted
 
 
-"""The loop of baselines/self_play.py."""
-
-
 def assert_resumes(base: Path, directory: Path, *, rounds: int, engine: str = "local", **how: Any) -> Path:
-    """A run that fails in its last round and goes on, under this engine, comes to the bits of one in this process that
+    """A run that ended in its last round and goes on, under this engine, comes to the bits of one in this process that
     nobody disturbed. The latter's directory."""
     whole, parts = directory / "whole", directory / "parts"
     play_duel(whole, base, rounds=rounds, **how)
-    with pytest.raises(ZeroDivisionError, match="the round's own"):
-        play_duel(parts, base, rounds=rounds, engine=engine, on_score=fail_in_round(rounds), **how)
+    if engine == "local":
+        lose_the_last_round(whole, parts)
+    else:
+        with pytest.raises(ZeroDivisionError, match="the round's own"):
+            play_duel(parts, base, rounds=rounds, engine=engine, on_score=fail_in_round(rounds), **how)
     play_duel(parts, base, rounds=rounds, engine=engine, resume=True, **how)
+    starts = yaml.safe_load((parts / "config.yaml").read_text())["starts"]
+    assert [start["rounds_done"] for start in starts] == [0, rounds - 1], "it goes on, and does not begin again"
     assert_same_runs(whole, parts)
     return whole
 
 
-def play_alone(directory: Path, base: Path, *, rounds: int, **how: Any) -> bool:
-    """The loop of baselines/self_play.py. True if it was interrupted."""
-    with opened(directory, base, rounds=rounds, seats=("player",), recipe="self-play", **how) as run:
-        player = run.policy("player")
-        for index in run.rounds():
-            questions = run.choose(index)
-            programs = run.read(questions, player.sample(run.prompts.coder(questions), run.shape.programs))
-            suites = player.sample(run.prompts.tester(run.shown(index, programs)), run.shape.suites)
-            score = run.play(index, programs, [suites])
-            learn(player, [row for role in score.batches for row in role])
-            run.end(index)
-    return run.interrupted
+def lose_the_last_round(whole: Path, parts: Path) -> None:
+    """`parts` is what `whole` was when it was killed before the last round's checkpoints were whole."""
+    shutil.copytree(whole, parts)
+    for final in [*parts.glob("*/final")]:
+        (last_checkpoint(final.parent) / "complete.json").unlink()
+        shutil.rmtree(final)
+    (parts / "summary.json").unlink(missing_ok=True)
 
 
 def learn(policy: Policy, batch: Batch) -> None:

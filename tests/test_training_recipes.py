@@ -1,4 +1,4 @@
-"""The recipes and the example in this process, with their command lines. (test_own_algorithm.py starts one as a user.)"""
+"""The recipes and the example in this process, with their command lines. (As users start one: test_own_algorithm.)"""
 
 import contextlib
 import dataclasses

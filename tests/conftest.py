@@ -47,14 +47,20 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) + 2
 
 
+FEW_AND_LONG = {f"test_{name}.py" for name in (
+    "adapter_trl_environments", "arena", "audit", "changes", "companies", "doctor", "honest", "score", "suite_sizes",
+)}  # fmt: skip
+"""Files of few tests that take longer than most files of many."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first, so that nothing waits for it alone at the end: tests that are marked, then files
-    that train, then files with many tests."""
+    that train or are known to be long, then files with many tests."""
     tests_of = Counter(item.path for item in items)
 
     def rank(item: pytest.Item) -> tuple[bool, bool, int]:
-        is_training = item.path.name.startswith("test_training")
-        return item.get_closest_marker("longest") is None, not is_training, -tests_of[item.path]
+        is_long = item.path.name.startswith("test_training") or item.path.name in FEW_AND_LONG
+        return item.get_closest_marker("longest") is None, not is_long, -tests_of[item.path]
 
     items.sort(key=rank)
 

@@ -52,6 +52,20 @@ def folder(bases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
+WITHOUT_OTHER_EXTRAS = """
+import ast, importlib, runpy, sys
+others = "peft gguf ray vllm docker wandb trackio moviepy tensorboard torch.utils.tensorboard"
+sys.modules.update(dict.fromkeys(others.split()))  # an import of them fails
+recipes, sys.argv = sys.argv[1].split(), sys.argv[2:]
+for recipe in recipes:
+    for node in ast.walk(ast.parse(open(recipe).read())):
+        if isinstance(node, ast.ImportFrom):
+            importlib.import_module(node.module)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+RECIPES = [ROOT / "agents" / "train_grpo.py", *sorted((ROOT / "baselines").glob("*.py"))]
+
+
 def run(folder: Path, *argv: str) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, *argv], cwd=folder, env=environment, capture_output=True, text=True)
@@ -59,11 +73,13 @@ def run(folder: Path, *argv: str) -> None:
 
 
 @pytest.mark.longest
-def test_it_trains_both_seats_from_a_folder_outside_the_clone_and_is_on_record(
+def test_it_trains_both_seats_with_the_extra_train_alone_from_a_folder_outside_the_clone_and_is_on_record(
     folder: Path, bases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe = str(ROOT / "agents" / "train_grpo.py")
-    run(folder, recipe, "--config", "own.yaml", "--output", "run", "--rounds", "1")
+    """The README installs `.[train]`: what all recipes import is there without the packages of other extras, and one
+    trains. With `--report-to none` there need be no TensorBoard either."""
+    options = "--config own.yaml --output run --rounds 1 --report-to none"
+    run(folder, "-c", WITHOUT_OTHER_EXTRAS, " ".join(map(str, RECIPES)), str(RECIPES[0]), *options.split())
     record = yaml.safe_load((folder / "run" / "config.yaml").read_text())
     assert {name: record["preset"]["algorithm"][name] for name in NAMES} == NAMES
     assert record["starts"][0]["own_code"].keys() == set(NAMES.values())

@@ -77,30 +77,3 @@ def test_ctrl_c_in_a_program_that_imports_the_package_stays_its_own(tmp_path: Pa
     assert interrupted(["mine.py"], "none", tmp_path) == (0, "own\n", "")
     code, _, said = interrupted(["mine.py"], "gymnasium", tmp_path)
     assert (code, "KeyboardInterrupt" in said) == (-2, True)
-
-
-@pytest.mark.longest
-def test_recipes_need_no_other_extra_than_train(tmp_path: Path) -> None:
-    """The README installs `.[train]`: with the packages of other extras missing, all that recipes import is there. With
-    `--report-to none` there need be no TensorBoard either."""
-    pytest.importorskip("trl", reason="the extra `train` is not installed")
-    others = ["peft", "gguf", "ray", "vllm", "docker", "wandb", "trackio", "moviepy"]
-    board = ["tensorboard", "torch.utils.tensorboard"]
-    program = (
-        "import ast, importlib, sys\n"
-        f"sys.modules.update(dict.fromkeys({others + board}))\n"
-        "from codea1_env.configuration.arguments import parse_arguments\n"
-        "output, *recipes = sys.argv[1:]\n"
-        "parse_arguments('x', ['--preset', 'smoke', '--report-to', 'none', '--output', output])\n"
-        "for recipe in recipes:\n"
-        "    for node in ast.walk(ast.parse(open(recipe).read())):\n"
-        "        if isinstance(node, ast.ImportFrom):\n"
-        "            importlib.import_module(node.module)\n"
-        "import codea1_env.training.run.run_dir\n"
-    )
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "run"), *RECIPES],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]

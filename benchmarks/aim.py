@@ -32,7 +32,7 @@ with for_script("train"):
     from codea1_env.training.models.sampling import Sampler, load_model
     from codea1_env.training.process import prepare_process
     from codea1_env.training.run.held_out import TesterResult, evaluate_tester
-    from codea1_env.training.samples import Sampling
+    from codea1_env.training.samples import SamplerSettings
 
 VIEWS = ("the mutant", "the reference", "no program")
 
@@ -76,7 +76,7 @@ def _measure(tester: Path, count: int, samples: int) -> int:
 def _sampler(tester: Path, preset: Preset, view: str) -> Sampler:
     access = "black-box" if view == "no program" else "white-box"
     shown = dataclasses.replace(preset, options=dataclasses.replace(preset.options, access=access))
-    how = Sampling(preset.grpo.tokens("tester"), preset.evaluation.temperature, seed=0)
+    how = SamplerSettings(preset.grpo.tokens("tester"), preset.evaluation.temperature, seed=0)
     return load_model(tester, shown).sampler(how)
 
 

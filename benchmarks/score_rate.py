@@ -27,7 +27,7 @@ from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.sandbox import LocalSandbox, local, tasks
 from codea1_env.sandbox.inside.looks import alone_because
 from codea1_env.sandbox.protocol import CallsJob
-from codea1_env.sandbox.zygotes import Record
+from codea1_env.sandbox.zygotes import CandidateRecord
 
 COMMAND = [sys.executable, "-m", "codea1_env.cli", "score"]
 
@@ -88,7 +88,7 @@ def print_looks(lines: list[str]) -> None:
     ended: list[tuple[bool, bool, int]] = []
     absorb = local.absorb
 
-    def noted(task: tasks.Task, records: list[Record], cpu_ns: int, *rest: Any) -> None:
+    def noted(task: tasks.Task, records: list[CandidateRecord], cpu_ns: int, *rest: Any) -> None:
         was_again = task.is_again
         absorb(task, records, cpu_ns, *rest)
         ended.append((was_again, task.is_alone, cpu_ns))

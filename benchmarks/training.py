@@ -34,7 +34,7 @@ with for_script("train,dev"):
     from transformers.trainer_callback import PrinterCallback
     from trl import GRPOTrainer
 
-    from codea1_env.configuration.arguments import ENGINES, Arguments
+    from codea1_env.configuration.arguments import ENGINES, RecipeArguments
     from codea1_env.configuration.batches import seat_rows
     from codea1_env.configuration.placement import SEATS
     from codea1_env.configuration.presets import PRESETS, Preset
@@ -107,7 +107,7 @@ def cpu_s() -> float:
 
 def duel(preset: Preset, base: Path, problems: Sequence[Problem], directory: Path, engine: str) -> tuple[Side, float]:
     """The duel, and the environment's share of its rounds."""
-    arguments, cpu = Arguments(preset, directory, 0, resume=False, engine=engine), list[float]()
+    arguments, cpu = RecipeArguments(preset, directory, 0, resume=False, engine=engine), list[float]()
     with Run(arguments, SEATS) as run, open_backend(run, base) as backend, open_arena(run) as arena:
         duel = Recipe(run, backend, arena, base, base, problems)
         seats = [duel.policy(seat) for seat in SEATS]

@@ -28,7 +28,7 @@ _loaded: dict[str, str] = {}
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
-class Arguments(dict[str, Any]):
+class PartArguments(dict[str, Any]):
     """The arguments of a part, as JSON holds them. Nobody changes them, so a configuration with some can be hashed."""
 
     def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
@@ -107,7 +107,7 @@ def require_taken(kind: Callable[..., object], *given: object, name: str, argume
         pass  # written in C, it tells no signature
 
 
-def arguments_of(part: str, path: str | None, given: object) -> Arguments:
+def arguments_of(part: str, path: str | None, given: object) -> PartArguments:
     """The option that holds the arguments of `part`, which `path` names. Raises ConfigurationError for what no record
     could hold, and for arguments of a built-in part."""
     name = f"{part}_args"
@@ -115,7 +115,7 @@ def arguments_of(part: str, path: str | None, given: object) -> Arguments:
     require(is_named, name, "be a mapping of names to values", given)
     require(not given or is_class_path(path), name, f"come with {part} of your own, module:Class", path)
     try:
-        return Arguments(json.loads(json.dumps(given, allow_nan=False)))
+        return PartArguments(json.loads(json.dumps(given, allow_nan=False)))
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"{name} must be what JSON can hold, got {given!r}: {error}") from None
 

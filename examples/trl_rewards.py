@@ -13,7 +13,7 @@ with for_script("train"):
     from trl import GRPOConfig, GRPOTrainer
 
     from codea1_env import Arena, LocalSandbox, bundled_problems
-    from codea1_env.adapters.trl_rewards import CoderReward
+    from codea1_env.adapters.trl_rewards import CoderRewardFunction
     from codea1_env.configuration.presets import SMOKE
     from codea1_env.players import RandomTester
     from codea1_env.training.models.warm_start import base_model
@@ -25,6 +25,6 @@ if __name__ == "__main__":
         arguments = GRPOConfig(
             folder, max_steps=2, num_generations=4, max_completion_length=32, use_cpu=True, bf16=False
         )
-        reward = CoderReward(arena, problems, RandomTester(), suites=2)
+        reward = CoderRewardFunction(arena, problems, RandomTester(), suites=2)
         model = str(base_model(SMOKE, Path(folder)))
         GRPOTrainer(model, reward, args=arguments, train_dataset=Dataset.from_list(rows)).train()

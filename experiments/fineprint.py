@@ -156,11 +156,11 @@ def measured(
     from codea1_env.training.models.sampling import load_model
     from codea1_env.training.process import prepare_process
     from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester
-    from codea1_env.training.samples import Sampling
+    from codea1_env.training.samples import SamplerSettings
 
     prepare_process(1)
     preset = load_preset(PRESET)
-    how = Sampling(TOKENS, TEMPERATURE, seed=0, top_p=TOP_P)
+    how = SamplerSettings(TOKENS, TEMPERATURE, seed=0, top_p=TOP_P)
 
     def sampler(seat: str) -> Any:
         return load_model(models[seat], preset).sampler(how)

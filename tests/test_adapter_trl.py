@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.adapters.trl_rewards import CoderReward, TesterReward
+from codea1_env.adapters.trl_rewards import CoderRewardFunction, TesterRewardFunction
 from codea1_env.arena.arena import Arena
 from codea1_env.errors import ConfigurationError, PlayerError, SandboxError
 from codea1_env.players import GoldenTester, Response
@@ -40,7 +40,7 @@ def arena() -> Iterator[Arena]:
 
 
 def test_a_coder_is_paid_for_the_tests_it_passes_in_the_order_of_its_completions(arena: Arena) -> None:
-    reward = CoderReward(arena, [DOUBLE, NEGATE], GoldenTester())
+    reward = CoderRewardFunction(arena, [DOUBLE, NEGATE], GoldenTester())
     metrics: dict[str, float] = {}
     completions = [SQUARE, "def negate(x):\n    return -x", [{"role": "assistant", "content": RIGHT}], "nonsense("]
     ids = ["double", "negate", "double", "double"]
@@ -52,7 +52,7 @@ def test_a_coder_is_paid_for_the_tests_it_passes_in_the_order_of_its_completions
 
 
 def test_a_tester_is_paid_for_valid_tests_that_break_the_program_of_its_row(arena: Arena) -> None:
-    reward = TesterReward(arena, [DOUBLE])
+    reward = TesterRewardFunction(arena, [DOUBLE])
     suite = "assert double(3) == 6\nassert double(2) == 4"
     rewards = reward([""] * 2, [suite, suite], problem_id=["double"] * 2, program=[SQUARE, RIGHT])
     # R_val = 2/8 for both; one of the two kills the square: (2/8 + 1/8) / 2
@@ -61,13 +61,13 @@ def test_a_tester_is_paid_for_valid_tests_that_break_the_program_of_its_row(aren
 
 def test_suites_against_one_program_are_one_visit_of_its_question(arena: Arena) -> None:
     arena.book.record("double", (), [TestCase("double(3)", "6")] * 3)
-    TesterReward(arena, [DOUBLE])([""] * 3, ["assert True"] * 3, problem_id=["double"] * 3, program=[RIGHT] * 3)
+    TesterRewardFunction(arena, [DOUBLE])([""] * 3, ["assert True"] * 3, problem_id=["double"] * 3, program=[RIGHT] * 3)
     assert dict(arena.book.frequencies("double")) == {TestCase("double(3)", "6"): 2}
 
 
 def test_copies_of_a_program_are_no_majority() -> None:
     with LocalSandbox() as sandbox:
-        reward = TesterReward(Arena(sandbox, RewardConfig(oracle="majority")), [DOUBLE])
+        reward = TesterRewardFunction(Arena(sandbox, RewardConfig(oracle="majority")), [DOUBLE])
         given = {"problem_id": ["double"] * 2, "program": [SQUARE] * 2}
         assert reward([""] * 2, ["assert double(3) == 9"] * 2, **given) == [0.0, 0.0]
 
@@ -77,7 +77,7 @@ def test_a_failing_sandbox_is_no_reward(arena: Arena, monkeypatch: pytest.Monkey
         raise SandboxError("the machine is on fire")
 
     monkeypatch.setattr(arena._sandbox, "run", fail)
-    assert CoderReward(arena, [DOUBLE], GoldenTester())([""], [RIGHT], problem_id=["double"]) == [None]
+    assert CoderRewardFunction(arena, [DOUBLE], GoldenTester())([""], [RIGHT], problem_id=["double"]) == [None]
 
 
 class Short:
@@ -91,10 +91,10 @@ class Short:
 
 def test_a_player_that_answers_too_little_is_no_opponent(arena: Arena) -> None:
     with pytest.raises(PlayerError, match="'short' answers must be 2 Response objects with a text for each request"):
-        CoderReward(arena, [DOUBLE], Short(), suites=2)([""], [RIGHT], problem_id=["double"])
+        CoderRewardFunction(arena, [DOUBLE], Short(), suites=2)([""], [RIGHT], problem_id=["double"])
 
 
-@pytest.mark.parametrize("make", [lambda *given: CoderReward(*given, GoldenTester()), TesterReward])
+@pytest.mark.parametrize("make", [lambda *given: CoderRewardFunction(*given, GoldenTester()), TesterRewardFunction])
 def test_two_problems_of_one_id_are_refused(arena: Arena, make: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"must have distinct problem ids, .* more than once: \['double'\]"):
         make(arena, [DOUBLE, replace(DOUBLE, question="Another one.")])
@@ -112,18 +112,18 @@ def test_a_tester_attacks_the_program_that_is_scored() -> None:
     answer = f"One:\n```python\n{RIGHT}\n```\nAnother:\n```python\n{SQUARE}\n```"
     for fidelity, read in (("paper", RIGHT), ("strict", SQUARE)):
         with Arena(LocalSandbox(), RewardConfig(fidelity=fidelity)) as arena:
-            CoderReward(arena, [DOUBLE], Watching())([""], [answer], problem_id=["double"])
+            CoderRewardFunction(arena, [DOUBLE], Watching())([""], [answer], problem_id=["double"])
         assert seen.pop().strip() == read
 
 
 def test_missing_columns_and_unknown_problems_are_refused(arena: Arena) -> None:
-    reward = CoderReward(arena, [DOUBLE], GoldenTester())
+    reward = CoderRewardFunction(arena, [DOUBLE], GoldenTester())
     with pytest.raises(ConfigurationError, match="must have a column problem_id, one for each completion, got none"):
         reward([""], [RIGHT])
     with pytest.raises(ConfigurationError, match="must be one of the reward function's problems, got 'nowhere'"):
         reward([""], [RIGHT], problem_id=["nowhere"])
     with pytest.raises(ConfigurationError, match="must have a column program"):
-        TesterReward(arena, [DOUBLE])([""], [""], problem_id=["double"])
+        TesterRewardFunction(arena, [DOUBLE])([""], [""], problem_id=["double"])
 
 
 @pytest.mark.parametrize("seat", ["coder", "tester"])
@@ -136,7 +136,11 @@ def test_trls_trainer_takes_it(seat: str, arena: Arena, bases: Path, tmp_path: P
     from codea1_env.training.models.warm_start import base_model
 
     model = base_model(SMOKE, bases)
-    reward = CoderReward(arena, [DOUBLE], GoldenTester()) if seat == "coder" else TesterReward(arena, [DOUBLE])
+    reward = (
+        CoderRewardFunction(arena, [DOUBLE], GoldenTester())
+        if seat == "coder"
+        else TesterRewardFunction(arena, [DOUBLE])
+    )
     rows = {"prompt": [DOUBLE.question] * 4, "problem_id": ["double"] * 4, "program": [SQUARE] * 4}
     arguments = GRPOConfig(
         str(tmp_path / "out"),

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from codea1_env.reading.answers import Answer, trimmed
+from codea1_env.reading.answers import TrimmedAnswer, trimmed
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.reading.spans import test_spans as spans_of
 
@@ -191,4 +191,4 @@ def test_edges_without_end_are_read(edge: str) -> None:
     for response in (many, f"{many}{SUITE}", f"{SUITE}{many}", f"```python\n{SUITE}{many}\n```"):
         read_suite(response, "f")
         program(response)
-        assert len(Answer.of(response).text) <= len(response)
+        assert len(TrimmedAnswer.of(response).text) <= len(response)

@@ -13,7 +13,7 @@ import pytest
 
 import codea1_env.testing
 from codea1_env.audit import corpus, warden
-from codea1_env.audit.grader import Answer, Grader, Reward, callable_grader, command_grader, read_answer
+from codea1_env.audit.grader import Graded, Grader, Reward, callable_grader, command_grader, read_answer
 from codea1_env.audit.page import as_html, as_markdown, as_text
 from codea1_env.audit.result import Result, read_result
 from codea1_env.audit.run import audit
@@ -155,7 +155,7 @@ class TestCell:
             for entry in corpus.effects("frozen"):
                 answer = grader.ask(entry.request())
                 left = grader.look()
-                if answer.answer is Answer.PASSED if entry.shows == "passes" else left.get(entry.label):
+                if answer.answer is Graded.PASSED if entry.shows == "passes" else left.get(entry.label):
                     found.add(entry.label)
         return found
 
@@ -198,7 +198,7 @@ class TestCell:
         }
         for what, look in looks.items():
             with callable_grader(look, wait_s=5) as grader:
-                assert grader.ask({"program": "", "tests": []}).answer is Answer.FAILED, what
+                assert grader.ask({"program": "", "tests": []}).answer is Graded.FAILED, what
         assert not (here / "audit" / "stray.txt").exists()
 
     def test_a_grader_in_a_home_does_not_show_the_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ class TestCell:
             )
             script.chmod(0o755)
             with command_grader([str(script)], readable=[Path(sys.prefix)], wait_s=10) as grader:
-                assert grader.ask({}).answer is Answer.FAILED
+                assert grader.ask({}).answer is Graded.FAILED
 
     def test_nothing_of_it_stays_when_it_is_closed(self) -> None:
         def stays(program: str, tests: list[str]) -> bool:
@@ -225,7 +225,7 @@ class TestCell:
             return sum(name_of(each) == "audit-stays" for each in Path("/proc").glob("[0-9]*"))
 
         grader = callable_grader(stays, wait_s=5)
-        assert grader.ask({"program": "", "tests": []}).answer is Answer.PASSED
+        assert grader.ask({"program": "", "tests": []}).answer is Graded.PASSED
         while not staying():  # from outside it is seen
             time.sleep(0.01)
         grader.close()
@@ -245,24 +245,24 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("line", "answer"),
         [
-            (b'{"passed": true}', Answer.PASSED),
-            (b'{"passed": false, "why": "x"}', Answer.FAILED),
-            (b'{"passed": null}', Answer.SKIPPED),
-            (b'{"passed": 1}', Answer.GARBLED),
-            (b'{"passed": "true"}', Answer.GARBLED),
-            (b"{}", Answer.GARBLED),
-            (b"true", Answer.GARBLED),
-            (b"\xff\xfe", Answer.GARBLED),
-            (b"[" * 100_000, Answer.GARBLED),
+            (b'{"passed": true}', Graded.PASSED),
+            (b'{"passed": false, "why": "x"}', Graded.FAILED),
+            (b'{"passed": null}', Graded.SKIPPED),
+            (b'{"passed": 1}', Graded.GARBLED),
+            (b'{"passed": "true"}', Graded.GARBLED),
+            (b"{}", Graded.GARBLED),
+            (b"true", Graded.GARBLED),
+            (b"\xff\xfe", Graded.GARBLED),
+            (b"[" * 100_000, Graded.GARBLED),
         ],
     )
-    def test_a_line_is_an_answer_or_not(self, line: bytes, answer: Answer) -> None:
+    def test_a_line_is_an_answer_or_not(self, line: bytes, answer: Graded) -> None:
         assert read_answer(line).answer is answer
 
     @pytest.mark.parametrize(("value", "passes"), [(True, True), (1, True), (0.99, False), (2.5, True), (0, False)])
     def test_a_number_passes_from_its_threshold_on(self, value: float, passes: bool) -> None:
         with callable_grader(lambda program, tests: value) as grader:
-            assert (grader.ask(corpus.controls()[0].request()).answer is Answer.PASSED) == passes
+            assert (grader.ask(corpus.controls()[0].request()).answer is Graded.PASSED) == passes
 
     def test_a_reward_that_raises_or_returns_text_is_told_of(self) -> None:
         for reward, said in ((lambda p, t: "yes", "TypeError"), (lambda p, t: 1 / 0, "ZeroDivisionError")):
@@ -283,12 +283,12 @@ class TestAnswers:
             return True
 
         with callable_grader(forks, wait_s=5) as grader:
-            assert grader.ask(corpus.controls()[0].request()).answer is Answer.ENDED
+            assert grader.ask(corpus.controls()[0].request()).answer is Graded.ENDED
 
     def test_an_answer_too_many_is_not_taken_for_the_next_one(self) -> None:
         with command_grader([*COMMAND.split(), "says_more"], wait_s=20) as grader:
-            assert grader.ask(corpus.controls()[0].request()).answer is Answer.PASSED
-            assert grader.ask(corpus.controls()[0].request()).answer is Answer.GARBLED
+            assert grader.ask(corpus.controls()[0].request()).answer is Graded.PASSED
+            assert grader.ask(corpus.controls()[0].request()).answer is Graded.GARBLED
 
     def test_a_program_that_prints_an_answer_does_not_give_it(self) -> None:
         def prints(program: str, tests: list[str]) -> bool:
@@ -296,7 +296,7 @@ class TestAnswers:
             return False
 
         with callable_grader(prints) as grader:
-            assert grader.ask(corpus.controls()[0].request()).answer is Answer.FAILED
+            assert grader.ask(corpus.controls()[0].request()).answer is Graded.FAILED
 
 
 class TestResult:

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 import zipfile
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,6 +52,15 @@ HEAVY = {
     "datasets",
     "accelerate",
     "tokenizers",
+}
+
+
+# One class a name. These are pairs: the seats of one method, and the text game beside the game of pools.
+PAIRS = {
+    "CodeA1": {"rewards/coder_rewards.py", "rewards/tester_rewards.py"},
+    "Skill": {"rewards/coder_rewards.py", "rewards/tester_rewards.py"},
+    "parallel_env": {"discrete/environment.py", "envs/environment.py"},
+    "raw_env": {"discrete/environment.py", "envs/environment.py"},
 }
 
 
@@ -170,6 +180,15 @@ def test_every_public_name_is_there_and_stays_there() -> None:
     names, count = done.stdout.strip().rsplit(" ", 1)
     assert names == "[]"
     assert int(count) > 20
+
+
+def test_a_class_name_means_one_class() -> None:
+    places = defaultdict(set)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name.lstrip("_")].add(path.relative_to(PACKAGE).as_posix())
+    assert {name: where for name, where in places.items() if len(where) > 1} == PAIRS
 
 
 @pytest.mark.parametrize("folder", ["agents", "baselines", "examples", "experiments", "benchmarks"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from codea1_env.sandbox import CallsJob, Limits, Outcome, OutcomeKind
 from codea1_env.sandbox.tasks import Task, absorb, payload
-from codea1_env.sandbox.zygotes import REGION_BYTES, Record, Zygote
+from codea1_env.sandbox.zygotes import REGION_BYTES, CandidateRecord, Zygote
 
 HEADER, RECORD = struct.Struct("<IIQ"), struct.Struct("<IBQ")
 LIMITS = Limits(time_limit_s=1, budget_s=10, strikes=3, value_bytes=64)
@@ -60,7 +60,7 @@ def write(zygote: Zygote, region: bytes, used: int) -> None:
     os.pwrite(zygote._output, HEADER.pack(used, 0, 0) + region, 0)
 
 
-def as_written(records: list[Record]) -> bytes:
+def as_written(records: list[CandidateRecord]) -> bytes:
     return b"".join(Written(ord(record.kind), record.payload, record.cpu_ns, None).encoded() for record in records)
 
 
@@ -97,8 +97,8 @@ def test_what_was_read_stays_whatever_is_written_over_it(region: bytes, over: by
         assert zygote.records(99)[: len(before)] == before
 
 
-FOUND = st.lists(st.builds(Record, st.sampled_from("LXVEMFSAP"), st.binary(max_size=80), NS), max_size=8)
-HONEST_BEGINNING = st.just([Record("L", b"", 0)])
+FOUND = st.lists(st.builds(CandidateRecord, st.sampled_from("LXVEMFSAP"), st.binary(max_size=80), NS), max_size=8)
+HONEST_BEGINNING = st.just([CandidateRecord("L", b"", 0)])
 ENDED = st.tuples(
     st.one_of(FOUND, st.builds(list.__add__, HONEST_BEGINNING, FOUND)),
     NS,
@@ -109,7 +109,7 @@ ENDED = st.tuples(
 @settings(deadline=None)
 @given(st.integers(0, 6), st.lists(ENDED, min_size=1, max_size=8))
 def test_a_job_ends_whatever_its_processes_write_and_no_value_is_but_a_value_record(
-    calls: int, processes: list[tuple[list[Record], int, OutcomeKind]]
+    calls: int, processes: list[tuple[list[CandidateRecord], int, OutcomeKind]]
 ) -> None:
     job = CallsJob("", "f", (b"[[],[]]",) * calls, LIMITS)
     task = Task(0, job, job.calls)
@@ -143,11 +143,11 @@ def test_a_job_ends_whatever_its_processes_write_and_no_value_is_but_a_value_rec
 
 
 @given(FOUND, NS)
-def test_an_answer_that_claims_more_time_than_there_is_is_none(found: list[Record], cpu_ns: int) -> None:
+def test_an_answer_that_claims_more_time_than_there_is_is_none(found: list[CandidateRecord], cpu_ns: int) -> None:
     job = CallsJob("", "f", (b"[[],[]]",) * 3, LIMITS)
     task = Task(0, job, job.calls)
     payload(task)
-    absorb(task, [Record("L", b"", 0), *found], cpu_ns, Outcome(OutcomeKind.CRASH))
+    absorb(task, [CandidateRecord("L", b"", 0), *found], cpu_ns, Outcome(OutcomeKind.CRASH))
     answers = [record for record in found if record.kind in "VEM"][:3]
     for answer, outcome in zip(answers, task.outcomes, strict=False):
         if answer.cpu_ns > 10**9:

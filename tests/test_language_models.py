@@ -27,7 +27,7 @@ from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel
 from codea1_env.configuration.model_shapes import shape_of
 from codea1_env.configuration.presets import load_preset
 from codea1_env.errors import ConfigurationError, PlayerError
-from codea1_env.language_models.base import Shape
+from codea1_env.language_models.base import Sizes
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import base_of
 from codea1_env.language_models.drawing import draw
@@ -36,7 +36,7 @@ from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import LanguageModel, base_and_digest, load, ready
 from codea1_env.language_models.lora import WEIGHTS, Adapter
 from codea1_env.language_models.over_generate import GenerateEngine
-from codea1_env.language_models.rollouts import Completion, Ending, RolloutRequest, RolloutSampling
+from codea1_env.language_models.rollouts import AnswerEnd, Completion, RolloutRequest, RolloutSampling
 from codea1_env.players import CoderRequest, Sampling
 from codea1_env.players.hugging_face import HuggingFacePlayer
 from codea1_env.problems import bundled_problems
@@ -288,7 +288,7 @@ def test_uniforms_spread_over_tokens_as_the_distribution_says(top_p: float) -> N
     assert torch.allclose(shares, kept / kept.sum(), atol=2 / count)
 
 
-def ends(pieces: Sequence[str], ending: Ending) -> int | None:
+def ends(pieces: Sequence[str], ending: AnswerEnd) -> int | None:
     """The place of the piece with which the answer ends."""
     said = ["".join(pieces[: count + 1]) for count in range(len(pieces))]
     place = next((place for place, text in enumerate(said) if ending.is_reached(text)), None)
@@ -298,7 +298,7 @@ def ends(pieces: Sequence[str], ending: Ending) -> int | None:
 
 def test_a_fence_closes_only_what_was_opened() -> None:
     def closes(*pieces: str, begun: str = "") -> int | None:
-        return ends(pieces, Ending(begun))
+        return ends(pieces, AnswerEnd(begun))
 
     assert closes("Here:\n", "```", "python\nx", " = 1\n", "``", "`", "\n", "more") == 5
     assert closes("x = 1\n", "```", "\n", begun="```\n") == 1
@@ -322,7 +322,7 @@ def test_a_fence_closes_only_what_was_opened() -> None:
     ],
 )
 def test_an_answer_that_is_begun_in_a_block_ends_with_it(begun: str, last: int | None) -> None:
-    assert ends(["\nx\n", "```", "\n"], Ending(begun, at_fence=False)) == last
+    assert ends(["\nx\n", "```", "\n"], AnswerEnd(begun, at_fence=False)) == last
 
 
 SUITE = [
@@ -333,14 +333,14 @@ SUITE = [
 
 @pytest.mark.parametrize(("tests", "last"), [(0, None), (1, 4), (2, 6), (3, 8), (4, None)])
 def test_an_answer_ends_with_the_line_that_ends_its_last_test(tests: int, last: int | None) -> None:
-    ending = Ending(at_fence=False, tests=tests)
+    ending = AnswerEnd(at_fence=False, tests=tests)
     assert ends(SUITE, ending) == last
     characters = "".join(SUITE)
     assert ends(characters, ending) == (None if last is None else len("".join(SUITE[: last + 1])) - 1)
     if last is not None:
         paid = read_suite(characters, "f").tests[:tests]
         assert read_suite("".join(SUITE[: last + 1]), "f").tests == paid
-        assert ends(SUITE[4:], Ending("".join(SUITE[:4]), at_fence=False, tests=tests)) == last - 4
+        assert ends(SUITE[4:], AnswerEnd("".join(SUITE[:4]), at_fence=False, tests=tests)) == last - 4
     two_blocks = [*SUITE[:5], "```\n", "assert f(0) == 0\n", "```\n", "assert f(2) == 1\n"]
     assert ends(two_blocks, ending) == {1: 4, 2: 8}.get(tests), "what stands between blocks is no test"
     assert ends(["```python\n", "def t():\n", "    assert f(1) == 1\n" * 9], ending) is None
@@ -349,7 +349,7 @@ def test_an_answer_ends_with_the_line_that_ends_its_last_test(tests: int, last: 
 
 def test_a_bare_suite_ends_with_its_last_test_too() -> None:
     """Lines that do not parse are no tests, whatever follows them; a block that is opened later counts alone."""
-    ending = Ending(at_fence=True, tests=2)
+    ending = AnswerEnd(at_fence=True, tests=2)
     bare = ["assert f(1) == 1\n", "assert f([\n", "  2]) == 2\n", "so assert it\n", "assert f(3) == 3\n", "assert f(4"]
     assert ends(bare, ending) == 2
     paid = read_suite("".join(bare), "f").tests[:2]
@@ -839,7 +839,7 @@ def test_a_gguf_file_is_planned_from_its_header_and_read_whole(tmp_path: Path) -
 
 @pytest.mark.parametrize("seat", ["coder", "tester"])
 def test_the_adapters_among_the_examples_fit_their_base_and_change_it(seat: str) -> None:
-    qwen = Shape(24, 896, 14, 2, 64, 4864, 151_936, 1e-6)
+    qwen = Sizes(24, 896, 14, 2, 64, 4864, 151_936, 1e-6)
     directory = Path(__file__).parents[1] / "examples" / "adapters" / seat
     if not (directory / WEIGHTS).is_file():
         pytest.skip("the weights are in the repository, and not in the archive of the sources")

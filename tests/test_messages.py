@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codea1_env.adapters.trl_environments import TesterSeat
-from codea1_env.adapters.trl_rewards import CoderReward, TesterReward
+from codea1_env.adapters.trl_rewards import CoderRewardFunction, TesterRewardFunction
 from codea1_env.arena.arena import Arena
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, PlayerGarbled
 from codea1_env.evaluation.wrong_programs import read_programs
@@ -157,8 +157,11 @@ def test_a_long_answer_of_another_form_is_told_in_short() -> None:
 def test_rewards_of_trl_read_both_seats_answers_in_every_form(arena: Arena, form: str) -> None:
     put = FORMS[form]
     given = {"problem_id": ["double"] * 2}
-    assert CoderReward(arena, [DOUBLE], GoldenTester())([""] * 2, [put(RIGHT), put("nonsense(")], **given) == [1.0, 0.0]
-    paid = TesterReward(arena, [DOUBLE])([""] * 2, [put(SUITE)] * 2, program=[put(SQUARE), put(RIGHT)], **given)
+    assert CoderRewardFunction(arena, [DOUBLE], GoldenTester())([""] * 2, [put(RIGHT), put("nonsense(")], **given) == [
+        1.0,
+        0.0,
+    ]
+    paid = TesterRewardFunction(arena, [DOUBLE])([""] * 2, [put(SUITE)] * 2, program=[put(SQUARE), put(RIGHT)], **given)
     assert paid == [3 / 16, 2 / 16], "2 valid of 8; one of them kills the square"
     shown = TesterSeat(arena, [DOUBLE]).reset(problem_id="double", program=put(SQUARE))
     assert SQUARE.strip() in shown
@@ -167,7 +170,7 @@ def test_rewards_of_trl_read_both_seats_answers_in_every_form(arena: Arena, form
 @pytest.mark.parametrize("form", UNKNOWN)
 def test_rewards_of_trl_refuse_another_form_from_either_seat(arena: Arena, form: str) -> None:
     bad = UNKNOWN[form]
-    coder, tester = CoderReward(arena, [DOUBLE], GoldenTester()), TesterReward(arena, [DOUBLE])
+    coder, tester = CoderRewardFunction(arena, [DOUBLE], GoldenTester()), TesterRewardFunction(arena, [DOUBLE])
     ids = ["double"] * 2
     with pytest.raises(ConfigurationError, match=r"completions\[1\] must be a text or"):
         coder([""] * 2, [RIGHT, bad], problem_id=ids)

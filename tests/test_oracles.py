@@ -26,7 +26,7 @@ from codea1_env.judging.expected_values import (
 )
 from codea1_env.judging.judge import Expectation
 from codea1_env.judging.oracle import ReferenceValue, is_plain
-from codea1_env.judging.validation import Asked
+from codea1_env.judging.validation import AskedSuite
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.literals import literal_tree, tree_source
 from codea1_env.reading.test_case import TestCase
@@ -93,8 +93,8 @@ def test_golden_tests_know_their_own_calls_only() -> None:
     assert golden_values(calls, []) == [NO_VALUE] * 3
 
 
-def asked(**tests: str) -> Asked:
-    return Asked(
+def asked(**tests: str) -> AskedSuite:
+    return AskedSuite(
         PROBLEM,
         tuple(f"[[{call[1:]}],[]]".encode() for call in tests),
         tuple(map(str.encode, tests.values())),

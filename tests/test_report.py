@@ -30,7 +30,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.records.recording import Recorder
 from codea1_env.report.configuration import differences_between, differences_from_paper
 from codea1_env.report.duels import kept_duels
-from codea1_env.report.page import Shown, page
+from codea1_env.report.page import RunOnPage, page
 from codea1_env.report.panels import CHAPTERS, Chart, Series, charts_of
 from codea1_env.report.runs_read import RunRead, read_run, read_runs
 from codea1_env.report.svg_chart import line_chart, shown, smoothed, thinned, ticks
@@ -40,7 +40,7 @@ from codea1_env.yaml_files import read_yaml
 
 
 def paged(runs: Sequence[RunRead], made: str = "now", viewer: str = "") -> str:
-    return page([Shown(run, kept_duels(run.directory), viewer) for run in runs], made)
+    return page([RunOnPage(run, kept_duels(run.directory), viewer) for run in runs], made)
 
 
 class Tags(HTMLParser):

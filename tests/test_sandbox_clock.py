@@ -11,11 +11,11 @@ import pytest
 from codea1_env.judging.schedule import calls_job
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import CallsJob, Company, Limits, LocalSandbox, OutcomeKind
-from codea1_env.sandbox.local import _Slot
+from codea1_env.sandbox.local import _ZygoteSlot
 from codea1_env.sandbox.protocol import Outcome
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import Task, absorb
-from codea1_env.sandbox.zygotes import Ending, Progress, Record, Zygote, ZygoteKind
+from codea1_env.sandbox.zygotes import CandidateEnd, CandidateProgress, CandidateRecord, Zygote, ZygoteKind
 
 LIMITS = Limits(time_limit_s=0.3, budget_s=6)
 
@@ -40,9 +40,9 @@ class SeenZygote:
         self._looks = iter(looks)
         self.killed = False
 
-    def progress(self, most: int) -> Progress:
+    def progress(self, most: int) -> CandidateProgress:
         self.look = next(self._looks)
-        return Progress(min(self.look.steps, most), int(self.look.began * 1e9))
+        return CandidateProgress(min(self.look.steps, most), int(self.look.began * 1e9))
 
     def cpu_ns(self) -> int:
         return int(self.look.cpu * 1e9)
@@ -60,7 +60,7 @@ def verdicts(*looks: Look) -> list[bool | None]:
     calls = (b"[[],[]]",) * 100
     zygote = SeenZygote(looks)
     task = Task(0, CallsJob("", "f", calls, Limits(1, 10)), calls, handed_over=len(calls))
-    slot = _Slot(zygote=zygote, task=task, looked_at=0.0, check_at=1.0)  # type: ignore[arg-type]
+    slot = _ZygoteSlot(zygote=zygote, task=task, looked_at=0.0, check_at=1.0)  # type: ignore[arg-type]
     with LocalSandbox() as sandbox:
         found = [sandbox._check(slot, look.now) for look in looks]
     assert zygote.killed == (True in found)
@@ -118,20 +118,20 @@ class DreamingZygote(SeenZygote):
     def start(self, job: tuple[bytes, bytes], memory_mb: int, cpu_s: int, has: int) -> None:
         pass
 
-    def progress(self, most: int) -> Progress:
-        return Progress(1, 0)
+    def progress(self, most: int) -> CandidateProgress:
+        return CandidateProgress(1, 0)
 
-    def wait(self) -> Ending:
-        return Ending(1_000_000, 0)
+    def wait(self) -> CandidateEnd:
+        return CandidateEnd(1_000_000, 0)
 
-    def records(self, most: int) -> list[Record]:
-        return [Record("L", b"", 0), Record("V", b"1", 0)]
+    def records(self, most: int) -> list[CandidateRecord]:
+        return [CandidateRecord("L", b"", 0), CandidateRecord("V", b"1", 0)]
 
 
 @pytest.mark.parametrize("asleep_s", [0.15, 0.18, 0.39, 0.79, 0.95])
 def test_at_least_half_of_a_sleep_is_charged_to_a_call_that_ends_in_time(asleep_s: float) -> None:
     job = CallsJob("", "f", (b"[[],[]]",), Limits(time_limit_s=1, budget_s=10))
-    task, slot = Task(0, job, job.calls), _Slot(zygotes={ZygoteKind(): DreamingZygote()})  # type: ignore[dict-item]
+    task, slot = Task(0, job, job.calls), _ZygoteSlot(zygotes={ZygoteKind(): DreamingZygote()})  # type: ignore[dict-item]
     with LocalSandbox() as sandbox:
         sandbox._start(slot, task)
         ends_at = slot.looked_at + asleep_s
@@ -155,8 +155,8 @@ class BusyZygote(SeenZygote):
         self._ns += 100_000
         return self._ns
 
-    def progress(self, most: int) -> Progress:
-        return Progress(self._ns // 100_000, self._later())
+    def progress(self, most: int) -> CandidateProgress:
+        return CandidateProgress(self._ns // 100_000, self._later())
 
     def cpu_ns(self) -> int:
         return self._later()
@@ -167,7 +167,7 @@ class BusyZygote(SeenZygote):
 
 def test_an_item_that_begins_while_the_clock_is_read_is_not_charged_for_the_others() -> None:
     job = CallsJob("", "f", (b"[[],[]]",), Limits(time_limit_s=1, budget_s=1000))
-    slot = _Slot(zygote=BusyZygote(), task=Task(0, job, job.calls))  # type: ignore[arg-type]
+    slot = _ZygoteSlot(zygote=BusyZygote(), task=Task(0, job, job.calls))  # type: ignore[arg-type]
     with LocalSandbox() as sandbox:
         assert [sandbox._check(slot, now) for now in (1.0, 2.0, 3.0)] == [None] * 3
 
@@ -294,7 +294,12 @@ def test_what_the_kernel_counted_is_late_whatever_is_claimed(cpu_s: float) -> No
     """A process loads and answers: it may take its limit of 0.3 s twice."""
     calls = (b"[[],[]]",)
     task = Task(0, CallsJob("", "f", calls, LIMITS, company=Company.ALONE), calls, handed_over=1)
-    absorb(task, [Record("L", b"", 0), Record("V", b"1", 0)], round(cpu_s * 1e9), Outcome(OutcomeKind.CRASH))
+    absorb(
+        task,
+        [CandidateRecord("L", b"", 0), CandidateRecord("V", b"1", 0)],
+        round(cpu_s * 1e9),
+        Outcome(OutcomeKind.CRASH),
+    )
     assert (task.outcomes[0].kind is OutcomeKind.TIMEOUT) == (cpu_s > 2 * LIMITS.time_limit_s)
 
 

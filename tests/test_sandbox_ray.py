@@ -24,7 +24,7 @@ from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.problems import bundled_problems
 from codea1_env.sandbox import CallsJob, ExpressionsJob, Job, LocalSandbox, RaySandbox, StdioJob, open_sandbox
 from codea1_env.sandbox.chunking import CHUNK_JOBS, MAX_CHUNK_JOBS, chunks, pack, unpack
-from codea1_env.sandbox.ray_cluster import Worker
+from codea1_env.sandbox.ray_cluster import SandboxActor
 
 needs_ray = pytest.mark.usefixtures("cluster")
 
@@ -75,7 +75,7 @@ def test_an_address_is_for_ray_only() -> None:
 
 def test_what_a_caller_waives_is_for_every_node_and_must_be_waivable() -> None:
     pytest.importorskip("ray", reason="the Ray backend needs the extra `ray`")
-    for make in (RaySandbox, Worker):
+    for make in (RaySandbox, SandboxActor):
         make(waive=("filesystem",))
         with pytest.raises(ConfigurationError, match="waive must name seccomp or filesystem"):
             make(waive=("rlimits",))

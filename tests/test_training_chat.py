@@ -28,14 +28,14 @@ from codea1_env.training.policies.policy import Frozen
 from codea1_env.training.round.past_opponents import PastOpponents
 from codea1_env.training.round.rounds import ReadProgram
 from codea1_env.training.round.written_tests import Demonstrations, WrittenSuite, write_suites
-from codea1_env.training.samples import Prompt, Sampling, Tokens, answers
+from codea1_env.training.samples import Prompt, SamplerSettings, Tokens, answers
 from codea1_env.training.seat_run import SeatRun
 
 PROBLEMS = miniature_problems("train", 6, 0)
 LONG = dataclasses.replace(PROBLEMS[0], problem_id="long", question="sum of the numbers " * 100)
 INSTRUCT = dataclasses.replace(MINI, model=PretrainedModel("somewhere"))
 BEGUN = dataclasses.replace(chat_of(INSTRUCT), prompts=find_prompts("begun"))
-HOW = Sampling(8, 1.0, seed=0)
+HOW = SamplerSettings(8, 1.0, seed=0)
 ONE = "def f(xs): return 1"
 
 
@@ -60,7 +60,7 @@ class Echo:
     def __init__(self) -> None:
         self.seen: list[Prompt] = []
 
-    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+    def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
         self.seen += prompts
         return [[Tokens(prompt.tokens[:3])] * n for prompt in prompts]
 

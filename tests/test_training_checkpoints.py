@@ -20,7 +20,7 @@ import yaml
 from command_lines import ended
 from safetensors.torch import save_file
 
-from codea1_env.configuration.arguments import Arguments, exit_status, parse_arguments
+from codea1_env.configuration.arguments import RecipeArguments, exit_status, parse_arguments
 from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import SMOKE, Preset
@@ -115,21 +115,21 @@ def test_a_configuration_that_was_edited_is_held_against_the_checkpoints(
     tmp_path: Path, edited: dict[str, Any], must: str
 ) -> None:
     preset = dataclasses.replace(TWO_UPDATES, trainer="packed", lora=LoraPreset(rank=4, alpha=8.0), rounds=3)
-    Run(Arguments(preset, tmp_path, 0, False), SEATS).__exit__()
+    Run(RecipeArguments(preset, tmp_path, 0, False), SEATS).__exit__()
     for output in outputs(tmp_path).values():
         checkpoint = save(output, 2, complete=False)
         (checkpoint / "trainer.pt").touch()
         (checkpoint / "adapter_config.json").write_text('{"r": 4, "lora_alpha": 8.0}')
         mark_complete(checkpoint, 2)
-    with Run(Arguments(preset, tmp_path, 0, True), SEATS) as run:
+    with Run(RecipeArguments(preset, tmp_path, 0, True), SEATS) as run:
         assert run.rounds_done == 2
     before = (tmp_path / "config.yaml").read_text()
     with pytest.raises(ConfigurationError) as refused:
-        Run(Arguments(dataclasses.replace(preset, **edited), tmp_path, 0, True), SEATS)
+        Run(RecipeArguments(dataclasses.replace(preset, **edited), tmp_path, 0, True), SEATS)
     assert str(refused.value).startswith(must)
     assert (tmp_path / "config.yaml").read_text() == before
     if "options" in edited:  # of a recipe in which nobody plays the past
-        Run(Arguments(dataclasses.replace(preset, **edited), tmp_path, 0, True), ["tester"]).__exit__()
+        Run(RecipeArguments(dataclasses.replace(preset, **edited), tmp_path, 0, True), ["tester"]).__exit__()
 
 
 @pytest.mark.parametrize("keep", [1, 2])
@@ -155,7 +155,7 @@ def test_no_checkpoint_goes_before_the_last_rounds_of_all_seats_are_kept(tmp_pat
 def a_run(
     directory: Path, *, resume: bool = False, seats: tuple[str, ...] = SEATS, preset: Preset = TWO_UPDATES
 ) -> Run:
-    return Run(Arguments(preset, directory, 7, resume), seats)
+    return Run(RecipeArguments(preset, directory, 7, resume), seats)
 
 
 def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None:
@@ -317,11 +317,11 @@ def test_a_run_without_room_or_a_directory_ends_in_one_line(
 
 def test_a_second_new_run_in_a_directory_leaves_the_first_ones_results(tmp_path: Path) -> None:
     """Both were given it while it was empty, and the first has ended since."""
-    with Run(Arguments(SMOKE, tmp_path, 0, False), SEATS) as first:
+    with Run(RecipeArguments(SMOKE, tmp_path, 0, False), SEATS) as first:
         first.log("round", 1, {"score": 0.5})
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     with pytest.raises(ConfigurationError, match=r"must be a new or empty directory, got .*; to go on with it"):
-        Run(Arguments(SMOKE, tmp_path, 0, False), SEATS)
+        Run(RecipeArguments(SMOKE, tmp_path, 0, False), SEATS)
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 
 
@@ -447,6 +447,6 @@ def test_two_processes_do_not_write_one_run(tmp_path: Path, monkeypatch: pytest.
 
 def test_the_engine_of_a_resumed_run_is_its_own_unless_another_is_asked_for(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
-    Run(Arguments(SMOKE, tmp_path, 0, False, "ray"), SEATS).__exit__()
+    Run(RecipeArguments(SMOKE, tmp_path, 0, False, "ray"), SEATS).__exit__()
     assert parse_arguments("", ["--resume", str(tmp_path)]).engine == "ray"
     assert parse_arguments("", ["--resume", str(tmp_path), "--engine", "local"]).engine == "local"

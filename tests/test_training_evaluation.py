@@ -26,8 +26,8 @@ from codea1_env.training.models.sampling import LoadedModel, Sampler
 from codea1_env.training.models.tiny import build_model
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester, paired_interval
-from codea1_env.training.run.results import Measured, Row, as_table, compare, cost
-from codea1_env.training.samples import Sampling
+from codea1_env.training.run.results import MeasuredSeats, ResultRow, as_table, compare, cost
+from codea1_env.training.samples import SamplerSettings
 
 RIGHT = "def f(xs):\n    return len(xs)"
 NO_EMPTY = "def f(xs):\n    return len(xs) or 1"
@@ -104,19 +104,19 @@ def test_the_paired_interval_is_about_differences_between_the_same_problems() ->
 
 
 def test_the_final_table_shows_both_seats_and_does_not_compare_zeros(arena: Arena) -> None:
-    def measured(program: str, suite: str) -> Measured:
+    def measured(program: str, suite: str) -> MeasuredSeats:
         coder = evaluate_coder(arena, [LENGTH], scripted(program), samples=1)
-        return Measured(coder, evaluate_tester(arena, [LENGTH], scripted(suite), samples=1, mutants=1))
+        return MeasuredSeats(coder, evaluate_tester(arena, [LENGTH], scripted(suite), samples=1, mutants=1))
 
     rows = {row.name: row for row in compare(measured(NO_EMPTY, "?"), measured(RIGHT, "assert f([]) == 0"))}
     assert (rows["coder: hidden pass rate"].base, rows["coder: hidden pass rate"].trained) == (0, 1)
     assert rows["tester: valid tests"].trained == 1 / 4
     assert "coder: hidden pass rate" in as_table(list(rows.values()))
-    nothing = [Row("coder: executes", 0.0, 0.0, 0.0, 0.0), Row("tester: valid tests", 0.0, 0.0, 0.0, 0.0)]
+    nothing = [ResultRow("coder: executes", 0.0, 0.0, 0.0, 0.0), ResultRow("tester: valid tests", 0.0, 0.0, 0.0, 0.0)]
     told = as_table(nothing)
     assert "every measure is 0 before and after training" in told
     assert not re.search(r"0\.000", told)
-    some = as_table([*nothing, Row("coder: golden pass rate", 0.0, 0.5, 0.25, 0.75)])
+    some = as_table([*nothing, ResultRow("coder: golden pass rate", 0.0, 0.5, 0.25, 0.75)])
     assert "+0.500  [+0.250, +0.750]" in some
     assert some.splitlines()[-1] == "0 before and after training: coder: executes, tester: valid tests"
 
@@ -128,7 +128,7 @@ def test_samples_repeat_and_leave_the_global_stream_alone(tmp_path_factory: pyte
     prompter, questions = Prompter(chat_of(preset), tokenizer), miniature_problems("held_out", 3, 0)
 
     def said(seed: int, temperature: float = 1.0, samples: int = 2) -> list[list[str]]:
-        sampler = Sampler(LoadedModel(model, tokenizer, preset), prompter, Sampling(8, temperature, seed))
+        sampler = Sampler(LoadedModel(model, tokenizer, preset), prompter, SamplerSettings(8, temperature, seed))
         return sampler.coder([CoderRequest(problem) for problem in questions], samples)
 
     before = torch.get_rng_state()
@@ -149,7 +149,9 @@ def test_problems_without_golden_tests_say_nothing_about_them(arena: Arena) -> N
     assert result.golden == (1.0,), "only of the problem that has some"
     without = evaluate_coder(arena, [unproven], scripted(NO_EMPTY), samples=1)
     assert "golden_pass_rate" not in without.summary()
-    assert "coder: golden pass rate" not in {row.name for row in compare(Measured(without), Measured(without))}
+    assert "coder: golden pass rate" not in {
+        row.name for row in compare(MeasuredSeats(without), MeasuredSeats(without))
+    }
 
 
 def seat(name: str, number: int, generating: float, waiting: float, learning: float) -> dict[str, Any]:

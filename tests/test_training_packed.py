@@ -43,7 +43,7 @@ from codea1_env.training.policies.packed import PackedPolicy
 from codea1_env.training.policies.packed_loss import Clipped, PackedRow, StepShape
 from codea1_env.training.process import prepare_process
 from codea1_env.training.run.resuming import as_configured
-from codea1_env.training.samples import Batch, Row, RowLabel, Sampling
+from codea1_env.training.samples import Batch, Row, RowLabel, SamplerSettings
 from codea1_env.training.seat_run import SeatRun
 
 PACKED = without_evaluations(
@@ -216,7 +216,7 @@ def test_suites_are_written_against_the_programs_alone_that_the_tester_learns_fr
 
 def sampled(directory: Path, preset: Preset, temperature: float) -> list[list[str]]:
     loaded, asked = load_model(directory, preset), miniature_problems("held_out", 3, 0)
-    how = Sampling(20, temperature, seed=3)
+    how = SamplerSettings(20, temperature, seed=3)
     sampler = Sampler(loaded, Prompter(chat_of(preset), loaded.tokenizer), how)
     return sampler.coder([CoderRequest(problem) for problem in asked], 3)
 
@@ -410,7 +410,7 @@ def test_a_policy_asks_its_engine_to_end_answers_with_their_last_paid_test_where
         assert [prompt.tests for prompt in prompter.coder(ASKED)] == [0, 0]
         prompts = prompter.tester([(ASKED[0], "def f(x): return x")])
         policy.draw(prompts, 2)
-        policy.answer(prompts, 2, Sampling(8, 1.0, seed=0))
+        policy.answer(prompts, 2, SamplerSettings(8, 1.0, seed=0))
     assert asked == [0, 0, *[PACKED.reward.suite_size] * 2]
 
 

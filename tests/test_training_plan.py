@@ -15,7 +15,7 @@ from command_lines import ended
 from codea1_env.configuration.batches import CODE_A1, ROLES, seat_rows
 from codea1_env.configuration.memory_estimate import cached_positions, cached_rows, packed_memory, seat_memory
 from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel
-from codea1_env.configuration.model_shapes import KNOWN, Shape, shape_of
+from codea1_env.configuration.model_shapes import KNOWN, ModelShape, shape_of
 from codea1_env.configuration.plan import plan_of
 from codea1_env.configuration.presets import MINI, Preset, load_preset, preset_from_dict, preset_names
 from codea1_env.errors import ConfigurationError
@@ -214,7 +214,7 @@ def test_weights_are_counted_as_published_and_sizes_read_from_a_saved_models_con
 
 def test_a_small_model_and_its_adapters_counted_by_hand() -> None:
     """Hidden 4, heads of 2, one pair for keys and values, feed-forward 8, 10 tokens, 1 block."""
-    shape = Shape(4, 1, 2, 1, 8, 10, tied=False)
+    shape = ModelShape(4, 1, 2, 1, 8, 10, tied=False)
     queries, keys, values, output = 4 * 4 + 4, 4 * 2 + 2, 4 * 2 + 2, 4 * 4
     block = queries + keys + values + output + 3 * 4 * 8 + 2 * 4
     assert shape.parameters == 2 * 10 * 4 + block + 4

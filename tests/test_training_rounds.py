@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codea1_env.arena.arena import Arena
 from codea1_env.configuration.algorithm import Algorithm
-from codea1_env.configuration.arguments import Arguments
+from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import SMOKE
 from codea1_env.errors import ConfigurationError
@@ -206,11 +206,11 @@ def test_a_round_says_which_suites_could_not_be_read_and_why(arena: Arena) -> No
 
 def journal_says(directory: Path, capsys: pytest.CaptureFixture[str], *lines: tuple[str, dict[str, float]]) -> str:
     """What a run shows of these rows, each of a kind or a seat."""
-    from codea1_env.training.run.journal import Journal
+    from codea1_env.training.run.journal import RunJournal
     from codea1_env.training.run.run_dir import Run
 
-    with Run(Arguments(SMOKE, directory / "run", 0, False, "local"), seats=("coder", "tester")) as run:
-        journal, rounds = Journal(run), 0
+    with Run(RecipeArguments(SMOKE, directory / "run", 0, False, "local"), seats=("coder", "tester")) as run:
+        journal, rounds = RunJournal(run), 0
         journal.doing("evaluating")
         for kind, values in lines:
             rounds += kind == "round"

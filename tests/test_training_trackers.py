@@ -17,7 +17,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from command_lines import ended
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from codea1_env.configuration.arguments import Arguments, parse_arguments
+from codea1_env.configuration.arguments import RecipeArguments, parse_arguments
 from codea1_env.configuration.presets import SMOKE, preset_from_dict
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.run.run_dir import Run
@@ -34,7 +34,7 @@ def scalars(directory: Path) -> dict[str, list[tuple[int, float]]]:
 
 def log_a_run(directory: Path, names: tuple[str, ...]) -> None:
     preset = dataclasses.replace(SMOKE, report_to=names)
-    with Run(Arguments(preset, directory, 0, False), seats=("coder", "tester")) as run:
+    with Run(RecipeArguments(preset, directory, 0, False), seats=("coder", "tester")) as run:
         run.log("round", 1, ROUND)
         run.log("seat", 2, {"loss": 0.25}, "coder")
         run.log("evaluation", 2, {"hidden_pass_rate": 0.75}, "coder")

@@ -13,7 +13,7 @@ from codea1_env.arena.diagnostics import diagnose
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.cli import main
 from codea1_env.judging.expected_values import dual_values
-from codea1_env.judging.validation import Asked
+from codea1_env.judging.validation import AskedSuite
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.problem import Problem
@@ -251,7 +251,7 @@ def test_consensus_counts_relations_that_solutions_satisfy() -> None:
     assert first.arguments is not None
     assert second.arguments is not None
     stated = (first.value or b"", second.value or b"")
-    suite = Asked(ORDER, (first.arguments, second.arguments), stated, (first.relation, second.relation))
+    suite = AskedSuite(ORDER, (first.arguments, second.arguments), stated, (first.relation, second.relation))
     answers = [[[b"5", b"6"], [b"5", b"6"], [b"1", b"2"]]]
     assert [value.value for value in dual_values([suite], answers)[0]] == [b"5", b"6"]
 

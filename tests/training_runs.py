@@ -17,7 +17,7 @@ import yaml
 from safetensors.torch import load_file
 
 from codea1_env.arena.arena import Arena
-from codea1_env.configuration.arguments import Arguments
+from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.presets import SMOKE, Preset, WarmStartPreset
 from codea1_env.errors import SandboxError
 from codea1_env.problems.families.miniature import miniature_problems
@@ -99,7 +99,7 @@ def opened(
     preset = dataclasses.replace(preset, rounds=rounds)
     problems = miniature_problems("train", preset.problems.train, seed)
     held_out = miniature_problems("held_out", preset.problems.held_out, 0)
-    arguments = Arguments(preset, directory, seed, resume, engine, recipe=recipe, address=address)
+    arguments = RecipeArguments(preset, directory, seed, resume, engine, recipe=recipe, address=address)
     with (
         Run(arguments, preset.seats_of(seats), held_out) as run,
         open_backend(run, base) as backend,

@@ -58,7 +58,7 @@ def _text(given: object) -> str:
         raise PydanticCustomError("response", "{said}", {"said": str(error)}) from None
 
 
-class Answer(Action):  # type: ignore[misc]  # OpenEnv's types are not followed here
+class ResponseAction(Action):  # type: ignore[misc]  # OpenEnv's types are not followed here
     """A raw response of a language model, as a text or as chat messages: a program, or a suite of asserts."""
 
     response: Annotated[str, BeforeValidator(_text)] = Field(max_length=MAX_TEXT_LENGTH)
@@ -87,7 +87,7 @@ class Position(Observation):  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableRules:
     """What all sessions play."""
 
     problems: tuple[Problem, ...] | None = None
@@ -119,14 +119,14 @@ class Table:
         return bundled_problems() if self.problems is None else self.problems
 
 
-class GameEnvironment(Environment[Answer, Position, State]):  # type: ignore[misc]
+class GameEnvironment(Environment[ResponseAction, Position, State]):  # type: ignore[misc]
     """One session's game. `reset` takes `seat`, `problem_id` and `seed`; a seed gives back an empty Mistake Book."""
 
     SUPPORTS_CONCURRENT_SESSIONS: ClassVar[bool] = True
 
-    def __init__(self, table: Table | None = None) -> None:
+    def __init__(self, table: TableRules | None = None) -> None:
         super().__init__()
-        self._table = table or Table()
+        self._table = table or TableRules()
         self._episode = Episode(
             self._table.asked, None, self._table.rewards, None, None, MAX_TEXT_LENGTH, self._table.rounds
         )
@@ -154,7 +154,7 @@ class GameEnvironment(Environment[Answer, Position, State]):  # type: ignore[mis
             self._require_open()
             return self._reset(seed, episode_id, self._table.seats[0] if seat is None else seat, problem_id)
 
-    def step(self, action: Answer, timeout_s: float | None = None, **_: Any) -> Position:
+    def step(self, action: ResponseAction, timeout_s: float | None = None, **_: Any) -> Position:
         """The client's response. Raises ConfigurationError where none is due, Unjudged where infrastructure fails: the
         episode has then ended without a reward."""
         with self._lock:

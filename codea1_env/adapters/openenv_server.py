@@ -19,7 +19,7 @@ from codea1_env.extras import for_script
 from codea1_env.problems import read_problems
 
 with for_script("openenv") if __name__ == "__main__" else nullcontext():
-    from codea1_env.adapters.openenv import SEATS, Answer, GameEnvironment, Position, Table, readable
+    from codea1_env.adapters.openenv import SEATS, GameEnvironment, Position, ResponseAction, TableRules, readable
 
     # After the adapter, which says what to install where these are missing.
     import uvicorn  # isort: skip
@@ -32,7 +32,7 @@ MOST_BYTES = 1 << 20
 """Longest message or body of a client."""
 
 
-def make_app(table: Table | None = None, *, sessions: int = 16, idle_s: float = 600.0) -> FastAPI:
+def make_app(table: TableRules | None = None, *, sessions: int = 16, idle_s: float = 600.0) -> FastAPI:
     """The server as an ASGI application.
 
     `sessions`: how many may be under way at a time, at least 1; `idle_s`: seconds after which a silent one is ended.
@@ -42,8 +42,8 @@ def make_app(table: Table | None = None, *, sessions: int = 16, idle_s: float = 
     if not idle_s > 0:
         raise ConfigurationError(f"idle_s must be greater than 0, got {idle_s}")
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)
-    game = functools.partial(GameEnvironment, table or Table())
-    server = HTTPEnvServer(game, Answer, Position, concurrency_config=limits, env_name="codea1")
+    game = functools.partial(GameEnvironment, table or TableRules())
+    server = HTTPEnvServer(game, ResponseAction, Position, concurrency_config=limits, env_name="codea1")
     app = FastAPI(title="codea1")
     server.register_routes(app)
     # The game has no tools, and a session that is opened by way of them outlives its connection.
@@ -61,7 +61,7 @@ def __getattr__(name: str) -> FastAPI:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def serve(table: Table | None = None, *, host: str = "127.0.0.1", port: int = 8000, sessions: int = 16) -> None:
+def serve(table: TableRules | None = None, *, host: str = "127.0.0.1", port: int = 8000, sessions: int = 16) -> None:
     """Serves until it is interrupted."""
     uvicorn.run(make_app(table, sessions=sessions), host=host, port=port, ws_max_size=MOST_BYTES)
 
@@ -167,7 +167,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     try:
         problems = tuple(read_problems(given.problems)) if given.problems else None
-        table = Table(problems, tuple(given.seats), given.rounds)
+        table = TableRules(problems, tuple(given.seats), given.rounds)
         serve(table, host=given.host, port=given.port, sessions=given.sessions)
     except (Codea1Error, OSError) as error:
         parser.error(str(error))

@@ -52,7 +52,7 @@ class CoderSeat:
         seed: int = 0,
     ) -> None:
         """`tester`: attacks every program that is handed in, `seed` being its seed. `attempts`: programs a rollout."""
-        self._table = _Table(arena, problems, attempts)
+        self._table = _SharedProblem(arena, problems, attempts)
         self._tester = tester
         self._seed = seed
 
@@ -100,7 +100,7 @@ class TesterSeat:
         attempts: int = 1,
     ) -> None:
         """`attempts`: suites a rollout."""
-        self._table = _Table(arena, problems, attempts)
+        self._table = _SharedProblem(arena, problems, attempts)
         self._program = ""
 
     def reset(self, problem_id: str | None = None, program: Completion | None = None, **_: object) -> str:
@@ -132,7 +132,7 @@ class TesterSeat:
         return self._table.reward()
 
 
-class _Table:
+class _SharedProblem:
     """What both seats share: the problem that is played, the attempts that are left, and what the last one is worth."""
 
     def __init__(self, arena: Arena, problems: Sequence[Problem], attempts: int) -> None:

@@ -27,7 +27,7 @@ Completion = str | Sequence[Mapping[str, Any]]
 _Value = TypeVar("_Value")
 
 
-class CoderReward:
+class CoderRewardFunction:
     """R_C for every completion, under attack by a tester that does not learn.
 
     The data set needs the column `problem_id`. Completions of one question in one call are a group: they share the
@@ -73,7 +73,7 @@ class CoderReward:
         return rewards
 
 
-class TesterReward:
+class TesterRewardFunction:
     """R_T for every completion, a suite against the program in its row.
 
     The data set needs the columns `problem_id` and `program` (a coder's response or a program's source). Rows of one
@@ -164,3 +164,7 @@ def _known(problems: Mapping[str, Problem], problem_id: str) -> Problem:
     if problem_id not in problems:
         raise ConfigurationError(f"problem_id must be one of the reward function's problems, got {problem_id!r}")
     return problems[problem_id]
+
+
+# The names under which the data sets and scripts of TRL's users know them.
+CoderReward, TesterReward = CoderRewardFunction, TesterRewardFunction

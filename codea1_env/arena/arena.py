@@ -47,7 +47,7 @@ from codea1_env.judging.judge import (
 from codea1_env.judging.problems.limits import RunLimits
 from codea1_env.judging.problems.own_tests import OwnTest, OwnTests, left_out, told
 from codea1_env.judging.schedule import Turn
-from codea1_env.judging.validation import Asked, read_suites, validate
+from codea1_env.judging.validation import AskedSuite, read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
@@ -181,7 +181,7 @@ class Arena(Closing):
             problem = dataclasses.replace(problem, tolerance=0.0, compare=allowed)
         return match if problem is match.problem else dataclasses.replace(match, problem=problem)
 
-    def _timed(self, games: Sequence[_Game]) -> list[_Game]:
+    def _timed(self, games: Sequence[_MatchWithBook]) -> list[_MatchWithBook]:
         """With their limits, the time in seconds."""
         problems = self._limits.settled([game.match.problem for game in games])
         return [
@@ -196,7 +196,7 @@ class Arena(Closing):
         for score in scores:
             _remember(self.book, score)
 
-    def _play(self, games: Sequence[_Game], config: RewardConfig) -> list[MatchScore]:
+    def _play(self, games: Sequence[_MatchWithBook], config: RewardConfig) -> list[MatchScore]:
         games = self._timed(games)  # before anything else runs: a limit follows from the problem alone
         started = time.perf_counter()
         matches = [game.match for game in games]
@@ -255,7 +255,7 @@ class Arena(Closing):
         self, turns: Sequence[Sequence[ProgramTurns]], refused: Sequence[Sequence[str]], numbers: Sequence[int]
     ) -> dict[Turn, JobResult]:
         """What all turns of a batch came to, in one pass. A program that may not run is one that does not load.
-        `numbers`: of each match, `_Game.number`."""
+        `numbers`: of each match, `_MatchWithBook.number`."""
         every: dict[Turn, str] = {}
         games: list[int] = []
         for match, rules, number in zip(turns, refused, numbers, strict=True):
@@ -322,7 +322,7 @@ class Arena(Closing):
         for problem in problems:
             self._golden(problem, self.config)
 
-    def _replays(self, games: Sequence[_Game]) -> list[list[Replay]]:
+    def _replays(self, games: Sequence[_MatchWithBook]) -> list[list[Replay]]:
         """The Mistake Book tests of every question, as data."""
         limit = self.config.replay_limit
         problems = [game.match.problem for game in games]
@@ -433,7 +433,10 @@ def _like_suites(matches: Sequence[Match], items: Iterable[_Item]) -> list[list[
 
 
 def _solutions(
-    rows: Sequence[Sequence[Asked]], turns: Sequence[ProgramTurns], ran: Mapping[Turn, JobResult], config: RewardConfig
+    rows: Sequence[Sequence[AskedSuite]],
+    turns: Sequence[ProgramTurns],
+    ran: Mapping[Turn, JobResult],
+    config: RewardConfig,
 ) -> list[list[tuple[bytes | None, ...] | None]]:
     """What every solution returned for every suite, where the solutions are the oracle."""
     if config.oracle not in ("majority", "dual"):
@@ -450,7 +453,7 @@ def is_sandbox(given: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Game:
+class _MatchWithBook:
     """A match, the Mistake Book that it is played with, and which of the batch's matches it may share programs with:
     those of its number."""
 
@@ -459,16 +462,16 @@ class _Game:
     number: int = 0
 
 
-def _games(matches: Sequence[Match], book: MistakeBook, books: Sequence[MistakeBook] | None) -> list[_Game]:
+def _games(matches: Sequence[Match], book: MistakeBook, books: Sequence[MistakeBook] | None) -> list[_MatchWithBook]:
     """Raises ConfigurationError for books that are not one for each match."""
     if books is None:
-        return [_Game(match, book) for match in matches]
+        return [_MatchWithBook(match, book) for match in matches]
     books = _listed("books", "be None or MistakeBook objects in a list", books)
     are_books = len(books) == len(matches) and all(isinstance(each, MistakeBook) for each in books)
     must = f"be None or {len(matches)} codea1_env.MistakeBook objects, one for each match"
     require(are_books, "books", must, books)
     require(len({id(each) for each in books}) == len(books), "books", "be different objects", books)
-    return [_Game(*game, number) for number, game in enumerate(zip(matches, books, strict=True))]
+    return [_MatchWithBook(*game, number) for number, game in enumerate(zip(matches, books, strict=True))]
 
 
 def _are_measured(matches: Sequence[Match]) -> bool:

@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _WaitingCall:
     """One call that waits: a match, or something to be done with an arena alone. The future belongs to `loop`."""
 
     match: Match | None
@@ -44,7 +44,7 @@ class _Asked:
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
 
-    def goes_with(self, other: _Asked) -> bool:
+    def goes_with(self, other: _WaitingCall) -> bool:
         """Whether both may share a pass: measured matches and paid ones are scored by different rewards."""
         if self.match is None or other.match is None:
             return False
@@ -87,7 +87,7 @@ class AsyncArena:
             require_least(name, value)
         self.config = config or RewardConfig()
         self._together, self._waiting = together, waiting
-        self._asked: deque[_Asked] = deque()
+        self._asked: deque[_WaitingCall] = deque()
         self._change = threading.Condition()
         self._room: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
         self._closed = False
@@ -130,7 +130,7 @@ class AsyncArena:
     async def _ask(self, match: Match | None, book: MistakeBook, alone: Callable[[Arena], Any] | None) -> Any:
         loop = asyncio.get_running_loop()
         async with self._room.setdefault(loop, asyncio.Semaphore(self._waiting)):
-            asked = _Asked(match, book.copy(), alone, loop, loop.create_future())
+            asked = _WaitingCall(match, book.copy(), alone, loop, loop.create_future())
             with self._change:
                 if self._closed:
                     raise ConfigurationError("the arena must be open, got one that was closed")
@@ -149,7 +149,7 @@ class AsyncArena:
                 for each in taken:
                     each.answer(error)
 
-    def _play(self, arena: Arena, taken: Sequence[_Asked]) -> None:
+    def _play(self, arena: Arena, taken: Sequence[_WaitingCall]) -> None:
         matches = [each.match for each in taken if each.match is not None]
         try:
             scores = arena.play(matches, update_book=False, books=[each.book for each in taken])
@@ -165,7 +165,7 @@ class AsyncArena:
         for each, score in zip(taken, scores, strict=True):
             each.answer(score)
 
-    def _take(self) -> list[_Asked]:
+    def _take(self) -> list[_WaitingCall]:
         """What is next for one worker; nothing when the arena is closed."""
         with self._change:
             while True:
@@ -174,7 +174,7 @@ class AsyncArena:
                 if self._asked or self._closed:
                     break
                 self._change.wait()
-            taken: list[_Asked] = []
+            taken: list[_WaitingCall] = []
             while self._asked and len(taken) < self._together and (not taken or taken[0].goes_with(self._asked[0])):
                 each = self._asked.popleft()
                 if not each.future.cancelled():

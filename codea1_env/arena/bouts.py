@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TypeVar
 
 from codea1_env.arena.match import CodeScore, Match, MatchScore, SuiteScore
-from codea1_env.judging.judge import Expectation, Trial, TrialResult, Tried
+from codea1_env.judging.judge import Expectation, Trial, TrialResult, TriedTrial
 from codea1_env.judging.schedule import Turn, turn
 from codea1_env.judging.validation import ValidatedTest
 from codea1_env.reading.responses import nonprintable_share
@@ -99,7 +99,7 @@ def program_turns(
 
 def comparisons(
     bout: Bout, turns: Sequence[ProgramTurns], ran: Mapping[Turn, JobResult], config: RewardConfig
-) -> list[Tried]:
+) -> list[TriedTrial]:
     """Everything that the programs are tried on, program by program, and what came of it: the replays, then suites: its
     own, or all of the question's, these as written, too, and golden tests."""
     suites = list(chain.from_iterable(bout.rows))
@@ -113,7 +113,7 @@ def comparisons(
             tried += zip(map(_as_written, suites), own.suites, strict=True)
         if config.runs_golden:
             tried.append((bout.golden, own.golden))
-        attempts += [Tried(Trial(bout.match.problem, source, tests), one, ran[one]) for tests, one in tried]
+        attempts += [TriedTrial(Trial(bout.match.problem, source, tests), one, ran[one]) for tests, one in tried]
     return attempts
 
 
@@ -144,7 +144,7 @@ def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class _TriedProgram:
     """What one program came to."""
 
     executes: bool
@@ -160,14 +160,14 @@ class _Tried:
 
 def _take(
     bout: Bout, row: Sequence[tuple[ValidatedTest, ...]], results: Iterator[TrialResult], config: RewardConfig
-) -> _Tried:
+) -> _TriedProgram:
     everything = sum(map(len, bout.rows))
     first = next(results)
     replays = zip(bout.replays, first.verdicts, strict=True)
     suites = [next(results) for _ in range(everything if config.runs_union else len(row))]
     as_written = tuple(next(results).verdicts for _ in range(everything if config.runs_stated else 0))
     golden = next(results).verdicts if config.runs_golden else ()
-    return _Tried(
+    return _TriedProgram(
         first.loads if config.fidelity == "paper" else first.executes,
         tuple(JudgedReplay(replay.case, verdict) for replay, verdict in replays),
         tuple(suite.verdicts for suite in suites),
@@ -182,7 +182,9 @@ _Judged = dict[tuple[int, Verdict | None, str], JudgedTest]
 """Tests with what came of them, by the test's `id`: programs that meet one suite mostly come to the same."""
 
 
-def _duels(bout: Bout, place: int, tried: _Tried, start: int, config: RewardConfig, judged: _Judged) -> list[Duel]:
+def _duels(
+    bout: Bout, place: int, tried: _TriedProgram, start: int, config: RewardConfig, judged: _Judged
+) -> list[Duel]:
     """One program against the M suites that were written against it; its verdicts on them begin at `start`."""
     row = bout.rows[place]
     duels = []
@@ -209,7 +211,7 @@ def _judged(test: JudgedTest, verdict: Verdict | None, returned: str, known: _Ju
     return known[key]
 
 
-def _groups(bout: Bout, tried: Sequence[_Tried], config: RewardConfig) -> list[Group]:
+def _groups(bout: Bout, tried: Sequence[_TriedProgram], config: RewardConfig) -> list[Group]:
     """What every suite came to on every solution."""
     right = tuple(outcome.is_right for outcome in tried) if config.runs_golden else ()
     return [
@@ -223,7 +225,7 @@ def _groups(bout: Bout, tried: Sequence[_Tried], config: RewardConfig) -> list[G
 
 
 def _coder_rewards(
-    rows: Sequence[Sequence[tuple[Duel, Group | None]]], tried: Sequence[_Tried], config: RewardConfig
+    rows: Sequence[Sequence[tuple[Duel, Group | None]]], tried: Sequence[_TriedProgram], config: RewardConfig
 ) -> list[float]:
     if not config.judges_by_union:
         return [

@@ -123,7 +123,7 @@ def _is_flat(rewards: Sequence[float | None]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _PaidParts:
     """Of one suite's reward: validity + adversarial - penalty."""
 
     validity: float
@@ -131,9 +131,9 @@ class _Parts:
     penalty: float
 
 
-def _parts(terms: SuiteTerms, config: RewardConfig) -> _Parts:
+def _parts(terms: SuiteTerms, config: RewardConfig) -> _PaidParts:
     parts = config.with_suite_size(terms.suite_size).reward.parts(terms)
-    return _Parts(parts.validity, parts.adversarial, parts.total - terms.reward)
+    return _PaidParts(parts.validity, parts.adversarial, parts.total - terms.reward)
 
 
 def _weight_left(row: Sequence[SuiteScore], config: RewardConfig) -> float | None:

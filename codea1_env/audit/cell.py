@@ -38,7 +38,7 @@ class CellSilent(Exception):
     """The grader did not answer in time."""
 
 
-class Cell:
+class GraderCell:
     """One grader in a cell of its own. `begin` is called in there, with standard streams as its lines come and go."""
 
     def __init__(self, begin: Callable[[], None], readable: Sequence[str], path: str) -> None:

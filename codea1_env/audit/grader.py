@@ -18,7 +18,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from codea1_env.audit.cell import Cell, CellEnded, CellSilent
+from codea1_env.audit.cell import CellEnded, CellSilent, GraderCell
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError
 
@@ -27,7 +27,7 @@ Reward = Callable[[str, list[str]], object]
 """From a program and its tests, asserts, to whether they pass, or to a number."""
 
 
-class Answer(StrEnum):
+class Graded(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -42,7 +42,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    answer: Answer
+    answer: Graded
     said: str = ""
     """What stands in the place of an answer, or the grader's last words; text of a stranger."""
 
@@ -57,20 +57,20 @@ class Grader(Closing):
             )
         self.name = name
         self._begin, self._readable, self._path, self._wait_s = begin, tuple(readable), path, wait_s
-        self._cell: Cell | None = None
+        self._cell: GraderCell | None = None
 
     def ask(self, request: Mapping[str, Any]) -> Answered:
         """Whether the grader counts it as right. What did not answer is to be restarted."""
         if self._cell is None:
-            self._cell = Cell(self._begin, self._readable, self._path)
+            self._cell = GraderCell(self._begin, self._readable, self._path)
         elif self._cell.waiting():
-            return Answered(Answer.GARBLED, "more than one line for a request")
+            return Answered(Graded.GARBLED, "more than one line for a request")
         try:
             line = self._cell.ask(json.dumps(request), self._wait_s)
         except CellEnded:
-            return Answered(Answer.ENDED, self._cell.last_words())
+            return Answered(Graded.ENDED, self._cell.last_words())
         except CellSilent:
-            return Answered(Answer.SILENT, self._cell.last_words())
+            return Answered(Graded.SILENT, self._cell.last_words())
         return read_answer(line)
 
     def look(self) -> Mapping[str, bool]:
@@ -95,14 +95,14 @@ def read_answer(line: bytes) -> Answered:
     try:
         answer = json.loads(line)
     except (ValueError, RecursionError):
-        return Answered(Answer.GARBLED, shown)
+        return Answered(Graded.GARBLED, shown)
     if not isinstance(answer, dict) or "passed" not in answer:
         said = answer.get("error") if isinstance(answer, dict) else None
-        return Answered(Answer.GARBLED, str(said)[:200] if said else shown)
-    known = {True: Answer.PASSED, False: Answer.FAILED, None: Answer.SKIPPED}
+        return Answered(Graded.GARBLED, str(said)[:200] if said else shown)
+    known = {True: Graded.PASSED, False: Graded.FAILED, None: Graded.SKIPPED}
     passed = answer["passed"]
     if passed is not None and not isinstance(passed, bool):
-        return Answered(Answer.GARBLED, shown)
+        return Answered(Graded.GARBLED, shown)
     return Answered(known[passed])
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from codea1_env.audit.corpus import PARTS, Entry, Exercise, chosen, controls, digest, effects
-from codea1_env.audit.grader import Answer, Answered, Grader
+from codea1_env.audit.grader import Answered, Graded, Grader
 from codea1_env.audit.result import Played, Result
 from codea1_env.errors import ConfigurationError
 
@@ -20,7 +20,7 @@ NEXT = "next"
 """What the honest programs are called that follow an attack."""
 _MOST_UNANSWERED = 3
 """Honest programs in a row, each asked of a new process."""
-_BROKEN = (Answer.ENDED, Answer.SILENT, Answer.GARBLED)
+_BROKEN = (Graded.ENDED, Graded.SILENT, Graded.GARBLED)
 
 
 def audit(
@@ -34,7 +34,7 @@ def audit(
     """
     entries = [*controls(), *chosen(parts, budget), *(entry for part in parts for entry in effects(part))]
     began = time.monotonic()
-    asking = _Asking(grader)
+    asking = _GraderSession(grader)
     try:
         played = tuple(asking.play(entry) for entry in watch(entries))
     finally:
@@ -49,7 +49,7 @@ def audit(
     )
 
 
-class _Asking:
+class _GraderSession:
     def __init__(self, grader: Grader) -> None:
         self._grader = grader
         self._unanswered = 0
@@ -60,18 +60,18 @@ class _Asking:
         reached = then_passed = then_lost = False
         if entry.kind == "effect":
             left = {} if answer in _BROKEN else self._grader.look()
-            reached = answer is Answer.PASSED if entry.shows == "passes" else left.get(entry.label, False)
+            reached = answer is Graded.PASSED if entry.shows == "passes" else left.get(entry.label, False)
         elif entry.kind == "attack" and answer not in _BROKEN:
             after = self._ask(_honest("wrong", entry.exercise))
-            then_passed = after is Answer.PASSED
-            if answer is Answer.FAILED and after is Answer.ENDED:
+            then_passed = after is Graded.PASSED
+            if answer is Graded.FAILED and after is Graded.ENDED:
                 answer = after  # whoever ends it ends it now or in a moment: which of both is chance
-            then_lost = self._ask(_honest("right", entry.exercise)) is not Answer.PASSED
+            then_lost = self._ask(_honest("right", entry.exercise)) is not Graded.PASSED
         if then_passed or then_lost or answer in _BROKEN:
             self._grader.restart()
         return Played(entry.key, entry.kind, entry.label, entry.part, answer.value, reached, then_passed, then_lost)
 
-    def _ask(self, entry: Entry) -> Answer:
+    def _ask(self, entry: Entry) -> Graded:
         is_honest = entry.kind in ("right", "wrong")
         began = time.monotonic()
         answered = self._grader.ask(entry.request())
@@ -88,9 +88,9 @@ class _Asking:
 
 def _refusal(answered: Answered) -> str:
     got = {
-        Answer.ENDED: "a process that ended",
-        Answer.SILENT: "no answer in time",
-        Answer.GARBLED: "something else",
+        Graded.ENDED: "a process that ended",
+        Graded.SILENT: "no answer in time",
+        Graded.GARBLED: "something else",
     }[answered.answer]
     said = f" ({answered.said!r})" if answered.said else ""
     return (

@@ -14,7 +14,7 @@ from pathlib import Path
 from codea1_env.class_paths import load_class
 from codea1_env.cli.common import add_sandbox, require_file, say
 from codea1_env.errors import ConfigurationError
-from codea1_env.records.recording import Replayed, read_recording, replay
+from codea1_env.records.recording import ReplayedMatch, read_recording, replay
 from codea1_env.rewards.code_a1 import PARTS
 from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
@@ -80,7 +80,7 @@ def _replay(options: argparse.Namespace) -> int:
     return 1 if different or cut else 0
 
 
-def _plain(each: Replayed) -> dict[str, object]:
+def _plain(each: ReplayedMatch) -> dict[str, object]:
     return {
         "line": each.recorded.number,
         "problem_id": each.recorded.match.problem.problem_id,

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from codea1_env.cli.brought import brought
 from codea1_env.cli.common import claim, require_place, say
 from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.records.addresses import place_of, shown
 from codea1_env.report.duels import kept_duels
-from codea1_env.report.page import Shown, notice, page
+from codea1_env.report.page import RunOnPage, notice, page
 from codea1_env.report.runs_read import RunRead, read_runs
 from codea1_env.terminal import Progress
 from codea1_env.viewer import make_page
@@ -31,6 +33,7 @@ examples:
   codea1 report runs/mini-seed0              # report.html, report.png and report-duels.html in runs/mini-seed0
   codea1 report runs/mini-seed0 runs/golden-seed0 -o compared.html
   codea1 report runs/mini-seed0 --watch                  # a page at 127.0.0.1 that follows the run
+  codea1 report s3://bucket/mini-seed0                   # report.html in the working directory
 
 The page is one file without scripts; it opens from disk and asks nobody for anything.
 """
@@ -39,9 +42,11 @@ The page is one file without scripts; it opens from disk and asks nobody for any
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.set_defaults(run=_report)
-    parser.add_argument("runs", metavar="RUN_DIR", nargs="+", type=Path, help="directory of a training run")
+    parser.add_argument("runs", metavar="RUN_DIR", nargs="+", type=place_of, help="directory of a training "
+                        "run, or its address for fsspec (s3://bucket/run)")  # fmt: skip
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes, with the picture "
-                        "beside it as .png (default: report.html in the first RUN_DIR)")  # fmt: skip
+                        "beside it as .png (default: report.html in the first RUN_DIR; where that is "
+                        "an address, in the working directory)")  # fmt: skip
     parser.add_argument("--no-duels", action="store_true", help="write no page of the duels that a run kept (default: "
                         "one beside it for each run that kept any, as of `codea1 view`)")  # fmt: skip
     parser.add_argument("--no-png", action="store_true", help="draw no picture (default: one, with matplotlib)")
@@ -62,10 +67,14 @@ def _report(options: argparse.Namespace) -> int:
         raise ConfigurationError(
             "--watch writes nothing: it must come without --output, --no-png, --no-duels and --json"
         )
-    runs = read_runs(options.runs)
-    if options.watch:
-        return _watch(options.runs, options.port)
-    output = options.output or options.runs[0] / "report.html"
+    with brought("RUN_DIR", options.runs) as directories:
+        runs = read_runs(directories, _given(options.runs))
+        return _watch(options.runs, options.port) if options.watch else _make(runs, options)
+
+
+def _make(runs: Sequence[RunRead], options: argparse.Namespace) -> int:
+    first = options.runs[0]
+    output = options.output or (first if isinstance(first, Path) else Path()) / "report.html"
     picture = None if options.no_png else output.with_suffix(".png")
     for path in (output, picture):
         if path is not None:
@@ -81,13 +90,17 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _given(places: Sequence[Path | str]) -> list[str]:
+    return [str(place) if isinstance(place, Path) else shown(place) for place in places]
+
+
 def _write(runs: Sequence[RunRead], output: Path, picture: Path | None, options: argparse.Namespace) -> list[Path]:
     """The page and what stands beside it; what was written."""
     written = [output]
-    shown = [Shown(run, kept_duels(run.directory)) for run in runs]
+    on_page = [RunOnPage(run, kept_duels(run.directory)) for run in runs]
     if not options.no_duels:
-        shown = [_with_viewer(each, output, number, written) for number, each in enumerate(shown, 1)]
-    write_whole(output, _page(shown).encode("utf-8", "backslashreplace"))
+        on_page = [_with_viewer(each, output, number, written) for number, each in enumerate(on_page, 1)]
+    write_whole(output, _page(on_page).encode("utf-8", "backslashreplace"))
     if picture is not None and importlib.util.find_spec("matplotlib") is None:
         say("codea1: there is no picture, for matplotlib is not installed: see the extra `train`, or --no-png")
     elif picture is not None:
@@ -99,26 +112,26 @@ def _write(runs: Sequence[RunRead], output: Path, picture: Path | None, options:
     return written
 
 
-def _with_viewer(shown: Shown, output: Path, number: int, written: list[Path]) -> Shown:
+def _with_viewer(each: RunOnPage, output: Path, number: int, written: list[Path]) -> RunOnPage:
     """The run with links into a page of its duels, which is written beside `output`, where it kept any."""
-    if not len(shown.kept):
-        return shown
+    if not len(each.kept):
+        return each
     beside = output.with_name(f"{output.stem}-duels{number if number > 1 else ''}.html")
-    write_whole(beside, make_page(shown.run.name, shown.kept.games, book=shown.kept.book))
+    write_whole(beside, make_page(each.run.name, each.kept.games, book=each.kept.book))
     written.append(beside)
-    return Shown(shown.run, shown.kept, quote(beside.name))
+    return RunOnPage(each.run, each.kept, quote(beside.name))
 
 
-def _page(shown: Sequence[Shown], *, refreshes: bool = False) -> str:
+def _page(runs: Sequence[RunOnPage], *, refreshes: bool = False) -> str:
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
-    return page(shown, made, refreshes=refreshes)
+    return page(runs, made, refreshes=refreshes)
 
 
-def _watch(directories: Sequence[Path], port: int) -> int:
+def _watch(places: Sequence[Path | str], port: int) -> int:
     from codea1_env.report.watching import ReportServer
 
     try:
-        server = ReportServer(port, lambda: _live_page(directories))
+        server = ReportServer(port, lambda: _live_page(places))
     except OSError as error:
         raise ConfigurationError(f"--port must be a free one, got {port}: {error.strerror}") from None
     with server:
@@ -127,10 +140,12 @@ def _watch(directories: Sequence[Path], port: int) -> int:
     return 0
 
 
-def _live_page(directories: Sequence[Path]) -> str:
+def _live_page(places: Sequence[Path | str]) -> str:
     """The page as of now; where that fails, one that says why: the next look may find more."""
     try:
-        return _page([Shown(run, kept_duels(run.directory)) for run in read_runs(directories)], refreshes=True)
+        with brought("RUN_DIR", places) as directories:
+            runs = read_runs(directories, _given(places))
+            return _page([RunOnPage(run, kept_duels(run.directory)) for run in runs], refreshes=True)
     except (Codea1Error, OSError) as error:
         return notice(str(error))
 
@@ -146,7 +161,7 @@ def _described(run: RunRead) -> dict[str, Any]:
         latest |= {f"{where}/{name}": value for name, value in record.values.items()}
     return {
         "name": run.name,
-        "directory": str(run.directory),
+        "directory": run.given,
         "status": run.status,
         "rounds_done": run.rounds_done,
         "rounds_planned": run.rounds_planned,

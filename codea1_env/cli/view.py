@@ -7,8 +7,10 @@ import sys
 import webbrowser
 from pathlib import Path
 
+from codea1_env.cli.brought import brought, last_name
 from codea1_env.cli.common import claim, require_at_least_one, require_place, say
 from codea1_env.errors import ConfigurationError
+from codea1_env.records.addresses import place_of, shown
 from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
 from codea1_env.terminal import Progress
 from codea1_env.viewer import read_games
@@ -22,6 +24,7 @@ EXAMPLES = """\
 examples:
   codea1 view runs/mini-seed0
   codea1 view games.jsonl -o games.html --open
+  codea1 view s3://bucket/mini-seed0
   codea1 score recorded.jsonl -o scored.jsonl --details && codea1 view scored.jsonl
 
 What a file does not hold is said on the page. --execute plays recorded games again in the sandbox and shows what they
@@ -32,8 +35,9 @@ come to now, also for recordings that were written without scores.
 def add_view(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.set_defaults(run=_view)
-    parser.add_argument("input", metavar="RUN_OR_FILE", type=Path, help="a training run's directory, the output of "
-                        "`codea1 score`, or a recording of games")  # fmt: skip
+    parser.add_argument("input", metavar="RUN_OR_FILE", type=place_of, help="a training run's directory, the "
+                        "output of `codea1 score`, or a recording of games: a path, or an address "
+                        "for fsspec")  # fmt: skip
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes (default: the "
                         "input's name with .html, in the working directory)")  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
@@ -49,20 +53,26 @@ def _view(options: argparse.Namespace) -> int:
     require_at_least_one(options, "limit")
     if options.sandbox is not None and not options.execute:
         raise ConfigurationError(f"--sandbox must come with --execute, got {options.sandbox} without")
-    source = options.input.resolve()
-    output = options.output or Path(f"{source.stem if source.is_file() else source.name}.html")
-    require_place("--output", output, source)
+    with brought("RUN_OR_FILE", [options.input]) as (path,):
+        return _view_of(path, options)
+
+
+def _view_of(path: Path, options: argparse.Namespace) -> int:
+    """`path`: of the input on this machine."""
+    name = last_name(options.input)
+    output = options.output or Path(f"{Path(name).stem if path.is_file() else name}.html")
+    require_place("--output", output, path)
     with claim(("--output", output)) as stack:
         sandbox: Sandbox | None = None
         if options.execute:
             sandbox = open_sandbox(options.sandbox or "local")
             stack.callback(sandbox.close)
         progress = stack.enter_context(Progress(sys.stderr, "kB"))
-        games = read_games(options.input, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
-        page = page_of(source.name, games)
+        games = read_games(path, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
+        page = page_of(name, games)
         page.save(output)
     if games.unjudged:
-        say(f"games without verdicts in {options.input}: {games.unjudged}; --execute finds them out")
+        say(f"games without verdicts in {shown(str(options.input))}: {games.unjudged}; --execute finds them out")
     rest = f"; {left_out(games)}" if left_out(games) else ""
     say(f"wrote {output}: {games.duels} duels, {len(page.content) / 1e6:.1f} MB{rest}")
     address = output.resolve().as_uri()

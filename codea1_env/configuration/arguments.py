@@ -60,7 +60,7 @@ FULL_WORDS = ("No space left on device", "File too large", "PytorchStreamWriter 
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class RecipeArguments:
     """What the user asked for, checked."""
 
     preset: Preset
@@ -89,7 +89,7 @@ def parse_arguments(
     *,
     like: str = "",
     takes_tester: bool = False,
-) -> Arguments:
+) -> RecipeArguments:
     """Read the command line. `recipe`: the recipe's name, e.g. `golden`. `like`: for a recipe of one's own, the name of
     one that has the same roles. Raises ConfigurationError for a name that is not known.
 
@@ -162,7 +162,7 @@ def _is_full(error: Exception) -> bool:
     return is_told or any(words in str(error) for words in FULL_WORDS)
 
 
-def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
+def _fresh(given: argparse.Namespace, recipe: str) -> RecipeArguments:
     preset = _with_rounds(load_preset(given.preset, given.config), given)
     _check_options(preset.options, recipe)
     preset = _with_files(preset, given)
@@ -176,7 +176,7 @@ def _fresh(given: argparse.Namespace, recipe: str) -> Arguments:
     output = _checked_output(output)
     _check_writable(output)
     tester = None if given.tester is None else _model_of(given.tester, preset)
-    return Arguments(preset, output, seed, False, engine, given.ray_address, tester)
+    return RecipeArguments(preset, output, seed, False, engine, given.ray_address, tester)
 
 
 def _planned(given: argparse.Namespace, recipe: str) -> Preset:
@@ -239,7 +239,7 @@ def _checked_output(output: Path | str) -> Path:
     return output
 
 
-def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
+def _resumed(given: argparse.Namespace, recipe: str) -> RecipeArguments:
     file = _resumed_file(given)
     preset, seed = read_configuration(file)
     record = read_record(file)
@@ -251,10 +251,10 @@ def _resumed(given: argparse.Namespace, recipe: str) -> Arguments:
     _check_engine(engine, given.ray_address, preset)
     tester = record.get("tester")
     model = None if tester is None else _model_of(Path(str(tester)), preset)
-    return Arguments(preset, given.resume, seed, True, engine, given.ray_address, model)
+    return RecipeArguments(preset, given.resume, seed, True, engine, given.ray_address, model)
 
 
-def _is_finished(arguments: Arguments) -> bool:
+def _is_finished(arguments: RecipeArguments) -> bool:
     """Whether the run has measured what so many rounds have trained: its summary is written last."""
     file = arguments.output / SUMMARY
     try:

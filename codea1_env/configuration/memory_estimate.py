@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codea1_env.configuration.batches import Roles, seat_rows
-from codea1_env.configuration.model_shapes import Shape, shape_of
+from codea1_env.configuration.model_shapes import ModelShape, shape_of
 from codea1_env.configuration.presets import Preset
 from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS, ROOM, SEEN, SLOTS, TILE, slots_of, up
 
@@ -100,14 +100,14 @@ def seat_memory(preset: Preset, seat: str) -> SeatMemory:
     return SeatMemory(kept, learning, sampling, room, checkpoint=(4 + 8) * trained, final=final)
 
 
-def _gathered(shape: Shape, sharing: int, narrow: int, is_frozen: bool) -> int:
+def _gathered(shape: ModelShape, sharing: int, narrow: int, is_frozen: bool) -> int:
     """Copies of weights to compute with: of some blocks where the model is sharded, of all where it is not."""
     if sharing > 1:
         return narrow * (shape.embedding + GATHERED_BLOCKS * shape.block)
     return narrow * shape.parameters if narrow == 2 and not is_frozen else 0
 
 
-def _activations(preset: Preset, seat: str, shape: Shape, narrow: int) -> dict[str, int]:
+def _activations(preset: Preset, seat: str, shape: ModelShape, narrow: int) -> dict[str, int]:
     """Of one pass over the rows that a device takes at once, at their longest."""
     rows = seat_rows(preset, seat).per_device
     response = preset.grpo.tokens(seat)
@@ -124,7 +124,7 @@ def _activations(preset: Preset, seat: str, shape: Shape, narrow: int) -> dict[s
     return {"activations": blocks, "logits": logits}
 
 
-def _sampling(preset: Preset, seat: str, shape: Shape, narrow: int, gathered: int) -> tuple[dict[str, int], int]:
+def _sampling(preset: Preset, seat: str, shape: ModelShape, narrow: int, gathered: int) -> tuple[dict[str, int], int]:
     """What sampling holds, and how much of it vLLM has for keys and values."""
     placed, rows = preset.placement.of(seat), seat_rows(preset, seat)
     if placed.vllm == "server":
@@ -185,7 +185,7 @@ def packed_memory(preset: Preset, device: str, roles: Roles) -> PackedMemory:
     return PackedMemory(kept, loading, sampling, learning)
 
 
-def base_bytes(shape: Shape, device: str, narrow: int) -> int:
+def base_bytes(shape: ModelShape, device: str, narrow: int) -> int:
     """The frozen weights: the head is apart from the embedding on a CPU, and where a model has two."""
     table = shape.vocabulary * shape.hidden
     others = shape.parameters - shape.embedding
@@ -193,7 +193,7 @@ def base_bytes(shape: Shape, device: str, narrow: int) -> int:
     return narrow * (others + (0 if is_shared else table)) + min(narrow, STORED) * table
 
 
-def kept_numbers(shape: Shape, device: str) -> int:
+def kept_numbers(shape: ModelShape, device: str) -> int:
     """Of a token in a layer for the way back: five of the model's width around its norms, queries, keys and values, and
     both halves of the feed-forward layer. A GPU keeps what goes into attention for every head, and what comes out."""
     attention = 4 * shape.hidden if device == "cuda" else 0

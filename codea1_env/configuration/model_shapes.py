@@ -20,7 +20,7 @@ GGUF_NAMES = {"q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_pro
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ModelShape:
     """A model of the Qwen2 or Llama architecture."""
 
     hidden: int
@@ -94,17 +94,17 @@ class Shape:
 
 # From the config.json of each model on the hub.
 KNOWN = {
-    "Qwen/Qwen2.5-Coder-0.5B-Instruct": Shape(896, 24, 14, 2, 4864, 151_936, tied=True),
-    "Qwen/Qwen2.5-Coder-1.5B-Instruct": Shape(1536, 28, 12, 2, 8960, 151_936, tied=True),
-    "Qwen/Qwen2.5-Coder-3B-Instruct": Shape(2048, 36, 16, 2, 11_008, 151_936, tied=True),
-    "Qwen/Qwen2.5-Coder-7B-Instruct": Shape(3584, 28, 28, 4, 18_944, 152_064, tied=False),
+    "Qwen/Qwen2.5-Coder-0.5B-Instruct": ModelShape(896, 24, 14, 2, 4864, 151_936, tied=True),
+    "Qwen/Qwen2.5-Coder-1.5B-Instruct": ModelShape(1536, 28, 12, 2, 8960, 151_936, tied=True),
+    "Qwen/Qwen2.5-Coder-3B-Instruct": ModelShape(2048, 36, 16, 2, 11_008, 151_936, tied=True),
+    "Qwen/Qwen2.5-Coder-7B-Instruct": ModelShape(3584, 28, 28, 4, 18_944, 152_064, tied=False),
 }
 
 
-def shape_of(model: ModelPreset | PretrainedModel) -> Shape:
+def shape_of(model: ModelPreset | PretrainedModel) -> ModelShape:
     """The sizes of a preset's model. Raises ConfigurationError if they cannot be known without loading it."""
     if isinstance(model, ModelPreset):
-        return Shape(
+        return ModelShape(
             model.hidden,
             model.layers,
             model.heads,
@@ -126,13 +126,13 @@ def shape_of(model: ModelPreset | PretrainedModel) -> Shape:
         ) from None
 
 
-def _of_config(record: Mapping[str, Any]) -> Shape:
+def _of_config(record: Mapping[str, Any]) -> ModelShape:
     """What config.json leaves out is as transformers has it for these architectures."""
     hidden, heads = int(record["hidden_size"]), int(record["num_attention_heads"])
     shared = hidden // heads
     is_llama = record.get("model_type") == "llama"
     has_biases = bool(record.get("attention_bias", False)) or not is_llama
-    return Shape(
+    return ModelShape(
         hidden,
         int(record["num_hidden_layers"]),
         heads,
@@ -145,10 +145,10 @@ def _of_config(record: Mapping[str, Any]) -> Shape:
     )
 
 
-def _of_gguf(file: Path) -> Shape:
+def _of_gguf(file: Path) -> ModelShape:
     header = read_gguf_header(file, "--model")
     heads = header.size("attention.head_count")
-    return Shape(
+    return ModelShape(
         header.size("embedding_length"),
         header.size("block_count"),
         heads,

@@ -28,7 +28,7 @@ DEFAULT_REWARDS = RewardConfig()
 _METADATA = {"name": "codea1_discrete_v0", "render_modes": list(RENDER_MODES), "render_fps": 1}
 
 
-class _Game(Face):
+class _PoolGame(Face):
     """What the two faces of the game share beyond `faces.Face`: its constructor."""
 
     def __init__(
@@ -54,7 +54,7 @@ class _Game(Face):
 
 
 @own_constructor
-class raw_env(_Game, InTurns):
+class raw_env(_PoolGame, InTurns):
     """The game in turns (PettingZoo's AEC interface), without wrappers. Arguments: `help(raw_env.__init__)`."""
 
     # The tester has K turns in a row: PettingZoo's aec_to_parallel must not pair them with turns of the coder.
@@ -62,7 +62,7 @@ class raw_env(_Game, InTurns):
 
 
 @own_constructor
-class parallel_env(_Game, Together):
+class parallel_env(_PoolGame, Together):
     """The game in 1 + K steps of both agents: the first uses the coder's action, the others the tester's.
 
     Both agents live to the end; the action of the one whose turn it is not is ignored and may be absent.

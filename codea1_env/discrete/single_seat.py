@@ -22,12 +22,12 @@ from codea1_env.discrete.policies import Policy, uniform
 from codea1_env.discrete.pool import Pool
 from codea1_env.envs.arguments import own_constructor
 from codea1_env.envs.episode import CODER, TESTER
-from codea1_env.envs.faces import Shown
+from codea1_env.envs.faces import Rendered
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
 
 
-class _SingleSeat(Shown, gymnasium.Env[Any, Any]):
+class _PoolSeat(Rendered, gymnasium.Env[Any, Any]):
     """What the two views share."""
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 1}  # noqa: RUF012  # as Gymnasium declares it
@@ -81,14 +81,14 @@ class _SingleSeat(Shown, gymnasium.Env[Any, Any]):
 
 
 @own_constructor
-class DiscreteCoderEnv(_SingleSeat):
+class DiscreteCoderEnv(_PoolSeat):
     """`codea1_env/DiscreteCoder-v0`. The opponent is a tester, by default one that picks at random."""
 
     seat = CODER
 
 
 @own_constructor
-class DiscreteTesterEnv(_SingleSeat):
+class DiscreteTesterEnv(_PoolSeat):
     """`codea1_env/DiscreteTester-v0`. The opponent is a coder, by default one that picks at random."""
 
     seat = TESTER

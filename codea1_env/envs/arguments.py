@@ -32,14 +32,14 @@ _LEAST_TEXT = 8
 """Characters: room for the name of a phase."""
 
 
-class Asked(Protocol):
+class AskedOf(Protocol):
     """What an episode may be about."""
 
     @property
     def problem_id(self) -> str: ...
 
 
-Item = TypeVar("Item", bound=Asked)
+Item = TypeVar("Item", bound=AskedOf)
 Made = TypeVar("Made")
 
 

@@ -45,7 +45,7 @@ DEFAULT_REWARDS = RewardConfig()
 _METADATA = {"name": "codea1_v0", "render_modes": list(RENDER_MODES), "render_fps": 1}
 
 
-class _Game(Face):
+class _TextGame(Face):
     """What the two faces of the game share beyond `faces.Face`: its constructor and its Mistake Book."""
 
     def __init__(
@@ -88,7 +88,7 @@ class _Game(Face):
 
 
 @own_constructor
-class raw_env(_Game, InTurns):
+class raw_env(_TextGame, InTurns):
     """The game in turns (PettingZoo's AEC interface), without wrappers. Arguments: `help(raw_env.__init__)`."""
 
     # PettingZoo's aec_to_parallel would have both agents act on what they saw before the cycle: refuse it.
@@ -96,7 +96,7 @@ class raw_env(_Game, InTurns):
 
 
 @own_constructor
-class parallel_env(_Game, Together):
+class parallel_env(_TextGame, Together):
     """The game in two steps of all agents a round: the first uses the coder's action, the second the testers'.
 
     All agents live to the end; the action of one whose turn it is not is ignored and may be absent.

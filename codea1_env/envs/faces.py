@@ -53,7 +53,7 @@ class PlayedEpisode(Protocol):
     def close(self) -> None: ...
 
 
-class Shown:
+class Rendered:
     """An episode that can be looked at and closed."""
 
     _played: PlayedEpisode
@@ -72,7 +72,7 @@ class Shown:
             self.render()
 
 
-class Face(Shown):
+class Face(Rendered):
     """What both interfaces share: spaces, seeding, state."""
 
     def _open(self, episode: PlayedEpisode, render_mode: str | None) -> None:

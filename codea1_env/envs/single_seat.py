@@ -28,7 +28,7 @@ import gymnasium
 from codea1_env.envs.arguments import GivenProblems, own_constructor
 from codea1_env.envs.environment import DEFAULT_REWARDS
 from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, RENDER_MODES, TESTER, Episode
-from codea1_env.envs.faces import Shown
+from codea1_env.envs.faces import Rendered
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.players import CoderRequest, Player, Request, TesterRequest
@@ -41,7 +41,7 @@ from codea1_env.sandbox.protocol import Sandbox
 Observation = dict[str, Any]
 
 
-class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
+class _TextSeat(Rendered, gymnasium.Env[Observation, str]):
     """What the two views share. Each says which seat is played and when the opponent moves."""
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 1}  # noqa: RUF012  # as Gymnasium declares it
@@ -151,7 +151,7 @@ class _SingleSeat(Shown, gymnasium.Env[Observation, str]):
 
 
 @own_constructor
-class CoderEnv(_SingleSeat):
+class CoderEnv(_TextSeat):
     """`codea1_env/Coder-v0`. The opponent is a tester: "golden", "random" (the default), "fuzz" or a player."""
 
     seat = CODER
@@ -160,7 +160,7 @@ class CoderEnv(_SingleSeat):
 
 
 @own_constructor
-class TesterEnv(_SingleSeat):
+class TesterEnv(_TextSeat):
     """`codea1_env/Tester-v0`. The opponent is a coder: "oracle", "mutant" (the default) or a player."""
 
     __test__ = False  # pytest: not a test class

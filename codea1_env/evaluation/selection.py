@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.evaluation.metrics import Interval, mean_interval
-from codea1_env.judging.judge import Expectation, Judge, Trial, Tried, plain_values
+from codea1_env.judging.judge import Expectation, Judge, Trial, TriedTrial, plain_values
 from codea1_env.judging.schedule import turn
 from codea1_env.judging.validation import read_suites
 from codea1_env.problems.problem import Problem
@@ -61,7 +61,7 @@ def choose(
         for text in texts
     ]
     turns = [turn(one.problem, one.source, [test.arguments for test in one.expectations]) for one in trials]
-    tried = [Tried(*row) for row in zip(trials, turns, judge.run(turns), strict=True)]
+    tried = [TriedTrial(*row) for row in zip(trials, turns, judge.run(turns), strict=True)]
     rows = iter(list(zip(tried, judge.judged(tried), strict=True)))
     choices = []
     for (_, texts, _), pool in zip(asked, pools, strict=True):

@@ -35,7 +35,7 @@ _REFERENCE_SHARE, _MUTANT_SHARE = 0.02, 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadTests:
     """The first k tests of one suite."""
 
     tests: int
@@ -47,7 +47,7 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredSuites:
     """What one problem's suites came to."""
 
     suites: tuple[SuiteResult, ...]
@@ -76,7 +76,7 @@ class SuiteMeter:
         self._suite_size = suite_size
         self._fidelity = fidelity
 
-    def measure(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[Measured]:
+    def measure(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[MeasuredSuites]:
         """What each problem's suites, a tester's raw responses, came to, in order.
 
         Raises UnusableReference for a problem whose reference is missing or does not load, SandboxError where the
@@ -103,10 +103,10 @@ class SuiteMeter:
                 verdicts = [next(results).verdicts for _ in matrix.mutants] if _is_valid(suite) else []
                 killed = sum(any(verdict is not Verdict.PASS for verdict in row) for row in verdicts)
                 rows.append(self._result(suite, len(matrix.mutants), killed, run, [place[c] for c in suite.calls]))
-            measured.append(Measured(tuple(rows), matrix))
+            measured.append(MeasuredSuites(tuple(rows), matrix))
         return measured
 
-    def _hurried(self, problems: Sequence[Problem], read: Sequence[Sequence[_Read]]) -> list[Problem]:
+    def _hurried(self, problems: Sequence[Problem], read: Sequence[Sequence[_ReadTests]]) -> list[Problem]:
         """The problems with less time for a call, so that a mutant that hangs costs little; not the ones whose
         reference itself needs much of it on one of these tests."""
         correct = [tuple(dict.fromkeys(each for suite in suites for each in suite.correct)) for suites in read]
@@ -121,7 +121,7 @@ class SuiteMeter:
             for problem, result in zip(problems, results, strict=True)
         ]
 
-    def _read(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[_Read]]:
+    def _read(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[_ReadTests]]:
         """Every suite's first k tests, each judged as though it were alone."""
         suites = [
             [read_suite(text, problem.entry_point, fidelity=self._fidelity).tests[: self._suite_size] for text in texts]
@@ -144,7 +144,7 @@ class SuiteMeter:
                 correct = [one.expectation for one in validated if one.test.status is Status.KEPT]
                 stated = [one.stated for one in validated]
                 read.append(
-                    _Read(
+                    _ReadTests(
                         len(tests),
                         tuple(each for each in correct if each is not None),
                         tuple(dict.fromkeys(each.arguments for each in stated if each is not None)),
@@ -153,7 +153,7 @@ class SuiteMeter:
             reads.append(read)
         return reads
 
-    def _result(self, suite: _Read, mutants: int, killed: int, run: Covered, calls: Sequence[int]) -> SuiteResult:
+    def _result(self, suite: _ReadTests, mutants: int, killed: int, run: Covered, calls: Sequence[int]) -> SuiteResult:
         return SuiteResult(
             k=self._suite_size,
             tests=suite.tests,
@@ -167,5 +167,5 @@ class SuiteMeter:
         )
 
 
-def _is_valid(suite: _Read) -> bool:
+def _is_valid(suite: _ReadTests) -> bool:
     return 0 < suite.tests == len(suite.correct)

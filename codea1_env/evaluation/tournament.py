@@ -34,7 +34,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore, SuiteScore
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.ratings import Rating, rate
-from codea1_env.evaluation.tournament_journal import Game, Key, Outcome, TournamentJournal
+from codea1_env.evaluation.tournament_journal import Key, PlayedGame, TournamentJournal, Winner
 from codea1_env.players.player import (
     DEFAULT_SAMPLING,
     CoderRequest,
@@ -60,7 +60,7 @@ _ASKED_AT_ONCE = 16
 it is."""
 _PLAYED_AT_ONCE = 16
 """Games that are scored at a time."""
-_CODERS_SHARE = {Outcome.CODER: 1.0, Outcome.TESTER: 0.0, Outcome.DRAW: 0.5}
+_CODERS_SHARE = {Winner.CODER: 1.0, Winner.TESTER: 0.0, Winner.DRAW: 0.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +85,24 @@ class Tournament:
 
     coders: tuple[Standing, ...]
     testers: tuple[Standing, ...]
-    games: tuple[Game, ...]
+    games: tuple[PlayedGame, ...]
     """Pair by pair, in the order of the players and the questions."""
 
     def share(self, coder: str, tester: str) -> float | None:
         """Games that the coder won against the tester, draws half, of those with a result; None without any."""
         games = [each.outcome for each in self.games if (each.coder, each.tester) == (coder, tester)]
-        shares = [_CODERS_SHARE[each] for each in games if each is not Outcome.NONE]
+        shares = [_CODERS_SHARE[each] for each in games if each is not Winner.NONE]
         return sum(shares) / len(shares) if shares else None
 
 
-def outcome(suite: SuiteScore) -> Outcome:
+def outcome(suite: SuiteScore) -> Winner:
     """Who won the game of a scored suite, by the rules above."""
     terms = suite.terms
     if terms is None:
-        return Outcome.NONE
+        return Winner.NONE
     if not terms.executes:
-        return Outcome.TESTER if terms.v else Outcome.DRAW
-    return Outcome.CODER if terms.passed == terms.v else Outcome.TESTER
+        return Winner.TESTER if terms.v else Winner.DRAW
+    return Winner.CODER if terms.passed == terms.v else Winner.TESTER
 
 
 def play_tournament(
@@ -133,7 +133,7 @@ def play_tournament(
         require_players({f"{seat} {name!r}": player for name, player in players.items()})
     if len({problem.problem_id for problem in problems}) < len(problems):
         raise ConfigurationError("problems must have different ids, got one twice")
-    asking = _Asking(samples, sampling, seed, journal, on_answers or (lambda seat, count, *, total: None))
+    asking = _AskedPlayers(samples, sampling, seed, journal, on_answers or (lambda seat, count, *, total: None))
     codes = asking.texts("coder", coders, [CoderRequest(problem) for problem in problems])
     attacked = {
         (problem.problem_id, code): TesterRequest(problem, read_program(code, problem.entry_point).source)
@@ -157,7 +157,7 @@ def play_tournament(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _AskedPlayers:
     """How players are asked."""
 
     samples: int
@@ -196,7 +196,7 @@ def _played(
     arena: Arena,
     journal: TournamentJournal | None,
     on_games: Callable[[Sequence[Match]], int] | None,
-) -> Iterator[Game]:
+) -> Iterator[PlayedGame]:
     """How the games ended, in their order."""
     known = journal.games if journal is not None else {}
     kept = list(games)
@@ -218,16 +218,16 @@ def _played(
     return (ended[key] for key in games)
 
 
-def _game(key: Key, score: MatchScore) -> Game:
+def _game(key: Key, score: MatchScore) -> PlayedGame:
     suite = score.suites[0][0]
-    return Game(*key[:3], outcome(suite), score.codes[0].reward, suite.reward)
+    return PlayedGame(*key[:3], outcome(suite), score.codes[0].reward, suite.reward)
 
 
 def _tournament(
     coders: Mapping[str, Player],
     testers: Mapping[str, Player],
     problems: Sequence[Problem],
-    games: Sequence[Game],
+    games: Sequence[PlayedGame],
     seed: int,
 ) -> Tournament:
     won = np.zeros((len(problems), len(coders), len(testers)))
@@ -235,28 +235,28 @@ def _tournament(
     axes = [{name: place for place, name in enumerate(each)} for each in (coders, testers)]
     questions = {problem.problem_id: place for place, problem in enumerate(problems)}
     for game in games:
-        if game.outcome is not Outcome.NONE:
+        if game.outcome is not Winner.NONE:
             place = questions[game.problem_id], axes[0][game.coder], axes[1][game.tester]
             won[place] += _CODERS_SHARE[game.outcome]
             lost[place] += 1 - _CODERS_SHARE[game.outcome]
     ratings = rate(won, lost, seed=seed)
     return Tournament(
         tuple(
-            _standing(name, player, rating, [game for game in games if game.coder == name], Outcome.CODER)
+            _standing(name, player, rating, [game for game in games if game.coder == name], Winner.CODER)
             for (name, player), rating in zip(coders.items(), ratings.coders, strict=True)
         ),
         tuple(
-            _standing(name, player, rating, [game for game in games if game.tester == name], Outcome.TESTER)
+            _standing(name, player, rating, [game for game in games if game.tester == name], Winner.TESTER)
             for (name, player), rating in zip(testers.items(), ratings.testers, strict=True)
         ),
         tuple(games),
     )
 
 
-def _standing(name: str, player: Player, rating: Rating, games: Sequence[Game], own: Outcome) -> Standing:
+def _standing(name: str, player: Player, rating: Rating, games: Sequence[PlayedGame], own: Winner) -> Standing:
     outcomes = [game.outcome for game in games]
-    won, drawn, unscored = (outcomes.count(each) for each in (own, Outcome.DRAW, Outcome.NONE))
-    rewards = [game.coder_reward if own is Outcome.CODER else game.tester_reward for game in games]
+    won, drawn, unscored = (outcomes.count(each) for each in (own, Winner.DRAW, Winner.NONE))
+    rewards = [game.coder_reward if own is Winner.CODER else game.tester_reward for game in games]
     known = [reward for reward in rewards if reward is not None]
     return Standing(
         name,

@@ -25,7 +25,7 @@ Key = tuple[str, str, str, int]
 """Of a game: coder, tester, problem, and which of the coder's programs."""
 
 
-class Outcome(StrEnum):
+class Winner(StrEnum):
     """Who won a game."""
 
     CODER = "coder"
@@ -36,13 +36,13 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Game:
+class PlayedGame:
     """One program against one suite."""
 
     coder: str
     tester: str
     problem_id: str
-    outcome: Outcome
+    outcome: Winner
     coder_reward: float | None
     """R_C for this suite alone, in [0, 1]; None where infrastructure failed."""
     tester_reward: float | None
@@ -85,7 +85,7 @@ class TournamentJournal(Closing):
     def __init__(self, path: str | os.PathLike[str], plan: Mapping[str, Any]) -> None:
         """Open or begin it, see `Journal`. `plan`: of `tournament_plan`."""
         self._answers: dict[tuple[str, str, str, str], list[str]] = {}
-        self.games: dict[Key, Game] = {}
+        self.games: dict[Key, PlayedGame] = {}
         self.file = Journal(path, "codea1 tournament", plan, take=self._take)
 
     def answers(self, seat: str, name: str, request: Request) -> list[str] | None:
@@ -99,9 +99,9 @@ class TournamentJournal(Closing):
             records.append({"kind": "answers", **place, "texts": list(group)})
         self.file.append(*records)
 
-    def append_games(self, games: Mapping[Key, Game]) -> None:
+    def append_games(self, games: Mapping[Key, PlayedGame]) -> None:
         """Those with a result."""
-        ended = {key: game for key, game in games.items() if game.outcome is not Outcome.NONE}
+        ended = {key: game for key, game in games.items() if game.outcome is not Winner.NONE}
         self.file.append(
             *({"kind": "game", "sample": key[3], **dataclasses.asdict(game)} for key, game in ended.items())
         )
@@ -113,8 +113,8 @@ class TournamentJournal(Closing):
                 raise TypeError("answers that are no texts")
             self._answers[place] = list(record["texts"])
         elif record["kind"] == "game":
-            fields = {field.name: record[field.name] for field in dataclasses.fields(Game)}
-            game = Game(**{**fields, "outcome": Outcome(fields["outcome"])})
+            fields = {field.name: record[field.name] for field in dataclasses.fields(PlayedGame)}
+            game = PlayedGame(**{**fields, "outcome": Winner(fields["outcome"])})
             self.games[game.coder, game.tester, game.problem_id, int(record["sample"])] = game
         else:
             raise ValueError(f"a record of the kind {record['kind']}")

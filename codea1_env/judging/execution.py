@@ -47,7 +47,7 @@ _Key = tuple[bytes, bytes]
 
 
 @dataclass(slots=True)
-class _Program:
+class _CachedProgram:
     """One program, and all that was seen of it in this batch."""
 
     job: CallsJob
@@ -96,13 +96,13 @@ class Execution:
         `games`: one number per turn. A program comes to in one game what it would come to without the others: where
         several games have it, they have their turns one after the other. None: all turns are of one game.
         """
-        programs: dict[tuple[CallsJob, int], _Program] = {}
-        waves: dict[int, list[_Program]] = {}
+        programs: dict[tuple[CallsJob, int], _CachedProgram] = {}
+        waves: dict[int, list[_CachedProgram]] = {}
         known: Counter[CallsJob] = Counter()
         for place, (turn, game) in enumerate(zip(turns, games or [0] * len(turns), strict=True)):
             base = dataclasses.replace(turn, calls=())
             if (base, game) not in programs:
-                programs[base, game] = _Program(base, self._key_of(base))
+                programs[base, game] = _CachedProgram(base, self._key_of(base))
                 waves.setdefault(known[base], []).append(programs[base, game])
                 known[base] += 1
             programs[base, game].turns.append(place)
@@ -116,7 +116,7 @@ class Execution:
                 results[place] = dataclasses.replace(program.load, outcomes=outcomes, denied=tuple(program.denied))
         return [results[place] for place in range(len(turns))]
 
-    def _run_together(self, programs: Sequence[_Program], turns: Sequence[CallsJob]) -> None:
+    def _run_together(self, programs: Sequence[_CachedProgram], turns: Sequence[CallsJob]) -> None:
         """Work off the turns of different programs."""
         for program in programs:
             _place(program, turns)
@@ -137,7 +137,7 @@ class Execution:
         fields = [(field.name, getattr(job, field.name)) for field in dataclasses.fields(job) if field.name != "calls"]
         return hashlib.blake2b(repr((self._sandbox.version, fields)).encode("utf-8"), digest_size=32).digest()
 
-    def _recall(self, program: _Program) -> None:
+    def _recall(self, program: _CachedProgram) -> None:
         """What is remembered of the program and of the calls that are asked for."""
         if not self._remembers:
             return
@@ -151,7 +151,7 @@ class Execution:
                 program.load = JobResult(True, None, ())
                 program.seen[call] = outcome
 
-    def _remember(self, program: _Program, calls: Sequence[bytes], result: JobResult) -> None:
+    def _remember(self, program: _CachedProgram, calls: Sequence[bytes], result: JobResult) -> None:
         if not self._remembers or (result.load_failure is not None and result.load_failure.kind not in _REMEMBERED):
             return
         key, failure = program.key, result.load_failure
@@ -172,7 +172,7 @@ def _size(outcome: Outcome) -> int:
     return _OUTCOME_BYTES + len(outcome.value) + len(outcome.error)
 
 
-def _run(program: _Program, calls: tuple[bytes, ...]) -> CallsJob:
+def _run(program: _CachedProgram, calls: tuple[bytes, ...]) -> CallsJob:
     """One sandbox job. It has no more strikes and no more time than a turn has, and never less than a call."""
     limits = program.job.limits
     budget_s = min(limits.budget_s + 2 * limits.time_limit_s, MAX_BUDGET_S)
@@ -183,7 +183,7 @@ def _run(program: _Program, calls: tuple[bytes, ...]) -> CallsJob:
     return dataclasses.replace(program.job, calls=calls, limits=dataclasses.replace(limits, budget_s=budget_s))
 
 
-def _place(program: _Program, turns: Sequence[CallsJob]) -> None:
+def _place(program: _CachedProgram, turns: Sequence[CallsJob]) -> None:
     for number in program.turns:
         for early, call in enumerate(turns[number].calls):
             if call not in program.places or early < program.places[call][0]:
@@ -195,7 +195,7 @@ def _digest(call: bytes) -> bytes:
     return hashlib.blake2b(call, digest_size=8).digest()
 
 
-def _wanted(program: _Program, turns: Sequence[CallsJob]) -> tuple[bytes, ...]:
+def _wanted(program: _CachedProgram, turns: Sequence[CallsJob]) -> tuple[bytes, ...]:
     """The calls that some turn needs and that were not tried, as far as is known now."""
     if program.load is not None and not program.load.loaded:
         return ()
@@ -217,7 +217,7 @@ class _GoneThrough:
     """Calls that must be tried first."""
 
 
-def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
+def _gone_through(program: _CachedProgram, calls: Sequence[bytes]) -> _GoneThrough:
     """The rule of strikes and budget, over the calls of a turn in their order. What is untried is passed over as though
     it would come to a value at once."""
     limits, turn = program.job.limits, _GoneThrough()
@@ -241,7 +241,7 @@ def _gone_through(program: _Program, calls: Sequence[bytes]) -> _GoneThrough:
     return turn
 
 
-def _take_up(program: _Program, job: CallsJob, result: JobResult) -> None:
+def _take_up(program: _CachedProgram, job: CallsJob, result: JobResult) -> None:
     """What a sandbox job has shown of its program.
 
     What it did not try is asked for again only where the job came to its strikes, or tried as much as its budget has

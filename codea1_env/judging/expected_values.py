@@ -24,7 +24,7 @@ from codea1_env.judging.equality import call_key, same_value
 from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import MOST_HANGS, ReferenceValue
 from codea1_env.judging.relations.truth import holds
-from codea1_env.judging.validation import Asked
+from codea1_env.judging.validation import AskedSuite
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT
 from codea1_env.reading.wide.relation import Relation
@@ -79,7 +79,7 @@ class BatchOracle:
         self.errors: list[OracleError | None] = [None] * len(juries)
         """Per question, once it was asked: None in the mode `reference` and where there is no working reference."""
 
-    def answer(self, asked: Sequence[Asked]) -> list[list[ReferenceValue]]:
+    def answer(self, asked: Sequence[AskedSuite]) -> list[list[ReferenceValue]]:
         """The value of every call of every suite. Raises UnusableReference in the mode `reference`."""
         if self._mode == "reference":
             calls = [(suite.problem, suite.calls) for suite in asked]
@@ -96,7 +96,7 @@ class BatchOracle:
         self._measure(groups, values)
         return list(itertools.chain.from_iterable(values))
 
-    def _of_solutions(self, groups: Sequence[Sequence[Asked]]) -> list[list[list[ReferenceValue]]]:
+    def _of_solutions(self, groups: Sequence[Sequence[AskedSuite]]) -> list[list[list[ReferenceValue]]]:
         values = []
         for jury, group in zip(self._juries, groups, strict=True):
             # Who fails to load for one suite, by chance, votes for none.
@@ -111,7 +111,9 @@ class BatchOracle:
             values.append([by_number.get(number, []) for number in range(len(group))])
         return values
 
-    def _measure(self, groups: Sequence[Sequence[Asked]], values: Sequence[Sequence[Sequence[ReferenceValue]]]) -> None:
+    def _measure(
+        self, groups: Sequence[Sequence[AskedSuite]], values: Sequence[Sequence[Sequence[ReferenceValue]]]
+    ) -> None:
         measured = [i for i, jury in enumerate(self._juries) if jury.problem.reference_solution is not None]
         suites = [(suite.problem, suite.calls) for i in measured for suite in groups[i]]
         try:
@@ -148,7 +150,7 @@ def majority_values(calls: int, answers: Answers) -> list[ReferenceValue]:
     return [_elected([row[call] for row in answers], least=2) for call in range(calls)]
 
 
-def dual_values(suites: Sequence[Asked], answers: Sequence[Answers]) -> list[list[ReferenceValue]]:
+def dual_values(suites: Sequence[AskedSuite], answers: Sequence[Answers]) -> list[list[ReferenceValue]]:
     """CodeT's dual execution agreement (arXiv 2207.10397) over all suites of one question; `answers[suite]`.
 
     Solutions that pass exactly the same tests, as written, form a set; its score is the number of its solutions times

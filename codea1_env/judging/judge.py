@@ -111,7 +111,7 @@ class TrialResult:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tried:
+class TriedTrial:
     """A trial and what its program came to."""
 
     trial: Trial
@@ -224,7 +224,7 @@ class Judge:
             return same_output(right, value, tolerance)
         return same_value(right, value, tolerance)
 
-    def judged(self, tried: Sequence[Tried]) -> list[TrialResult]:
+    def judged(self, tried: Sequence[TriedTrial]) -> list[TrialResult]:
         """The verdicts of every trial. All values that a checker must see are shown to it in one run."""
         seen = []
         for one in tried:
@@ -242,7 +242,7 @@ class Judge:
         )
         return [self._judged(one, row) for one, row in zip(tried, seen, strict=True)]
 
-    def _judged(self, one: Tried, seen: Sequence[Outcome]) -> TrialResult:
+    def _judged(self, one: TriedTrial, seen: Sequence[Outcome]) -> TrialResult:
         trial, result = one.trial, one.result
         tolerance = self.tolerances(trial.problem)
         verdicts = [self._verdict(trial, *pair, tolerance) for pair in zip(trial.expectations, seen, strict=True)]
@@ -252,7 +252,7 @@ class Judge:
     def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
         """Verdicts of every trial, each as though it were the only one. All of them run before one is compared."""
         turns = [turn(one.problem, one.source, [e.arguments for e in one.expectations]) for one in trials]
-        return self.judged([Tried(*row) for row in zip(trials, turns, self.run(turns), strict=True)])
+        return self.judged([TriedTrial(*row) for row in zip(trials, turns, self.run(turns), strict=True)])
 
     def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome]) -> list[Outcome]:
         """The outcomes, those with a look replaced by what it makes of them: an error of what is no plain data."""

@@ -49,7 +49,7 @@ class ValidatedTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedSuite:
     """What one suite asks candidates and the oracle: the calls of its tests; and what it states about them."""
 
     problem: Problem
@@ -70,11 +70,11 @@ class ReadSuite:
     """One per test of the suite; None for one that the grammar rejects or that is beyond the first K."""
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> AskedSuite:
         """All that can be asked, whatever the tests state."""
         tests = self.usable
         calls, stated = [test.arguments for test in tests], [test.value for test in tests]
-        return Asked(self.problem, tuple(calls), tuple(stated), tuple([test.relation for test in tests]))
+        return AskedSuite(self.problem, tuple(calls), tuple(stated), tuple([test.relation for test in tests]))
 
     @property
     def usable(self) -> list[StatedTest]:
@@ -82,7 +82,7 @@ class ReadSuite:
         return [test for test in self.stated if test is not None and not test.failure]
 
 
-Answer = Callable[[Sequence[Asked]], list[list[ReferenceValue]]]
+Answer = Callable[[Sequence[AskedSuite]], list[list[ReferenceValue]]]
 """The oracle: one value for every call of every suite."""
 
 

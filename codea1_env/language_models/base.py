@@ -48,7 +48,7 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Sizes:
     """Sizes of a model."""
 
     layers: int
@@ -158,7 +158,7 @@ class Base:
         """From a model of transformers. `context`: longest text, in tokens."""
         config = model.config
         head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        self.shape = Shape(
+        self.shape = Sizes(
             config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.num_key_value_heads,
             head, config.intermediate_size, config.vocab_size, config.rms_norm_eps,
         )  # fmt: skip
@@ -228,7 +228,7 @@ class Base:
         return F.rms_norm(x, (self.shape.hidden,), weight, self.shape.epsilon)
 
 
-class Turn(torch.autograd.Function):
+class Rotary(torch.autograd.Function):
     """Rotary positions of the first `turned` columns, queries and keys. The signs of a half turn are in `sin`."""
 
     @staticmethod
@@ -264,4 +264,4 @@ def gated_back(gate_up: Tensor, gradient: Tensor) -> Tensor:
     return by_gate_up
 
 
-turn: Callable[..., Tensor] = Turn.apply
+turn: Callable[..., Tensor] = Rotary.apply

@@ -21,10 +21,10 @@ from codea1_env.language_models.base import give_back
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.loading import LanguageModel
 from codea1_env.language_models.lora import Adapter, Beside
-from codea1_env.language_models.replayed import Replayed
+from codea1_env.language_models.replayed import ReplayedGraph
 from codea1_env.language_models.rollouts import (
+    AnswerEnd,
     Completion,
-    Ending,
     Finish,
     RolloutEngine,
     RolloutRequest,
@@ -44,12 +44,12 @@ SHORTEST = 1024
 
 
 @dataclass(slots=True)
-class _Row:
+class _GrowingRow:
     """One answer while it grows."""
 
     request: RolloutRequest
     uniforms: Uniforms
-    ending: Ending
+    ending: AnswerEnd
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     finish: Finish | None = None
@@ -61,7 +61,7 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadPrompt:
     """A prompt that was read."""
 
     prompt: tuple[int, ...]
@@ -90,7 +90,8 @@ class ContinuousEngine(RolloutEngine):
         numbers are no numbers."""
         self._require_room(requests, sampling)
         rows = [
-            [_Row(one, Uniforms(one.key, k), Ending.of(one, sampling)) for k in range(one.samples)] for one in requests
+            [_GrowingRow(one, Uniforms(one.key, k), AnswerEnd.of(one, sampling)) for k in range(one.samples)]
+            for one in requests
         ]
         self.model.base.pack()
         names = sorted({request.adapter for request in requests} - {""})
@@ -100,7 +101,7 @@ class ContinuousEngine(RolloutEngine):
         self.prompt_tokens = self.read_tokens = 0
         with torch.no_grad():
             for waiting in _by_length(rows, sampling.max_tokens):
-                _Batch(self, beside, places, sampling, waiting).run()
+                _RowsInSlots(self, beside, places, sampling, waiting).run()
         return [[_completion(row) for row in group] for group in rows]
 
     def _require_room(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> None:
@@ -130,7 +131,7 @@ class ContinuousEngine(RolloutEngine):
             self._cache = None
             give_back()
 
-    def ends(self, ending: Ending, tokens: Sequence[int]) -> bool:
+    def ends(self, ending: AnswerEnd, tokens: Sequence[int]) -> bool:
         """Whether an answer ends with the last of these tokens, though the model goes on."""
         token = tokens[-1]
         if token not in self._pieces:
@@ -144,7 +145,7 @@ class ContinuousEngine(RolloutEngine):
         return self._slots
 
 
-class _Batch:
+class _RowsInSlots:
     """The rows of one call on their way through the slots."""
 
     def __init__(
@@ -153,7 +154,7 @@ class _Batch:
         beside: Beside,
         places: Mapping[str, int],
         sampling: RolloutSampling,
-        waiting: deque[_Row],
+        waiting: deque[_GrowingRow],
     ) -> None:
         """`places`: of the adapters in `beside`, by name."""
         self._engine, self._base, self._beside = engine, engine.model.base, beside
@@ -163,9 +164,9 @@ class _Batch:
         self._tile, self._seen = TILE[kind], SEEN[kind]
         self._slots = slots_of(kind, engine.slots, len(waiting), longest)
         self._cache = engine.cache(up(self._slots, self._tile), up(longest, self._seen))
-        self._replayed = Replayed(self._decode) if kind == "cuda" else None
-        self._rows: list[_Row] = []
-        self._last: _Read | None = None
+        self._replayed = ReplayedGraph(self._decode) if kind == "cuda" else None
+        self._rows: list[_GrowingRow] = []
+        self._last: _ReadPrompt | None = None
 
     def run(self) -> None:
         while self._waiting or self._rows:
@@ -186,7 +187,7 @@ class _Batch:
                 self._cache[:, :, len(self._rows), :, : len(read.prompt)] = read.cache
                 self._rows.append(row)
 
-    def _read(self, request: RolloutRequest) -> _Read:
+    def _read(self, request: RolloutRequest) -> _ReadPrompt:
         """Rows of a prompt come one after the other: the last one read is all that must be kept."""
         last = self._last
         if last is not None and last.adapter == request.adapter and last.prompt == request.prompt:
@@ -198,7 +199,7 @@ class _Batch:
         hidden, cache = self._extend(request.prompt[shared:], past, self._places[request.adapter])
         self._engine.prompt_tokens += len(request.prompt)
         self._engine.read_tokens += len(request.prompt) - shared
-        self._last = _Read(request.prompt, request.adapter, cache, self._base.head(hidden[None])[0])
+        self._last = _ReadPrompt(request.prompt, request.adapter, cache, self._base.head(hidden[None])[0])
         return self._last
 
     def _extend(self, tokens: Sequence[int], past: Tensor | None, place: int) -> tuple[Tensor, Tensor]:
@@ -279,7 +280,7 @@ class _Batch:
         x = base.embedded(tokens)
         return base.head(base.blocks(x, base.cos[positions], base.sin[positions], self._beside, attend))
 
-    def _append(self, row: _Row, token: int, log_prob: float) -> None:
+    def _append(self, row: _GrowingRow, token: int, log_prob: float) -> None:
         if log_prob != log_prob:
             raise PlayerError(f"the model {self._engine.model.source} must give numbers, got NaN")
         row.tokens.append(token)
@@ -300,10 +301,10 @@ class _Batch:
             self._rows[slot] = moved
 
 
-def _by_length(rows: Sequence[Sequence[_Row]], tokens: int) -> Iterator[deque[_Row]]:
+def _by_length(rows: Sequence[Sequence[_GrowingRow]], tokens: int) -> Iterator[deque[_GrowingRow]]:
     """The rows of each request in batches of about the same length, the short ones first: one long prompt would take
     its room in the cache for every row. Within a batch equal beginnings come one after the other."""
-    batches: dict[int, list[Sequence[_Row]]] = {}
+    batches: dict[int, list[Sequence[_GrowingRow]]] = {}
     for group in rows:
         length = len(group[0].request.prompt) + tokens
         batches.setdefault(max(SHORTEST, 1 << (length - 1).bit_length()), []).append(group)
@@ -325,6 +326,6 @@ def _shared(one: Sequence[int], other: Sequence[int]) -> int:
     return count if count >= SHARED_AT_LEAST else 0
 
 
-def _completion(row: _Row) -> Completion:
+def _completion(row: _GrowingRow) -> Completion:
     assert row.finish is not None
     return Completion(tuple(row.tokens), tuple(row.log_probs), row.finish)

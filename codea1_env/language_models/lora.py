@@ -14,7 +14,7 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.language_models.base import PARTS, Base, Shape, gated
+from codea1_env.language_models.base import PARTS, Base, Sizes, gated
 from codea1_env.language_models.directories import ADAPTER
 
 with extra("train", "language models on CPUs need"):
@@ -40,7 +40,7 @@ class Adapter:
     """Of all linear layers, in float32. Scaled by alpha / rank. A new one changes nothing: its B is zero."""
 
     def __init__(
-        self, shape: Shape, rank: int, alpha: float, seed: int = 0, device: torch.device | str = "cpu"
+        self, shape: Sizes, rank: int, alpha: float, seed: int = 0, device: torch.device | str = "cpu"
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.shape, self.rank, self.alpha = shape, rank, alpha
@@ -96,7 +96,7 @@ class Adapter:
         (directory / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, directory: Path, shape: Shape, device: torch.device | str = "cpu") -> Adapter:
+    def load(cls, directory: Path, shape: Sizes, device: torch.device | str = "cpu") -> Adapter:
         """Raises ConfigurationError for one that is not of all linear layers of such a model, or not plain LoRA."""
         try:
             config: dict[str, Any] = json.loads((directory / CONFIG).read_text(encoding="utf-8"))

@@ -21,8 +21,8 @@ from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.loading import LanguageModel, load_weights, without_defaults
 from codea1_env.language_models.lora import Adapter
 from codea1_env.language_models.rollouts import (
+    AnswerEnd,
     Completion,
-    Ending,
     Finish,
     RolloutEngine,
     RolloutRequest,
@@ -104,7 +104,7 @@ class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no 
 
     def __init__(self, rows: Sequence[Asked], sampling: RolloutSampling, ends: frozenset[int], tokenizer: Any) -> None:
         self._uniforms = [Uniforms(request.key, k) for request, k in rows]
-        self._endings = [Ending.of(request, sampling) for request, _ in rows]
+        self._endings = [AnswerEnd.of(request, sampling) for request, _ in rows]
         self._sampling, self._ends, self._tokenizer = sampling, ends, tokenizer
         self._tokens: list[list[int]] = [[] for _ in rows]
         self._log_probs: list[list[float]] = [[] for _ in rows]

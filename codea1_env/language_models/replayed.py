@@ -25,7 +25,7 @@ class _Recording:
     result: Tensor
 
 
-class Replayed:
+class ReplayedGraph:
     """`function`, called with tensors of a GPU. Its result holds until the next call."""
 
     def __init__(self, function: Callable[..., Tensor]) -> None:

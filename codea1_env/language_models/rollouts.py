@@ -140,7 +140,7 @@ class Uniforms:
         return float(self._stream.random())
 
 
-class Ending:
+class AnswerEnd:
     """Where an answer ends before its model ends it: a pure function of what was said."""
 
     def __init__(self, begun: str = "", *, at_fence: bool = True, tests: int = 0) -> None:
@@ -153,7 +153,7 @@ class Ending:
         self._at_fence = at_fence or len(fenced_ranges(begun)) > self._closed
 
     @classmethod
-    def of(cls, request: RolloutRequest, sampling: RolloutSampling) -> Ending:
+    def of(cls, request: RolloutRequest, sampling: RolloutSampling) -> AnswerEnd:
         return cls(request.begun, at_fence=sampling.stop_at_fence, tests=request.tests)
 
     def is_reached(self, said: str) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from codea1_env.checks import is_number, require, require_bool, require_choice, require_whole
-from codea1_env.class_paths import Arguments, arguments_of, is_class_path, load_class, made
+from codea1_env.class_paths import PartArguments, arguments_of, is_class_path, load_class, made
 from codea1_env.reading.test_case import TestCase
 
 Eviction: TypeAlias = Literal["fifo", "least_frequent"]
@@ -62,7 +62,7 @@ class BookConfig:
     policy: str = "counting"
     """`counting`: the rule that the fields above make. `module:Class`: a subclass of `BookPolicy` of your own, which
     may read them."""
-    policy_args: Mapping[str, Any] = field(default_factory=Arguments)
+    policy_args: Mapping[str, Any] = field(default_factory=PartArguments)
     """Arguments of a policy of your own, beside the configuration."""
 
     def __post_init__(self) -> None:

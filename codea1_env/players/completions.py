@@ -1,7 +1,7 @@
 """The body of a chat completion -> the answers in it, or PlayerGarbled that says what is wrong.
 
-A message without content is an empty answer if its model ended it, and is marked (`Completion.is_silent`); reasoning is
-not taken for the answer. Does not guess: any other answer without text is refused.
+A message without content is an empty answer if its model ended it, and is marked (`ServedAnswer.is_silent`).
+Reasoning is not taken for the answer. Any other message without text is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REASONING = ("reasoning_content", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class ServedAnswer:
     """One answer."""
 
     text: str
@@ -34,10 +34,10 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Completions:
+class ServedAnswers:
     """The answers to one request."""
 
-    found: list[Completion]
+    found: list[ServedAnswer]
     """At least one, in the server's order."""
     tokens: int
     """Tokens of prompt and answers together, as the server counts them; 0 if it does not."""
@@ -56,7 +56,7 @@ class Silence:
     def __reduce__(self) -> tuple[Any, ...]:
         return Silence, (self._url,)
 
-    def note(self, found: Sequence[Completion]) -> None:
+    def note(self, found: Sequence[ServedAnswer]) -> None:
         """Count these answers. Raises PlayerRefused at the eighth silent one or a later one, where more than half of
         all answers so far were silent: then the server and its settings are measured, and not the model."""
         added = sum(each.is_silent for each in found)
@@ -72,7 +72,7 @@ class Silence:
             )
 
 
-def read_completions(body: bytes) -> Completions:
+def read_completions(body: bytes) -> ServedAnswers:
     """Read the body of a response. Raises PlayerGarbled."""
     try:
         record = json.loads(body)
@@ -88,10 +88,10 @@ def read_completions(body: bytes) -> Completions:
     usage = record.get("usage")
     tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
     counted = tokens if type(tokens) is int and 0 < tokens < 1 << 40 else 0
-    return Completions([_completion(choice, version) for choice in choices], counted)
+    return ServedAnswers([_completion(choice, version) for choice in choices], counted)
 
 
-def _completion(choice: Mapping[str, Any], version: str) -> Completion:
+def _completion(choice: Mapping[str, Any], version: str) -> ServedAnswer:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise _garbled("a message in every choice", choice)
@@ -106,7 +106,7 @@ def _completion(choice: Mapping[str, Any], version: str) -> Completion:
         raise _garbled("a message with text, or one that its model ended", choice)
     thought = any(isinstance(message.get(name), str) and message[name].strip() for name in _REASONING)
     is_silent = finish != "length" and (is_null or (thought and not has_content))
-    return Completion(text, finish == "length", version, is_silent)
+    return ServedAnswer(text, finish == "length", version, is_silent)
 
 
 def _garbled(must: str, got: object) -> PlayerGarbled:

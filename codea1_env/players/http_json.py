@@ -22,7 +22,7 @@ MAX_ANSWER_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What a server sent back."""
 
     status: int
@@ -52,7 +52,7 @@ class Poster:
         self._is_ended = False
         self._lock = threading.Lock()
 
-    def post(self, body: object, headers: Mapping[str, str], timeout_s: float) -> Answer:
+    def post(self, body: object, headers: Mapping[str, str], timeout_s: float) -> HttpResponse:
         """The server's answer. Raises TimeoutError after `timeout_s` in all, OSError and http.client.HTTPException."""
         end = time.monotonic() + timeout_s
         connection = self._connection(self._host, self._port, timeout=timeout_s)
@@ -78,7 +78,7 @@ class Poster:
                 raise http.client.IncompleteRead(content, int(length) - len(content))
             if time.monotonic() >= end:
                 raise TimeoutError(f"no whole answer within {timeout_s:g} s")
-            return Answer(response.status, {name.lower(): text for name, text in response.getheaders()}, content)
+            return HttpResponse(response.status, {name.lower(): text for name, text in response.getheaders()}, content)
         except (OSError, http.client.HTTPException) as error:
             if time.monotonic() >= end:
                 raise TimeoutError(f"no whole answer within {timeout_s:g} s") from error

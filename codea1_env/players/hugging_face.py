@@ -29,7 +29,7 @@ from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import base_of, require_model, unfit
-from codea1_env.language_models.rollouts import Ending, RolloutRequest
+from codea1_env.language_models.rollouts import AnswerEnd, RolloutRequest
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text, said_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest, generator_for
 from codea1_env.players.templates import Begun, begun, end_of_block
@@ -41,14 +41,14 @@ with extra("train", "HuggingFacePlayer needs"):
 
 
 @dataclass(slots=True)
-class _Row:
+class _GrowingAnswer:
     """One answer while it grows."""
 
     prompt: list[int]
     noise: torch.Generator
     begun: Begun
     """What the answer begins with is the last part of the prompt."""
-    ending: Ending
+    ending: AnswerEnd
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     is_ended: bool = False
@@ -162,7 +162,7 @@ class HuggingFacePlayer:
         require_least("n", n)
         if self._engine is not None:
             return self._answers(self._engine, requests, n, sampling, seed)
-        rows: list[_Row] = []
+        rows: list[_GrowingAnswer] = []
         for request in requests:
             asked = begun(self._prompt(request))
             prompt = self._prompt_ids(request, sampling)
@@ -171,7 +171,9 @@ class HuggingFacePlayer:
                 noise.manual_seed(generator_for(seed, request, k).getrandbits(63))
                 stops = asked.is_in_fence or sampling.stop_at_fence
                 rows.append(
-                    _Row(prompt, noise, asked, Ending(asked.answer, at_fence=stops, tests=_tests(request, sampling)))
+                    _GrowingAnswer(
+                        prompt, noise, asked, AnswerEnd(asked.answer, at_fence=stops, tests=_tests(request, sampling))
+                    )
                 )
         was_training = self._model.training
         self._model.eval()
@@ -224,7 +226,7 @@ class HuggingFacePlayer:
         return ids
 
     @torch.inference_mode()
-    def _sample(self, rows: list[_Row], sampling: Sampling) -> None:
+    def _sample(self, rows: list[_GrowingAnswer], sampling: Sampling) -> None:
         device = self._model.device
         longest = max(len(row.prompt) for row in rows)
         gaps = [longest - len(row.prompt) for row in rows]
@@ -258,7 +260,7 @@ class HuggingFacePlayer:
             ids, positions = tokens[:, None], positions[:, -1:] + 1
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
 
-    def _is_reached(self, row: _Row) -> bool:
+    def _is_reached(self, row: _GrowingAnswer) -> bool:
         """Whether the answer ends with its last token."""
         last = self._decoded(row.tokens[-1:])
         if not any(mark in last for mark in row.ending.marks):
@@ -303,7 +305,7 @@ def _log_probs(logits: torch.Tensor, sampling: Sampling) -> torch.Tensor:
     return log_probs
 
 
-def _draw(log_probs: torch.Tensor, rows: Sequence[_Row]) -> torch.Tensor:
+def _draw(log_probs: torch.Tensor, rows: Sequence[_GrowingAnswer]) -> torch.Tensor:
     """A token a row, by the race of exponential clocks: where two batches round differently, hardly ever another."""
     clocks = torch.stack(
         [torch.empty_like(one).exponential_(generator=row.noise) for one, row in zip(log_probs, rows, strict=True)]

@@ -34,8 +34,8 @@ from urllib.parse import urlsplit
 from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError, PlayerError, PlayerGarbled, PlayerRefused, PlayerUnavailable
 from codea1_env.players.chat import Prompt, chat_messages
-from codea1_env.players.completions import Completion, Silence, read_completions
-from codea1_env.players.http_json import Answer, Poster
+from codea1_env.players.completions import ServedAnswer, Silence, read_completions
+from codea1_env.players.http_json import HttpResponse, Poster
 from codea1_env.players.pacing import Pace
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
 from codea1_env.players.templates import CLOSED, Begun, begun
@@ -188,11 +188,11 @@ class OpenAIPlayer:
             answers += [self._response(each, begin) for each in found]
         return answers
 
-    def _response(self, completion: Completion, begin: Begun) -> Response:
+    def _response(self, completion: ServedAnswer, begin: Begun) -> Response:
         text, version = begin.answer + completion.text, completion.version or self.version
         return Response(text, completion.truncated, self.name, version, is_silent=completion.is_silent)
 
-    def _complete(self, call: _Call, body: Mapping[str, object], tokens: int) -> list[Completion]:
+    def _complete(self, call: _Call, body: Mapping[str, object], tokens: int) -> list[ServedAnswer]:
         """What the server answers, in the first attempt that works."""
         failure: PlayerError | None = None
         wait_s = 0.0
@@ -228,7 +228,7 @@ class OpenAIPlayer:
         # At random, so that many who failed together do not come back together; never before the server wants it.
         return max(longest * self._jitter.uniform(0.5, 1.0), asked_s)
 
-    def _rejection(self, answer: Answer) -> tuple[PlayerError, float | None]:
+    def _rejection(self, answer: HttpResponse) -> tuple[PlayerError, float | None]:
         """An invalid answer, as an error, and how long the server wants not to be asked. Raises PlayerRefused."""
         text = answer.body[:2000].decode("utf-8", "replace")
         told = self._told(f"must answer with status 200, got {answer.status}: {text}")

@@ -20,9 +20,9 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.players.templates import (
     ROLES,
     Access,
-    Example,
     Messages,
     Prompts,
+    Shot,
     Template,
     fenced,
 )
@@ -131,14 +131,14 @@ def _template(given: object, role: str, current: Template | None) -> Template:
     return Template(**values)
 
 
-def _example(given: object, role: str) -> Example:
-    fields = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(Example)}
+def _example(given: object, role: str) -> Shot:
+    fields = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(Shot)}
     if not isinstance(given, Mapping) or not set(given) <= set(fields):
         raise ConfigurationError(f"{role}.examples must have {', '.join(fields)}, got {given!r:.80}")
     for key, is_needed in fields.items():
         if is_needed and not _text(given.get(key), f"{role}.examples: {key}").strip():
             raise ConfigurationError(f"{role}.examples: {key} must be a text that is not empty, got {given.get(key)!r}")
-    return Example(**{key: _text(value, f"{role}.examples: {key}") for key, value in given.items()})
+    return Shot(**{key: _text(value, f"{role}.examples: {key}") for key, value in given.items()})
 
 
 def _list(value: object, where: str) -> list[Any]:

@@ -70,7 +70,7 @@ CLOSED = "\n```\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class Shot:
     """A problem and its answer, shown before the real one."""
 
     question: str
@@ -94,7 +94,7 @@ class Template:
     """The system message. If it is empty there is none, and a model's chat template may add its own."""
     response: str = ""
     """The beginning of the answer. It is part of the prompt: no seat learns from it, and it is read with the answer."""
-    examples: tuple[Example, ...] = ()
+    examples: tuple[Shot, ...] = ()
 
     def messages(self, values: Mapping[str, str]) -> Messages:
         """The chat messages; without system text, examples and response there is one user message."""

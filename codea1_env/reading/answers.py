@@ -66,7 +66,7 @@ Range = tuple[int, int, re.Match[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TrimmedAnswer:
     """An answer without thoughts and edges."""
 
     text: str
@@ -78,7 +78,7 @@ class Answer:
     """Its fenced blocks, as places in `text`; the last one may be unclosed."""
 
     @classmethod
-    def of(cls, response: str) -> Answer:
+    def of(cls, response: str) -> TrimmedAnswer:
         """Read one, in time linear in it."""
         whole = _with_plain_indents(normalised(response))
         start = _thought_end(whole)

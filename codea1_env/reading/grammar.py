@@ -115,7 +115,7 @@ class _Sides(NamedTuple):
     stated: ast.expr
 
 
-class Arguments(NamedTuple):
+class CallArguments(NamedTuple):
     """The arguments of a call of the entry point."""
 
     source: str
@@ -306,7 +306,7 @@ def _only_call(left: ast.expr, entry_point: str) -> ast.Call:
     return calls[0]
 
 
-def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> Arguments:
+def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> CallArguments:
     """The arguments of a call; `stars`: starred ones too. Raises Rejected."""
     sources: list[str] = []
     positional: list[Tree] = []
@@ -333,7 +333,7 @@ def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: boo
         sources.append(f"{keyword.arg}={pure.source}")
         named.append([keyword.arg, pure.tree])
         all_literal = all_literal and pure.is_literal
-    return Arguments(", ".join(sources), encode([positional, named]) if all_literal else None)
+    return CallArguments(", ".join(sources), encode([positional, named]) if all_literal else None)
 
 
 def _released_argument(node: ast.expr, entry_point: str, max_depth: int) -> Pure:

@@ -57,7 +57,7 @@ class _Remembered:
     """Of a module or an object by whose attributes alone it is known."""
 
 
-class _Change(NamedTuple):
+class _Rebinding(NamedTuple):
     """A name that gets another value."""
 
     name: str
@@ -96,7 +96,7 @@ class _Scope:
         self._own.update(known)
 
 
-class Names:
+class SuiteNames:
     """What the names of one suite stand for at the current statement. Every method may raise TooMuch."""
 
     __slots__ = (
@@ -116,7 +116,7 @@ class Names:
         self._was_used = False
         self._left = MAX_INLINED
         self._steps = steps
-        self._changes: dict[tuple[ast.AST, str], frozenset[_Change]] = {}
+        self._changes: dict[tuple[ast.AST, str], frozenset[_Rebinding]] = {}
 
     @property
     def are_a_functions(self) -> bool:
@@ -224,7 +224,7 @@ class Names:
         place (`x.pop()`), or by `x := 1`."""
         self._forget_all(expression, self._changed_in)
 
-    def _forget_all(self, node: ast.AST, found_in: Callable[[ast.AST], Iterator[_Change]]) -> None:
+    def _forget_all(self, node: ast.AST, found_in: Callable[[ast.AST], Iterator[_Rebinding]]) -> None:
         """Forget what is found in a node. It is searched once, however often it is gone through."""
         if not self._remembered:
             return
@@ -236,27 +236,27 @@ class Names:
             if not (change.is_by_method and self._is_new_object(change.name)):
                 self._remembered.forget(change.name)
 
-    def _bound_in(self, statement: ast.AST) -> Iterator[_Change]:
+    def _bound_in(self, statement: ast.AST) -> Iterator[_Rebinding]:
         followed: set[ast.AST] = set()
         # A name is bound here as a text by `except ... as x`, `case [x]` and a definition inside.
         for node in ast.walk(statement):
             self._steps.take()
             if isinstance(node, ast.alias):
-                yield _Change((node.asname or node.name).split(".")[0])
+                yield _Rebinding((node.asname or node.name).split(".")[0])
             elif isinstance(node, ast.Attribute):  # x.append(1), x[0].append(1)
                 yield from _of_object(node.value, followed, isinstance(node.ctx, ast.Load))
             elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
-                yield _Change(name)
+                yield _Rebinding(name)
             elif not isinstance(getattr(node, "ctx", None), ast.Load):
                 yield from _of_object(node, followed)  # x[0] = 1, x[0][0] = 1; x += 1
 
-    def _changed_in(self, expression: ast.AST) -> Iterator[_Change]:
+    def _changed_in(self, expression: ast.AST) -> Iterator[_Rebinding]:
         followed: set[ast.AST] = set()
         for node in ast.walk(expression):
             self._steps.take()
             called = node.func if isinstance(node, ast.Call) else None
             if isinstance(called, ast.Name) and called.id == "next":
-                yield from (_Change(each.id) for each in node.args[:1] if isinstance(each, ast.Name))  # type: ignore[attr-defined]
+                yield from (_Rebinding(each.id) for each in node.args[:1] if isinstance(each, ast.Name))  # type: ignore[attr-defined]
             if isinstance(node, ast.NamedExpr):
                 yield from _of_object(node.target, followed)
             elif isinstance(called, ast.Attribute) and called.attr in CHANGING:
@@ -306,14 +306,14 @@ def _of_attributes(attributes: Mapping[str, _Remembered]) -> _Remembered:
     return _Remembered(_SHADOWED, 0, 0, 0, attributes=attributes)
 
 
-def _of_object(node: ast.AST, followed: set[ast.AST], is_by_method: bool = False) -> Iterator[_Change]:
+def _of_object(node: ast.AST, followed: set[ast.AST], is_by_method: bool = False) -> Iterator[_Rebinding]:
     """The name of which this is a part. `followed`: the parts whose names are found already."""
     is_by_method = is_by_method and isinstance(node, ast.Name)
     while isinstance(node, ast.Subscript | ast.Attribute) and node not in followed:
         followed.add(node)
         node = node.value
     if isinstance(node, ast.Name):
-        yield _Change(node.id, is_by_method)
+        yield _Rebinding(node.id, is_by_method)
 
 
 class _Copy:

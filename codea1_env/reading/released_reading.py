@@ -67,12 +67,12 @@ def _by_lines(code: str, entry_point: str) -> Iterator[WrittenTest | Ignored]:
         except Unparsable as error:
             yield rejected(line, Reason(error.args[0]))
             continue
-        yield _test(statement, line, entry_point, _Names()) or rejected(line, Reason.CALL_NOT_LEFT)
+        yield _test(statement, line, entry_point, _BoundedNames()) or rejected(line, Reason.CALL_NOT_LEFT)
 
 
 def _in_blocks(code: str, entry_point: str) -> Iterator[WrittenTest | Ignored]:
     """The asserts of every group of lines that parses; `name = value` stands for `name` as an argument from then on."""
-    names = _Names()
+    names = _BoundedNames()
     for text in map(str.strip, _groups(code)):
         try:
             body = parse(text).body
@@ -96,7 +96,7 @@ class _Named:
         self.value, self.size = value, size
 
 
-class _Names:
+class _BoundedNames:
     """The names of a suite, and how much they may still bring into its asserts."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ def _depth(line: str) -> int:
     return depth
 
 
-def _test(statement: ast.stmt, source: str, entry_point: str, names: _Names) -> WrittenTest | None:
+def _test(statement: ast.stmt, source: str, entry_point: str, names: _BoundedNames) -> WrittenTest | None:
     """The test that an assert is taken for, accepted or rejected; None where no call stands left of a comparison."""
     if not isinstance(statement, ast.Assert) or not isinstance(statement.test, ast.Compare):
         return None

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from codea1_env.checks import require_choice
 from codea1_env.reading import grammar
 from codea1_env.reading.answers import (
-    Answer,
     Range,
+    TrimmedAnswer,
     behind_thought,
     blocks_of,
     fenced_ranges,
@@ -26,7 +26,7 @@ from codea1_env.reading.answers import (
     trimmed,
 )
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
-from codea1_env.reading.inlining import Names
+from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_items
 from codea1_env.reading.parsing import (
     MAX_CHARACTERS,
@@ -107,7 +107,7 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
 
 
 def _strict_program(response: str, entry_point: str) -> str:
-    answer = Answer.of(response)
+    answer = TrimmedAnswer.of(response)
     text = answer.text
     defines = _definition_of(entry_point.partition("()")[0])  # the class, where it is `Solution().f`
     if answer.ranges:
@@ -131,7 +131,7 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     require_choice("fidelity", fidelity, ("strict", "wide", "paper"))
     if fidelity == "paper":
         return released_suite(response, entry_point)
-    answer = Answer.of(response)
+    answer = TrimmedAnswer.of(response)
     ranges = answer.suite_ranges()
     code = "\n".join(map(trimmed, answer.blocks())) if ranges else answer.text
     reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
@@ -180,7 +180,7 @@ def nonprintable_share(response: str, fidelity: Fidelity = "strict") -> float:
     return sum(unicodedata.category(character) != "Zs" for character in unprintable) / len(response)
 
 
-def _program_of(answer: Answer, defines: re.Pattern[str], entry_point: str) -> str:
+def _program_of(answer: TrimmedAnswer, defines: re.Pattern[str], entry_point: str) -> str:
     """The block of an answer that is its program, with what it needs of those before it."""
     written = answer.blocks()
     places = [place for place, block in enumerate(written) if block.strip()]
@@ -235,7 +235,7 @@ class _SuiteReader:
 
     def __init__(self, entry_point: str) -> None:
         self._entry_point = entry_point
-        self._names = Names(entry_point, Steps())
+        self._names = SuiteNames(entry_point, Steps())
         self.tests: list[WrittenTest] = []
         self.unread: Counter[Ignored] = Counter()
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codea1_env.reading.answers import Answer
+from codea1_env.reading.answers import TrimmedAnswer
 from codea1_env.reading.items import leads_to_assert
 from codea1_env.reading.parsing import normalised
 
@@ -37,7 +37,7 @@ def test_spans(response: str, sources: Sequence[str]) -> list[Span | None]:
     text = normalised(response)
     # In characters of `text`: the places in `response` only differ where line breaks do, or after a byte order mark.
     places = None if len(text) == len(response) else _places(response)
-    regions = deque(Answer.of(response).regions())
+    regions = deque(TrimmedAnswer.of(response).regions())
     cursor = lost = 0
     spans: list[Span | None] = []
     for source in sources:

@@ -67,6 +67,10 @@ class Place:
         self._root = str(root).rstrip("/")
         self._made: set[str] = set()
 
+    def is_file(self) -> bool:
+        """Whether the address is a file's, whose name is empty then."""
+        return bool(self._system.isfile(self._root))
+
     def sizes(self) -> dict[str, int]:
         """Every file, with its bytes."""
         self._system.invalidate_cache()
@@ -115,7 +119,7 @@ class Place:
             self._made.add(folder)
 
     def _path(self, name: str) -> str:
-        return f"{self._root}/{name}"
+        return f"{self._root}/{name}" if name else self._root
 
 
 @contextmanager

@@ -89,7 +89,7 @@ class RecordedMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedMatch:
     """A recorded match and what it is worth now."""
 
     recorded: RecordedMatch
@@ -215,10 +215,10 @@ def _with_ends(file: Iterable[bytes], ends: list[int]) -> Iterator[bytes]:
         yield line
 
 
-def replay(matches: Iterator[RecordedMatch] | Sequence[RecordedMatch], sandbox: Sandbox) -> Iterator[Replayed]:
+def replay(matches: Iterator[RecordedMatch] | Sequence[RecordedMatch], sandbox: Sandbox) -> Iterator[ReplayedMatch]:
     """Play every match again, by itself. Raises SandboxError where infrastructure fails now."""
     for recorded in matches:
-        yield Replayed(recorded, Rewards.of(score_again(recorded, sandbox)))
+        yield ReplayedMatch(recorded, Rewards.of(score_again(recorded, sandbox)))
 
 
 def score_again(recorded: RecordedMatch, sandbox: Sandbox) -> MatchScore:

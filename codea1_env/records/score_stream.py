@@ -103,7 +103,7 @@ def score_numbered(
 
 def _score(numbered: Iterable[tuple[int, bytes]], plan: ScoringPlan, book: MistakeBook | None) -> Iterator[ScoredLine]:
     if plan.workers == 1:
-        with _Worker(plan) as worker:
+        with _LineScorer(plan) as worker:
             for number, line in numbered:
                 replays = _replays(book, line, plan)
                 yield take_up(worker.score(number, line, replays), line, book)
@@ -265,7 +265,7 @@ def take_up(scored: ScoredLine, line: bytes, book: MistakeBook | None) -> Scored
     return scored
 
 
-class _Worker:
+class _LineScorer:
     """Scores one line at a time in this process."""
 
     def __init__(self, plan: ScoringPlan) -> None:
@@ -301,7 +301,7 @@ class _Worker:
             denied,
         )
 
-    def __enter__(self) -> _Worker:
+    def __enter__(self) -> _LineScorer:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -329,7 +329,7 @@ def _serve(connection: Connection, plan: ScoringPlan) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, of the thread that started this process
     try:
-        with _Worker(plan) as worker:
+        with _LineScorer(plan) as worker:
             while True:
                 connection.send(worker.score(*connection.recv()))
     except (EOFError, BrokenPipeError):  # the parent wants no more

@@ -28,7 +28,7 @@ FULLEST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RunOnPage:
     """A run on the page."""
 
     run: RunRead
@@ -37,7 +37,7 @@ class Shown:
     """Relative address of the viewer's page of `kept`, its path quoted, for links into it; empty: no links."""
 
 
-def page(shown_runs: Sequence[Shown], made: str, *, refreshes: bool = False) -> str:
+def page(shown_runs: Sequence[RunOnPage], made: str, *, refreshes: bool = False) -> str:
     """The whole page. `made`: date and time. `refreshes`: the browser asks for it again every few seconds."""
     runs = [each.run for each in shown_runs]
     title = "codea1: " + ", ".join(run.name for run in runs)
@@ -75,7 +75,7 @@ def _heading(runs: Sequence[RunRead]) -> str:
     return runs[0].name if len(runs) == 1 else f"{len(runs)} runs side by side"
 
 
-def _sections(runs: Sequence[RunRead], shown_runs: Sequence[Shown]) -> Iterator[tuple[str, str, str]]:
+def _sections(runs: Sequence[RunRead], shown_runs: Sequence[RunOnPage]) -> Iterator[tuple[str, str, str]]:
     """(anchor, heading, HTML) of whatever there is something to say about."""
     yield "runs", "The run" if len(runs) == 1 else "The runs", _about(runs)
     if final := _final(runs):
@@ -118,7 +118,7 @@ def _card(run: RunRead) -> str:
         "starts": len(starts) if isinstance(starts, list) and len(starts) > 1 else None,
         "machine": last.get("platform"),
         "versions": ", ".join(f"{k} {v}" for k, v in versions.items()) if isinstance(versions, dict) else None,
-        "directory": run.directory,
+        "directory": run.given,
     }
     shown_facts = "".join(
         f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts.items() if value is not None
@@ -184,7 +184,7 @@ def _fullest(runs: Sequence[RunRead]) -> str:
     return tables
 
 
-def _duels(shown_run: Shown, owner: str) -> str:
+def _duels(shown_run: RunOnPage, owner: str) -> str:
     """Best and worst of the duels that a run kept; empty where it kept none. `owner`: before every caption."""
     kept, viewer = shown_run.kept, shown_run.viewer
     if not len(kept):

@@ -13,7 +13,7 @@ from typing import Any
 
 from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.mistake_book.book import read_book
-from codea1_env.training.run.results import Row
+from codea1_env.training.run.results import ResultRow
 
 CONFIG, METRICS, BOOK, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "book.jsonl", "summary.json", "failure.txt"
 KINDS = ("round", "seat", "evaluation")
@@ -22,7 +22,7 @@ MAX_FAILURE = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class MetricsLine:
     """One line of the metrics."""
 
     kind: str
@@ -51,11 +51,13 @@ class RunRead:
     name: str
     """As it was given, shortened where that stays unique."""
     directory: Path
+    given: str
+    """Its directory or address, as the user named it."""
     config: Mapping[str, Any]
     """Of config.yaml; empty where there is none."""
-    records: tuple[Record, ...]
+    records: tuple[MetricsLine, ...]
     """In the order of rounds."""
-    final: tuple[Row, ...]
+    final: tuple[ResultRow, ...]
     seconds: Mapping[str, float]
     """What the parts of the run took, of summary.json."""
     book: tuple[BookShelf, ...]
@@ -100,20 +102,24 @@ class RunRead:
         return sorted({record.seat for record in self.records if record.kind == "seat"})
 
 
-def read_runs(directories: Sequence[Path]) -> list[RunRead]:
-    """Every run, with names that tell them apart. Raises ConfigurationError for what is no run's directory."""
+def read_runs(directories: Sequence[Path], given: Sequence[str] = ()) -> list[RunRead]:
+    """Every run, with names that tell them apart. `given`: what the user calls the directories; empty: their paths.
+    Raises ConfigurationError for what is no run's directory."""
+    given = given or [str(directory) for directory in directories]
     plain = [directory.resolve().name or str(directory) for directory in directories]
-    names = plain if len(set(plain)) == len(plain) else [str(directory) for directory in directories]
-    return [read_run(directory, name) for directory, name in zip(directories, names, strict=True)]
+    names = plain if len(set(plain)) == len(plain) else given
+    return [read_run(*each) for each in zip(directories, names, given, strict=True)]
 
 
-def read_run(directory: Path, name: str) -> RunRead:
-    """One run. Raises ConfigurationError for a directory in which no run was begun, OSError where one is unreadable."""
+def read_run(directory: Path, name: str, given: str = "") -> RunRead:
+    """One run. `given`: what the user calls the directory; empty: its path. Raises ConfigurationError for a directory
+    in which no run was begun, OSError for one that cannot be read."""
+    given = given or str(directory)
     if not directory.is_dir():
-        raise ConfigurationError(f"RUN_DIR must be the directory of a run, got {directory}, which is none")
+        raise ConfigurationError(f"RUN_DIR must be the directory of a run, got {given}, which is none")
     if not (directory / CONFIG).is_file() and not (directory / METRICS).is_file():
         raise ConfigurationError(
-            f"RUN_DIR must be the directory of a run, with {CONFIG} or {METRICS} in it, got {directory}"
+            f"RUN_DIR must be the directory of a run, with {CONFIG} or {METRICS} in it, got {given}"
         )
     notes: list[str] = []
     config = _config(directory / CONFIG, notes)
@@ -127,6 +133,7 @@ def read_run(directory: Path, name: str) -> RunRead:
     return RunRead(
         name,
         directory,
+        given,
         config,
         records,
         final,
@@ -162,7 +169,7 @@ def _config(file: Path, notes: list[str]) -> Mapping[str, Any]:
     return config
 
 
-def _records(file: Path, notes: list[str]) -> Iterator[Record]:
+def _records(file: Path, notes: list[str]) -> Iterator[MetricsLine]:
     """Every record that can be read. A line that is being written is left out without a word."""
     *lines, _unfinished = _text(file).split("\n")
     bad = []
@@ -182,7 +189,7 @@ _MOST_ROUNDS = 1 << 53
 """From here on floats skip whole numbers."""
 
 
-def _record(line: str) -> Record | None:
+def _record(line: str) -> MetricsLine | None:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -194,7 +201,7 @@ def _record(line: str) -> Record | None:
         return None
     if not 0 <= rounds_done < _MOST_ROUNDS:
         return None
-    return Record(kind, seat, rounds_done, _numbers(fields, without=("kind", "seat", "round")))
+    return MetricsLine(kind, seat, rounds_done, _numbers(fields, without=("kind", "seat", "round")))
 
 
 def _numbers(fields: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str, float]:
@@ -228,13 +235,13 @@ def _json_object(file: Path, notes: list[str]) -> Mapping[str, Any]:
     return content
 
 
-def _final_rows(rows: Any, notes: list[str]) -> Iterator[Row]:
+def _final_rows(rows: Any, notes: list[str]) -> Iterator[ResultRow]:
     fields = ("base", "trained", "low", "high")
     for row in rows if isinstance(rows, list) else ():
         numbers = _numbers(row) if isinstance(row, dict) else {}
         if isinstance(row, dict) and isinstance(row.get("name"), str) and set(fields) <= set(numbers):
             base, trained, low, high = (numbers[field] for field in fields)
-            yield Row(row["name"], base, trained, low, high)
+            yield ResultRow(row["name"], base, trained, low, high)
         else:
             notes.append(f"{SUMMARY}: a row must have a name, {', '.join(fields)}; one is left out")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from codea1_env.checks import is_number, require, require_bool, require_choice, require_whole
-from codea1_env.class_paths import Arguments, arguments_of, is_class_path, load_class, made
+from codea1_env.class_paths import PartArguments, arguments_of, is_class_path, load_class, made
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.time_limits import TimeLimit
 from codea1_env.problems.tolerances import EXACT, Tolerances
@@ -76,17 +76,17 @@ class RewardConfig:
     """What a suite is paid: `code-a1`, `utrl`, `cure` or `skill` (`tester_rewards.py`), or `module:Class`, a subclass
     of `TesterReward` of your own. It is imported when rewards are paid (`reward`), not when a configuration is read or
     shown."""
-    tester_reward_args: Mapping[str, Any] = field(default_factory=Arguments)
+    tester_reward_args: Mapping[str, Any] = field(default_factory=PartArguments)
     """Arguments of a tester reward of your own, beside the configuration."""
     coder_reward: str | None = None
     """What a program is paid: `code-a1` or `skill` (`coder_rewards.py`), or `module:Class`, a subclass of `CoderReward`
     of your own. None: what goes with the tester reward, which is `code-a1` for all but `skill`."""
-    coder_reward_args: Mapping[str, Any] = field(default_factory=Arguments)
+    coder_reward_args: Mapping[str, Any] = field(default_factory=PartArguments)
     """Arguments of a coder reward of your own, beside the configuration."""
     accept: str | None = None
     """What says, from its text alone, whether a program may run: `module:Class`, a subclass of `Accept` of your own.
     None: every program may."""
-    accept_args: Mapping[str, Any] = field(default_factory=Arguments)
+    accept_args: Mapping[str, Any] = field(default_factory=PartArguments)
     """Its arguments, beside the configuration."""
     compare: Tolerances = EXACT
     """What values may be off by, for all problems: a number, or by types, {float: {relative: 1e-9, absolute: 1e-6}}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from codea1_env.rewards.duel import Duel, JudgedReplay, Verdict
-from codea1_env.rewards.terms import Parts, SuiteTerms, weighed
+from codea1_env.rewards.terms import RewardParts, SuiteTerms, weighed
 
 if TYPE_CHECKING:
     from codea1_env.rewards.code_a1 import RewardConfig
@@ -80,11 +80,11 @@ class TesterReward(abc.ABC):
         returned. Unless a subclass says otherwise, each assert has the suite's reward."""
         return [terms.reward] * len(duel.tests)
 
-    def parts(self, terms: SuiteTerms) -> Parts:
+    def parts(self, terms: SuiteTerms) -> RewardParts:
         """The parts of a suite's reward that are paid for validity and beside it. If the reward does not say, all is
         beside it."""
         if not self.weighs_validity:
-            return Parts(0.0, terms.reward)
+            return RewardParts(0.0, terms.reward)
         return weighed(terms.alpha, terms.validity, terms.adversarial)
 
     def effective_alpha(self, terms: SuiteTerms) -> float | None:

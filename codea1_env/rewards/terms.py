@@ -20,7 +20,7 @@ MAY_LACK = frozenset(("f_hist", "p_new", "p_hist"))
 _INVALID = frozenset(Status) - {Status.KEPT, Status.SURPLUS}
 
 
-class Counts(NamedTuple):
+class AssertCounts(NamedTuple):
     """How many asserts of a suite count for what."""
 
     v: int
@@ -85,7 +85,7 @@ def attacking(valid: Sequence[bool], size: int, fidelity: Fidelity) -> frozenset
 
 def count(
     tests: Sequence[JudgedTest], valid: Sequence[bool], attacking: Collection[int], without: int | None = None
-) -> Counts:
+) -> AssertCounts:
     """`valid`: which tests count in v. `attacking`: the places of those that f_new counts over. `without`: the place of
     an assert that is taken to count for nothing."""
     v = invalid = broken = passed = 0
@@ -96,11 +96,11 @@ def count(
         if is_valid:
             passes = test.verdict is Verdict.PASS
             v, passed, broken = v + 1, passed + passes, broken + (not passes and place in attacking)
-    return Counts(v, invalid, broken, passed)
+    return AssertCounts(v, invalid, broken, passed)
 
 
 def terms_of(
-    counts: Counts, *, executes: bool, size: int, alpha: float, f_hist: float | None, nonprintable: float
+    counts: AssertCounts, *, executes: bool, size: int, alpha: float, f_hist: float | None, nonprintable: float
 ) -> SuiteTerms:
     """The tester's reward, and its parts, from what the asserts count for."""
     validity, f_new = share_valid(counts.v, counts.invalid, size), counts.broken / size
@@ -140,7 +140,7 @@ def adversarial_share(f_new: float, f_hist: float | None, v: int) -> float:
     return (f_new - f_hist + 1) / 2 if v else 0.0
 
 
-class Parts(NamedTuple):
+class RewardParts(NamedTuple):
     """The part of a reward that is paid for validity, and the part beside it."""
 
     validity: float
@@ -151,9 +151,9 @@ class Parts(NamedTuple):
         return self.validity + self.adversarial
 
 
-def weighed(alpha: float, validity: float, adversarial: float) -> Parts:
+def weighed(alpha: float, validity: float, adversarial: float) -> RewardParts:
     """alpha R_val + (1 - alpha) R_adv (paper, equation of R_T), as two parts."""
-    return Parts(alpha * validity, (1 - alpha) * adversarial)
+    return RewardParts(alpha * validity, (1 - alpha) * adversarial)
 
 
 def paid(executes: bool, earned: float, nonprintable: float) -> float:

@@ -24,7 +24,7 @@ from codea1_env.rewards.duel import Duel, Status, Verdict
 from codea1_env.rewards.interfaces import Group, TesterReward
 from codea1_env.rewards.terms import (
     MAY_LACK,
-    Parts,
+    RewardParts,
     SuiteTerms,
     adversarial_share,
     attacking,
@@ -58,8 +58,8 @@ class CodeA1(TesterReward):
             rewards.append(paid(terms.executes, earned, terms.nonprintable))
         return rewards
 
-    def parts(self, terms: SuiteTerms) -> Parts:
-        return super().parts(terms) if terms.executes else Parts(0.0, 0.0)
+    def parts(self, terms: SuiteTerms) -> RewardParts:
+        return super().parts(terms) if terms.executes else RewardParts(0.0, 0.0)
 
     def effective_alpha(self, terms: SuiteTerms) -> float:
         return effective_alpha(terms.alpha, terms.f_hist is not None)
@@ -208,7 +208,7 @@ def suite_reward(duel: Duel, config: RewardConfig, group: Group | None = None) -
     others = {each: value for each in SuiteTerms.__slots__ if not _is_term(each, value := getattr(earned, each))}
     require(not others, f"{name} pays a suite", must, others)
     parts, alpha = config.reward.parts(earned), config.reward.effective_alpha(earned)
-    are_parts = isinstance(parts, Parts) and all(map(is_number, parts))
+    are_parts = isinstance(parts, RewardParts) and all(map(is_number, parts))
     require(are_parts, f"{name} says of the parts of a reward", "be Parts of finite numbers", parts)
     require(alpha is None or is_number(alpha), f"{name} says of alpha", "be None or a finite number", alpha)
     return earned

@@ -62,7 +62,7 @@ _MOST_LOSSES = 5
 
 
 @dataclass(slots=True)
-class _Slot:
+class _ZygoteSlot:
     """One worker: its zygotes by kind, and the candidate that runs now."""
 
     zygotes: dict[ZygoteKind, Zygote] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Slot:
     watched_s: float = 0.0
     """Wall time since it began, minus what this side was late: what stops both of them is not held against it."""
     steps: int = 0
-    """`Progress.steps` at the last look."""
+    """`CandidateProgress.steps` at the last look."""
     floor_cpu_s: float = 0.0
     """CPU time when that many were first seen: the item that runs now had begun by then, whatever it claims."""
     floor_asleep_s: float = 0.0
@@ -91,7 +91,7 @@ class LocalSandbox(Closing):
         namespaces nor Landlock). Without them a missing one raises SandboxUnsafe. `without` switches layers off.
         """
         require_arguments(workers, waive)
-        self._slots = [_Slot() for _ in range(workers)]
+        self._slots = [_ZygoteSlot() for _ in range(workers)]
         self._waive, self._without = frozenset(waive), frozenset(without)
         self._lock = threading.Lock()
         self._owner = os.getpid()
@@ -130,11 +130,11 @@ class LocalSandbox(Closing):
 
     def _run(self, pending: list[Task]) -> None:
         """Work off `pending` (a stack) on all slots."""
-        running: dict[int, _Slot] = {}
+        running: dict[int, _ZygoteSlot] = {}
         poll = select.poll()
         free = list(self._slots)
 
-        def finish(slot: _Slot, killed: bool = False) -> None:
+        def finish(slot: _ZygoteSlot, killed: bool = False) -> None:
             assert slot.zygote is not None
             assert slot.task is not None
             handle = slot.zygote.fileno()
@@ -162,7 +162,7 @@ class LocalSandbox(Closing):
                 if verdict is not None:
                     finish(slot, killed=verdict)
 
-    def _start(self, slot: _Slot, task: Task) -> None:
+    def _start(self, slot: _ZygoteSlot, task: Task) -> None:
         limits = task.job.limits
         job = payload(task)
         memory_mb = limits.memory_mb - (LESS_MEMORY_MB if task.is_again else 0)
@@ -184,7 +184,7 @@ class LocalSandbox(Closing):
         slot.check_at = slot.looked_at + _MIN_CHECK_S
         slot.watched_s, slot.steps, slot.floor_cpu_s, slot.floor_asleep_s, slot.asleep_s = 0.0, 0, 0.0, 0.0, 0.0
 
-    def _check(self, slot: _Slot, now: float) -> bool | None:
+    def _check(self, slot: _ZygoteSlot, now: float) -> bool | None:
         """Look at a candidate that takes long. True: killed for time; False: it has just ended; None: it may go on.
 
         It may claim that its running item has just begun, so the least that is charged to an item is the time between
@@ -224,7 +224,7 @@ class LocalSandbox(Closing):
         slot.check_at = now + max(_MIN_CHECK_S, soon_s)
         return None
 
-    def _finish(self, slot: _Slot, killed: bool) -> None:
+    def _finish(self, slot: _ZygoteSlot, killed: bool) -> None:
         """The candidate has ended: read its records, charge what went wrong to the item that was running."""
         assert slot.zygote is not None
         assert slot.task is not None
@@ -252,7 +252,7 @@ class LocalSandbox(Closing):
                 return
         absorb(task, records, ending.cpu_ns, failure, slot.asleep_s)
 
-    def _zygote(self, slot: _Slot, kind: ZygoteKind) -> Zygote:
+    def _zygote(self, slot: _ZygoteSlot, kind: ZygoteKind) -> Zygote:
         if kind not in slot.zygotes:
             try:
                 zygote = Zygote(kind, self._without)
@@ -271,12 +271,12 @@ class LocalSandbox(Closing):
         slot.zygotes[kind] = zygote  # the last one: it is the one that was used last
         return zygote
 
-    def _make_room(self, slot: _Slot) -> None:
+    def _make_room(self, slot: _ZygoteSlot) -> None:
         """For one more zygote of a worker: the one that waits longest ends where there are too many."""
         while len(slot.zygotes) >= MOST_ZYGOTES:
             slot.zygotes.pop(next(iter(slot.zygotes))).close()
 
-    def _discard(self, slot: _Slot) -> None:
+    def _discard(self, slot: _ZygoteSlot) -> None:
         slot.zygotes = {kind: zygote for kind, zygote in slot.zygotes.items() if zygote is not slot.zygote}
         if slot.zygote is not None:
             slot.zygote.close()

@@ -85,7 +85,7 @@ class Hello:
     guarantees: dict[str, bool | str]
 
 
-class Worker:
+class SandboxActor:
     """The actor: one local sandbox. Infrastructure faults of the sandbox travel as values, not as Ray's own errors."""
 
     def __init__(self, waive: Collection[str] = ()) -> None:
@@ -180,7 +180,7 @@ class RaySandbox(Closing):
 
     def _new_actor(self) -> _Actor:
         # Not restarted by Ray: a lost actor's place is taken by a new one, which is told apart from it.
-        handle = self._ray.remote(num_cpus=1, max_restarts=0)(Worker).remote(self._waive)
+        handle = self._ray.remote(num_cpus=1, max_restarts=0)(SandboxActor).remote(self._waive)
         return _Actor(handle, handle.hello.remote())
 
     def _run(self, pending: deque[Chunk], results: list[JobResult | None]) -> None:

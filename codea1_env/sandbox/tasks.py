@@ -33,7 +33,7 @@ from codea1_env.sandbox.protocol import (
     world_of_job,
 )
 from codea1_env.sandbox.worlds import PACKAGES
-from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, Record, ZygoteKind
+from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, CandidateRecord, ZygoteKind
 
 MAX_SOURCE_BYTES = 4 << 20
 """Bytes of the longest program that is tried at all."""
@@ -60,7 +60,7 @@ LESS_MEMORY_MB = 16
 
 
 @dataclass(slots=True)
-class _Company:
+class _SharedProcess:
     """Calls that one process was given together, and how the job stood before it."""
 
     outcomes: int
@@ -100,7 +100,7 @@ class Task:
     """Whether the program makes sets, so that calls with floats have a process each."""
     is_alone: bool = False
     """Whether each item has a process of its own."""
-    company: _Company | None = None
+    company: _SharedProcess | None = None
     """Of the running process, where its calls are looked at."""
 
     @property
@@ -169,7 +169,7 @@ def payload(task: Task) -> tuple[bytes, bytes]:
         size += len(task.items[last])
         last += 1
     looks = isinstance(task.job, CallsJob) and task.job.company is Company.OBSERVED and last - first > 1
-    task.company = _Company(first, task.strikes, task.spent_ns, task.asleep_s) if looks else None
+    task.company = _SharedProcess(first, task.strikes, task.spent_ns, task.asleep_s) if looks else None
     return _handed_over(task, task.items[first:last], looks)
 
 
@@ -242,7 +242,7 @@ def refused(task: Task) -> bool:
     return True
 
 
-def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asleep_s: float = 0.0) -> None:
+def absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Outcome, asleep_s: float = 0.0) -> None:
     """Take over an ended candidate's records; `failure` is what the unfinished item came to, if one is left.
 
     `cpu_ns` is what the kernel says that the process used. What it claims itself, per item, can shorten its time only:
@@ -274,7 +274,7 @@ def absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asl
         _look(task, company, records)
 
 
-def _look(task: Task, company: _Company, records: list[Record]) -> None:
+def _look(task: Task, company: _SharedProcess, records: list[CandidateRecord]) -> None:
     """Whether the calls of a process were alone, as far as it is known: else they are asked once more."""
     kinds = "".join(record.kind for record in records if record.kind in "VEMS")
     answered = min(len(kinds.replace("S", "")), len(task.outcomes) - company.outcomes)
@@ -293,7 +293,7 @@ def _look(task: Task, company: _Company, records: list[Record]) -> None:
         task.company = None
 
 
-def _are_same(task: Task, company: _Company, records: list[Record]) -> bool:
+def _are_same(task: Task, company: _SharedProcess, records: list[CandidateRecord]) -> bool:
     """Whether calls that were asked once more came to what they had come to, and the program kept nothing."""
     answers = [record for record in records if record.kind in _OUTCOMES]
     if len(answers) != len(company.again) or not (records[0].payload or records[-1].kind == "S"):
@@ -307,14 +307,14 @@ def _are_same(task: Task, company: _Company, records: list[Record]) -> bool:
     return True
 
 
-def _part(task: Task, company: _Company) -> None:
+def _part(task: Task, company: _SharedProcess) -> None:
     """From where the calls were asked together, each has a process of its own."""
     del task.outcomes[company.outcomes :]
     task.strikes, task.spent_ns, task.asleep_s = company.strikes, company.spent_ns, company.asleep_s
     task.is_alone, task.company = True, None
 
 
-def _absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, asleep_s: float) -> None:
+def _absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Outcome, asleep_s: float) -> None:
     has_one_item = wants_a_process_each(task)
     asleep_ns = round(asleep_s * 1e9)
     least_ns = max(0, cpu_ns - _STARTING_NS, asleep_ns) if has_one_item else 0
@@ -354,7 +354,7 @@ def _absorb(task: Task, records: list[Record], cpu_ns: int, failure: Outcome, as
     _stop_at_the_budget(task)
 
 
-def _absorb_failed_load(task: Task, head: Record | None, failure: Outcome, used_ns: int) -> None:
+def _absorb_failed_load(task: Task, head: CandidateRecord | None, failure: Outcome, used_ns: int) -> None:
     """`head`: the first record, if there is one: the program raised, or it loaded too late."""
     if head is not None and head.kind == "X":
         failure = Outcome(OutcomeKind.ERROR, error=_text(head.payload))

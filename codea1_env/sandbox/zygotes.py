@@ -60,7 +60,7 @@ class ZygoteDied(Exception):
     """The zygote is gone: replace it and run its job again."""
 
 
-class Record(NamedTuple):
+class CandidateRecord(NamedTuple):
     """One record that the untrusted process wrote. Untrusted, but for having been bounds-checked."""
 
     kind: str
@@ -71,7 +71,7 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CandidateProgress:
     """Where a running candidate stands, as far as it lets on."""
 
     steps: int
@@ -82,7 +82,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class CandidateEnd:
     """How a candidate ended, as the kernel tells it."""
 
     cpu_ns: int
@@ -282,7 +282,7 @@ class Zygote:
         os.ftruncate(self._input, 0)
         os.ftruncate(self._output, 0)
         os.ftruncate(self._output, REGION_BYTES)
-        self._records: list[Record] = []
+        self._records: list[CandidateRecord] = []
         self._read = 0  # bytes of the region
         head, items = job
         handed_over, written = _START.pack(len(head), len(items), memory_mb, cpu_s, has) + head + items, 0
@@ -295,12 +295,12 @@ class Zygote:
         except OSError:
             raise ZygoteDied from None
 
-    def progress(self, most: int) -> Progress:
+    def progress(self, most: int) -> CandidateProgress:
         """Untrusted: the candidate writes all of it. `most`: as of `records`."""
         records = self.records(most)
         answers = sum(record.kind in "VEM" for record in records)
         loads = min(answers + 1, sum(record.kind == "L" for record in records))
-        return Progress(answers + loads, self._header()[2])
+        return CandidateProgress(answers + loads, self._header()[2])
 
     def cpu_ns(self) -> int | None:
         """CPU time of the running candidate as the kernel counts it, 0 where nothing tells; None when it has ended."""
@@ -338,7 +338,7 @@ class Zygote:
         poll.register(self._control, select.POLLIN)
         return bool(poll.poll(0))
 
-    def wait(self) -> Ending:
+    def wait(self) -> CandidateEnd:
         """Until the candidate has ended. Raises ZygoteDied."""
         try:
             reply = self._control.recv(_NOTICE.size)
@@ -352,9 +352,9 @@ class Zygote:
         if not number:
             raise SandboxError("a candidate's process must start, the kernel refused it (see ulimit -u)")
         cpu_ns = (user_s + system_s) * 1_000_000_000 + (user_us + system_us) * 1000
-        return Ending(cpu_ns, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
+        return CandidateEnd(cpu_ns, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
 
-    def records(self, most: int) -> list[Record]:
+    def records(self, most: int) -> list[CandidateRecord]:
         """What the candidate has written, up to the first record that makes no sense; at most `most` records.
 
         What was read once is not read again: whatever the candidate does to it later changes nothing.
@@ -367,7 +367,7 @@ class Zygote:
             end = at + _RECORD.size + size
             if kind not in b"LXVEMFDSAP" or end > len(region):
                 break
-            self._records.append(Record(chr(kind), region[at + _RECORD.size : end], cpu_ns))
+            self._records.append(CandidateRecord(chr(kind), region[at + _RECORD.size : end], cpu_ns))
             at = end
         self._read += at
         return self._records

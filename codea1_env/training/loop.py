@@ -39,8 +39,8 @@ from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.round.written_tests import WrittenSuite, write_suites
 from codea1_env.training.run.checkpoints import forget_old, mark_complete
 from codea1_env.training.run.gauge import Gauge
-from codea1_env.training.run.journal import Journal
-from codea1_env.training.run.results import Measured
+from codea1_env.training.run.journal import RunJournal
+from codea1_env.training.run.results import MeasuredSeats
 from codea1_env.training.run.run_dir import BOOK, QUESTIONS, Run
 from codea1_env.training.samples import Sample
 
@@ -62,7 +62,7 @@ class Recipe:
         self.seconds: dict[str, float] = {}
         """By part of the run."""
         self.interrupted = False
-        self._run, self._backend, self._journal = run, backend, Journal(run)
+        self._run, self._backend, self._journal = run, backend, RunJournal(run)
         self._policies: dict[str, Policy] = {}
         self._frozen: dict[str, Frozen] = {}
         self._chooser = chooser_of(run.preset.algorithm, problems, run.seed)
@@ -169,7 +169,7 @@ class Recipe:
         if self.interrupted or done == self.preset.rounds or done % self.preset.save_rounds == 0:
             self._save(done)
 
-    def measure(self, coder: Path, tester: Path | None, rounds_done: int) -> Measured:
+    def measure(self, coder: Path, tester: Path | None, rounds_done: int) -> MeasuredSeats:
         """Both roles on all held-out problems. `tester` None: the coder only."""
         self._journal.doing("evaluating")
         result = self._gauge.measured(coder, tester)

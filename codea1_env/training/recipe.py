@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codea1_env.arena.arena import Arena
-from codea1_env.configuration.arguments import Arguments
+from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.batches import roles_of
 from codea1_env.configuration.presets import PretrainedModel, ProblemFiles
 from codea1_env.configuration.problem_sets import book_note, load_problem_sets, shared_note
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def recipe(
-    arguments: Arguments,
+    arguments: RecipeArguments,
     *,
     trains: Sequence[str],
     measures: Mapping[str, str | None],
@@ -114,7 +114,7 @@ def _measured(opened: Recipe, run: Run, measures: Mapping[str, str | None]) -> I
     opened.outcome.extend(filter(None, told))
 
 
-def _pretrained(arguments: Arguments) -> Path | None:
+def _pretrained(arguments: RecipeArguments) -> Path | None:
     """Where a pretrained model is, once it is known that it can be used: TRL would fill in what its files lack with
     random numbers. None: the base is still to be made."""
     preset = arguments.preset

@@ -58,7 +58,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class SamplerSettings:
     """How a model is sampled outside of its own training: to measure it, or because it does not learn."""
 
     tokens: int
@@ -72,7 +72,7 @@ class Sampling:
 class Model(Protocol):
     """Whatever answers: a saved model, or a policy as it is."""
 
-    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+    def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
         """`n` responses to each prompt, from `how.seed`; the streams of training are as they were."""
 
 
@@ -114,7 +114,9 @@ def texts_of(samples: Sequence[Sequence[Sample]]) -> list[list[str | None]]:
     return [[sample.text for sample in group] for group in samples]
 
 
-def answers(model: Model, tokenizer: Any, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Sample]]:
+def answers(
+    model: Model, tokenizer: Any, prompts: Sequence[Prompt], n: int, how: SamplerSettings
+) -> list[list[Sample]]:
     """What a model says. A prompt that does not fit is not asked."""
     drawn = iter(model.answer([prompt for prompt in prompts if prompt.fits], n, how))
     nothing = [Tokens(())] * n

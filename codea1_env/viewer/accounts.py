@@ -15,7 +15,7 @@ from typing import Any
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status, Verdict
-from codea1_env.rewards.terms import Counts, SuiteTerms, attacking, count, share_passed, terms_of
+from codea1_env.rewards.terms import AssertCounts, SuiteTerms, attacking, count, share_passed, terms_of
 
 Json = dict[str, Any]
 Line = list[Any]
@@ -78,7 +78,7 @@ def _judged(row: Sequence[Any]) -> JudgedTest:
 
 def _again(
     tests: Sequence[JudgedTest], terms: SuiteTerms, fidelity: Fidelity, without: int | None = None
-) -> tuple[Counts, SuiteTerms]:
+) -> tuple[AssertCounts, SuiteTerms]:
     """Counts and terms of Code-A1, all tests counted or all but one. A test ran exactly where it counts as valid."""
     valid = [test.verdict is not None for test in tests]
     counts = count(tests, valid, attacking(valid, terms.suite_size, fidelity), without)
@@ -93,16 +93,16 @@ def _again(
 
 
 def _part(
-    tests: Sequence[JudgedTest], place: int, terms: SuiteTerms, fidelity: Fidelity, sums: Counts, mine: SuiteTerms
+    tests: Sequence[JudgedTest], place: int, terms: SuiteTerms, fidelity: Fidelity, sums: AssertCounts, mine: SuiteTerms
 ) -> list[Any]:
     """The counts that a test is in; both seats' rewards with it, without it, and the difference."""
     rest, others = _again(tests, terms, fidelity, place)
-    names = [name for name, whole, part in zip(Counts._fields, sums, rest, strict=True) if whole != part]
+    names = [name for name, whole, part in zip(AssertCounts._fields, sums, rest, strict=True) if whole != part]
     share, without = share_passed(mine.p_hist, mine.p_new), share_passed(others.p_hist, others.p_new)
     return [names, [mine.reward, others.reward, mine.reward - others.reward], [share, without, share - without]]
 
 
-def _code_a1_lines(suite: Json, terms: SuiteTerms, sums: Counts) -> list[Line]:
+def _code_a1_lines(suite: Json, terms: SuiteTerms, sums: AssertCounts) -> list[Line]:
     size, replays = terms.suite_size, suite["replays"]
     valid = [f"min({sums.v}/{size}, 1 − {sums.invalid}/{size})"]
     lines: list[Line] = [

@@ -195,7 +195,7 @@ def _import(options: argparse.Namespace) -> int:
         (problem for path in options.against for problem in read_problems(path)),
         known_sets=not (source.is_for_evaluation or options.allow_contaminated),
     )
-    counts = _Counts(options.limit)
+    counts = _RowCounts(options.limit)
     with (
         claim(("--output", options.output), ("the report of --output", report)),
         open_sandbox(options.sandbox, options.workers) as sandbox,
@@ -293,7 +293,7 @@ def _uncontaminated(draft: Draft | Unreadable, evaluation: Contamination) -> Dra
     return Unreadable(draft.problem.problem_id, why) if why and isinstance(draft, Draft) else draft
 
 
-class _Counts:
+class _RowCounts:
     """What has become of the rows so far; on stderr."""
 
     def __init__(self, rows: int | None) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.families.fineprint_parts import NUMBERS, WORDS, Clause, Material, Operation, Value
+from codea1_env.problems.families.fineprint_parts import NUMBERS, WORDS, Clause, FineprintOperation, Material, Value
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 
@@ -53,7 +53,7 @@ class FinePrint:
 
     material: Material
     entry_point: str
-    operation: Operation
+    operation: FineprintOperation
     clauses: tuple[Clause, ...]
     wordings: tuple[int, ...] = (0, 0, 0, 0, 0)
     """Which wording: of the operation, then of each clause."""
@@ -253,7 +253,7 @@ def _plain_values(material: Material, clauses: tuple[Clause, ...]) -> tuple[Valu
 
 
 @functools.cache
-def _clauses_of(material: Material, operation: Operation, split: Split) -> tuple[Clause, ...]:
+def _clauses_of(material: Material, operation: FineprintOperation, split: Split) -> tuple[Clause, ...]:
     """Those that may stand beside the operation in that split: the same for every seed, so that no run trains on what
     another is measured on. Clauses that its result cannot show are in neither."""
     row = material.operations.index(operation)
@@ -266,7 +266,7 @@ def _clauses_of(material: Material, operation: Operation, split: Split) -> tuple
 
 
 @functools.cache
-def _shows_every_clause(material: Material, operation: Operation, clauses: tuple[Clause, ...]) -> bool:
+def _shows_every_clause(material: Material, operation: FineprintOperation, clauses: tuple[Clause, ...]) -> bool:
     """Whether there are plain inputs, and inputs on which each clause can be seen whatever their order."""
     question = FinePrint(material, ENTRY_POINTS[0], operation, clauses)
     if len(_plain_values(material, clauses)) < 9:

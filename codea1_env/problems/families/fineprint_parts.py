@@ -19,7 +19,7 @@ Touch = Callable[[random.Random, Plain], list[Value]]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class FineprintOperation:
     """What a question asks for."""
 
     name: str
@@ -50,7 +50,7 @@ class Material:
     parameter: str
     values: tuple[Value, ...]
     """What ordinary inputs are made of."""
-    operations: tuple[Operation, ...]
+    operations: tuple[FineprintOperation, ...]
     clauses: tuple[Clause, ...]
 
 
@@ -92,41 +92,49 @@ NUMBERS = Material(
     "xs",
     tuple(range(10, 50)),
     (
-        Operation("total", ("returns the sum of the numbers in xs", "adds up the numbers in xs"), "sum(xs)"),
-        Operation("largest", ("returns the largest number in xs",), "max(xs)"),
-        Operation("smallest", ("returns the smallest number in xs",), "min(xs)"),
-        Operation(
+        FineprintOperation("total", ("returns the sum of the numbers in xs", "adds up the numbers in xs"), "sum(xs)"),
+        FineprintOperation("largest", ("returns the largest number in xs",), "max(xs)"),
+        FineprintOperation("smallest", ("returns the smallest number in xs",), "min(xs)"),
+        FineprintOperation(
             "spread",
             ("returns the difference between the largest and the smallest number in xs",),
             "max(xs) - min(xs)",
         ),
-        Operation("ordered", ("returns the numbers in xs sorted from small to large, as a list",), "sorted(xs)"),
-        Operation(
+        FineprintOperation(
+            "ordered", ("returns the numbers in xs sorted from small to large, as a list",), "sorted(xs)"
+        ),
+        FineprintOperation(
             "descending",
             ("returns the numbers in xs sorted from large to small, as a list",),
             "sorted(xs, reverse=True)",
         ),
-        Operation("backwards", ("returns the numbers in xs in reverse order, as a list",), "xs[::-1]"),
-        Operation("squares", ("returns the sum of the squares of the numbers in xs",), "sum(x * x for x in xs)"),
-        Operation("doubled", ("returns a list with every number in xs doubled",), "[2 * x for x in xs]"),
-        Operation("increased", ("returns a list with 1 added to every number in xs",), "[x + 1 for x in xs]"),
-        Operation("halved", ("returns a list with every number in xs halved, rounded down",), "[x // 2 for x in xs]"),
-        Operation("tenfold", ("returns a list with every number in xs multiplied by 10",), "[10 * x for x in xs]"),
-        Operation(
+        FineprintOperation("backwards", ("returns the numbers in xs in reverse order, as a list",), "xs[::-1]"),
+        FineprintOperation(
+            "squares", ("returns the sum of the squares of the numbers in xs",), "sum(x * x for x in xs)"
+        ),
+        FineprintOperation("doubled", ("returns a list with every number in xs doubled",), "[2 * x for x in xs]"),
+        FineprintOperation("increased", ("returns a list with 1 added to every number in xs",), "[x + 1 for x in xs]"),
+        FineprintOperation(
+            "halved", ("returns a list with every number in xs halved, rounded down",), "[x // 2 for x in xs]"
+        ),
+        FineprintOperation(
+            "tenfold", ("returns a list with every number in xs multiplied by 10",), "[10 * x for x in xs]"
+        ),
+        FineprintOperation(
             "commas",
             ("returns the numbers in xs joined by commas, as a string",),
             "','.join(str(x) for x in xs)",
         ),
-        Operation(
+        FineprintOperation(
             "spaces",
             ("returns the numbers in xs joined by spaces, as a string",),
             "' '.join(str(x) for x in xs)",
         ),
-        Operation("last", ("returns the last number in xs",), "xs[-1]"),
-        Operation("count", ("returns how many numbers there are in xs",), "len(xs)"),
-        Operation("over", ("returns how many numbers in xs are greater than 20",), "sum(x > 20 for x in xs)"),
-        Operation("different", ("returns how many different numbers there are in xs",), "len(set(xs))"),
-        Operation(
+        FineprintOperation("last", ("returns the last number in xs",), "xs[-1]"),
+        FineprintOperation("count", ("returns how many numbers there are in xs",), "len(xs)"),
+        FineprintOperation("over", ("returns how many numbers in xs are greater than 20",), "sum(x > 20 for x in xs)"),
+        FineprintOperation("different", ("returns how many different numbers there are in xs",), "len(set(xs))"),
+        FineprintOperation(
             "running",
             ("returns the list of the running totals of the numbers in xs",),
             "[sum(xs[: i + 1]) for i in range(len(xs))]",
@@ -246,22 +254,30 @@ WORDS = Material(
     "words",
     tuple("apple bread cloud dance field green house juice light mouse night ocean paper queen river stone".split()),
     (
-        Operation("spaces", ("returns the words in words joined by spaces, as a string",), "' '.join(words)"),
-        Operation("hyphens", ("returns the words in words joined by hyphens, as a string",), "'-'.join(words)"),
-        Operation("ordered", ("returns the words in words in alphabetical order, as a list",), "sorted(words)"),
-        Operation("backwards", ("returns the words in words in reverse order, as a list",), "words[::-1]"),
-        Operation("letters", ("returns the total length of the words in words",), "sum(len(word) for word in words)"),
-        Operation(
+        FineprintOperation("spaces", ("returns the words in words joined by spaces, as a string",), "' '.join(words)"),
+        FineprintOperation(
+            "hyphens", ("returns the words in words joined by hyphens, as a string",), "'-'.join(words)"
+        ),
+        FineprintOperation(
+            "ordered", ("returns the words in words in alphabetical order, as a list",), "sorted(words)"
+        ),
+        FineprintOperation("backwards", ("returns the words in words in reverse order, as a list",), "words[::-1]"),
+        FineprintOperation(
+            "letters", ("returns the total length of the words in words",), "sum(len(word) for word in words)"
+        ),
+        FineprintOperation(
             "lengths", ("returns the list of the lengths of the words in words",), "[len(word) for word in words]"
         ),
-        Operation(
+        FineprintOperation(
             "initials",
             ("returns the first letters of the words in words, as a string",),
             "''.join(word[0] for word in words)",
         ),
-        Operation("last", ("returns the last word in words",), "words[-1]"),
-        Operation("longest", ("returns the length of the longest word in words",), "max(len(word) for word in words)"),
-        Operation("count", ("returns how many words there are in words",), "len(words)"),
+        FineprintOperation("last", ("returns the last word in words",), "words[-1]"),
+        FineprintOperation(
+            "longest", ("returns the length of the longest word in words",), "max(len(word) for word in words)"
+        ),
+        FineprintOperation("count", ("returns how many words there are in words",), "len(words)"),
     ),
     (
         _clause(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.families.miniature_operations import AGGREGATES, FILTERS, MAPS, Operation
+from codea1_env.problems.families.miniature_operations import AGGREGATES, FILTERS, MAPS, ListOperation
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 
@@ -47,9 +47,9 @@ class Composition:
     """One question of the family: an entry point's name and three operations."""
 
     entry_point: str
-    keep: Operation
-    transform: Operation
-    aggregate: Operation
+    keep: ListOperation
+    transform: ListOperation
+    aggregate: ListOperation
 
     @property
     def triple(self) -> tuple[str, str, str]:
@@ -193,7 +193,7 @@ def miniature_problems(split: Split, count: int, seed: int, golden_edge: float =
     return tuple(problems)
 
 
-def _in_split(split: Split, keep: Operation, transform: Operation, aggregate: Operation) -> bool:
+def _in_split(split: Split, keep: ListOperation, transform: ListOperation, aggregate: ListOperation) -> bool:
     return ((keep.kind, transform.kind, aggregate.kind) in _held_out_triples()) == (split == "held_out")
 
 
@@ -205,7 +205,7 @@ def _held_out_triples() -> frozenset[tuple[str, str, str]]:
     return frozenset(triples[: int(HELD_OUT_SHARE * len(triples))])
 
 
-def _imperfect(operation: Operation, rng: random.Random, bug_rate: float) -> str:
+def _imperfect(operation: ListOperation, rng: random.Random, bug_rate: float) -> str:
     rate = bug_rate / 2 if operation.gross else bug_rate
     if not operation.bugs or rng.random() >= rate:
         return rng.choice(operation.correct)

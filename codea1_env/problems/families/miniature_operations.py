@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ListOperation:
     """One filter, map or aggregate."""
 
     kind: str
@@ -31,119 +31,121 @@ class Operation:
     """Condition on `ys` under which an aggregate is at an edge, which a hurried tester does not think of."""
 
 
-def _comparisons() -> list[Operation]:
+def _comparisons() -> list[ListOperation]:
     operations = []
     for k in range(1, 7):
         operations += [
-            Operation("greater", f"greater than {k}", (f"x > {k}",), (f"x >= {k}", f"x < {k}"), (k,)),
-            Operation("at_least", f"that are at least {k}", (f"x >= {k}",), (f"x > {k}", f"x <= {k}"), (k,)),
-            Operation("less", f"less than {k}", (f"x < {k}",), (f"x <= {k}", f"x > {k}"), (k,)),
-            Operation("at_most", f"that are at most {k}", (f"x <= {k}",), (f"x < {k}", f"x >= {k}"), (k,)),
+            ListOperation("greater", f"greater than {k}", (f"x > {k}",), (f"x >= {k}", f"x < {k}"), (k,)),
+            ListOperation("at_least", f"that are at least {k}", (f"x >= {k}",), (f"x > {k}", f"x <= {k}"), (k,)),
+            ListOperation("less", f"less than {k}", (f"x < {k}",), (f"x <= {k}", f"x > {k}"), (k,)),
+            ListOperation("at_most", f"that are at most {k}", (f"x <= {k}",), (f"x < {k}", f"x >= {k}"), (k,)),
         ]
     for low, high in ((1, 4), (1, 5), (2, 5), (2, 6), (2, 7), (3, 6), (3, 7), (4, 8)):
         bugs = (f"{low} < x < {high}", f"{low} <= x < {high}", f"{low} < x <= {high}")
         right = (f"{low} <= x <= {high}",)
-        operations.append(Operation("between", f"from {low} to {high} inclusive", right, bugs, (low, high)))
+        operations.append(ListOperation("between", f"from {low} to {high} inclusive", right, bugs, (low, high)))
     return operations
 
 
-def _signs_and_divisors() -> list[Operation]:
+def _signs_and_divisors() -> list[ListOperation]:
     operations = [
-        Operation("positive", "that are positive", ("x > 0",), ("x >= 0", "x != 0"), signed=True),
-        Operation("negative", "that are negative", ("x < 0",), ("x <= 0", "x > 0"), signed=True),
-        Operation("not_negative", "that are not negative", ("x >= 0",), ("x > 0",), signed=True),
-        Operation("even", "that are even", ("x % 2 == 0",), ("x > 0 and x % 2 == 0", "x % 2 == 1")),
-        Operation("odd", "that are odd", ("x % 2 == 1",), ("x > 0 and x % 2 == 1", "x % 2 == 0")),
+        ListOperation("positive", "that are positive", ("x > 0",), ("x >= 0", "x != 0"), signed=True),
+        ListOperation("negative", "that are negative", ("x < 0",), ("x <= 0", "x > 0"), signed=True),
+        ListOperation("not_negative", "that are not negative", ("x >= 0",), ("x > 0",), signed=True),
+        ListOperation("even", "that are even", ("x % 2 == 0",), ("x > 0 and x % 2 == 0", "x % 2 == 1")),
+        ListOperation("odd", "that are odd", ("x % 2 == 1",), ("x > 0 and x % 2 == 1", "x % 2 == 0")),
     ]
     for k in (3, 4, 5):
         bugs = (f"x > 0 and x % {k} == 0", f"x // {k} == 0")
-        operations.append(Operation("divisible", f"divisible by {k}", (f"x % {k} == 0",), bugs, (k,)))
+        operations.append(ListOperation("divisible", f"divisible by {k}", (f"x % {k} == 0",), bugs, (k,)))
     for k in (2, 3, 4, 5):
         within, beyond = f"abs(x) <= {k}", f"abs(x) > {k}"
         operations += [
-            Operation("near", f"of magnitude at most {k}", (within,), (f"x <= {k}", f"abs(x) < {k}"), (k,)),
-            Operation("far", f"of magnitude over {k}", (beyond,), (f"x > {k}", f"abs(x) >= {k}"), (k,)),
+            ListOperation("near", f"of magnitude at most {k}", (within,), (f"x <= {k}", f"abs(x) < {k}"), (k,)),
+            ListOperation("far", f"of magnitude over {k}", (beyond,), (f"x > {k}", f"abs(x) >= {k}"), (k,)),
         ]
     return operations
 
 
-def _maps() -> list[Operation]:
+def _maps() -> list[ListOperation]:
     operations = [
-        Operation("same", "numbers", ("x",)),
-        Operation("square", "squares of the numbers", ("x * x",), ("x * 2",), gross=True),
-        Operation("double", "doubles of the numbers", ("x * 2",), ("x * x",), gross=True),
-        Operation("absolute", "absolute values of the numbers", ("abs(x)",), ("x", "-x")),
-        Operation("negate", "negations of the numbers", ("-x",), ("x", "-abs(x)"), gross=True),
-        Operation("halve", "halves rounded toward zero of the numbers", ("int(x / 2)",), ("x // 2", "x / 2")),
+        ListOperation("same", "numbers", ("x",)),
+        ListOperation("square", "squares of the numbers", ("x * x",), ("x * 2",), gross=True),
+        ListOperation("double", "doubles of the numbers", ("x * 2",), ("x * x",), gross=True),
+        ListOperation("absolute", "absolute values of the numbers", ("abs(x)",), ("x", "-x")),
+        ListOperation("negate", "negations of the numbers", ("-x",), ("x", "-abs(x)"), gross=True),
+        ListOperation("halve", "halves rounded toward zero of the numbers", ("int(x / 2)",), ("x // 2", "x / 2")),
     ]
     for k in (1, 2, 3):
-        operations.append(Operation("add", f"numbers plus {k}", (f"x + {k}",), (f"x - {k}",), (k,), gross=True))
+        operations.append(ListOperation("add", f"numbers plus {k}", (f"x + {k}",), (f"x - {k}",), (k,), gross=True))
     for k in (2, 3, 4):
         bugs = (f"x - {k}", f"{k} - x")
         right = (f"abs(x - {k})",)
-        operations.append(Operation("distance", f"distances to {k} of the numbers", right, bugs, (k,), gross=True))
+        operations.append(ListOperation("distance", f"distances to {k} of the numbers", right, bugs, (k,), gross=True))
     for k in (5, 6):
         phrase = f"values capped at {k} of the numbers"
-        operations.append(Operation("cap", phrase, (f"min(x, {k})",), (f"max(x, {k})",), (k,), gross=True))
+        operations.append(ListOperation("cap", phrase, (f"min(x, {k})",), (f"max(x, {k})",), (k,), gross=True))
     return operations
 
 
-def _scalars() -> list[Operation]:
+def _scalars() -> list[ListOperation]:
     """Aggregates of the whole list that are defined for an empty one without a guard."""
     operations = [
-        Operation("sum", "the sum of the {}", ("sum(ys)",), ("len(ys)", "sum(ys) if ys else 1"), gross=True),
-        Operation("count", "how many there are of the {}", ("len(ys)",), ("sum(ys)", "len(set(ys))"), gross=True),
-        Operation("count_distinct", "how many distinct ones among the {}", ("len(set(ys))",), ("len(ys)", "sum(ys)")),
-        Operation(
+        ListOperation("sum", "the sum of the {}", ("sum(ys)",), ("len(ys)", "sum(ys) if ys else 1"), gross=True),
+        ListOperation("count", "how many there are of the {}", ("len(ys)",), ("sum(ys)", "len(set(ys))"), gross=True),
+        ListOperation(
+            "count_distinct", "how many distinct ones among the {}", ("len(set(ys))",), ("len(ys)", "sum(ys)")
+        ),
+        ListOperation(
             "sum_distinct", "the sum of the distinct ones among the {}", ("sum(set(ys))",), ("sum(ys)", "len(set(ys))")
         ),
     ]
     for n in (2, 3):
         bugs = (f"len(ys) > {n}", f"len(set(ys)) >= {n}")
         phrase = f"whether there are at least {n} of the {{}}"
-        operations.append(Operation("enough", phrase, (f"len(ys) >= {n}",), bugs, edge=f"len(ys) == {n}"))
+        operations.append(ListOperation("enough", phrase, (f"len(ys) >= {n}",), bugs, edge=f"len(ys) == {n}"))
     return operations
 
 
-def _guarded() -> list[Operation]:
+def _guarded() -> list[ListOperation]:
     """Aggregates that need a guard for the empty list."""
     return [
-        Operation(
+        ListOperation(
             "largest",
             "the largest of the {} or 0 if none",
             ("max(ys) if ys else 0", "max(ys, default=0)"),
             ("max(ys)", "max(ys + [0])", "min(ys)"),
             edge="not ys or max(ys) == 0",
         ),
-        Operation(
+        ListOperation(
             "smallest",
             "the smallest of the {} or 0 if none",
             ("min(ys) if ys else 0", "min(ys, default=0)"),
             ("min(ys)", "min(ys + [9])", "max(ys)"),
             edge="not ys or min(ys) == 0",
         ),
-        Operation(
+        ListOperation(
             "first",
             "the first of the {} or -1 if none",
             ("ys[0] if ys else -1",),
             ("ys[0]", "ys[0] if ys else 0", "ys[-1]"),
             edge="not ys",
         ),
-        Operation(
+        ListOperation(
             "last",
             "the last of the {} or -1 if none",
             ("ys[-1] if ys else -1",),
             ("ys[-1]", "ys[-1] if ys else 0", "ys[0]"),
             edge="not ys",
         ),
-        Operation(
+        ListOperation(
             "range",
             "the largest minus the smallest of the {} or 0 if none",
             ("max(ys) - min(ys) if ys else 0",),
             ("max(ys) - min(ys)", "ys[-1] - ys[0]"),
             edge="len(ys) < 2",
         ),
-        Operation(
+        ListOperation(
             "first_largest",
             "the first position of the largest among the {} or -1 if none",
             ("ys.index(max(ys)) if ys else -1",),
@@ -153,17 +155,17 @@ def _guarded() -> list[Operation]:
     ]
 
 
-def _lists() -> list[Operation]:
+def _lists() -> list[ListOperation]:
     return [
-        Operation("list", "the list of the {}", ("ys",), ("ys[::-1]", "sorted(ys)"), gross=True),
-        Operation("ascending", "the {} in ascending order", ("sorted(ys)",), ("sorted(set(ys))", "ys")),
-        Operation(
+        ListOperation("list", "the list of the {}", ("ys",), ("ys[::-1]", "sorted(ys)"), gross=True),
+        ListOperation("ascending", "the {} in ascending order", ("sorted(ys)",), ("sorted(set(ys))", "ys")),
+        ListOperation(
             "descending",
             "the {} in descending order",
             ("sorted(ys, reverse=True)", "sorted(ys)[::-1]"),
             ("sorted(set(ys))[::-1]", "ys[::-1]"),
         ),
-        Operation(
+        ListOperation(
             "ascending_distinct",
             "the distinct {} in ascending order",
             ("sorted(set(ys))",),
@@ -172,6 +174,6 @@ def _lists() -> list[Operation]:
     ]
 
 
-FILTERS: tuple[Operation, ...] = (Operation("all", "", ("",)), *_signs_and_divisors(), *_comparisons())
-MAPS: tuple[Operation, ...] = tuple(_maps())
-AGGREGATES: tuple[Operation, ...] = (*_scalars(), *_guarded(), *_lists())
+FILTERS: tuple[ListOperation, ...] = (ListOperation("all", "", ("",)), *_signs_and_divisors(), *_comparisons())
+MAPS: tuple[ListOperation, ...] = tuple(_maps())
+AGGREGATES: tuple[ListOperation, ...] = (*_scalars(), *_guarded(), *_lists())

@@ -39,7 +39,7 @@ def _read_row(row: Row, source: Source) -> Draft:
         raise RowError(f"the entry point must be Class().method, got {entry_point[:100]!r}")
     reference, query = text(row, "completion"), text(row, "query")
     module = tree_of(reference, "the solution")
-    tests = extract(text(row, "test"), entry_point, _Plain())
+    tests = extract(text(row, "test"), entry_point, _PlainNodes())
     asked = _ASKED.search(query)
     classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", reference + query)]
     meta = row.get("meta")
@@ -62,7 +62,7 @@ def _read_row(row: Row, source: Source) -> Draft:
     return Draft(problem, (), tuple(tests.left_out))
 
 
-class _Plain(ast.NodeTransformer):
+class _PlainNodes(ast.NodeTransformer):
     """Nodes as the lists that they are made of."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

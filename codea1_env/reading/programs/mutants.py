@@ -82,7 +82,7 @@ class Mutant:
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class _Replacement:
     """What one field of one node would become."""
 
     node: ast.AST
@@ -120,7 +120,7 @@ def drawn_mutant(source: str, generator: random.Random) -> Mutant | None:
     return generator.choice(choices) if choices else None
 
 
-def _applied(change: _Change, statement: ast.stmt) -> str:
+def _applied(change: _Replacement, statement: ast.stmt) -> str:
     """The statement with the change, which is taken back."""
     before = getattr(change.node, change.field)
     setattr(change.node, change.field, change.value)
@@ -130,7 +130,7 @@ def _applied(change: _Change, statement: ast.stmt) -> str:
         setattr(change.node, change.field, before)
 
 
-def _changes(node: ast.AST, endless: bool, in_while: bool = False) -> Iterator[_Change]:
+def _changes(node: ast.AST, endless: bool, in_while: bool = False) -> Iterator[_Replacement]:
     """Every change of the node and of what is below it, in the order of the source."""
     if _is_idle(node):
         return
@@ -153,7 +153,7 @@ def _is_idle(node: ast.AST) -> bool:
     )
 
 
-def _own_changes(node: ast.AST, guarded: bool, endless: bool) -> Iterator[_Change]:
+def _own_changes(node: ast.AST, guarded: bool, endless: bool) -> Iterator[_Replacement]:
     """`guarded`: inside a `while` loop that is to end."""
     match node:
         case ast.Compare():
@@ -161,40 +161,42 @@ def _own_changes(node: ast.AST, guarded: bool, endless: bool) -> Iterator[_Chang
         case ast.BinOp(left=left, op=op, right=right):
             if not (_is_sequence(left) or _is_sequence(right)):  # another operator would only raise
                 for other in _ARITHMETIC.get(type(op), ()):
-                    yield _Change(node, "op", other(), "arithmetic", _between(op, other()), _end(left))
+                    yield _Replacement(node, "op", other(), "arithmetic", _between(op, other()), _end(left))
         case ast.AugAssign(target=target, op=op) if not guarded:
             for other in _ARITHMETIC.get(type(op), ()):
-                yield _Change(node, "op", other(), "arithmetic", _between(op, other()), _end(target))
+                yield _Replacement(node, "op", other(), "arithmetic", _between(op, other()), _end(target))
         case ast.BoolOp(op=op, values=values):
             other_op = ast.Or() if isinstance(op, ast.And) else ast.And()
-            yield _Change(node, "op", other_op, "logical", _between(op, other_op), _end(values[0]))
+            yield _Replacement(node, "op", other_op, "logical", _between(op, other_op), _end(values[0]))
         case ast.UnaryOp(op=ast.USub()):
-            yield _Change(node, "op", ast.UAdd(), "arithmetic", "-x to +x", _start(node))
+            yield _Replacement(node, "op", ast.UAdd(), "arithmetic", "-x to +x", _start(node))
         case ast.If(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
             yield _negated(node, "test", test)
         case ast.While(test=test):
-            yield _Change(node, "test", ast.Constant(False), "zero-iterations", "while to while False", _start(test))
+            yield _Replacement(
+                node, "test", ast.Constant(False), "zero-iterations", "while to while False", _start(test)
+            )
             if endless:
                 yield _negated(node, "test", test)
         case ast.For(iter=iterated):
-            yield _Change(node, "iter", ast.Tuple([]), "zero-iterations", "for to for in ()", _start(iterated))
+            yield _Replacement(node, "iter", ast.Tuple([]), "zero-iterations", "for to for in ()", _start(iterated))
         case ast.comprehension(ifs=filters):
             for place, test in enumerate(filters):
                 others = [*filters[:place], ast.UnaryOp(ast.Not(), test), *filters[place + 1 :]]
-                yield _Change(node, "ifs", others, "negated-condition", "c to not c", _start(test))
+                yield _Replacement(node, "ifs", others, "negated-condition", "c to not c", _start(test))
         case ast.Slice():
             yield from _slice_bounds(node)
         case ast.Name(id=name, ctx=ast.Load()) if name in _TWINS:
-            yield _Change(node, "id", _TWINS[name], "twin-function", f"{name} to {_TWINS[name]}", _start(node))
+            yield _Replacement(node, "id", _TWINS[name], "twin-function", f"{name} to {_TWINS[name]}", _start(node))
         case ast.Constant(value=value):
             for other_value in _other_constants(value):
                 if not (guarded and other_value == 0):
                     text = f"{_shown(value)} to {_shown(other_value)}"
-                    yield _Change(node, "value", other_value, "constant", text, _start(node))
+                    yield _Replacement(node, "value", other_value, "constant", text, _start(node))
     yield from _jumps(node, guarded or (isinstance(node, ast.While) and not endless))
 
 
-def _relational(node: ast.Compare, guarded: bool) -> Iterator[_Change]:
+def _relational(node: ast.Compare, guarded: bool) -> Iterator[_Replacement]:
     for place, operator in enumerate(node.ops):
         others = _COMPARISONS[type(operator)]
         if guarded:  # turned round, its loop might not end
@@ -202,35 +204,35 @@ def _relational(node: ast.Compare, guarded: bool) -> Iterator[_Change]:
         at = _end(node.left if place == 0 else node.comparators[place - 1])
         for other in others:
             ops = [*node.ops[:place], other(), *node.ops[place + 1 :]]
-            yield _Change(node, "ops", ops, "relational", _between(operator, other()), at)
+            yield _Replacement(node, "ops", ops, "relational", _between(operator, other()), at)
 
 
-def _negated(node: ast.AST, field: str, test: ast.expr) -> _Change:
-    return _Change(node, field, ast.UnaryOp(ast.Not(), test), "negated-condition", "c to not c", _start(test))
+def _negated(node: ast.AST, field: str, test: ast.expr) -> _Replacement:
+    return _Replacement(node, field, ast.UnaryOp(ast.Not(), test), "negated-condition", "c to not c", _start(test))
 
 
-def _slice_bounds(node: ast.Slice) -> Iterator[_Change]:
+def _slice_bounds(node: ast.Slice) -> Iterator[_Replacement]:
     """One bound off by one; what is left out stands for 0 and for the end."""
     if node.lower is None:
         if node.step is None:
-            yield _Change(node, "lower", ast.Constant(1), "slice-bound", "[:b] to [1:b]", _start(node))
+            yield _Replacement(node, "lower", ast.Constant(1), "slice-bound", "[:b] to [1:b]", _start(node))
     elif not _is_number(node.lower):
         for op, sign in ((ast.Add(), "+"), (ast.Sub(), "-")):
             moved = ast.BinOp(node.lower, op, ast.Constant(1))
-            yield _Change(node, "lower", moved, "slice-bound", f"[a:] to [a {sign} 1:]", _start(node.lower))
+            yield _Replacement(node, "lower", moved, "slice-bound", f"[a:] to [a {sign} 1:]", _start(node.lower))
     if node.upper is None:
         if node.step is None:
-            yield _Change(node, "upper", ast.Constant(-1), "slice-bound", "[a:] to [a:-1]", _start(node))
+            yield _Replacement(node, "upper", ast.Constant(-1), "slice-bound", "[a:] to [a:-1]", _start(node))
     elif not _is_number(node.upper):
         for op, sign in ((ast.Add(), "+"), (ast.Sub(), "-")):
             moved = ast.BinOp(node.upper, op, ast.Constant(1))
-            yield _Change(node, "upper", moved, "slice-bound", f"[:b] to [:b {sign} 1]", _start(node.upper))
+            yield _Replacement(node, "upper", moved, "slice-bound", f"[:b] to [:b {sign} 1]", _start(node.upper))
 
 
-def _jumps(node: ast.AST, guarded: bool) -> Iterator[_Change]:
+def _jumps(node: ast.AST, guarded: bool) -> Iterator[_Replacement]:
     """`return x`, and the `break` and `continue` among a block's statements."""
     if isinstance(node, ast.Return) and not (node.value is None or _is_none(node.value)):
-        yield _Change(node, "value", ast.Constant(None), "return-none", "return x to return None", _start(node))
+        yield _Replacement(node, "value", ast.Constant(None), "return-none", "return x to return None", _start(node))
     for name in ("body", "orelse", "finalbody"):
         value = getattr(node, name, [])
         block: list[Any] = value if isinstance(value, list) else []  # a lambda's is an expression
@@ -239,7 +241,7 @@ def _jumps(node: ast.AST, guarded: bool) -> Iterator[_Change]:
                 other: ast.stmt = ast.Break() if isinstance(statement, ast.Continue) else ast.Continue()
                 text = "continue to break" if isinstance(statement, ast.Continue) else "break to continue"
                 changed = [*block[:place], other, *block[place + 1 :]]
-                yield _Change(node, name, changed, "break-continue", text, _start(statement))
+                yield _Replacement(node, name, changed, "break-continue", text, _start(statement))
 
 
 def _is_sequence(node: ast.expr) -> bool:

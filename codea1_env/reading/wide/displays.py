@@ -16,7 +16,7 @@ MAX_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DisplayRows:
     """The rows of a table."""
 
     rows: tuple[ast.expr, ...]
@@ -24,12 +24,12 @@ class Table:
     """It has more."""
 
 
-def table(node: ast.expr) -> Table | None:
+def table(node: ast.expr) -> DisplayRows | None:
     """The rows of an expression, all names in it inlined; None where it is no literal table."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         if any(isinstance(item, ast.Starred) for item in node.elts):
             return None
-        return Table(tuple(node.elts[:MAX_ROWS]), len(node.elts) > MAX_ROWS)
+        return DisplayRows(tuple(node.elts[:MAX_ROWS]), len(node.elts) > MAX_ROWS)
     if isinstance(node, ast.Dict):
         return _of_dict(node, "keys")
     if not isinstance(node, ast.Call) or node.keywords:
@@ -39,7 +39,7 @@ def table(node: ast.expr) -> Table | None:
     return _of_call(node.func.id, node.args) if isinstance(node.func, ast.Name) else None
 
 
-def _of_dict(node: ast.Dict, method: str) -> Table | None:
+def _of_dict(node: ast.Dict, method: str) -> DisplayRows | None:
     if method not in ("items", "keys", "values") or None in node.keys:
         return None
     pairs: dict[object, tuple[ast.expr, ast.expr]] = {}
@@ -51,17 +51,17 @@ def _of_dict(node: ast.Dict, method: str) -> Table | None:
         key if method == "keys" else value if method == "values" else ast.Tuple([key, value], ast.Load())
         for key, value in islice(pairs.values(), MAX_ROWS)
     ]
-    return Table(tuple(shown), len(pairs) > MAX_ROWS)
+    return DisplayRows(tuple(shown), len(pairs) > MAX_ROWS)
 
 
-def _of_call(name: str, arguments: Sequence[ast.expr]) -> Table | None:
+def _of_call(name: str, arguments: Sequence[ast.expr]) -> DisplayRows | None:
     if name == "range":
         bounds = [whole(argument) for argument in arguments]
         known = [bound for bound in bounds if bound is not None]
         if not 1 <= len(known) == len(bounds) <= 3 or (len(known) == 3 and known[2] == 0):
             return None
         numbers = list(islice(range(*known), MAX_ROWS + 1))
-        return Table(tuple(_number(number) for number in numbers[:MAX_ROWS]), len(numbers) > MAX_ROWS)
+        return DisplayRows(tuple(_number(number) for number in numbers[:MAX_ROWS]), len(numbers) > MAX_ROWS)
     if name in ("zip", "enumerate") and any(isinstance(argument, ast.Set) for argument in arguments):
         return None  # what stands first in a set is not what is written first
     tables = [each for argument in arguments if (each := table(argument)) is not None]
@@ -70,10 +70,10 @@ def _of_call(name: str, arguments: Sequence[ast.expr]) -> Table | None:
     is_cut = all(each.is_cut for each in tables)
     if name == "zip":
         rows = zip(*(each.rows for each in tables), strict=False)
-        return Table(tuple(ast.Tuple(list(row), ast.Load()) for row in rows), is_cut)
+        return DisplayRows(tuple(ast.Tuple(list(row), ast.Load()) for row in rows), is_cut)
     if name == "enumerate" and len(tables) == 1:
         pairs = enumerate(tables[0].rows)
-        return Table(tuple(ast.Tuple([_number(place), row], ast.Load()) for place, row in pairs), is_cut)
+        return DisplayRows(tuple(ast.Tuple([_number(place), row], ast.Load()) for place, row in pairs), is_cut)
     if name in ("list", "tuple") and len(tables) == 1:
         return tables[0]
     return None

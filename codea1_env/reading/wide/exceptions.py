@@ -57,7 +57,7 @@ def condition_of_exception(expects: ast.Call, name: str, body: Sequence[ast.stmt
     return ast.BoolOp(ast.And(), [is_type, says])
 
 
-class Tried(NamedTuple):
+class TryStatement(NamedTuple):
     """A `try` that fails where nothing is raised."""
 
     expects: ast.Call
@@ -70,7 +70,7 @@ class Tried(NamedTuple):
     """What is claimed of it."""
 
 
-def tried(statement: ast.stmt) -> Tried | None:
+def tried(statement: ast.stmt) -> TryStatement | None:
     """None for any other statement, also a `try` that passes where nothing is raised."""
     if not isinstance(statement, ast.Try) or len(statement.handlers) != 1 or statement.finalbody:
         return None
@@ -82,7 +82,9 @@ def tried(statement: ast.stmt) -> Tried | None:
     if not _fails(body[1] if fails_inside else statement.orelse[0]) or (fails_inside and caught & _CATCHING_FAILURES):
         return None
     then = [each for each in handler.body if not isinstance(each, ast.Pass) and not _is_true(each)]
-    return Tried(ast.Call(ast.Name("raises", ast.Load()), [handler.type], []), body[:1], handler.name or "", then)
+    return TryStatement(
+        ast.Call(ast.Name("raises", ast.Load()), [handler.type], []), body[:1], handler.name or "", then
+    )
 
 
 def _fails(statement: ast.stmt) -> bool:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, product
 
-from codea1_env.reading.inlining import Names
+from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.wide.displays import table
 from codea1_env.reading.wide.parametrized import MAX_ROWS_OF_ALL, Row, Rows, name_of, row
@@ -39,7 +39,7 @@ class _Fixture:
 class Fixtures:
     """The fixtures of one suite that tests can name where it is read now."""
 
-    names: Names
+    names: SuiteNames
     statements: Statements
     assign: Callable[[ast.Assign | ast.AnnAssign], None]
     """Takes an assignment of a fixture's body."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from codea1_env.reading import grammar
-from codea1_env.reading.inlining import Names
+from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.pure_expressions import Rejected
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
@@ -32,7 +32,7 @@ class Objects:
 
     __slots__ = ("_entry_point", "_is_class", "_names", "_steps")
 
-    def __init__(self, entry_point: str, names: Names, steps: Steps) -> None:
+    def __init__(self, entry_point: str, names: SuiteNames, steps: Steps) -> None:
         """`entry_point`: a `canonical_name`."""
         self._entry_point, self._names, self._steps = entry_point, names, steps
         self._is_class = questions.is_of_class(entry_point)

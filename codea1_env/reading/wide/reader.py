@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, mentions, rejected
-from codea1_env.reading.inlining import Names
+from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_items
 from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse, unindented
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, known_name
@@ -33,7 +33,7 @@ from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
-from codea1_env.reading.wide.exceptions import RAISING, Said, Tried, condition_of_exception, said_of, tried
+from codea1_env.reading.wide.exceptions import RAISING, Said, TryStatement, condition_of_exception, said_of, tried
 from codea1_env.reading.wide.fixtures import Fixtures, is_fixture
 from codea1_env.reading.wide.objects import Objects
 from codea1_env.reading.wide.parametrized import name_of, rows_of
@@ -87,7 +87,7 @@ class WideReader:
     tests: list[WrittenTest] = field(default_factory=list, init=False)
     unread: Counter[Ignored] = field(default_factory=Counter, init=False)
     _steps: Steps = field(default_factory=Steps, init=False)
-    _names: Names = field(init=False)
+    _names: SuiteNames = field(init=False)
     _statements: Statements = field(init=False)
     _fixtures: Fixtures = field(init=False)
     _objects: Objects = field(init=False)
@@ -98,7 +98,7 @@ class WideReader:
     _level: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._names = Names(self.entry_point, self._steps)
+        self._names = SuiteNames(self.entry_point, self._steps)
         self._statements = Statements(self._steps)
         self._objects = Objects(self.entry_point, self._names, self._steps)
         self._fixtures = Fixtures(self._names, self._statements, self._assign, self._inlined)
@@ -443,7 +443,7 @@ class WideReader:
             self._objects.expect(called.id, message.kind)
         return "" if names & RAISING else self._statements.leaves(statement)
 
-    def _tried(self, caught: Tried, statement: ast.stmt, source: SourceText) -> str:
+    def _tried(self, caught: TryStatement, statement: ast.stmt, source: SourceText) -> str:
         """A `try` whose `except` must be reached, and what is claimed there. One of LEAVES."""
         message = self._exception(caught.expects, caught.body, source.of(statement))
         with self._objects.kept(self._objects.named_in(statement)):

@@ -181,7 +181,7 @@ class _Terms:
         self._mentioning = grammar.mentioning(condition, entry_point)
         self._max_depth = max_depth
         self._left = MAX_TERMS
-        self.call: grammar.Arguments | None = None
+        self.call: grammar.CallArguments | None = None
         self._elements: dict[str, Relation] | None = None
         """What the names stand for that a comprehension binds, inside of one."""
         self.asked: ast.expr | None = None
@@ -300,7 +300,7 @@ class _Terms:
             raise Rejected(Reason.FORBIDDEN_CALL if isinstance(function, ast.Name) else Reason.WRAPPED_CALL)
         return Relation(name, tuple(self.of(argument, room) for argument in node.args))
 
-    def _asking(self, arguments: grammar.Arguments) -> Relation:
+    def _asking(self, arguments: grammar.CallArguments) -> Relation:
         if self.call is not None and self.call.source != arguments.source:
             raise Rejected(Reason.SEVERAL_CALLS)
         self.call = arguments
@@ -316,7 +316,7 @@ class _Terms:
         questions.check_question(node, self._entry_point)
         text = grammar.shallow_source(node, 2 * self._max_depth)
         self.asked = node
-        return self._asking(grammar.Arguments(text, encode([[{"e": [_root(self._entry_point), text]}], []])))
+        return self._asking(grammar.CallArguments(text, encode([[{"e": [_root(self._entry_point), text]}], []])))
 
     def _of_arrays(self, called: str, node: ast.Call, room: int) -> Relation:
         """`np.allclose(f(x), [1.0])`, `pd.testing.assert_frame_equal(f(x), ...)`."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, PackageMissing, SandboxError
-from codea1_env.sandbox.docker.container_work import Batch, Slot, discard, give, lose, take
+from codea1_env.sandbox.docker.container_work import ContainerSlot, JobsOfRun, discard, give, lose, take
 from codea1_env.sandbox.docker.engine import (
     PACKAGES_LABEL,
     SOURCES_LABEL,
@@ -63,7 +63,7 @@ class DockerSandbox(Closing):
             raise ConfigurationError(f"recycle_after must be at least 1, got {recycle_after}")
         self._image, self._runtime, self._recycle_after = image, runtime, recycle_after
         self._options = {"waive": sorted(waive), "without": []}
-        self._slots = [Slot() for _ in range(workers)]
+        self._slots = [ContainerSlot() for _ in range(workers)]
         self._connected: Any = None
         self._image_id = ""
         self._image_packages: frozenset[str] = frozenset()
@@ -94,7 +94,7 @@ class DockerSandbox(Closing):
         with self._lock:
             require_usable(self._closed, self._owner)
             self._refuse_missing({name for job in jobs for name in packages_of(job)})
-            batch = Batch(jobs, deque(range(len(jobs))))
+            batch = JobsOfRun(jobs, deque(range(len(jobs))))
             try:
                 self._run(batch)
             except BaseException:
@@ -135,7 +135,7 @@ class DockerSandbox(Closing):
             self._connected = client
         return self._connected
 
-    def _run(self, batch: Batch) -> None:
+    def _run(self, batch: JobsOfRun) -> None:
         """Work off the batch on as many containers as it keeps busy."""
         slots = self._slots[: max(1, -(-len(batch.jobs) // 2))]
         if len(slots) == 1:
@@ -157,7 +157,7 @@ class DockerSandbox(Closing):
                         slot.container.sever()  # its thread stops waiting
                 raise
 
-    def _work(self, slot: Slot, batch: Batch) -> None:
+    def _work(self, slot: ContainerSlot, batch: JobsOfRun) -> None:
         """One worker, until no job is left for it."""
         memory_mb = max((job.limits.memory_mb for job in batch.jobs), default=0)
         while not batch.stopped and (slot.given or batch.waiting):
@@ -177,7 +177,7 @@ class DockerSandbox(Closing):
         large_enough = container.memory_mb >= memory_mb + _OWN_MB
         return container.jobs < self._recycle_after and large_enough and container.is_alive()
 
-    def _start(self, slot: Slot, memory_mb: int) -> Container:
+    def _start(self, slot: ContainerSlot, memory_mb: int) -> Container:
         client = self._client()
         room_mb = max(_SMALLEST_MB, memory_mb + _OWN_MB)
         for attempt in range(1, _START_ATTEMPTS + 1):
@@ -202,7 +202,7 @@ class DockerSandbox(Closing):
                 self._connected.close()
 
 
-def _stop(slots: Sequence[Slot], owner: int) -> None:
+def _stop(slots: Sequence[ContainerSlot], owner: int) -> None:
     """Remove the containers of a sandbox; in a fork of its owner they are not ours to remove."""
     if os.getpid() != owner:
         return

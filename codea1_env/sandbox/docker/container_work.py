@@ -36,7 +36,7 @@ _MOST_LOSSES = 5
 
 
 @dataclass(slots=True)
-class Batch:
+class JobsOfRun:
     """The jobs of one `run`, and how far they have come. Shared by the workers' threads."""
 
     jobs: Sequence[Job]
@@ -49,7 +49,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Slot:
+class ContainerSlot:
     """One worker: its container, and what that is working on, in order."""
 
     container: Container | None = None
@@ -59,7 +59,7 @@ class Slot:
     """When the first of `given` must have come to an end, whatever its container says meanwhile."""
 
 
-def give(slot: Slot, container: Container, batch: Batch, recycle_after: int) -> None:
+def give(slot: ContainerSlot, container: Container, batch: JobsOfRun, recycle_after: int) -> None:
     """Hand over jobs, as many as the container may have at a time, once it has worked off half of them."""
     if len(slot.given) > _AHEAD // 2:
         return
@@ -81,7 +81,7 @@ def give(slot: Slot, container: Container, batch: Batch, recycle_after: int) -> 
         container.send(b"".join(frames))
 
 
-def take(slot: Slot, container: Container, batch: Batch) -> None:
+def take(slot: ContainerSlot, container: Container, batch: JobsOfRun) -> None:
     """The result of the job that was handed over first. The driver answers in order."""
     if not slot.given:
         return
@@ -105,7 +105,7 @@ def _due_at(job: Job) -> float:
     return time.monotonic() + (job.limits.strikes + 1) * _WALL_PER_BUDGET * job.limits.budget_s + _SILENCE_S
 
 
-def lose(slot: Slot, batch: Batch, error: Exception) -> None:
+def lose(slot: ContainerSlot, batch: JobsOfRun, error: Exception) -> None:
     """The container broke: its jobs wait again. Raises SandboxError where one was running when too many broke.
 
     The one that was running waits longest: whatever befalls containers in a row is not to befall the same job.
@@ -121,7 +121,7 @@ def lose(slot: Slot, batch: Batch, error: Exception) -> None:
     slot.given_bytes.clear()
 
 
-def discard(slot: Slot) -> None:
+def discard(slot: ContainerSlot) -> None:
     """End and remove its container; what that was given stays noted."""
     container, slot.container = slot.container, None
     if container is not None:

@@ -44,7 +44,7 @@ EDGE, BASIC = "# edge", "# basic"
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class SupervisedExample:
     """One supervised example: chat messages and the answer to learn."""
 
     messages: list[dict[str, str]]
@@ -60,7 +60,7 @@ class Habits:
     wrong_share: float
 
 
-def examples(preset: Preset, count: int) -> Iterator[Example]:
+def examples(preset: Preset, count: int) -> Iterator[SupervisedExample]:
     """The first `count` examples of the corpus, each with the probabilities that the preset gives."""
     family = family_of(preset)
     if family == "shift":
@@ -96,7 +96,7 @@ def band_pieces() -> tuple[str, ...]:
     )
 
 
-def _miniature_examples(preset: Preset, count: int) -> Iterator[Example]:
+def _miniature_examples(preset: Preset, count: int) -> Iterator[SupervisedExample]:
     warm, tests = preset.warm_start, preset.reward.suite_size
     rng = random.Random(f"warm start {warm.seed}")
     questions = miniature_compositions("train", warm.problems, warm.seed)
@@ -105,11 +105,11 @@ def _miniature_examples(preset: Preset, count: int) -> Iterator[Example]:
         composition = rng.choice(questions)
         program = composition.program(rng, habits.bug_rate).strip()
         if rng.random() < warm.code_share:
-            yield Example(coder_messages(composition.question), program)
+            yield SupervisedExample(coder_messages(composition.question), program)
         else:
             asserts = [_assert(composition, rng, habits) for _ in range(tests)]
             shown = program if _shows_program(preset, rng) else ""
-            yield Example(tester_messages(composition.question, shown), "\n".join(asserts))
+            yield SupervisedExample(tester_messages(composition.question, shown), "\n".join(asserts))
 
 
 def _assert(composition: Composition, rng: random.Random, habits: Habits) -> str:
@@ -121,7 +121,7 @@ def _assert(composition: Composition, rng: random.Random, habits: Habits) -> str
     return str(composition.case(xs, 0 if value is RAISED else value))
 
 
-def _band_examples(preset: Preset, count: int) -> Iterator[Example]:
+def _band_examples(preset: Preset, count: int) -> Iterator[SupervisedExample]:
     warm, tests = preset.warm_start, preset.reward.suite_size
     rng = random.Random(f"warm start bands {warm.seed}")
     questions = band_questions("train", warm.problems, warm.seed)
@@ -130,17 +130,17 @@ def _band_examples(preset: Preset, count: int) -> Iterator[Example]:
         question = rng.choice(questions)
         if rng.random() < warm.code_share:
             program = question.program(_imperfect(question, rng, habits.bug_rate))
-            yield Example(coder_messages(question.question), program.strip())
+            yield SupervisedExample(coder_messages(question.question), program.strip())
         elif _shows_program(preset, rng):
             shown = _imperfect(question, rng, warm.bug_rate)  # also in practice: a tester meets no right programs
             suite = _band_suite(question, rng, habits, tests, shown)
-            yield Example(tester_messages(question.question, question.program(shown)), suite)
+            yield SupervisedExample(tester_messages(question.question, question.program(shown)), suite)
         else:
             suite = _band_suite(question, rng, habits, tests, None)
-            yield Example(tester_messages(question.question, ""), suite)
+            yield SupervisedExample(tester_messages(question.question, ""), suite)
 
 
-def _shift_examples(preset: Preset, count: int) -> Iterator[Example]:
+def _shift_examples(preset: Preset, count: int) -> Iterator[SupervisedExample]:
     """Testers aim at thresholds alike: nothing tells them where a program slips."""
     warm, tests, strength = preset.warm_start, preset.reward.suite_size, shift_of(preset)
     rng = random.Random(f"warm start shift {warm.seed}")
@@ -150,11 +150,13 @@ def _shift_examples(preset: Preset, count: int) -> Iterator[Example]:
         question = rng.choice(questions)
         if rng.random() < warm.code_share:
             program = question.program(written(question, rng, SLIP_RATE * habits.bug_rate, strength))
-            yield Example(coder_messages(question.question), program.strip())
+            yield SupervisedExample(coder_messages(question.question), program.strip())
         else:
             shown = question.program(written(question, rng, SLIP_RATE * warm.bug_rate, strength))
             suite = _band_suite(question, rng, habits, tests, None)
-            yield Example(tester_messages(question.question, shown if _shows_program(preset, rng) else ""), suite)
+            yield SupervisedExample(
+                tester_messages(question.question, shown if _shows_program(preset, rng) else ""), suite
+            )
 
 
 def _imperfect(question: BandQuestion, rng: random.Random, bug_rate: float) -> Rules:

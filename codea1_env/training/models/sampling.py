@@ -18,7 +18,7 @@ from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.training.models.chat import Prompter, chat_of
 from codea1_env.training.models.shared_base import SeatModel, seat_model
-from codea1_env.training.samples import Model, Prompt, Sampling, Tokens, answers
+from codea1_env.training.samples import Model, Prompt, SamplerSettings, Tokens, answers
 
 with extra("train", "training needs"):
     import torch
@@ -35,11 +35,11 @@ class LoadedModel:
     tokenizer: Any
     preset: Preset
 
-    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+    def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
         """`n` responses to each prompt, from `how.seed`."""
         return answers_of(self.model, self.preset, prompts, n, how, self.tokenizer)
 
-    def sampler(self, how: Sampling) -> Sampler:
+    def sampler(self, how: SamplerSettings) -> Sampler:
         """With the messages of its preset, and no limit of a prompt."""
         return Sampler(self, Prompter(chat_of(self.preset), self.tokenizer), how)
 
@@ -58,15 +58,15 @@ def load_model(directory: Path, preset: Preset, device: str = "cpu", what: str =
     return LoadedModel(load_weights(directory, what, tokenizer).to(device), tokenizer, preset)
 
 
-def as_trained(preset: Preset, seat: str, seed: int) -> Sampling:
+def as_trained(preset: Preset, seat: str, seed: int) -> SamplerSettings:
     """As the seat samples in training: its longest response, its temperature."""
-    return Sampling(preset.grpo.tokens(seat), preset.grpo.of(seat)["temperature"], seed)
+    return SamplerSettings(preset.grpo.tokens(seat), preset.grpo.of(seat)["temperature"], seed)
 
 
 class Sampler:
     """A model as a source of texts; `coder` and `tester` have the form that evaluation wants."""
 
-    def __init__(self, model: Model, prompter: Prompter, how: Sampling) -> None:
+    def __init__(self, model: Model, prompter: Prompter, how: SamplerSettings) -> None:
         self._model, self._prompter, self._how = model, prompter, how
 
     def coder(self, requests: Sequence[CoderRequest], samples: int) -> list[list[str]]:
@@ -84,7 +84,7 @@ class Sampler:
 
 
 def answers_of(
-    model: Any, preset: Preset, prompts: Sequence[Prompt], n: int, how: Sampling, tokenizer: Any = None
+    model: Any, preset: Preset, prompts: Sequence[Prompt], n: int, how: SamplerSettings, tokenizer: Any = None
 ) -> list[list[Tokens]]:
     """What a model of transformers or a `SeatModel` says. The latter's answers do not depend on what else is asked."""
     if isinstance(model, SeatModel):
@@ -112,7 +112,9 @@ def answers_of(
     return found
 
 
-def _generated(model: Any, tokenizer: Any, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+def _generated(
+    model: Any, tokenizer: Any, prompts: Sequence[Prompt], n: int, how: SamplerSettings
+) -> list[list[Tokens]]:
     asked = {"input_ids": [list(prompt.tokens) for prompt in prompts]}
     encoded = tokenizer.pad(asked, padding_side="left", return_tensors="pt").to(model.device)
     sampling = {"do_sample": True, "temperature": how.temperature, "top_k": 0, "top_p": how.top_p}

@@ -25,7 +25,7 @@ from codea1_env.errors import Codea1Error
 from codea1_env.extras import extra
 from codea1_env.problems.families import bands, miniature, miniature_operations, shift
 from codea1_env.training.models import corpora, mimetic, tiny
-from codea1_env.training.models.corpora import Example, band_pieces, examples, family_of, shift_of
+from codea1_env.training.models.corpora import SupervisedExample, band_pieces, examples, family_of, shift_of
 from codea1_env.training.models.tiny import NUMBERS, build_model, build_tokenizer
 
 with extra("train", "training needs"):
@@ -119,7 +119,7 @@ def _build(preset: Preset, directory: Path) -> None:
     tokenizer.save_pretrained(directory)
 
 
-def _encode(example: Example, tokenizer: Any) -> _Encoded:
+def _encode(example: SupervisedExample, tokenizer: Any) -> _Encoded:
     prompt = tokenizer.apply_chat_template(example.messages, tokenize=False)
     before = tokenizer(prompt, add_special_tokens=False)["input_ids"]
     answer = tokenizer(example.answer, add_special_tokens=False)["input_ids"]

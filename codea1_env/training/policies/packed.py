@@ -33,7 +33,7 @@ from codea1_env.training.policies.optimizers import own_optimizer
 from codea1_env.training.policies.packed_loss import Clipped, Own, PackedRow, StepShape
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.run.resuming import STATE, as_configured
-from codea1_env.training.samples import Batch, Prompt, Sampling, Tokens
+from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens
 from codea1_env.training.seat_run import SeatRun
 
 with extra("train", "training needs"):
@@ -189,7 +189,7 @@ class PackedPolicy(Policy):
             logs["tokens_per_second"] = logs["tokens"] / seconds
         return logs
 
-    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+    def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
         return answers_of(self.model, self.run.preset, prompts, n, how)
 
     def save(self, checkpoint: Path) -> None:

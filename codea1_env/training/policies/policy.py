@@ -24,7 +24,7 @@ from typing import Any
 from codea1_env.class_paths import state_text
 from codea1_env.training.advantages import Advantages, advantages_of, described, estimator_of
 from codea1_env.training.losses import Loss
-from codea1_env.training.samples import Batch, Model, Prompt, Sample, Sampling, Tokens, answers, sample_of
+from codea1_env.training.samples import Batch, Model, Prompt, Sample, SamplerSettings, Tokens, answers, sample_of
 from codea1_env.training.seat_run import SeatRun
 
 STATE = "advantage.json"
@@ -88,7 +88,7 @@ class Policy(ABC):
         return {**self._described, **self.measured(), **seconds}
 
     @abstractmethod
-    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+    def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
         """As a `Model`."""
 
     @abstractmethod
@@ -116,7 +116,9 @@ class Policy(ABC):
 class Frozen:
     """A model in a seat that does not learn. What it samples depends on the run's seed and the round alone."""
 
-    def __init__(self, model: Model, tokenizer: Any, seat: str, how: Sampling, seed_of: Callable[[int], int]) -> None:
+    def __init__(
+        self, model: Model, tokenizer: Any, seat: str, how: SamplerSettings, seed_of: Callable[[int], int]
+    ) -> None:
         """`seed_of`: the seed of each round."""
         self._model, self._tokenizer, self.seat, self._how, self._seed_of = model, tokenizer, seat, how, seed_of
         self._round, self._seconds = 0, 0.0

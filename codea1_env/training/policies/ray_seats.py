@@ -22,7 +22,7 @@ from codea1_env.training.run.lock import RunLock
 
 if TYPE_CHECKING:
     from codea1_env.configuration.presets import Preset
-    from codea1_env.training.samples import Prompt, Sampling
+    from codea1_env.training.samples import Prompt, SamplerSettings
     from codea1_env.training.seat_run import SeatRun
 
 WORLD = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -97,7 +97,7 @@ class SeatActor:
 
         return self._tried(work)
 
-    def answer(self, directory: Path | None, prompts: Sequence[Prompt], n: int, how: Sampling) -> Any:
+    def answer(self, directory: Path | None, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> Any:
         """Of a saved model, or of the policy as it is; or SeatFailed."""
         from codea1_env.training.models.sampling import load_model
 

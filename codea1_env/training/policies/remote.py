@@ -25,7 +25,7 @@ from codea1_env.training.losses import Loss
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.policies.ray_seats import RankPlace, SeatActor, failure
 from codea1_env.training.run.run_dir import FAILURE, Run
-from codea1_env.training.samples import Batch, Prompt, Sampling, Tokens
+from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens
 from codea1_env.training.seat_run import SeatRun
 
 with extra("ray", "--engine ray needs"):
@@ -139,7 +139,7 @@ class RemotePolicy(Policy):
         measured = self.measured()  # first: it tells the seconds, too
         return {**self._described, **measured, **{f"seconds_{part}": value for part, value in self._seconds.items()}}
 
-    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+    def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
         (found,) = self._ranks.wait([self._ranks.actors[0].answer.remote(None, prompts, n, how)])
         answered: list[list[Tokens]] = found
         return answered
@@ -162,7 +162,7 @@ class RemoteModel:
     def __init__(self, ranks: Ranks, directory: Path) -> None:
         self._ranks, self._directory = ranks, directory
 
-    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+    def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
         """As a `Model`."""
         (found,) = self._ranks.wait([self._ranks.actors[0].answer.remote(self._directory, prompts, n, how)])
         answered: list[list[Tokens]] = found

@@ -27,7 +27,7 @@ from codea1_env.training.policies.policy import Policy
 from codea1_env.training.policies.streams import OwnStreams
 from codea1_env.training.policies.vllm_colocated import after_building, before_building
 from codea1_env.training.run.resuming import as_configured
-from codea1_env.training.samples import Batch, Prompt, Sampling, Tokens
+from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens
 from codea1_env.training.seat_run import SeatRun
 
 with extra("train", "training needs"):
@@ -135,7 +135,7 @@ class TrlPolicy(Policy):
         known = {name: [value for value in notes.get(told, ()) if value == value] for name, told in MEASURED.items()}
         return self._logs | {name: fmean(values) for name, values in known.items() if values}
 
-    def answer(self, prompts: Sequence[Prompt], n: int, how: Sampling) -> list[list[Tokens]]:
+    def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
         return answers_of(self._trainer.model, self.run.preset, prompts, n, how, self.tokenizer)
 
     def save(self, checkpoint: Path) -> None:

@@ -14,8 +14,8 @@ from codea1_env.training.models.chat import Prompter
 from codea1_env.training.models.sampling import Sampler
 from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester
 from codea1_env.training.run.hidden_tests import HiddenRecord
-from codea1_env.training.run.results import Measured
-from codea1_env.training.samples import Model, Sampling
+from codea1_env.training.run.results import MeasuredSeats
+from codea1_env.training.samples import Model, SamplerSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Gauge:
     load: Callable[[str, Path], Any]
     """A saved model, from role and directory: a `Model`."""
 
-    def measured(self, coder: Path, tester: Path | None) -> Measured:
+    def measured(self, coder: Path, tester: Path | None) -> MeasuredSeats:
         """Saved models, on all held-out problems. `tester` None: the coder only."""
         found = {
             role: self._measure(role, self.load(role, directory), self.held_out)
             for role, directory in (("coder", coder), ("tester", tester))
             if directory is not None
         }
-        return Measured(found["coder"], found.get("tester"))
+        return MeasuredSeats(found["coder"], found.get("tester"))
 
     def summary(self, role: str, policy: Model, rounds_done: int, record: HiddenRecord) -> dict[str, float]:
         """A policy as it is, on the first of the held-out problems. `record`: the run's, of what the coder passed."""
@@ -47,7 +47,7 @@ class Gauge:
     def _measure(self, role: str, model: Model, problems: Sequence[Problem]) -> Any:
         """A CoderResult or a TesterResult."""
         shape = self.preset.evaluation
-        how = Sampling(shape.tokens or self.preset.grpo.tokens(role), shape.temperature, 0, shape.top_p)
+        how = SamplerSettings(shape.tokens or self.preset.grpo.tokens(role), shape.temperature, 0, shape.top_p)
         sampler = Sampler(model, self.prompter, how)
         if role == "coder":
             return evaluate_coder(self.arena, problems, sampler.coder, shape.samples)

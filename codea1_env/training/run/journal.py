@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codea1_env.extras import extra
-from codea1_env.training.run.results import CLAUSE, Measured
+from codea1_env.training.run.results import CLAUSE, MeasuredSeats
 from codea1_env.training.run.run_dir import Run
 
 with extra("train", "training needs"):
@@ -30,7 +30,7 @@ class Bar(tqdm):  # type: ignore[type-arg]  # nothing is gone over
     monitor_interval = 0
 
 
-class Journal:
+class RunJournal:
     """What a run says of itself."""
 
     def __init__(self, run: Run) -> None:
@@ -89,7 +89,7 @@ class Journal:
                 f"nothing; what they hold is {', '.join(named)} (docs/command-line.md says what a test is{shows})"
             )
 
-    def write_measured(self, measured: Measured, rounds_done: int) -> None:
+    def write_measured(self, measured: MeasuredSeats, rounds_done: int) -> None:
         """Both seats' evaluation before or after a run; a resumed run has its base's already."""
         if rounds_done == 0 and self._run.rounds_done > 0:
             return

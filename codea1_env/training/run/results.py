@@ -33,7 +33,7 @@ TESTER_ROWS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredSeats:
     """Both seats at one point of a run. A recipe that trains one seat only leaves the other out."""
 
     coder: CoderResult
@@ -41,7 +41,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """One line of the final table."""
 
     name: str
@@ -55,7 +55,7 @@ class Row:
     trained_by_problem: tuple[float, ...] = ()
 
 
-def compare(base: Measured, trained: Measured) -> list[Row]:
+def compare(base: MeasuredSeats, trained: MeasuredSeats) -> list[ResultRow]:
     rows = [
         _row(title, getattr(base.coder, name), getattr(trained.coder, name))
         for name, title in CODER_ROWS.items()
@@ -70,7 +70,7 @@ def compare(base: Measured, trained: Measured) -> list[Row]:
     return rows
 
 
-def as_table(rows: Sequence[Row]) -> str:
+def as_table(rows: Sequence[ResultRow]) -> str:
     """Plain text, aligned; differences with their intervals. Of rows that are 0 before and after, their number only: a
     run of the smoke presets has nothing to compare."""
     told = [row for row in rows if any((row.base, row.trained, row.low, row.high))]
@@ -118,7 +118,7 @@ PARTS = ("generating", "learning", "waiting", "scoring", "parsing", "judging", "
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RunCost:
     """What a run took."""
 
     seconds: Mapping[str, float]
@@ -164,7 +164,7 @@ class Cost:
         return "\n".join([*lines, f"peak memory: {self.peak_memory_mb:.0f} MiB"])
 
 
-def cost(seconds: Mapping[str, float], records: Sequence[Mapping[str, Any]], rounds_before: int = 0) -> Cost:
+def cost(seconds: Mapping[str, float], records: Sequence[Mapping[str, Any]], rounds_before: int = 0) -> RunCost:
     """From what the recipe timed and what the rounds logged. `rounds_before`: those of earlier starts of the run, whose
     training was timed there and is on record by round only."""
     seconds = dict(seconds)
@@ -176,7 +176,7 @@ def cost(seconds: Mapping[str, float], records: Sequence[Mapping[str, Any]], rou
             if record.get(f"seconds_{part}") is not None:
                 split.setdefault(f"{record['seat']} {part}".strip(), []).append(record[f"seconds_{part}"])
     medians = {name: statistics.median(values) for name, values in split.items()}
-    return Cost(seconds, medians, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return RunCost(seconds, medians, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def _seconds_of(records: Iterable[Mapping[str, Any]]) -> float:
@@ -189,7 +189,7 @@ def _seconds_of(records: Iterable[Mapping[str, Any]]) -> float:
     return sum(rounds.values())
 
 
-def as_record(rows: Sequence[Row], spent: Cost) -> dict[str, Any]:
+def as_record(rows: Sequence[ResultRow], spent: RunCost) -> dict[str, Any]:
     """For summary.json."""
     return {"rows": [asdict(row) for row in rows], "cost": asdict(spent) | {"shares": spent.shares()}}
 
@@ -224,8 +224,8 @@ def plot_curves(records: Sequence[Mapping[str, Any]], file: Path) -> None:
     figure.savefig(file, dpi=110)
 
 
-def _row(name: str, base: Sequence[float], trained: Sequence[float]) -> Row:
+def _row(name: str, base: Sequence[float], trained: Sequence[float]) -> ResultRow:
     interval = paired_interval(base, trained)
     base_mean = sum(base) / len(base)
     means = (base_mean, base_mean + interval.mean)
-    return Row(name, *means, interval.low, interval.high, tuple(base), tuple(trained))
+    return ResultRow(name, *means, interval.low, interval.high, tuple(base), tuple(trained))

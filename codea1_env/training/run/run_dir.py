@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.configuration.algorithm import digests
-from codea1_env.configuration.arguments import Arguments, found_in, read_record
+from codea1_env.configuration.arguments import RecipeArguments, found_in, read_record
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
@@ -51,7 +51,7 @@ SEAT_SEEDS = {"coder": 0, "tester": 1, "player": 0}
 class Run:
     """One run on disk; a context manager that closes the trackers."""
 
-    def __init__(self, arguments: Arguments, seats: Sequence[str], held_out: Sequence[Problem] = ()) -> None:
+    def __init__(self, arguments: RecipeArguments, seats: Sequence[str], held_out: Sequence[Problem] = ()) -> None:
         """Create the directory, or find the latest round that is complete for all `seats` and go on from it."""
         self.directory = arguments.output
         self.preset = arguments.preset

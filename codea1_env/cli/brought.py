@@ -1,0 +1,65 @@
+"""What commands show of a run or of a file at an address of fsspec, brought to this machine while the command lasts.
+
+Brought are a run's records, duels and Mistake Books; its models stay where they are. Does not write to an address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.records.addresses import COMPLETE, AddressFailed, reached, shown
+from codea1_env.training.run.duel_sample import FOLDER
+from codea1_env.viewer.shelves import BOOK
+
+_SHOWN = re.compile(rf"[^/]+|{FOLDER}/[^/]+|[^/]+/checkpoint-\d+/({COMPLETE}|{BOOK})")
+"""Files of a run that pages are made of."""
+
+
+def last_name(place: Path | str) -> str:
+    """The name of a file or a run, as a page is called by."""
+    return place.resolve().name if isinstance(place, Path) else place.rstrip("/").rpartition("/")[2]
+
+
+@contextmanager
+def brought(argument: str, places: Sequence[Path | str]) -> Iterator[list[Path]]:
+    """The places as local paths: those that are addresses as copies, which are deleted at the end. `argument`: its name
+    in errors. Raises ConfigurationError where an address cannot be read or has nothing."""
+    if all(isinstance(place, Path) for place in places):
+        yield [Path(place) for place in places]
+        return
+    with TemporaryDirectory(prefix="codea1-") as folder:
+        paths = [
+            place if isinstance(place, Path) else _copied(argument, place, Path(folder) / str(number))
+            for number, place in enumerate(places)
+        ]
+        try:
+            yield paths
+        except (ConfigurationError, FormatError) as error:  # the user knows the address, and not the copy
+            said = str(error)
+            for path, place in zip(paths, places, strict=True):
+                said = said.replace(str(path), shown(str(place)))
+            raise type(error)(said) from error
+
+
+def _copied(argument: str, address: str, folder: Path) -> Path:
+    target = folder / last_name(address)
+    try:
+        with reached(address) as place:
+            if place.is_file():
+                place.get("", target)
+                return target
+            names = [name for name in place.sizes() if _SHOWN.fullmatch(name)]
+            for name in names:
+                place.get(name, target / name)
+    except AddressFailed as error:
+        raise ConfigurationError(f"{argument}: {error}") from error
+    if not names:
+        raise ConfigurationError(
+            f"{argument} must be the address of a run or a file, got {shown(address)}: nothing there"
+        )
+    return target

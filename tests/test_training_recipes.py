@@ -9,6 +9,9 @@ import runpy
 import shutil
 import subprocess
 import sys
+import sysconfig
+import threading
+import traceback
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -95,10 +98,23 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
 
 
 def test_a_finished_run_can_be_carried_further_and_the_example_plays_a_checkpoint(
-    finished: tuple[Path, str], here: Callable[..., str]
+    finished: tuple[Path, str], here: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output, _ = finished
+    threads: list[list[str]] = []
+    start = threading.Thread.start
+
+    def noted(thread: threading.Thread) -> None:
+        library = sysconfig.get_path("stdlib")
+        files = [frame.filename for frame in reversed(traceback.extract_stack()[:-1])]
+        threads.append([file for file in files if "site-packages" in file or not file.startswith(library)][:2])
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", noted)
     here("agents/train_grpo.py", "--resume", str(output), "--rounds", "3")
+    assert threads, "those of libraries, such as tensorboard's"
+    assert [files for files in threads if "site-packages" not in files[0]] == [], "none is ours"
+    assert [files for files in threads if "_telemetry" in files[0]] == [], "nobody is told of a run"
     assert [line["round"] for line in records(output, "round")] == [1, 2, 3]
     assert here("examples/play_checkpoint.py", str(output / "gone"), status=2) == "", "an error in one line"
     printed = here("examples/play_checkpoint.py", str(output))

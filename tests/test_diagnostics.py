@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from codea1_env.arena.diagnostics import collusion_gap, diagnose, zero_groups
 from codea1_env.arena.match import CodeScore, Grade, MatchScore, SuiteScore
-from codea1_env.configuration.options import Options
 from codea1_env.errors import FormatError
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
@@ -22,7 +21,6 @@ from codea1_env.rewards.code_a1 import RewardConfig, suite_terms
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
 from codea1_env.rewards.interfaces import Group
 from codea1_env.rewards.terms import SuiteTerms
-from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.run.held_out import CoderResult
 from codea1_env.training.run.hidden_tests import HiddenRecord, hidden_metrics
 
@@ -148,16 +146,17 @@ def test_the_parts_of_the_reward_add_up_to_it() -> None:
     assert (cure.paid_validity, cure.paid_adversarial) == (0, pytest.approx((good.reward + bad.reward) / 2))
 
 
-def test_a_round_that_pays_validity_first_is_diagnosed_as_it_pays() -> None:
-    """validity_first_rounds 2: alpha is 1 in the first round, 3/4 in the second, then 1/2."""
-    rules = RoundRules(Options(validity_first_rounds=2))
-    played = match([suite(asserted("f(1)"), asserted("f(2)")), suite(asserted("f(1)"), asserted("f(2)", FAIL))])
-    paid = [rules.as_paid(index, played) for index in range(3)]
-    assert [score.suites[0][1].reward for score in paid] == pytest.approx([1, 7 / 8, 3 / 4])
-    found = [diagnose([score], TWO) for score in paid]
+def test_the_effective_alpha_follows_the_one_that_a_round_paid_by() -> None:
+    """Validity alone in the first round of validity_first_rounds: 2, then alpha 3/4, then 1/2."""
+    rows = []
+    for alpha in (1, 3 / 4, 1 / 2):
+        config = TWO.with_alpha(alpha)
+        right = suite(asserted("f(1)"), asserted("f(2)"), config=config)
+        rows.append((config, [right, suite(asserted("f(1)"), asserted("f(2)", FAIL), config=config)]))
+    assert [row[1].reward for _, row in rows] == pytest.approx([1, 7 / 8, 3 / 4])
+    found = [diagnose([match(row)], config) for config, row in rows]
     assert math.isnan(found[0].effective_alpha), "both suites are valid: nothing teaches"
     assert [each.effective_alpha for each in found[1:]] == pytest.approx([3 / 4, 1 / 2])
-    assert RoundRules().as_paid(0, played) is played
 
 
 def test_groups_whose_rewards_are_equal_teach_nothing() -> None:

@@ -202,6 +202,6 @@ def test_training_asks_and_stops_and_measures_by_it() -> None:
         assert (result.valid, result.all_valid) == ((1.0, 0.75), (1.0, 0.0))
         (score,) = arena.play([asking(of_size(2))])
     label, suite = RowLabel("t", "p", "tester"), score.suites[1][0]
-    label = RoundRules(credit="test").with_tests(label, 0, suite, SUITES[0], arena.config)
+    label = RoundRules(credit="test").with_tests(label, suite, SUITES[0], arena.config)
     assert sum(label.test_rewards[:2]) / 2 == suite.reward == 0.75
     assert label.test_rewards[2:] == (0.0, 0.0, 0.0)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
+from codea1_env.records.recording import read_recording
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.training.round.questions import Chooser, PassRate, chooser_of, chosen, schedule
@@ -32,6 +34,7 @@ from codea1_env.training.round.rounds import (
     read_programs,
 )
 from codea1_env.training.round.rules import RoundRules, select_attacked
+from codea1_env.training.run.duel_sample import DuelSample
 from codea1_env.training.samples import Sample
 
 DOUBLE = Problem(
@@ -77,13 +80,14 @@ def score_round(
     rules: RoundRules = RoundRules(),  # noqa: B008  # it is frozen
     past: PastPlay = PastPlay(),  # noqa: B008
     index: int = 0,
+    play: Any = None,
 ) -> Score:
     """`suites`: against each answer, in order."""
     shape = dataclasses.replace(
         SMOKE.round, questions=questions, programs=len(answers) // questions, suites=2, attacked=attacked
     )
     rows = [said(row) for row in suites]
-    return Round(index, shape, written(arena, answers, questions), [rows], rules, past).score(arena)
+    return Round(index, shape, written(arena, answers, questions), [rows], rules, past).score(arena, play)
 
 
 def earned(score: Score) -> list[float | None]:
@@ -309,7 +313,7 @@ def test_tests_are_paid_one_by_one_and_stand_where_they_are_written(arena: Arena
     assert [row.label.spans for row in score_round(arena, [SQUARE, BROKEN], suites).batches[1]] == [(), ()]
 
 
-def test_early_rounds_pay_the_tester_for_validity_first_and_say_so(arena: Arena) -> None:
+def test_early_rounds_pay_the_tester_for_validity_first_and_say_so(arena: Arena, tmp_path: Path) -> None:
     """BOTH against SQUARE: R_val 1, f_new 1/2. alpha 1: R_T 1; alpha 3/4: 7/8; alpha 1/2: 3/4. The rest earns 0."""
     rules = RoundRules(Options(validity_first_rounds=2))
     for index, alpha, reward in ((0, 1, 1), (1, 3 / 4, 7 / 8), (2, 1 / 2, 3 / 4)):
@@ -321,6 +325,14 @@ def test_early_rounds_pay_the_tester_for_validity_first_and_say_so(arena: Arena)
         expected = {"paid_validity": alpha / 4, "paid_adversarial": (1 - alpha) / 2 / 4, "paid_penalty": 0}
         assert parts == pytest.approx(expected), "means over four suites, one of which earned anything"
         assert score.metrics["tester_reward"] == pytest.approx(reward / 4)
+        arena.book = MistakeBook()
+        play = partial(DuelSample(tmp_path, 1).play, arena, index)
+        again = score_round(arena, [SQUARE, BROKEN], [[BOTH, ""]] * 2, rules=rules, index=index, play=play)
+        assert learnt(again) == learnt(score)
+        with (tmp_path / f"round-{index + 1}.jsonl").open("rb") as lines:
+            (kept,) = read_recording(lines)
+        assert kept.config.alpha == alpha, "what is kept to be looked at was paid like this"
+        assert kept.rewards.suites[0] == (pytest.approx(reward), 0)
 
 
 def test_a_program_that_was_not_put_to_the_tester_has_no_score_or_is_paid_by_its_questions(arena: Arena) -> None:

@@ -186,6 +186,10 @@ class RewardConfig:
         is."""
         return self if size in (None, self.suite_size) else dataclasses.replace(self, suite_size=size)
 
+    def with_alpha(self, alpha: float | None) -> RewardConfig:
+        """The same choices with this weight of validity; None: as it is."""
+        return self if alpha in (None, self.alpha) else dataclasses.replace(self, alpha=alpha)
+
     @property
     def by_reference(self) -> RewardConfig:
         """The configuration that measures seats with the same numbers: the reference decides, and each suite runs on

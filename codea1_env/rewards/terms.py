@@ -6,7 +6,6 @@ what was counted: see `rewards.suite_terms`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -69,11 +68,6 @@ class SuiteTerms:
     """1 - f_hist; None if nothing was replayed."""
     reward: float
     """R_T, in [-1, 1]."""
-
-    def weighed_by(self, alpha: float) -> SuiteTerms:
-        """The same terms with another weight of validity, and the reward that follows."""
-        total = weighed(alpha, self.validity, self.adversarial).total
-        return dataclasses.replace(self, alpha=alpha, reward=paid(self.executes, total, self.nonprintable))
 
 
 def attacking(valid: Sequence[bool], size: int, fidelity: Fidelity) -> frozenset[int]:

@@ -20,6 +20,7 @@ from codea1_env.arena.match import Match, MatchScore
 from codea1_env.configuration.run_sections import RoundPreset
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.problems.problem import Problem
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.training.round.metrics import round_metrics
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.run.hidden_tests import hidden_metrics
@@ -135,8 +136,9 @@ class Round:
     testers: Sequence[str] = ("tester",)
     """Their seats."""
 
-    def score(self, arena: Arena, play: Callable[[Sequence[Match]], list[MatchScore]] | None = None) -> Score:
-        """Play every suite against its program, and select what the testers train on. `play`: other than the arena's.
+    def score(self, arena: Arena, play: Callable[[Sequence[Match], float], list[MatchScore]] | None = None) -> Score:
+        """Play every suite against its program, and select what the testers train on. `play`: other than the arena's,
+        called with the round's alpha.
 
         Past programs are played first, on the Mistake Book as it was, and leave no trace in it. A program whose suites
         have no text could not be put to the tester: neither it nor they have a score. One without suites was not put to
@@ -146,8 +148,10 @@ class Round:
         started = time.perf_counter()
         texts = [[text for suites in of_program for text in suites] for of_program in zip(*self._texts, strict=True)]
         self._require_prompts(texts)
+        config = arena.config.with_alpha(self.rules.options.alpha(arena.config.alpha, self.index))
+        play = play or (lambda matches, alpha: arena.play(matches, alpha=alpha))
         own = [tuple(text for text in row if text is not None) for row in texts]
-        old_played = self._old_played(arena)
+        old_played = self._old_played(arena, config.alpha)
         added = self.past.suites or ((),) * len(self.programs)
         rows = [(*mine, *others) if mine else () for mine, others in zip(own, added, strict=True)]
         matches = [
@@ -156,22 +160,22 @@ class Round:
         ]
         scores = [
             _unpaid(score, row)
-            for score, row in zip((play or arena.play)(matches), self._by_question(texts), strict=True)
+            for score, row in zip(play(matches, config.alpha), self._by_question(texts), strict=True)
         ]
         spent = {f"seconds_{part}": seconds for part, seconds in arena.seconds.items()}
         paid = [
-            self.rules.as_paid(self.index, _first_suites(score, [len(mine) for mine in group]))
+            _first_suites(score, [len(mine) for mine in group])
             for score, group in zip(scores, self._by_question(own), strict=True)
         ]
         rewards = [code.reward for score in scores for code in score.codes]
         require_scores(self.index, rewards)
         batches = (
             program_rows(self.programs, rewards, learns=self.rules.options.learns("coder", self.index)),
-            *(self._suite_rows(tester, paid, old_played, arena) for tester in range(len(self.testers))),
+            *(self._suite_rows(tester, paid, old_played, config) for tester in range(len(self.testers))),
         )
         selected = [row.reward for batch in batches[1:] for row in batch]
         metrics = round_metrics(paid, len(arena.book), selected)
-        metrics |= diagnose(paid, arena.config).as_metrics()
+        metrics |= diagnose(paid, config).as_metrics()
         metrics |= hollow_metrics([(program.problem, program.source) for program in self.programs])
         if self.rules.tries_hidden_tests(self.index):
             responses = [program.response for program in self.programs]
@@ -200,7 +204,9 @@ class Round:
     def _by_question(self, rows: Sequence[_Item]) -> list[Sequence[_Item]]:
         return [rows[start : start + self.shape.programs] for start in range(0, len(rows), self.shape.programs)]
 
-    def _suite_rows(self, tester: int, paid: Sequence[MatchScore], old_played: _Played, arena: Arena) -> list[Row]:
+    def _suite_rows(
+        self, tester: int, paid: Sequence[MatchScore], old_played: _Played, config: RewardConfig
+    ) -> list[Row]:
         """The suites that a tester trains on, of all questions."""
         suites, found = self.suites[tester], list[Row]()
         for question, whole in enumerate(paid):
@@ -210,9 +216,8 @@ class Round:
             places = [*range(first, first + self.shape.programs), *(len(self.programs) + place for place in old_places)]
             written = [*suites[first : first + self.shape.programs], *(self.past.against[each] for each in old_places)]
             if old is not None:
-                old = self.rules.as_paid(self.index, old)
                 score = MatchScore(score.problem_id, score.codes + old.codes, score.suites + old.suites)
-            found += self._selected(tester, score, places, written, arena)
+            found += self._selected(tester, score, places, written, config)
         return found
 
     def _of_tester(self, tester: int, score: MatchScore, first: int) -> MatchScore:
@@ -227,7 +232,12 @@ class Round:
         return dataclasses.replace(score, suites=tuple(rows))
 
     def _selected(
-        self, tester: int, score: MatchScore, places: Sequence[int], written: Sequence[Sequence[Sample]], arena: Arena
+        self,
+        tester: int,
+        score: MatchScore,
+        places: Sequence[int],
+        written: Sequence[Sequence[Sample]],
+        config: RewardConfig,
     ) -> list[Row]:
         """The rows of one question. `places`: of its programs in the round; `written`: the suites against each."""
         rewards: list[list[float | None]] = [
@@ -243,11 +253,11 @@ class Round:
                 label = group
                 if sample.text is not None:
                     suite = score.suites[choice][number]
-                    label = self.rules.with_tests(group, self.index, suite, sample.text, arena.config)
+                    label = self.rules.with_tests(group, suite, sample.text, config)
                 found.append(Row(sample, reward, label, learns))
         return found
 
-    def _old_played(self, arena: Arena) -> _Played:
+    def _old_played(self, arena: Arena, alpha: float) -> _Played:
         by_question: dict[str, list[int]] = {}
         for place, program in enumerate(self.past.programs):
             by_question.setdefault(program.problem.problem_id, []).append(place)
@@ -264,7 +274,7 @@ class Round:
         ]
         return {
             score.problem_id: (_unpaid(score, [texts[place] for place in places]), places)
-            for score, places in zip(arena.play(matches, update_book=False), rows, strict=True)
+            for score, places in zip(arena.play(matches, update_book=False, alpha=alpha), rows, strict=True)
         }
 
     def _old_testers_reward(self, scores: Sequence[MatchScore], own: Sequence[Sequence[str]]) -> float | None:

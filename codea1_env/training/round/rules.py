@@ -1,4 +1,4 @@
-"""Which programs of a question train the tester, and what a suite's reward weighs in which round. Pure.
+"""Which programs of a question train the tester, and what each test of a suite earns by itself. Pure.
 
 Does not know who plays or what is sampled.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from codea1_env.arena.match import MatchScore, SuiteScore
+from codea1_env.arena.match import SuiteScore
 from codea1_env.configuration.options import Options
 from codea1_env.reading.parsing import parses
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -80,29 +80,13 @@ class RoundRules:
         """Whether this round, counted from 0, is one whose programs are tried on hidden tests."""
         return self.hidden_rounds > 0 and (round_index + 1) % self.hidden_rounds == 0
 
-    def as_paid(self, round_index: int, score: MatchScore) -> MatchScore:
-        """The match with this round's weight of validity in its suites' terms and rewards."""
-        if not self.options.validity_first_rounds:
-            return score
-        rows = tuple(tuple(self._suite_as_paid(round_index, suite) for suite in row) for row in score.suites)
-        return dataclasses.replace(score, suites=rows)
-
-    def _suite_as_paid(self, round_index: int, suite: SuiteScore) -> SuiteScore:
-        if suite.terms is None:
-            return suite
-        terms = suite.terms.weighed_by(self.options.alpha(suite.terms.alpha, round_index))
-        return dataclasses.replace(suite, reward=terms.reward, terms=terms)
-
-    def with_tests(
-        self, label: RowLabel, round_index: int, suite: SuiteScore, response: str, config: RewardConfig
-    ) -> RowLabel:
+    def with_tests(self, label: RowLabel, suite: SuiteScore, response: str, config: RewardConfig) -> RowLabel:
         """The label with what each test of the suite earns and where it stands, for credit: test.
 
         A test whose place is not known counts in the group's mean and lends its advantage to no token.
         """
         if self.credit != "test":
             return label
-        config = dataclasses.replace(config, alpha=self.options.alpha(config.alpha, round_index))
         config = config.with_suite_size(suite.terms.suite_size if suite.terms else None)
         earned = per_test_rewards(suite.duel, config, suite.group, response) or ()
         spans: list[Span] = []

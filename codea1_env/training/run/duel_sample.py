@@ -34,10 +34,10 @@ class DuelSample:
     games: int
     """Questions a round, with all their programs and suites; 0: none."""
 
-    def play(self, arena: Arena, round_index: int, matches: Sequence[Match]) -> list[MatchScore]:
-        """Play a round's games in the arena and keep some of them."""
-        scores = arena.play(matches)
-        self.keep(round_index, matches, scores, arena.config)
+    def play(self, arena: Arena, round_index: int, matches: Sequence[Match], alpha: float) -> list[MatchScore]:
+        """Play a round's games in the arena and keep some of them. `alpha`: as `Arena.play` has it."""
+        scores = arena.play(matches, alpha=alpha)
+        self.keep(round_index, matches, scores, arena.config.with_alpha(alpha))
         return scores
 
     def keep(

@@ -180,11 +180,39 @@ def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None
         assert path.name in described or path.name == "RUN.md"
     assert "told" not in processor({})
     assert processor({"ATEN_CPU_CAPABILITY": "avx2", "HOME": "/"})["told"] == {"ATEN_CPU_CAPABILITY": "avx2"}
-    found = code_revision(Path(__file__).parent.parent / "codea1_env")
-    if (Path(__file__).parent.parent / ".git").exists():
-        assert len(found["git"]) == 40
-        assert found["dirty"] in (True, False)
     assert code_revision(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "is_dirty"),
+    [
+        ("games.jsonl", False),
+        ("page.html", False),
+        ("package/module.py", True),  # tracked, and edited
+        ("mine.py", True),
+        ("package/new/own.py", True),
+        ("arms.yaml", True),
+        ("ignored/own.py", False),
+    ],
+)
+def test_a_checkout_is_dirty_where_code_or_configuration_differs_and_not_by_what_commands_leave(
+    tmp_path: Path, path: str, is_dirty: bool
+) -> None:
+    def git(*arguments: str) -> None:
+        named = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path), *arguments]
+        subprocess.run(named, check=True, capture_output=True)
+
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "module.py").write_text("x = 1\n")
+    (tmp_path / ".gitignore").write_text("ignored/\n")
+    git("init")
+    git("add", "-A")
+    git("commit", "-m", "first")
+    found = code_revision(tmp_path / "package")
+    assert (len(found["git"]), found["dirty"]) == (40, False)
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text("x = 2\n")
+    assert code_revision(tmp_path / "package")["dirty"] is is_dirty
 
 
 def test_a_run_that_is_resumed_with_edited_code_or_on_another_processor_says_so(

@@ -117,7 +117,8 @@ def weights_hash(model: Path) -> str:
 
 
 def code_revision(directory: Path) -> dict[str, Any]:
-    """The git revision of a checkout and whether files differ from it; empty where there is none."""
+    """The git revision of a checkout and whether it is dirty: a tracked file differs, or there is Python or YAML that
+    git does not know. Pages and recordings that a command left there change no run. Empty where there is none."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", "-C", str(directory), *arguments], capture_output=True, text=True, check=True)
@@ -127,7 +128,9 @@ def code_revision(directory: Path) -> dict[str, Any]:
         # An installed package may lie inside some other checkout, e.g. in its virtual environment.
         if not git("ls-files", "--", "."):
             return {}
-        return {"git": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        new = git("ls-files", "--others", "--exclude-standard", "--", ":/*.py", ":/*.yaml")
+        return {"git": git("rev-parse", "HEAD"), "dirty": bool(changed or new)}
     except (OSError, subprocess.CalledProcessError):
         return {}
 

@@ -82,6 +82,20 @@ def test_a_page_that_follows_looks_at_the_address_again(address: str) -> None:
     assert address in _live_page([address])
 
 
+def test_a_cell_of_a_study_shows_its_run_also_at_an_address(run: Path, tmp_path: Path, capsys: Any) -> None:
+    cell = tmp_path / "code_a1" / "seed0"
+    shutil.copytree(run, cell / "run")
+    for name in ("cell.json", "config.yaml", "log.txt"):
+        (cell / name).write_text("{}")
+    for place in (str(cell), f"file://{cell}"):
+        page = tmp_path / "page.html"
+        assert main(["report", place, "--no-png", "--no-duels", "--json", "-o", str(page)]) == 0
+        (described,) = json.loads(capsys.readouterr().out)["runs"]
+        assert (described["name"], described["rounds_done"], described["status"]) == ("seed0", 3, "finished")
+        assert main(["view", place, "-o", str(page)]) == 0
+        assert "1 duels" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("command", "place", "must"),
     [

@@ -25,7 +25,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.whole_files import whole_file
 
 PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text()
-COMMAND = [sys.executable, "-m", "codea1_env.cli"]
+COMMAND = [sys.executable, "-m", "codea1_env"]
 
 
 def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

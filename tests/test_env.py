@@ -157,6 +157,12 @@ class TestRegistration:
         assert isinstance(gymnasium.make(CODER_ID).unwrapped, CoderEnv)
         assert isinstance(gymnasium.make(TESTER_ID).unwrapped, TesterEnv)
 
+    def test_gymnasium_imports_the_package_itself_and_pettingzoo_has_its_usual_module(self) -> None:
+        made = "gymnasium.make('codea1_env:codea1_env/Coder-v0').unwrapped.__class__.__name__"
+        code = f"import gymnasium; print({made}); from codea1_env import codea1_v0; print(codea1_v0.parallel_env())"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+        assert done.stdout.split() == ["CoderEnv", "codea1_v0"]
+
     def test_registering_twice_changes_nothing_and_warns_of_nothing(self) -> None:
         before = (dict(gymnasium.registry), dict(pettingzoo.aec_registry), dict(pettingzoo.parallel_registry))
         register()

@@ -269,7 +269,7 @@ def test_on_a_full_disk_whole_lines_and_earlier_files_stay(tmp_path: Path) -> No
     small.mkdir()
     script = (
         f"mount -t tmpfs -o size=16k tmpfs {small} && echo earlier > {small}/out && echo ready; "
-        f"{sys.executable} -m codea1_env.cli score {source} -o {small}/out; code=$?; cp {small}/* {after}; exit $code"
+        f"{sys.executable} -m codea1_env score {source} -o {small}/out; code=$?; cp {small}/* {after}; exit $code"
     )
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

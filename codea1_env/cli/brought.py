@@ -16,7 +16,9 @@ from codea1_env.records.addresses import COMPLETE, AddressFailed, reached, shown
 from codea1_env.training.run.duel_sample import FOLDER
 from codea1_env.viewer.shelves import BOOK
 
-_SHOWN = re.compile(rf"[^/]+|{FOLDER}/[^/]+|[^/]+/checkpoint-\d+/({COMPLETE}|{BOOK})")
+CELLS_CARD, CELLS_RUN = "cell.json", "run"
+"""In the folder of a study's cell: what says that it is one, and the run."""
+_SHOWN = re.compile(rf"({CELLS_RUN}/)?([^/]+|{FOLDER}/[^/]+|[^/]+/checkpoint-\d+/({COMPLETE}|{BOOK}))")
 """Files of a run that pages are made of."""
 
 
@@ -27,14 +29,15 @@ def last_name(place: Path | str) -> str:
 
 @contextmanager
 def brought(argument: str, places: Sequence[Path | str]) -> Iterator[list[Path]]:
-    """The places as local paths: those that are addresses as copies, which are deleted at the end. `argument`: its name
-    in errors. Raises ConfigurationError where an address cannot be read or has nothing."""
+    """The places as local paths: of a study's cell its run; those that are addresses as copies, which are deleted at
+    the end. `argument`: its name in errors. Raises ConfigurationError where an address cannot be read or has nothing.
+    """
     if all(isinstance(place, Path) for place in places):
-        yield [Path(place) for place in places]
+        yield [_run_of(Path(place)) for place in places]
         return
     with TemporaryDirectory(prefix="codea1-") as folder:
         paths = [
-            place if isinstance(place, Path) else _copied(argument, place, Path(folder) / str(number))
+            _run_of(place if isinstance(place, Path) else _copied(argument, place, Path(folder) / str(number)))
             for number, place in enumerate(places)
         ]
         try:
@@ -44,6 +47,10 @@ def brought(argument: str, places: Sequence[Path | str]) -> Iterator[list[Path]]
             for path, place in zip(paths, places, strict=True):
                 said = said.replace(str(path), shown(str(place)))
             raise type(error)(said) from error
+
+
+def _run_of(path: Path) -> Path:
+    return path / CELLS_RUN if (path / CELLS_CARD).is_file() and (path / CELLS_RUN).is_dir() else path
 
 
 def _copied(argument: str, address: str, folder: Path) -> Path:

@@ -106,7 +106,7 @@ def read_runs(directories: Sequence[Path], given: Sequence[str] = ()) -> list[Ru
     """Every run, with names that tell them apart. `given`: what the user calls the directories; empty: their paths.
     Raises ConfigurationError for what is no run's directory."""
     given = given or [str(directory) for directory in directories]
-    plain = [directory.resolve().name or str(directory) for directory in directories]
+    plain = [Path(each).resolve().name or each for each in given]
     names = plain if len(set(plain)) == len(plain) else given
     return [read_run(*each) for each in zip(directories, names, given, strict=True)]
 

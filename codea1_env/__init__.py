@@ -69,6 +69,8 @@ _HOMES = {
     "codea1_env.sandbox": ("LocalSandbox", "open_sandbox"),
     "codea1_env.viewer": ("view",),
 }
+_PETTINGZOO_MODULE = "codea1_env.envs.environment"
+"""What PettingZoo's own environments are: `from codea1_env import codea1_v0`, then `codea1_v0.env()`."""
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -123,6 +125,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         return getattr(importlib.import_module(_HOME_OF[name]), name)
+    if name == "codea1_v0":
+        return importlib.import_module(_PETTINGZOO_MODULE)
     raise AttributeError(f"module 'codea1_env' has no attribute {name!r}")
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.bounded_cache import ENTRY_BYTES, BoundedCache, bytes_of
 from codea1_env.errors import ConfigurationError
+from codea1_env.judging.bounded_cache import ENTRY_BYTES, BoundedCache, bytes_of
 from codea1_env.sandbox import JobResult, Outcome, OutcomeKind
 
 ROOM = 5 * ENTRY_BYTES

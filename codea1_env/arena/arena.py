@@ -31,10 +31,10 @@ from codea1_env.arena.match import (
     are_texts,
     book_changes,
 )
-from codea1_env.bounded_cache import BoundedCache
 from codea1_env.checks import require, require_choice
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
+from codea1_env.judging.bounded_cache import BoundedCache
 from codea1_env.judging.expected_values import BatchOracle, Jury
 from codea1_env.judging.judge import (
     EXECUTION_CACHE_MB,

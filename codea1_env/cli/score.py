@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from codea1_env.bounded_cache import bytes_of
 from codea1_env.cli.common import (
     add_sandbox,
     claim,
@@ -21,6 +20,7 @@ from codea1_env.cli.common import (
     say_going_on,
 )
 from codea1_env.errors import BookFormatError, ConfigurationError
+from codea1_env.judging.bounded_cache import bytes_of
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.records.journal import Journal

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from codea1_env.bounded_cache import BoundedCache, bytes_of
 from codea1_env.checks import require_least
 from codea1_env.errors import UnusableReference
+from codea1_env.judging.bounded_cache import BoundedCache, bytes_of
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.judging.schedule import as_run

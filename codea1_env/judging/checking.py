@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codea1_env.bounded_cache import BoundedCache
+from codea1_env.judging.bounded_cache import BoundedCache
 from codea1_env.judging.oracle import is_plain
 from codea1_env.judging.repeats import names_of
 from codea1_env.judging.schedule import limits_of

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from codea1_env.bounded_cache import BoundedCache
+from codea1_env.judging.bounded_cache import BoundedCache
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, MOST_NOTES, CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
 
 MOST_HANGS = 10

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from codea1_env.bounded_cache import BoundedCache
 from codea1_env.errors import UnusableReference
+from codea1_env.judging.bounded_cache import BoundedCache
 from codea1_env.judging.equality import FAILURES, as_seen, is_by_identity, is_opaque, same_value
 from codea1_env.judging.relations.tree_values import require_sound
 from codea1_env.judging.schedule import as_run, limits_of, world_for

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codea1_env.bounded_cache import BoundedCache
+from codea1_env.judging.bounded_cache import BoundedCache
 from codea1_env.judging.judge import Expectation, Judge, StatedTest
 from codea1_env.problems.check_functions import LeftOut, reasons
 from codea1_env.problems.problem import Problem

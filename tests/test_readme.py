@@ -3,11 +3,13 @@
 import contextlib
 import io
 import re
+import shlex
 import struct
 from pathlib import Path
 
 import pytest
 
+from codea1_env.cli import main
 from codea1_env.configuration.presets import load_preset
 
 ROOT = Path(__file__).parents[1]
@@ -20,16 +22,25 @@ def test_it_is_read_in_two_minutes() -> None:
     assert len(README.encode()) <= 8_500
 
 
-def test_the_readme_has_python_to_run() -> None:
-    assert BLOCKS
-
-
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_every_python_block_runs(block: str) -> None:
+def test_its_python_prints_what_it_says() -> None:
+    (block,) = BLOCKS
+    (said,) = re.findall(r"[Tt]his prints\s+`([^`]+)`:\s+```python", README)
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
         exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
-    assert shown.getvalue().strip()
+    assert shown.getvalue().strip() == said
+
+
+def test_its_commands_run_as_they_stand_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of `codea1`; recipes and the study have tests that run them."""
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(r"^    codea1 (.*)$", README, re.MULTILINE)
+    assert len(commands) >= 2
+    for command in commands:
+        assert main(shlex.split(command)) == 0, capsys.readouterr().err
+    assert (tmp_path / "games.html").is_file()
 
 
 def test_the_picture_of_the_viewer_has_its_colours() -> None:

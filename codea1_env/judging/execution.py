@@ -1,19 +1,19 @@
 """Turns to outcomes: works off what a batch asks of its programs, with as few processes as their texts allow.
 
-All turns of one program are one list of calls: the first call of every turn, then every second, and so on, by their
-digests where they are equally early, so that no place tells which turn a call is from. What a call comes to depends
-on program and call alone, so it is tried once, and counts in every turn that has it. What ends a turn is a
-fixed rule: `Limits.strikes` time-outs and crashes among its own calls, in its own order, or its budget; what is left of
-it is charged with the last one's kind. Both have room for every call of a suite, since which calls count is known only
-when everything has run: those that do not must not cost the others their try. Once a program has come to MOST_HANGS
-time-outs and crashes in the batch, its calls that are later in the order above have less time: SHORTER of the limit.
-These rules are the one thing in which what runs depends on what ran, and on nothing of it but that a call never came
-back.
+All turns of one program are one list of calls: the first call of every turn, then every second, and so on. Equally
+early calls are ordered by digest, so that no place tells which turn a call is from. The result of a call depends on
+program and call alone, so each call is tried once and counts in every turn that has it.
 
-Values and errors are remembered across batches, by program and call. Time-outs, crashes, what came after one in the
-same process and what ran out of memory are not, nor anything of a run in which the sandbox failed. Does not compare
-values, holds none that are expected, and imports nothing that does. Does not promise a program that answers by chance
-another chance.
+A turn ends after `Limits.strikes` time-outs and crashes among its own calls, or when its budget is spent; its other
+calls are charged with the kind of the last one. Both limits have room for every call of a suite: which calls count is
+known only when everything has run, and those that do not count must not cost the others their try. After MOST_HANGS
+time-outs and crashes of a program in a batch, its later calls have less time: SHORTER of the limit. Only these rules
+let an earlier run affect a later one, and only through a call that timed out or crashed.
+
+Values and errors are remembered across batches, by program and call. Time-outs, crashes, whatever came after one in the
+same process, and calls that ran out of memory are not remembered; nor is anything of a run in which the sandbox failed.
+Does not compare values, holds none that are expected, and imports nothing that does. Does not try again a program that
+answers by chance.
 """
 
 from __future__ import annotations

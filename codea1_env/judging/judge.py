@@ -255,7 +255,7 @@ class Judge:
         return self.judged([TriedTrial(*row) for row in zip(trials, turns, self.run(turns), strict=True)])
 
     def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """The outcomes, those with a look replaced by what it makes of them: an error of what is no plain data."""
+        """Apply each test's look to the returned value. A value that is no plain data becomes an error."""
         looked, seen = list(outcomes), []
         for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True)):
             if expected.look and outcome.kind is OutcomeKind.VALUE:

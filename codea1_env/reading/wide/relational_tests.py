@@ -7,7 +7,7 @@
 
 The text of the test, as stored and shown, is the condition itself with the value True, so that a stored test is read
 back by the same rules (`read_relational_case`). Calls whose arguments would depend on what another call returned are
-refused: what runs is decided from texts. Nothing is evaluated here.
+refused: tests are parsed and fixed before any program runs. Nothing is evaluated here.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ class Arena(Closing):
             problem = dataclasses.replace(problem, tolerance=0.0, compare=allowed)
         return match if problem is match.problem else dataclasses.replace(match, problem=problem)
 
-    def _timed(self, games: Sequence[_Game]) -> list[_Game]:
+    def _timed(self, games: Sequence[Game]) -> list[Game]:
         """With their limits, the time in seconds."""
         problems = self._limits.settled([game.match.problem for game in games])
         return [
@@ -202,7 +202,7 @@ class Arena(Closing):
         for score in scores:
             _remember(self.book, score)
 
-    def _play(self, games: Sequence[_Game], config: RewardConfig) -> list[MatchScore]:
+    def _play(self, games: Sequence[Game], config: RewardConfig) -> list[MatchScore]:
         games = self._timed(games)  # before anything else runs: a limit follows from the problem alone
         started = time.perf_counter()
         matches = [game.match for game in games]
@@ -261,7 +261,7 @@ class Arena(Closing):
         self, turns: Sequence[Sequence[ProgramTurns]], refused: Sequence[Sequence[str]], numbers: Sequence[int]
     ) -> dict[Turn, JobResult]:
         """What all turns of a batch came to, in one pass. A program that may not run is one that does not load.
-        `numbers`: of each match, `_Game.number`."""
+        `numbers`: of each match, `Game.number`."""
         every: dict[Turn, str] = {}
         games: list[int] = []
         for match, rules, number in zip(turns, refused, numbers, strict=True):
@@ -328,7 +328,7 @@ class Arena(Closing):
         for problem in problems:
             self._golden(problem, self.config)
 
-    def _replays(self, games: Sequence[_Game]) -> list[list[Replay]]:
+    def _replays(self, games: Sequence[Game]) -> list[list[Replay]]:
         """The Mistake Book tests of every question, as data."""
         limit = self.config.replay_limit
         problems = [game.match.problem for game in games]
@@ -459,7 +459,7 @@ def is_sandbox(given: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Game:
+class Game:
     """A match, the Mistake Book that it is played with, and which of the batch's matches it may share programs with:
     those of its number."""
 
@@ -468,16 +468,16 @@ class _Game:
     number: int = 0
 
 
-def _games(matches: Sequence[Match], book: MistakeBook, books: Sequence[MistakeBook] | None) -> list[_Game]:
+def _games(matches: Sequence[Match], book: MistakeBook, books: Sequence[MistakeBook] | None) -> list[Game]:
     """Raises ConfigurationError for books that are not one for each match."""
     if books is None:
-        return [_Game(match, book) for match in matches]
+        return [Game(match, book) for match in matches]
     books = _listed("books", "be None or MistakeBook objects in a list", books)
     are_books = len(books) == len(matches) and all(isinstance(each, MistakeBook) for each in books)
     must = f"be None or {len(matches)} codea1_env.MistakeBook objects, one for each match"
     require(are_books, "books", must, books)
     require(len({id(each) for each in books}) == len(books), "books", "be different objects", books)
-    return [_Game(*game, number) for number, game in enumerate(zip(matches, books, strict=True))]
+    return [Game(*game, number) for number, game in enumerate(zip(matches, books, strict=True))]
 
 
 def _are_measured(matches: Sequence[Match]) -> bool:

@@ -25,8 +25,13 @@ def save_lines(path: str | os.PathLike[str], header: Header, records: Iterable[M
     OSError, and then leaves no temporary file.
     """
     with whole_file(path) as file:
-        for line in (header, *records):
-            file.write(json.dumps(line).encode("ascii") + b"\n")
+        for record in (header, *records):
+            file.write(line(record))
+
+
+def line(record: Mapping[str, object]) -> bytes:
+    """A record as it is in the file."""
+    return json.dumps(record).encode("ascii") + b"\n"
 
 
 def read_lines(
@@ -37,8 +42,8 @@ def read_lines(
     `optional`: what the header may say beside `header`.
     """
     with Path(path).open("rb") as file:
-        for number, line in enumerate(file, 1):
-            record = _record(line, number)
+        for number, text in enumerate(file, 1):
+            record = _record(text, number)
             if number == 1:
                 known = record
                 if isinstance(record, dict):
@@ -73,9 +78,9 @@ def bad_line(number: int, field: str, must: str, got: object) -> BookFormatError
     return BookFormatError(f"line {number}: {field} must {must}, got {shown[:200] + '...' * (len(shown) > 200)}")
 
 
-def _record(line: bytes, number: int) -> Any:
+def _record(text: bytes, number: int) -> Any:
     try:
-        return json.loads(line)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
-        shown = line[:80].decode("ascii", "backslashreplace")
+        shown = text[:80].decode("ascii", "backslashreplace")
         raise BookFormatError(f"line {number} must be JSON, got {shown!r} ({type(error).__name__})") from None

@@ -126,6 +126,10 @@ class Shelf:
     visits: int = 0
     """How often the question was visited since its first test entered; counted only by a policy that asks."""
 
+    def copy(self) -> Shelf:
+        """An equal shelf that changes on its own."""
+        return Shelf(dict(self.frequencies), dict(self.qualities), self.visits)
+
 
 class BookPolicy(abc.ABC):
     """Decides which of a question's tests a book keeps and which it replays. Write a subclass and name it

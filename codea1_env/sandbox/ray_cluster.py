@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from codea1_env.closing import Closing, interrupts_later
@@ -35,7 +37,8 @@ START_TIMEOUT_S = 120.0
 _log = logging.getLogger(__name__)
 
 
-def _ray() -> Any:
+def load_ray() -> Any:
+    """The library. Raises ImportError, which names the extra."""
     with extra("ray", "the Ray sandbox needs"):
         import ray
     return ray
@@ -47,7 +50,7 @@ def joined(address: str | None, workers: int) -> Iterator[str]:
 
     `address` as for `RaySandbox`.
     """
-    ray = _ray()
+    ray = load_ray()
     is_ours = not ray.is_initialized()
     try:
         if is_ours:
@@ -63,8 +66,23 @@ def _leave(ray: Any) -> None:
         ray.shutdown()
 
 
+def _running() -> str | None:
+    """The address of the cluster that this user's `ray start` has left running on this machine, if there is one."""
+    folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"  # as Ray chooses it
+    note = Path(folder, "ray", "ray_current_cluster")
+    with suppress(OSError, ValueError):
+        if note.stat().st_uid != os.getuid():
+            return None
+        address = note.read_text().strip()
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()  # the note outlives a killed cluster
+        return address
+    return None
+
+
 def _join(ray: Any, address: str | None, workers: int) -> None:
-    chosen = address or os.environ.get("RAY_ADDRESS")
+    chosen = address or os.environ.get("RAY_ADDRESS") or _running()
+    began = time.monotonic()
     # A cluster of our own has a slot per worker whatever the number of cores, as the local backend has.
     own = {"num_cpus": max(workers, os.cpu_count() or 1), "include_dashboard": False}
     with interrupts_later():
@@ -73,6 +91,14 @@ def _join(ray: Any, address: str | None, workers: int) -> None:
             log_to_driver=False,
             logging_level=logging.ERROR,
             **({} if chosen and chosen != "local" else own),
+        )
+    took = time.monotonic() - began
+    if chosen and chosen != "local":
+        _log.warning("joined the Ray cluster at %s in %.1f s", chosen, took)
+    else:
+        _log.warning(
+            "a Ray cluster of its own took %.1f s to start; one that runs, `ray start --head`, would have been joined",
+            took,
         )
 
 
@@ -123,11 +149,12 @@ class RaySandbox(Closing):
         """Joins or starts the cluster when the first job comes.
 
         `address` as for `ray.init`: of a running cluster, "local" for one of its own; without one the environment
-        variable RAY_ADDRESS counts, then "local". A process that has joined a cluster before stays with it. `waive`: as
-        LocalSandbox, of every node. Raises ImportError without the extra `ray`.
+        variable RAY_ADDRESS counts, then the cluster that `ray start` has left running on this machine, then "local". A
+        process that has joined a cluster before stays with it. `waive`: as LocalSandbox, of every node. Raises
+        ImportError without the extra `ray`.
         """
         require_arguments(workers, waive)
-        self._ray = _ray()
+        self._ray = load_ray()
         self._workers, self._address = workers, address
         self._version = LocalSandbox(waive=waive).version
         self._waive = tuple(waive)

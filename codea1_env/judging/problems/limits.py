@@ -11,7 +11,7 @@ seconds.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.judge import Judge
@@ -84,12 +84,24 @@ class RunLimits:
                 self._known[key] = rule.seconds(seconds)
         return [self.known(problem) for problem in problems]
 
+    def found(self, problems: Iterable[Problem]) -> dict[str, float]:
+        """What was found out about them, in seconds, for the `learn` of another process."""
+        settled = (with_memory(problem, self._memory_mb) for problem in problems if self._has_rule(problem))
+        hashes = [problem.content_hash for problem in settled]
+        return {name: self._known[name] for name in hashes if name in self._known}
+
+    def learn(self, found: Mapping[str, float]) -> None:
+        """What another process found out; what is known already stays."""
+        self._known = {**found, **self._known}
+
     def known(self, problem: Problem) -> Problem:
         """As `settled`, of a problem that was; another one as it is."""
         problem = with_memory(problem, self._memory_mb)
-        has_rule = problem.time_limit is not None or self._usual is not None
-        seconds = self._known.get(problem.content_hash) if has_rule else None
+        seconds = self._known.get(problem.content_hash) if self._has_rule(problem) else None
         return problem if seconds is None else with_seconds(problem, seconds)
+
+    def _has_rule(self, problem: Problem) -> bool:
+        return problem.time_limit is not None or self._usual is not None
 
 
 def _unusable(problem: Problem, got: str) -> UnusableReference:

@@ -1,0 +1,432 @@
+"""Processes that each hold one object and work off what they are given: on this machine, or on nodes of a Ray cluster.
+
+    Processes.on("local", 2, make)      make() is called in each process, and is asked `answer(*arguments)` there
+
+Every unit of work has a process that it goes to if it can, by a stable hash of its question: what that process
+remembers of the question is used again. A free process without one of its own takes another's, so none waits for a busy
+one; what a lost process had in hand goes to whoever is free, and another process takes its place, on another node where
+its own is gone. So results must not depend on who worked. Does not know what the work is: see `sharded.py` and
+`codea1_env.records.score_stream`.
+"""
+
+from __future__ import annotations
+
+import abc
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, Protocol
+
+import codea1_env
+from codea1_env.class_paths import as_own, look_in
+from codea1_env.closing import Closing, interrupts_later
+from codea1_env.errors import SandboxError
+from codea1_env.sandbox.protocol import require_usable
+from codea1_env.sandbox.ray_cluster import START_TIMEOUT_S, joined, load_ray
+
+MAX_LOSSES = 3
+"""Processes that a unit may lose before it is taken for the cause."""
+
+_log = logging.getLogger(__name__)
+
+
+class Served(Protocol):
+    """What a process holds."""
+
+    @property
+    def version(self) -> str:
+        """The same in all processes, or what they say would depend on who says it."""
+
+    def answer(self, *arguments: Any) -> Any:
+        """What a unit comes to. What it raises is the unit's result."""
+
+    def close(self) -> None:
+        """Before the process ends."""
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """Something to do."""
+
+    arguments: tuple[Any, ...]
+    home: int
+    """The process that it goes to if it can, from 0."""
+    name: str
+    """For errors: "scoring line 3"."""
+    worker: int | None = None
+    """Who was given it last."""
+    is_given: bool = False
+    is_done: bool = False
+    result: Any = None
+    """What came of it, or the exception that was raised there."""
+    losses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Greeting:
+    """What a process says of itself once it can work."""
+
+    version: str
+    where: str
+
+
+class _Lost(Exception):
+    """The process has ended, or its node is gone."""
+
+
+class _Member(abc.ABC):
+    """One process. It answers in the order in which it is asked; first of all it greets."""
+
+    where = "this machine"
+
+    def __init__(self) -> None:
+        self.unit: Unit | None = None
+        self.has_greeted = False
+
+    @abc.abstractmethod
+    def give(self, arguments: tuple[Any, ...]) -> None:
+        """Ask it."""
+
+    @abc.abstractmethod
+    def take(self) -> Any:
+        """Its next answer, once there is one. Raises _Lost."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let it end, and wait for it."""
+
+    @abc.abstractmethod
+    def kill(self) -> None:
+        """End it at once, and what it started with it."""
+
+
+class Processes(Closing, abc.ABC):
+    """`count` processes with an object each. Not thread-safe: one caller at a time."""
+
+    @staticmethod
+    def on(place: str, count: int, make: Callable[[], Served], address: str | None = None, cores: int = 1) -> Processes:
+        """`place`: "ray", a cluster, joined or started at the first work (`address` as for `RaySandbox`, `cores` of
+        each process there), or "local". `make` and what it makes are of importable code. Raises ImportError."""
+        return _OnRay(count, make, address, cores) if place == "ray" else _Here(count, make)
+
+    def __init__(self, count: int, make: Callable[[], Served]) -> None:
+        self._count, self._make = count, make
+        self._members: list[Any] = []
+        self._version = ""
+        self._stillborn = 0  # in a row, before they greeted
+        self._lonely_since = 0.0
+        self._owner = os.getpid()
+        self._is_closed = False
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def start(self) -> None:
+        """Begin to start the processes that are not there. Raises SandboxError."""
+        require_usable(self._is_closed, self._owner)
+        if len(self._members) < self._count:
+            self._lonely_since = time.monotonic()
+            with self._starting():
+                while len(self._members) < self._count:
+                    self._members.append(self._started())
+
+    def ready(self) -> None:
+        """Wait until every process can work. Raises what stands in its way."""
+        self.start()
+        while any(not member.has_greeted for member in self._members):
+            self._advance()
+
+    def work(self, units: Iterable[Unit]) -> None:
+        """Give free processes what waits, and return when at least one unit more is done.
+
+        Raises SandboxError where processes keep dying or do not start, and what `make` raises there. After an error,
+        and after an interrupt, what was under way is lost: the next work begins with new processes.
+        """
+        try:
+            self.start()
+            waiting = [unit for unit in units if not unit.is_given]
+            done = False
+            while not done:
+                self._hand_out(waiting)
+                done = self._advance()
+        except BaseException:
+            self.reset()
+            raise
+
+    def reset(self) -> None:
+        """End every process at once. The next work starts others."""
+        for member in self._members:
+            member.kill()
+        self._members = []
+
+    def close(self) -> None:
+        """Let every process end. Idempotent."""
+        if self._is_closed or os.getpid() != self._owner:
+            return
+        self._is_closed = True
+        for member in self._members:
+            member.close()
+        self._members = []
+
+    def _hand_out(self, waiting: list[Unit]) -> None:
+        for place, member in enumerate(self._members):
+            if waiting and member.has_greeted and member.unit is None:
+                unit = next((unit for unit in waiting if unit.home == place), waiting[0])
+                waiting.remove(unit)
+                unit.is_given, unit.worker, member.unit = True, place, unit
+                member.give(unit.arguments)
+
+    def _advance(self) -> bool:
+        """Take what has come within a second; whether a unit is done, or waits again."""
+        has_news = False
+        awaited = [member for member in self._members if member.unit is not None or not member.has_greeted]
+        for member in self._answering(awaited):
+            try:
+                answer = member.take()
+            except _Lost as lost:
+                self._lose(member, str(lost))
+                has_news = True
+                continue
+            if member.has_greeted:
+                member.unit.result, member.unit.is_done, member.unit = answer, True, None
+            else:
+                self._welcome(member, answer)
+            has_news = True
+        if any(member.has_greeted for member in self._members):
+            self._lonely_since = time.monotonic()
+        elif time.monotonic() - self._lonely_since > START_TIMEOUT_S:
+            raise SandboxError(
+                f"a process must be able to start within {START_TIMEOUT_S:g} s, got {self._why_lonely()}"
+            )
+        return has_news
+
+    def _welcome(self, member: Any, greeting: Any) -> None:
+        if isinstance(greeting, BaseException):
+            raise greeting
+        self._version = self._version or greeting.version
+        if greeting.version != self._version:
+            raise SandboxError(
+                f"every process must be of {self._version}, as the first one, got {greeting.version} on "
+                f"{greeting.where}: install the same on every machine"
+            )
+        self._stillborn = 0
+        member.has_greeted, member.where = True, greeting.where
+
+    def _lose(self, member: Any, why: str) -> None:
+        """Another process takes its place; what it had in hand waits again."""
+        unit = member.unit
+        again = f", {unit.name} begins again" if unit is not None else ""
+        _log.warning("a process on %s is lost%s: %s", member.where, again, why)
+        member.kill()
+        if not member.has_greeted:
+            self._stillborn += 1
+            if self._stillborn > MAX_LOSSES * self._count:
+                raise SandboxError(f"processes must start, {self._stillborn} in a row did not: {why}")
+        if unit is not None:
+            unit.is_given = False
+            unit.losses += 1
+            if unit.losses > MAX_LOSSES:
+                raise SandboxError(f"worker processes must stay alive, {unit.losses} died {unit.name}: {why}")
+        with self._starting():
+            self._members[self._members.index(member)] = self._started()
+
+    def _starting(self) -> Any:
+        """Around the start of processes."""
+        return ExitStack()
+
+    def _why_lonely(self) -> str:
+        return "none that did"
+
+    @abc.abstractmethod
+    def _started(self) -> _Member: ...
+
+    @abc.abstractmethod
+    def _answering(self, members: Sequence[Any]) -> Sequence[Any]:
+        """Those of them that have an answer, or are lost; waits for the first of them, a second at most."""
+
+
+def _served(make: Callable[[], Served]) -> tuple[Served | None, _Greeting | Exception]:
+    """In a process: the object, and what to say first."""
+    try:
+        held = make()
+        return held, _Greeting(f"codea1 {codea1_env.__version__}, {held.version}", "this machine")
+    except Exception as error:
+        return None, as_own(error)
+
+
+def _answered(held: Served, arguments: tuple[Any, ...]) -> Any:
+    try:
+        return held.answer(*arguments)
+    except Exception as error:
+        return as_own(error)  # a traceback does not go through a pipe
+
+
+class _Child(_Member):
+    """A child of this process, which has nothing of its threads, locks and modules. A pipe each, not an executor's
+    queues: those need named semaphores, which outlive a process group that is killed."""
+
+    def __init__(self, make: Callable[[], Served]) -> None:
+        super().__init__()
+        self.connection, theirs = Pipe()
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({theirs.fileno()})"
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),)
+            )
+        self.give((make,))
+
+    def give(self, arguments: tuple[Any, ...]) -> None:
+        with suppress(OSError):  # it has died: `take` meets that
+            self.connection.send(arguments)
+
+    def take(self) -> Any:
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            raise _Lost(f"process {self._process.pid} has ended") from None
+
+    def close(self) -> None:
+        self.connection.close()
+        self._process.wait()
+
+    def kill(self) -> None:
+        self.connection.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class _Here(Processes):
+    """On this machine."""
+
+    def _started(self) -> _Member:
+        return _Child(self._make)
+
+    def _answering(self, members: Sequence[_Child]) -> Sequence[_Child]:
+        by_connection = {member.connection: member for member in members}
+        ready = wait(list(by_connection), timeout=1.0)
+        return [by_connection[connection] for connection in ready if isinstance(connection, Connection)]
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Ctrl-C is this process's to handle, and they inherit that it is blocked."""
+        with interrupts_later():
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                yield
+            except OSError as error:
+                raise SandboxError(
+                    f"worker processes must start, got: {error} (fewer of them, or see ulimit -n and -u)"
+                ) from error
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def serve(descriptor: int) -> None:
+    """In a child: make what is served, and answer until nothing comes any more. The parent's death is this process's,
+    busy or not."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, of the thread that started this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    held = None
+    with Connection(descriptor) as connection, suppress(EOFError, BrokenPipeError):  # the parent wants no more
+        (make,) = connection.recv()
+        held, greeting = _served(make)
+        connection.send(greeting)
+        while held is not None:
+            connection.send(_answered(held, connection.recv()))
+    if held is not None:
+        held.close()
+
+
+class Hosted:
+    """The actor that stands for a process on a node."""
+
+    def __init__(self, make: Callable[[], Served], folders: Sequence[str]) -> None:
+        """`folders`: where code of one's own is looked for, too."""
+        look_in(folders)
+        self._held, self._greeting = _served(make)
+
+    def greet(self) -> _Greeting | Exception:
+        if isinstance(self._greeting, Exception):
+            return self._greeting
+        return _Greeting(self._greeting.version, f"node {load_ray().util.get_node_ip_address()}")
+
+    def answer(self, arguments: tuple[Any, ...]) -> Any:
+        assert self._held is not None, "asked only after it has greeted"
+        return _answered(self._held, arguments)
+
+
+class _Actor(_Member):
+    """A process on a node of a cluster."""
+
+    where = "the cluster"
+
+    def __init__(self, ray: Any, make: Callable[[], Served], cores: int) -> None:
+        super().__init__()
+        self._ray = ray
+        kind = ray.remote(num_cpus=cores, max_restarts=0, scheduling_strategy="SPREAD")(Hosted)
+        self._handle = kind.remote(make, [os.getcwd(), *filter(None, sys.path)])
+        self.reference = self._handle.greet.remote()
+
+    def give(self, arguments: tuple[Any, ...]) -> None:
+        self.reference = self._handle.answer.remote(arguments)
+
+    def take(self) -> Any:
+        errors = self._ray.exceptions
+        lost = (errors.RayActorError, errors.ObjectLostError, errors.WorkerCrashedError, errors.OutOfMemoryError)
+        try:
+            return self._ray.get(self.reference)
+        except lost as error:
+            raise _Lost(type(error).__name__) from error
+
+    def kill(self) -> None:
+        if self._ray.is_initialized():
+            self._ray.kill(self._handle)  # a node that is only unreachable may still be running it
+
+    close = kill
+
+
+class _OnRay(Processes):
+    """On the nodes of a cluster, spread over them."""
+
+    def __init__(self, count: int, make: Callable[[], Served], address: str | None, cores: int) -> None:
+        super().__init__(count, make)
+        self._ray, self._address, self._cores = load_ray(), address, cores
+        self._cluster: ExitStack | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self._cluster is not None and os.getpid() == self._owner:
+            self._cluster.close()
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        if self._cluster is None:
+            self._cluster = ExitStack()
+            try:
+                self._cluster.enter_context(joined(self._address, self._count * self._cores))
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                self._cluster = None
+                raise SandboxError(f"the Ray cluster must be reachable, got: {error}") from error
+        yield
+
+    def _started(self) -> _Member:
+        return _Actor(self._ray, self._make, self._cores)
+
+    def _answering(self, members: Sequence[_Actor]) -> Sequence[_Actor]:
+        by_reference = {member.reference: member for member in members}
+        ready, _ = self._ray.wait(list(by_reference), num_returns=1, timeout=1.0)
+        return [by_reference[reference] for reference in ready]
+
+    def _why_lonely(self) -> str:
+        free = self._ray.available_resources().get("CPU", 0)
+        return f"{free:g} free CPUs on the cluster for {self._count} processes of {self._cores}"

@@ -87,8 +87,8 @@ def require_at_least_one(options: argparse.Namespace, *names: str, **flags: str)
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
-        if name == "workers" and value > MOST_WORKERS:
-            raise ConfigurationError(f"--workers must be at most {MOST_WORKERS}, got {value}")
+        if name in ("workers", "arenas") and value is not None and value > MOST_WORKERS:
+            raise ConfigurationError(f"--{flag} must be at most {MOST_WORKERS}, got {value}")
 
 
 def require_file(name: str, path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
+from codea1_env.checks import require
 from codea1_env.cli.common import (
     add_sandbox,
     claim,
@@ -23,6 +25,7 @@ from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.judging.bounded_cache import bytes_of
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.saved import INDEX
 from codea1_env.records.journal import Journal
 from codea1_env.records.score_journal import open_score_journal, outputs, score_onwards
 from codea1_env.records.score_stream import ScoringPlan
@@ -30,6 +33,8 @@ from codea1_env.rewards.code_a1 import CODER_REWARDS, TESTER_REWARDS, RewardConf
 from codea1_env.terminal import Progress
 from codea1_env.whole_files import whole_file
 
+_PARTS = 256
+"""Of a Mistake Book that begins in an empty directory."""
 DESCRIPTION = "Score recorded outputs of any LLMs: every suite against its program, both seats' rewards."
 EXAMPLES = """\
 examples:
@@ -49,6 +54,9 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="IN.jsonl", type=Path, help="recorded matches, one JSON object a line")
     parser.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where the scores go")
     add_sandbox(parser)
+    parser.add_argument("--arenas", metavar="N", type=int, help="processes that score lines of different questions "
+                        "and share nothing, each with a sandbox of W/N processes; with --sandbox ray they are on the "
+                        "nodes of the cluster; no byte depends on it (default: as many as W)")  # fmt: skip
     parser.add_argument(
         "--fidelity", choices=("strict", "wide", "paper"), default=default.fidelity, help="how suites are read and "
         "counted: strict takes the first K asserts and == only, wide reads functions, loops and relations as well, "
@@ -96,11 +104,12 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--details", action="store_true", help="write question, programs, what they returned and each "
                         "test's pay as well, for `codea1 view`")  # fmt: skip
     parser.add_argument("--book", metavar="PATH", type=Path, help="Mistake Book to replay from; updated in the order "
-                        "of the input and written back at the end; made where it does not exist")  # fmt: skip
+                        "of the input and written back at the end; made where it does not exist; a directory holds a "
+                        "large one, of which only the parts that are asked for are read and written")  # fmt: skip
 
 
 def _score(options: argparse.Namespace) -> int:
-    require_at_least_one(options, "workers")
+    require_at_least_one(options, "workers", "arenas")
     bytes_of("--execution-cache-mb", options.execution_cache_mb)
     if options.input.is_dir():
         raise ConfigurationError(f"{options.input} must be a file, got a directory")
@@ -111,7 +120,10 @@ def _score(options: argparse.Namespace) -> int:
         options.output = options.output.resolve()
     partial = options.output.with_name(options.output.name + ".partial")
     require_place("OUT.partial", partial, options.input)
-    if options.book is not None:
+    if options.book is not None and options.book.is_dir():
+        is_book = (options.book / INDEX).is_file() or not any(options.book.iterdir())
+        require(is_book, "--book", "be a file, the directory of a book or an empty one", str(options.book))
+    elif options.book is not None:
         require_place("--book", options.book, options.input, options.output, partial)
     config = RewardConfig(
         alpha=options.alpha,
@@ -142,6 +154,7 @@ def _score(options: argparse.Namespace) -> int:
         config,
         options.sandbox,
         options.workers,
+        options.arenas,
         execution_cache_mb=options.execution_cache_mb,
         details=options.details,
     )
@@ -200,6 +213,8 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
 
 def _book(path: Path) -> MistakeBook:
     try:
+        if path.is_dir() and not (path / INDEX).exists():
+            return MistakeBook(parts=_PARTS)
         return MistakeBook.load(path) if path.exists() else MistakeBook()
     except BookFormatError as error:
         raise BookFormatError(f"--book {path}: {error}") from None
@@ -219,7 +234,14 @@ def _finish(options: argparse.Namespace, journal: Journal, book: MistakeBook | N
     try:
         book.save(aside)
         journal.remove()
-        aside.replace(place)
+        if book.parts == 1:
+            aside.replace(place)
+            return
+        book.save(place)  # links to what was just written, and the index
+        shutil.rmtree(aside)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        if book.parts > 1:
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            aside.unlink(missing_ok=True)
         raise OSError(f"{options.book} must be writable, got: {error}; it is as it was") from error

@@ -18,6 +18,7 @@ from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.files import packed, unpacked
 from codea1_env.mistake_book.policies import RatedTest
+from codea1_env.mistake_book.saved import INDEX
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.journal import Journal
 from codea1_env.records.score_stream import ScoredLine, ScoringPlan, numbered_lines, score_numbered, take_up
@@ -26,9 +27,10 @@ _CASES = ("passes", "failures", "failed_replays")
 
 
 def open_score_journal(path: Path, plan: ScoringPlan, book: Path | None) -> Journal:
-    """The journal of scoring by `plan`. `book`: the file that the Mistake Book is read from. Raises what `Journal`
+    """The journal of scoring by `plan`. `book`: what the Mistake Book is read from. Raises what `Journal`
     raises."""
-    begun_with = hashlib.sha256(book.read_bytes()).hexdigest() if book and book.exists() else ""
+    file = book / INDEX if book and book.is_dir() else book  # an index names its files by their content
+    begun_with = hashlib.sha256(file.read_bytes()).hexdigest() if file and file.exists() else ""
     header = {"command": "codea1 score", "config": dataclasses.asdict(plan.config), "details": plan.details}
     # Not synced: a line can be scored again, and a disk takes longer than that.
     return Journal(path, "codea1 score", header | {"book": begun_with}, is_synced=False)

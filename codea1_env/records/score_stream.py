@@ -1,40 +1,35 @@
-"""Scores a stream of recorded matches on several processes: results in the order of the input, in flat memory.
+"""Scores a stream of recorded matches on several arenas: results in the order of the input, in flat memory.
 
-With a Mistake Book, a line is scored after all earlier lines of its question, so updates follow the order of the input
-whatever the number of workers. Does not read or write files: see `codea1_env.cli`.
+Arenas are processes of their own, on this machine or on the nodes of a Ray cluster, and share nothing; a line goes to
+the one of its question, or to one that is free. With a Mistake Book, a line is scored after all earlier lines of its
+question, so updates follow the order of the input whatever the number of arenas. Does not read or write files: see
+`codea1_env.cli`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
-import multiprocessing
-import signal
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 
 from codea1_env.arena.arena import Arena, record_changes
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import BookChanges, MatchScore, book_changes
-from codea1_env.class_paths import as_own
-from codea1_env.closing import interrupts_later
-from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, SandboxError, UnusableReference
+from codea1_env.arena.processes import Processes, Unit
+from codea1_env.closing import Closing
+from codea1_env.errors import ConfigurationError, FormatError, SandboxError, UnusableReference
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.parts import part_of
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import problem_id_of, read_match, write_detailed_score, write_error, write_score
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
-from codea1_env.sandbox.ray_cluster import joined
 
 _AHEAD = 4
-"""Lines in flight per worker: enough to keep all busy, few enough to keep memory flat."""
+"""Lines in flight per arena: enough to keep all busy, few enough to keep memory flat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +60,27 @@ class ScoringPlan:
     config: RewardConfig = field(default_factory=RewardConfig)
     sandbox: str = "local"
     workers: int = 1
+    """Processes of all sandboxes together."""
+    arenas: int | None = None
+    """Processes that read, run, compare and pay lines, each with a sandbox of its own; None: as many as `workers`. With
+    the sandbox "ray" they are on the nodes of the cluster."""
     address: str | None = None
-    """Of the Ray cluster, for the sandbox "ray"; None: the one that RAY_ADDRESS names, else one of our own."""
+    """Of the Ray cluster, for the sandbox "ray", as for `RaySandbox`."""
     execution_cache_mb: int = EXECUTION_CACHE_MB
     """MiB of outcomes that each worker remembers across lines; 0: none."""
     rate_tests: bool = False
     """Report every valid test's quality to the book; `score_lines` asks the book whether it wants it."""
     details: bool = False
     """Write programs, and what they returned, beside the scores (`matches.py`)."""
+
+    @property
+    def processes(self) -> int:
+        return self.arenas or self.workers
+
+    @property
+    def workers_each(self) -> int:
+        """Of each arena's sandbox."""
+        return max(1, self.workers // self.processes)
 
 
 def score_lines(lines: Iterable[bytes], plan: ScoringPlan, book: MistakeBook | None = None) -> Iterator[ScoredLine]:
@@ -90,169 +98,64 @@ def score_numbered(
 ) -> Iterator[ScoredLine]:
     """Score these lines. `book` is read from and written to as the results come out.
 
-    Raises SandboxUnsafe where this machine cannot isolate, SandboxError where nothing runs in the sandbox any more, and
-    Codea1Error where worker processes keep dying.
+    Raises SandboxUnsafe where a machine cannot isolate, and SandboxError where nothing runs in the sandbox any more and
+    where processes keep dying.
     """
     plan = dataclasses.replace(plan, rate_tests=book is not None and book.config.rates)
-    if plan.sandbox == "ray":
-        with joined(plan.address, plan.workers) as address:  # one cluster for all worker processes, an actor each
-            yield from _score(numbered, dataclasses.replace(plan, address=address), book)
-    else:
-        yield from _score(numbered, plan, book)
-
-
-def _score(numbered: Iterable[tuple[int, bytes]], plan: ScoringPlan, book: MistakeBook | None) -> Iterator[ScoredLine]:
-    if plan.workers == 1:
-        with _LineScorer(plan) as worker:
-            for number, line in numbered:
-                replays = _replays(book, line, plan)
-                yield take_up(worker.score(number, line, replays), line, book)
+    if plan.processes > 1 or plan.sandbox == "ray":
+        yield from _score_in_processes(numbered, plan, book)
         return
-    yield from _score_in_pool(numbered, plan, book)
+    with _LineScorer(plan) as worker:
+        for number, line in numbered:
+            problem_id = problem_id_of(line) if book is not None else None
+            yield take_up(worker.answer(number, line, _replays(book, problem_id, plan)), line, book)
 
 
 @dataclass(slots=True)
-class _Ticket:
-    """One line on its way through the worker processes."""
+class _Line:
+    """One line on its way through the arenas."""
 
-    number: int
     line: bytes
     problem_id: str | None
-    is_given: bool = False
-    scored: ScoredLine | None = None
-    losses: int = 0
+    unit: Unit
 
 
-class _Process:
-    """One worker process: it scores one line at a time.
-
-    A pipe each, not an executor's queues: those need named semaphores, which outlive a process group that is killed.
-    """
-
-    def __init__(self, plan: ScoringPlan) -> None:
-        context = multiprocessing.get_context("spawn")  # nothing of this process's threads and locks is inherited
-        self.connection, theirs = context.Pipe()
-        self.ticket: _Ticket | None = None
-        self._process: SpawnProcess = context.Process(target=_serve, args=(theirs, plan), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def give(self, ticket: _Ticket, replays: tuple[TestCase, ...]) -> None:
-        self.ticket, ticket.is_given = ticket, True
-        try:
-            self.connection.send((ticket.number, ticket.line, replays))
-        except OSError:  # it has died: `take` meets that
-            return
-
-    def take(self) -> bool:
-        """Receive the answer; False where the process died instead. Raises what the worker raised."""
-        assert self.ticket is not None
-        ticket, self.ticket = self.ticket, None
-        try:
-            answer = self.connection.recv()
-        except (EOFError, OSError):
-            ticket.is_given = False
-            ticket.losses += 1
-            if ticket.losses > 3:
-                raise Codea1Error(
-                    f"worker processes must stay alive, {ticket.losses} died scoring line {ticket.number}"
-                ) from None
-            return False
-        if isinstance(answer, BaseException):
-            raise answer
-        ticket.scored = answer
-        return True
-
-    def close(self) -> None:
-        """Let it end, its sandbox closed."""
-        self.connection.close()
-        self._process.join()
-
-    def kill(self) -> None:
-        """End it at once; its sandbox ends with it."""
-        self.connection.close()
-        self._process.kill()
-        self._process.join()
-
-
-@contextmanager
-def _processes_start() -> Iterator[None]:
-    """Around the start of worker processes: Ctrl-C is this process's to handle, and they inherit that it is blocked."""
-    with interrupts_later():
-        resource_tracker.ensure_running()  # else the first start of a process does it, and unblocks interrupts there
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            yield
-        except OSError as error:
-            raise Codea1Error(
-                f"worker processes must start, got: {error} (fewer --workers, or see ulimit -n and -u)"
-            ) from error
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _score_in_pool(
+def _score_in_processes(
     numbered: Iterable[tuple[int, bytes]], plan: ScoringPlan, book: MistakeBook | None
 ) -> Iterator[ScoredLine]:
-    processes: list[_Process] = []
-    tickets: deque[_Ticket] = deque()
-    source = iter(numbered)
-    waiting: _Ticket | None = None
-    exhausted = False
+    nearby = dataclasses.replace(plan, sandbox="local") if plan.sandbox == "ray" else plan
+    lines: deque[_Line] = deque()
+    identified = ((number, line, problem_id_of(line)) for number, line in numbered)
+    upcoming = next(identified, None)
+    processes = Processes.on(
+        plan.sandbox, plan.processes, partial(_LineScorer, nearby), plan.address, plan.workers_each
+    )
     try:
-        with _processes_start():
-            for _ in range(plan.workers):
-                processes.append(_Process(plan))
-        while tickets or not exhausted:
-            while not exhausted and len(tickets) < _AHEAD * plan.workers:
-                if waiting is None:
-                    upcoming = next(source, None)
-                    if upcoming is None:
-                        exhausted = True
-                        break
-                    number, line = upcoming
-                    waiting = _Ticket(number, line, problem_id_of(line) if book is not None else None)
-                if waiting.problem_id is not None and any(t.problem_id == waiting.problem_id for t in tickets):
+        processes.start()
+        while lines or upcoming is not None:
+            while upcoming is not None and len(lines) < _AHEAD * plan.processes:
+                number, line, problem_id = upcoming
+                if book is not None and problem_id is not None and any(each.problem_id == problem_id for each in lines):
                     break  # its replays are not known before the earlier line of this question is done
-                tickets.append(waiting)
-                waiting = None
-            _hand_out(tickets, processes, plan, book)
-            if tickets and tickets[0].scored is None:
-                _take(processes, plan)
-            while tickets and (scored := tickets[0].scored) is not None:
-                yield take_up(scored, tickets.popleft().line, book)
-        for process in processes:
-            process.close()
+                home = part_of(problem_id or "", plan.processes)
+                unit = Unit((number, line, _replays(book, problem_id, plan)), home, f"scoring line {number}")
+                lines.append(_Line(line, problem_id, unit))
+                upcoming = next(identified, None)
+            if not lines[0].unit.is_done:
+                processes.work(each.unit for each in lines)
+            while lines and lines[0].unit.is_done:
+                done = lines.popleft()
+                if isinstance(done.unit.result, BaseException):
+                    raise done.unit.result
+                yield take_up(done.unit.result, done.line, book)
     except BaseException:  # an interrupt above all: nobody waits for lines that are still being scored
-        for process in processes:
-            process.kill()
+        processes.reset()
         raise
+    finally:
+        processes.close()
 
 
-def _hand_out(
-    tickets: Iterable[_Ticket], processes: Sequence[_Process], plan: ScoringPlan, book: MistakeBook | None
-) -> None:
-    """A line to every process that has none, the earliest first."""
-    waiting = (ticket for ticket in tickets if not ticket.is_given)
-    for process in processes:
-        if process.ticket is None and (ticket := next(waiting, None)) is not None:
-            process.give(ticket, _replays(book, ticket.line, plan))
-
-
-def _take(processes: list[_Process], plan: ScoringPlan) -> None:
-    """Wait for one answer at least. A process that died is replaced, its line starts again."""
-    busy = {process.connection: process for process in processes if process.ticket is not None}
-    for connection in wait(list(busy)):
-        assert isinstance(connection, Connection)
-        process = busy[connection]
-        if not process.take():
-            process.kill()
-            with _processes_start():
-                processes[processes.index(process)] = _Process(plan)
-
-
-def _replays(book: MistakeBook | None, line: bytes, plan: ScoringPlan) -> tuple[TestCase, ...]:
-    problem_id = problem_id_of(line) if book is not None else None
+def _replays(book: MistakeBook | None, problem_id: str | None, plan: ScoringPlan) -> tuple[TestCase, ...]:
     return book.replay(problem_id, plan.config.replay_limit) if book is not None and problem_id is not None else ()
 
 
@@ -265,16 +168,21 @@ def take_up(scored: ScoredLine, line: bytes, book: MistakeBook | None) -> Scored
     return scored
 
 
-class _LineScorer:
-    """Scores one line at a time in this process."""
+class _LineScorer(Closing):
+    """Scores one line at a time, in this process or in one of its own."""
 
     def __init__(self, plan: ScoringPlan) -> None:
-        self._sandbox = open_sandbox(plan.sandbox, address=plan.address)
+        self._sandbox = open_sandbox(plan.sandbox, plan.workers_each)
         self._rate, self._details = plan.rate_tests, plan.details
         cache_mb = plan.execution_cache_mb
         self._arena = Arena(self._sandbox, plan.config, execution_cache_mb=cache_mb, on_failure="raise")
 
-    def score(self, number: int, line: bytes, replays: tuple[TestCase, ...]) -> ScoredLine:
+    @property
+    def version(self) -> str:
+        return self._sandbox.version
+
+    def answer(self, number: int, line: bytes, replays: tuple[TestCase, ...]) -> ScoredLine:
+        """Raises SandboxError where every further line would fail."""
         try:
             match = read_match(line)
             self._arena.book = MistakeBook()
@@ -301,10 +209,7 @@ class _LineScorer:
             denied,
         )
 
-    def __enter__(self) -> _LineScorer:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         self._arena.close()
 
 
@@ -318,24 +223,6 @@ def _failure(score: MatchScore) -> str:
 def _verdicts(score: MatchScore) -> int:
     new = sum(test.verdict is not None for row in score.suites for suite in row for test in suite.duel.tests)
     return new + sum(len(code.replays) for code in score.codes)
-
-
-def _serve(connection: Connection, plan: ScoringPlan) -> None:
-    """In a worker process: score what comes until nothing comes any more.
-
-    Ctrl-C is the parent's to handle, and the parent's death is this process's, busy or not.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, of the thread that started this process
-    try:
-        with _LineScorer(plan) as worker:
-            while True:
-                connection.send(worker.score(*connection.recv()))
-    except (EOFError, BrokenPipeError):  # the parent wants no more
-        return
-    except Exception as error:
-        connection.send(as_own(error))  # a traceback does not go through a pipe
 
 
 __all__ = ["ScoredLine", "ScoringPlan", "numbered_lines", "score_lines", "score_numbered", "take_up"]

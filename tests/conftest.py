@@ -33,6 +33,9 @@ sys.dont_write_bytecode = False
 # What is imported and collected stays: to look through it for garbage takes a quarter of the time of collecting.
 gc.disable()
 
+# A Ray cluster of its own for every test that names none: what runs on this machine is another test's.
+os.environ.setdefault("RAY_ADDRESS", "local")
+
 AXE = "4.10.3"
 """Release of the accessibility checker."""
 

@@ -92,6 +92,7 @@ def cluster() -> Iterator[Any]:
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     nodes.add_node(num_cpus=1)
     nodes.wait_for_nodes()
+    usual = os.environ["RAY_ADDRESS"]
     os.environ["RAY_ADDRESS"] = nodes.address
     try:
         ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
@@ -99,7 +100,8 @@ def cluster() -> Iterator[Any]:
     finally:
         ray.shutdown()
         nodes.shutdown()
-        del os.environ["RAY_ADDRESS"], os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"]
+        os.environ["RAY_ADDRESS"] = usual
+        del os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"]
 
 
 pytestmark = pytest.mark.filterwarnings("default::ResourceWarning", "ignore::DeprecationWarning:ray")
@@ -286,7 +288,7 @@ def test_an_interrupt_while_a_cluster_starts_ends_with_130_and_leaves_nothing(tm
     source.write_text(json.dumps(record | {"codes": ["def f(x): return x"], "suites": [["assert f(1) == 1"]]}))
     arguments = ["score", str(source), "-o", str(tmp_path / "out"), "--sandbox", "ray"]
     command = [sys.executable, "-m", "codea1_env.cli", *arguments]
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    environment = os.environ | {"RAY_ADDRESS": "local"}
     process = psutil.Popen(command, stderr=subprocess.PIPE, start_new_session=True, env=environment)
     while len(process.children(recursive=True)) < 5 and process.poll() is None:
         time.sleep(0.01)

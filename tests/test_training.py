@@ -44,11 +44,11 @@ from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import SandboxError
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.training.loop import Recipe
 from codea1_env.training.policies.trl_policy import MEASURED
 from codea1_env.training.round.rounds import Score
 from codea1_env.training.run.checkpoints import mark_complete
-from codea1_env.training.run.run_dir import BOOK
 
 QUIET = without_evaluations()
 PACKED = dataclasses.replace(QUIET, trainer="packed", lora=LoraPreset(rank=4, alpha=8.0))

@@ -287,7 +287,7 @@ def begun(bases: Path, tmp_path: Path, monkeypatch: Any) -> Callable[[], tuple[A
     """Starts agents/train_grpo.py as a user does, many short rounds in `run`: the process, and all that it has started
     once each seat has learnt from a round."""
     psutil = pytest.importorskip("psutil")
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_ADDRESS", "local")
     monkeypatch.setenv("CODEA1_CACHE", str(bases))
 
     def begin() -> tuple[Any, list[Any]]:

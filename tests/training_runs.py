@@ -20,6 +20,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.presets import SMOKE, Preset, WarmStartPreset
 from codea1_env.errors import SandboxError
+from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.loop import Recipe
@@ -28,7 +29,7 @@ from codea1_env.training.policies.backend import open_backend
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.process import prepare_process
 from codea1_env.training.round.rounds import Score
-from codea1_env.training.run.run_dir import BOOK, Run
+from codea1_env.training.run.run_dir import Run
 from codea1_env.training.samples import Batch
 
 ROOT = Path(__file__).parent.parent

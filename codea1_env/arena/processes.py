@@ -337,7 +337,7 @@ def serve(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     held = None
-    with Connection(descriptor) as connection, suppress(EOFError, BrokenPipeError):  # the parent wants no more
+    with Connection(descriptor) as connection, suppress(EOFError, ConnectionError):  # the parent wants no more
         (make,) = connection.recv()
         held, greeting = _served(make)
         connection.send(greeting)

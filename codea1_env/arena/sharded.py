@@ -133,8 +133,8 @@ class ShardedArena(Arena):
             of_arena = spent.setdefault(unit.worker, {})
             for part, seconds in answer.seconds.items():
                 of_arena[part] = of_arena.get(part, 0.0) + seconds
-        parts = dict.fromkeys(part for each in spent.values() for part in each)
-        self.seconds = {part: max(each.get(part, 0.0) for each in spent.values()) for part in parts}
+        if parts := dict.fromkeys(part for each in spent.values() for part in each):  # grading has none
+            self.seconds = {part: max(each.get(part, 0.0) for each in spent.values()) for part in parts}
         return [result for _, result in sorted(zip(order, results, strict=True), key=lambda pair: pair[0])]
 
 

@@ -115,6 +115,9 @@ class Preset(Section):
     trainer: str = choice("trl", ("trl", "packed"))
     """The trainer. trl: TRL's trainer, for every placement. packed: the engine of language_models/ for small models,
     with one base for all seats and adapters only (docs/your-model.md)."""
+    arenas: int = whole(1, 1, 1024)
+    """Processes that score the questions of a round, each with a sandbox of its own; under the engine ray they are on
+    the nodes of the cluster. 1: the first process scores, with a sandbox of two. No bit of a run depends on it."""
     threads: int = whole(1, 1, 64)
     """Threads of torch that a seat computes with, under the engine local. A run repeats bit by bit with the same
     number."""

@@ -43,6 +43,11 @@ def parts_for(questions: int) -> int:
     return 1 if parts == 1 else min(4 * parts, MOST_PARTS)
 
 
+def name_of(parts: int) -> str:
+    """What a book of so many parts is called in a folder."""
+    return FILE if parts == 1 else DIRECTORY
+
+
 def place_in(folder: str | os.PathLike[str]) -> Path:
     """Where the book of a folder is, or would be if it were one file."""
     directory = Path(folder, DIRECTORY)

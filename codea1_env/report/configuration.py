@@ -19,6 +19,7 @@ NOT_COMPARED = (
     "memory",
     "warm_start",
     "patience_s",
+    "arenas",
     "save_rounds",
     "keep_checkpoints",
 )

@@ -13,9 +13,10 @@ from typing import Any
 
 from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.mistake_book.book import read_book
+from codea1_env.mistake_book.parts import place_in
 from codea1_env.training.run.results import ResultRow
 
-CONFIG, METRICS, BOOK, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "book.jsonl", "summary.json", "failure.txt"
+CONFIG, METRICS, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "summary.json", "failure.txt"
 KINDS = ("round", "seat", "evaluation")
 MAX_FAILURE = 4000
 """Characters of a failure that are shown."""
@@ -138,7 +139,7 @@ def read_run(directory: Path, name: str, given: str = "") -> RunRead:
         records,
         final,
         _numbers(seconds if isinstance(seconds, Mapping) else {}),
-        _book(directory / BOOK, notes),
+        _book(place_in(directory), notes),
         _text(directory / FAILURE)[:MAX_FAILURE],
         tuple(notes),
     )

@@ -18,6 +18,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.class_paths import state_text
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import SEATS, role_of
+from codea1_env.mistake_book.parts import name_of
 from codea1_env.problems.problem import Problem
 from codea1_env.training.models.chat import Prompter, chat_of
 from codea1_env.training.models.sampling import as_trained
@@ -41,7 +42,7 @@ from codea1_env.training.run.checkpoints import forget_old, mark_complete
 from codea1_env.training.run.gauge import Gauge
 from codea1_env.training.run.journal import RunJournal
 from codea1_env.training.run.results import MeasuredSeats
-from codea1_env.training.run.run_dir import BOOK, QUESTIONS, Run
+from codea1_env.training.run.run_dir import QUESTIONS, Run
 from codea1_env.training.samples import Sample
 
 
@@ -116,7 +117,7 @@ class Recipe:
             self._listen_no_more()
         for seat, policy in self._policies.items():
             policy.export(self.directory / seat / "final")
-        self.arena.book.save(self.directory / BOOK)
+        self.arena.book.save(self.directory / name_of(self.arena.book.parts))
         self.seconds["training"] = time.perf_counter() - started
 
     def choose(self, index: int) -> list[Problem]:
@@ -213,7 +214,7 @@ class Recipe:
             policy.save(checkpoint)
             policy.save_estimator(checkpoint)
             if policy is keeper or keeper is None:
-                self.arena.book.save(checkpoint / BOOK)
+                self.arena.book.save(checkpoint / name_of(self.arena.book.parts))
                 (checkpoint / QUESTIONS).write_text(state_text(self._chooser, "algorithm.questions"), encoding="utf-8")
             if self._past is not None and policy.seat == self._past.seat:
                 self._past.save(checkpoint)

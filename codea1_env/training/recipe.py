@@ -22,12 +22,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codea1_env.arena.arena import Arena
+from codea1_env.arena.sharded import ShardedArena
 from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.batches import roles_of
 from codea1_env.configuration.presets import PretrainedModel, ProblemFiles
 from codea1_env.configuration.problem_sets import book_note, load_problem_sets, shared_note
 from codea1_env.language_models.directories import default_cache
 from codea1_env.language_models.loading import load_tokenizer, load_weights
+from codea1_env.mistake_book.parts import parts_for
 from codea1_env.sandbox import open_sandbox
 from codea1_env.starting import INTERRUPTED
 from codea1_env.training.advantages import estimator_of
@@ -83,7 +85,7 @@ def recipe(
         notes.append(shared_note(problems))
     for note in filter(None, notes):
         _log.warning("%s", note)
-    with run, open_backend(run, base) as backend, open_arena(run) as arena:
+    with run, open_backend(run, base) as backend, open_arena(run, len(able)) as arena:
         opened = Recipe(run, backend, arena, base, arguments.tester or base, able)
         opened.seconds.update(seconds)
         try:
@@ -137,7 +139,19 @@ def timed(seconds: dict[str, float], part: str) -> Iterator[None]:
 
 
 @contextmanager
-def open_arena(run: Run) -> Iterator[Arena]:
-    """The arena of a run with its Mistake Book, in this process; its sandbox is closed at the end."""
-    with open_sandbox(workers=2) as sandbox:
-        yield Arena(sandbox, run.preset.reward, run.book(), on_failure="apart")
+def open_arena(run: Run, questions: int) -> Iterator[Arena]:
+    """The arena of a run with its Mistake Book, of so many questions at most; its processes are gone at the end."""
+    reward, book = run.preset.reward, run.book(parts_for(questions))
+    if run.preset.arenas == 1:
+        arena = Arena(open_sandbox(workers=2), reward, book, on_failure="apart")
+    else:
+        arena = ShardedArena(
+            run.preset.arenas,
+            reward,
+            book,
+            sandbox="ray" if run.engine == "ray" else "local",
+            address=run.ray_address,
+            on_failure="apart",
+        )
+    with arena:
+        yield arena

@@ -17,12 +17,12 @@ from typing import Any
 from codea1_env.errors import BookFormatError
 from codea1_env.judging.returned import cut
 from codea1_env.mistake_book.book import read_book
+from codea1_env.mistake_book.parts import place_in
 from codea1_env.mistake_book.policies import Shelf
 from codea1_env.records.addresses import COMPLETE
 from codea1_env.training.run.checkpoints import step_of
 from codea1_env.viewer.games import MOST_ID, MOST_TEST, Json
 
-BOOK = "book.jsonl"
 MOST_TESTS = 4096
 """Of a book on the page."""
 MOST_GAMES = 8
@@ -47,9 +47,10 @@ def run_book(run: Path) -> RunBook:
     """A run saves its book in each checkpoint, and in its directory once it ends."""
     checkpoints = [file.parent for file in run.glob(f"*/checkpoint-*/{COMPLETE}")]
     for folder in [*sorted(checkpoints, key=step_of, reverse=True), run]:
-        source = str((folder / BOOK).relative_to(run))
+        place = place_in(folder)
+        source = str(place.relative_to(run))
         try:
-            return RunBook(source, read_book(folder / BOOK).shelves)
+            return RunBook(source, read_book(place).shelves)
         except (FileNotFoundError, NotADirectoryError):  # of the tester's, or deleted just now
             continue
         except (BookFormatError, OSError) as error:

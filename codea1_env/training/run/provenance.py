@@ -37,7 +37,8 @@ config.yaml      everything that decides the run: recipe, seed, preset with ever
                  `starts`: one entry for each time it was started or resumed, with versions, code and processor;
                  code of your own that `preset` names is there by its hash, and is not copied
 metrics.jsonl    one record a line: `kind` round (the arena's scores), seat (the trainer's), evaluation (held out)
-book.jsonl       the Mistake Book at the end: per question the tests that programs failed, with how often
+book.jsonl       the Mistake Book at the end: per question the tests that programs failed, with how often; of more than
+                 4096 questions a directory, book/, of such files, which index.json names
 hidden_tests.json
                  which hidden tests of the held-out problems the coder passed, by rounds done: bits of hexadecimal
                  numbers, the first test lowest

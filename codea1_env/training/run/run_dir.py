@@ -21,6 +21,7 @@ from codea1_env.configuration.arguments import RecipeArguments, found_in, read_r
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.parts import place_in
 from codea1_env.problems.problem import Problem
 from codea1_env.records.addresses import CONFIG_FILE, SUMMARY, shown
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
@@ -39,7 +40,7 @@ with extra("train", "training needs"):
 
 _log = logging.getLogger(__name__)
 
-METRICS, BOOK, CURVES = "metrics.jsonl", "book.jsonl", "curves.png"
+METRICS, CURVES = "metrics.jsonl", "curves.png"
 QUESTIONS = "questions.json"
 """What the chooser of questions remembers, beside the book."""
 FAILURE = "failure.txt"
@@ -122,10 +123,12 @@ class Run:
         names = [seat for seat in self.seats if not seat.startswith("tester")]
         return self.checkpoint(names[0] if names else self.seats[0])
 
-    def book(self) -> MistakeBook:
-        """The Mistake Book to start with."""
-        saved, rule = self._keeper, self.preset.book
-        return MistakeBook.load(saved / BOOK, rule) if saved and (saved / BOOK).exists() else MistakeBook(rule)
+    def book(self, parts: int = 1) -> MistakeBook:
+        """The Mistake Book to start with, in so many parts."""
+        saved, rule = place_in(self._keeper) if self._keeper else None, self.preset.book
+        return (
+            MistakeBook.load(saved, rule, parts=parts) if saved and saved.exists() else MistakeBook(rule, parts=parts)
+        )
 
     def restore_questions(self, restore: Callable[[dict[str, Any]], None]) -> None:
         """Let the chooser know what it knew. A run of an older version has nothing of it."""

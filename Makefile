@@ -12,7 +12,7 @@ WITH_TORCH := rllib
 BESIDE_serve := httpx sandbox-fusion
 
 .DELETE_ON_ERROR:
-.PHONY: demo demo-real test fuzz test-slow test-attacks test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
+.PHONY: demo demo-real test fuzz test-slow test-attacks test-cluster test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
 
 demo: .venv/installed
 	$(BIN)/python experiments/demo.py --seed $(SEED)
@@ -40,7 +40,11 @@ ATTACKS := tests/test_attacks_*.py $(patsubst %,tests/test_%.py,companies cooper
 test-attacks: .venv/installed
 	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder $(ATTACKS)
 
-test-all: test test-slow test-browser test-adapters
+# Two Ray nodes with addresses of their own, one of which is switched off; skipped, saying why, without namespaces.
+test-cluster: .venv/installed
+	$(BIN)/python -m pytest -m cluster -rs tests/test_cluster.py
+
+test-all: test test-slow test-cluster test-browser test-adapters
 
 # Viewer, report, site and terminal, in the system's Chromium (CODEA1_CHROMIUM names another); skipped, saying why, without one.
 test-browser: .venv-browser/installed docs

@@ -43,6 +43,8 @@ class Ranks:
     def __init__(self, seat: str, actors: list[Any], patience_s: float, seats: Mapping[str, Ranks]) -> None:
         """`patience_s`: after which a seat that does not answer is taken to hang. `seats`: all of the run."""
         self.seat, self.actors = seat, actors
+        self.places: list[RankPlace] = []
+        """Where each actor is, once it has said so."""
         self._patience_s, self._seats = patience_s, seats
         self._queued: list[Any] = []
 
@@ -83,9 +85,18 @@ class Ranks:
         try:
             return ray.get(reference)
         except ray.exceptions.RayActorError as error:
-            return SeatFailed(f"the {self.seat} is gone: {_why_gone(error)}")
+            return SeatFailed(f"the {self.seat} is gone: {self._where(error)}{_why_gone(error)}")
         except ray.exceptions.RayError as error:
             return failure(f"the {self.seat}", getattr(error, "cause", None) or error)
+
+    def _where(self, error: Any) -> str:
+        """The machine of the actor that an error is about."""
+        names = [actor._actor_id.hex() for actor in self.actors]
+        if error.actor_id not in names or len(self.places) != len(names):
+            return ""
+        place = self.places[names.index(error.actor_id)]
+        is_there = any(node["Alive"] and node["NodeID"] == place.node for node in ray.nodes())
+        return f"it was on node {place.host}{'' if is_there else ', which is lost'}; "
 
     def _lost(self, waiting: list[Any]) -> SeatFailed | None:
         """A rank that is gone makes the others of its seat fail, which may be heard of sooner."""
@@ -224,7 +235,8 @@ class RayBackend:
             placed = self._run.preset.placement.of(seat)
             ranks = Ranks(seat, self._actors(seat, placed), self._run.preset.patience_s, self._seats)
             self._seats[seat] = ranks
-            environments = rank_environments(ranks.wait([actor.place.remote() for actor in ranks.actors]))
+            ranks.places = ranks.wait([actor.place.remote() for actor in ranks.actors])
+            environments = rank_environments(ranks.places)
             directory = self._run.directory.resolve()
             pairs = zip(ranks.actors, environments, strict=True)
             ranks.wait([actor.join.remote(environment, directory) for actor, environment in pairs])

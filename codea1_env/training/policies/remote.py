@@ -36,6 +36,9 @@ ROOM_TIMEOUT_S = 60.0
 LOST_RANK_TIMEOUT_S = 20.0
 """Seconds for all ranks to end once one has failed; a busy machine takes some to notice that a process is gone."""
 
+LOST_NODE_TIMEOUT_S = 60.0
+"""Seconds for the cluster to notice that a node is gone whose actors cannot be reached."""
+
 
 class Ranks:
     """The actors of one seat, all of which are asked the same at the same time."""
@@ -95,7 +98,13 @@ class Ranks:
         if error.actor_id not in names or len(self.places) != len(names):
             return ""
         place = self.places[names.index(error.actor_id)]
-        is_there = any(node["Alive"] and node["NodeID"] == place.node for node in ray.nodes())
+        # An actor that cannot be reached is heard of before its node is known to be gone.
+        is_unreachable = isinstance(error, ray.exceptions.ActorUnavailableError)
+        end = time.monotonic() + (LOST_NODE_TIMEOUT_S if is_unreachable else 0.0)
+        while is_there := any(node["Alive"] and node["NodeID"] == place.node for node in ray.nodes()):
+            if time.monotonic() >= end:
+                break
+            time.sleep(0.1)
         return f"it was on node {place.host}{'' if is_there else ', which is lost'}; "
 
     def _lost(self, waiting: list[Any]) -> SeatFailed | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from codea1_env.arena.arena import Arena
     from codea1_env.arena.asynchronous import AsyncArena
     from codea1_env.arena.match import CodeScore, Grade, Match, MatchScore, SuiteScore
+    from codea1_env.arena.sharded import ShardedArena
     from codea1_env.envs.environment import env, parallel_env, raw_env
     from codea1_env.envs.vector import vector_env
     from codea1_env.errors import (
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "codea1_env.arena.asynchronous": ("AsyncArena",),
+    "codea1_env.arena.sharded": ("ShardedArena",),
     "codea1_env.arena": ("Arena", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore"),
     "codea1_env.mistake_book.policies": ("BookConfig", "BookPolicy", "Shelf", "Visit"),
     "codea1_env.rewards.duel": ("Duel", "Status", "Verdict"),
@@ -98,6 +100,7 @@ __all__ = [
     "RewardConfig",
     "SandboxError",
     "SandboxUnsafe",
+    "ShardedArena",
     "Shelf",
     "Status",
     "SuiteScore",

@@ -114,7 +114,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     if preset.trainer == "packed":
         monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails: the extra `train` does not bring it
     rounds = 3 if name.startswith(("past", "alone")) else 2
-    whole = assert_resumes(base, tmp_path, rounds=rounds, preset=preset, seats=seats)
+    arenas = 2 if name == "past, packed" else 1
+    whole = assert_resumes(base, tmp_path, rounds=rounds, preset=preset, seats=seats, arenas=arenas)
     assert [*seats] == sorted(path.parent.name for path in whole.glob("*/final"))
     LOOKS[name.split(",")[0]](whole, base, preset)
 

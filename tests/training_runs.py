@@ -28,6 +28,7 @@ from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.policies.backend import open_backend
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.process import prepare_process
+from codea1_env.training.recipe import open_arena
 from codea1_env.training.round.rounds import Score
 from codea1_env.training.run.run_dir import Run
 from codea1_env.training.samples import Batch
@@ -105,8 +106,10 @@ def opened(
         Run(arguments, preset.seats_of(seats), held_out) as run,
         open_backend(run, base) as backend,
         make_sandbox() as sandbox,
+        open_arena(run, len(problems))
+        if preset.arenas > 1
+        else arena_type(sandbox, preset.reward, run.book(), on_failure="apart") as arena,
     ):
-        arena = arena_type(sandbox, preset.reward, run.book(), on_failure="apart")
         loop = Recipe(run, backend, arena, base, base, problems)
         try:
             yield loop
@@ -145,17 +148,20 @@ def play_duel(
     return run.interrupted
 
 
-def assert_resumes(base: Path, directory: Path, *, rounds: int, engine: str = "local", **how: Any) -> Path:
-    """A run that ended in its last round and goes on, under this engine, comes to the bits of one in this process that
-    nobody disturbed. The latter's directory."""
+def assert_resumes(
+    base: Path, directory: Path, *, rounds: int, engine: str = "local", arenas: int = 1, **how: Any
+) -> Path:
+    """A run that ended in its last round and goes on, under this engine and with as many arenas, comes to the bits of
+    one in this process that nobody disturbed. The latter's directory."""
     whole, parts = directory / "whole", directory / "parts"
     play_duel(whole, base, rounds=rounds, **how)
-    if engine == "local":
+    if engine == "local" and arenas == 1:
         lose_the_last_round(whole, parts)
     else:
+        how |= {"preset": dataclasses.replace(how.get("preset", TINY), arenas=arenas), "engine": engine}
         with pytest.raises(ZeroDivisionError, match="the round's own"):
-            play_duel(parts, base, rounds=rounds, engine=engine, on_score=fail_in_round(rounds), **how)
-    play_duel(parts, base, rounds=rounds, engine=engine, resume=True, **how)
+            play_duel(parts, base, rounds=rounds, on_score=fail_in_round(rounds), **how)
+    play_duel(parts, base, rounds=rounds, resume=True, **how)
     starts = yaml.safe_load((parts / "config.yaml").read_text())["starts"]
     assert [start["rounds_done"] for start in starts] == [0, rounds - 1], "it goes on, and does not begin again"
     assert_same_runs(whole, parts)

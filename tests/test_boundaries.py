@@ -149,6 +149,7 @@ def test_only_training_and_language_models_import_what_is_heavy_and_each_backend
         PACKAGE / "discrete" / "matrix_games.py": {"scipy"},
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
         PACKAGE / "adapters" / "rllib.py": {"ray"},
+        PACKAGE / "adapters" / "openrlhf.py": {"torch"},
         PACKAGE / "report" / "picture.py": {"matplotlib"},
         PACKAGE / "configuration" / "grpo_section.py": {"trl"},
         PACKAGE / "players" / "vllm_offline.py": {"vllm"},

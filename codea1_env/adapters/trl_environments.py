@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from codea1_env.adapters.feedback import cut, for_coder, for_tester
 from codea1_env.adapters.trl_rewards import Completion, by_id
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.envs.episode import failed_tests
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
 from codea1_env.players.player import responses_of
@@ -33,7 +33,6 @@ from codea1_env.players.prompts import fenced
 from codea1_env.problems.kind_words import test_form, wanted
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.messages import answer_text
-from codea1_env.rewards.duel import JudgedTest, Verdict
 
 FEEDBACK_CHARACTERS = 2_000
 """Of the longest answer of a tool: TRL drops a whole answer that does not fit into the completion."""
@@ -75,7 +74,7 @@ class CoderSeat:
             How many tests it passed, and which ones it failed.
         """
         table = self._table
-        return table.hand_in(program, lambda problem: self._play(problem, program), 0, _for_coder)
+        return table.hand_in(program, lambda problem: self._play(problem, program), 0, for_coder)
 
     def get_reward(self) -> float | None:
         """R_C of the last program, 0.0 without one; None where infrastructure failed."""
@@ -124,7 +123,7 @@ class TesterSeat:
             Which tests are valid, and which of them the program failed.
         """
         return self._table.hand_in(
-            tests, lambda problem: self._table.play(problem, self._program, tests), 1, _for_tester
+            tests, lambda problem: self._table.play(problem, self._program, tests), 1, for_tester
         )
 
     def get_reward(self) -> float | None:
@@ -188,38 +187,9 @@ class _SharedProblem:
         if self._reward is None:
             return "It could not be judged. That is not your fault."
         again = f"You may hand in another one ({self._left} left)." if self._left else "No attempt is left."
-        return f"{_cut(tell(score), FEEDBACK_CHARACTERS)}\n{again}"
+        return f"{cut(tell(score), FEEDBACK_CHARACTERS)}\n{again}"
 
     def reward(self) -> float | None:
         if self._error is not None:
             raise self._error
         return self._reward
-
-
-def _for_coder(score: MatchScore) -> str:
-    duel = score.suites[0][0].duel
-    verdicts = [*(test.verdict for test in duel.tests), *(each.verdict for each in duel.replays)]
-    ran = [verdict for verdict in verdicts if verdict is not None]
-    head = f"{ran.count(Verdict.PASS)} of {len(ran)} tests passed."
-    if score.codes[0].refused:
-        head = "The program may not run."
-    elif not duel.executes:
-        head = "The program does not load, or does not define the function."
-    return f"{head}\n{failed_tests(score)}".rstrip("\n")
-
-
-def _for_tester(score: MatchScore) -> str:
-    """No value of the reference's: the tester is to find out itself what is right."""
-    return "\n".join(f"{test.source}  # {_judgement(test)}" for test in score.suites[0][0].duel.tests) or "No test."
-
-
-def _judgement(test: JudgedTest) -> str:
-    said = f"{test.status} ({test.reason})" if test.reason else str(test.status)
-    return said if test.verdict is None else f"{said}, the program: {test.verdict}"
-
-
-def _cut(text: str, most: int) -> str:
-    """The text up to a line's end, at most that long, where it is longer."""
-    if len(text) <= most:
-        return text
-    return text[:most].rpartition("\n")[0] + "\n..."

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -89,7 +90,9 @@ class AsyncArena:
         self._together, self._waiting = together, waiting
         self._asked: deque[_WaitingCall] = deque()
         self._change = threading.Condition()
-        self._room: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+        self._room: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+            weakref.WeakKeyDictionary()
+        )
         self._closed = False
         self._arenas: list[Arena] = []
         try:

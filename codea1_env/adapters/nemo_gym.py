@@ -1,0 +1,49 @@
+"""Both seats as a resource server of NeMo Gym: `verify` pays an answer.
+
+A row's `verifier_metadata` has `problem`, a line of a file of problems as text or object; a tester's also has
+`program`, which it attacks. `examples/nemo_gym` is the folder that NeMo Gym expects. What cannot be judged is a status
+of 4xx or 5xx, and never a reward.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codea1_env.adapters.seat_rewards import shared
+from codea1_env.errors import FormatError
+from codea1_env.extras import extra
+
+with extra("nemo_gym", "the resource server of NeMo Gym needs"):
+    from fastapi import HTTPException
+    from nemo_gym import base_resources_server as gym
+
+
+class SeatConfig(gym.BaseResourcesServerConfig):  # type: ignore[misc]  # the types of NeMo Gym are not followed here
+    workers: int = 1
+    """Programs at a time."""
+    sandbox: str = "local"
+
+
+class SeatRequest(gym.BaseVerifyRequest):  # type: ignore[misc]
+    verifier_metadata: dict[str, Any]
+
+
+class SeatResponse(gym.BaseVerifyResponse):  # type: ignore[misc]
+    verifier_metadata: dict[str, Any]
+    measures: dict[str, float]
+    """`executes` of a coder, `validity` and `kills` of a tester."""
+
+
+class SeatServer(gym.SimpleResourcesServer):  # type: ignore[misc]
+    config: SeatConfig
+
+    async def verify(self, body: SeatRequest) -> SeatResponse:
+        """The share of golden tests that a program passes, or R_T of a suite."""
+        rewards, row = shared(self.config.workers, self.config.sandbox), body.verifier_metadata
+        text, problem = body.response.output_text, row.get("problem")
+        try:
+            is_suite = row.get("program") is not None
+            earned = await (rewards.kills(problem, row["program"], text) if is_suite else rewards.golden(problem, text))
+        except FormatError as error:
+            raise HTTPException(422, str(error)) from None
+        return SeatResponse(**body.model_dump(), reward=earned.reward, measures=dict(earned.measures))

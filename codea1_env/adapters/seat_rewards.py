@@ -1,0 +1,188 @@
+"""What one response earns: the shared core of adapters whose frameworks pay one response at a time.
+
+    rewards = SeatRewards()
+    await rewards.golden(problem, response)           a coder's, by the problem's golden tests
+    await rewards.attacked(problem, response)         a coder's, under suites that the tester writes against it
+    await rewards.kills(problem, program, response)   a tester's, for its suite against a program
+
+`problem` is a `Problem`, or a line of a file of problems, as text or object: a row of the data set can hold it, so that
+no worker needs the file. Rewards are those of `Arena.play` and `Arena.grade`.
+
+Raises FormatError for a row that is no problem. Where infrastructure fails it tries again, and then raises: there is no
+score for it. Does not keep a Mistake Book, which would need all workers in one process: see `agents/train_grpo.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import functools
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from codea1_env.adapters.feedback import for_coder, for_tester
+from codea1_env.arena.asynchronous import AsyncArena
+from codea1_env.arena.match import Match, MatchScore
+from codea1_env.checks import require, require_least
+from codea1_env.errors import ConfigurationError, FormatError, PackageMissing, SandboxError, SandboxUnsafe
+from codea1_env.players.openai_compatible import OpenAIPlayer
+from codea1_env.players.player import Player, TesterRequest, responses_of
+from codea1_env.problems.problem import Problem
+from codea1_env.reading.messages import answer_text
+from codea1_env.rewards.duel import Verdict
+
+_ATTEMPTS = 3
+_PAUSE_S = 1.0
+"""Before another attempt after an infrastructure failure."""
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """What a response earns. All rewards of one seat have the same measures."""
+
+    reward: float
+    measures: Mapping[str, float]
+    """For logs: `executes` of a coder, `validity` and `kills` of a tester."""
+    told: str
+    """What the model may be told about it, if it may hand in another one. No golden test is in it."""
+
+
+class SeatRewards:
+    """The judge of one process. Its coroutines may be awaited in several event loops; `now` is for callers without."""
+
+    def __init__(self, arena: AsyncArena | None = None, *, tester: Player | None = None, suites: int = 1) -> None:
+        """`arena`: None opens one with a local sandbox. `tester`: who attacks in `attacked`, with so many `suites`."""
+        require_least("suites", suites)
+        self._arena = arena or AsyncArena()
+        self._tester, self._suites = tester, suites
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread()
+        self._lock = threading.Lock()
+
+    async def golden(self, problem: object, response: object) -> Earned:
+        """The share of the problem's golden tests that the program passes, in [0, 1].
+
+        Raises FormatError, SandboxError."""
+        known = read_problem(problem)
+        text = answer_text(response, "response", FormatError)
+        require(bool(known.golden_tests), "the problem", "have golden tests", known.problem_id, FormatError)
+        (grade,) = await _insist(lambda: self._arena.grade(known, [text], known.golden_tests))
+        read = [verdict for verdict in grade.verdicts if verdict is not None]
+        told = f"{read.count(Verdict.PASS)} of {len(read)} tests passed."
+        return Earned(grade.share, {"executes": float(bool(grade.executes))}, told)
+
+    async def attacked(self, problem: object, response: object, seed: int = 0) -> Earned:
+        """R_C of the program under suites of the tester, which reads it first.
+
+        Raises FormatError, SandboxError, and PlayerError where the tester cannot answer."""
+        known, tester = read_problem(problem), self._tester
+        text = answer_text(response, "response", FormatError)
+        if tester is None:
+            raise ConfigurationError("SeatRewards must have a tester to attack a program, got none")
+        program = self._arena.config.program(known, text).source
+        asked = [TesterRequest(known, program)]
+        written = await asyncio.to_thread(responses_of, tester, asked, self._suites, seed=seed)
+        score = await self._played(Match(known, (text,), (tuple(answer.text for answer in written[0]),)))
+        code = score.codes[0]
+        return Earned(_paid(code.reward), {"executes": float(bool(code.executes))}, for_coder(score))
+
+    async def kills(self, problem: object, program: object, response: object) -> Earned:
+        """R_T of a suite against a program, which is a source or a coder's whole response.
+
+        Raises FormatError, SandboxError."""
+        text = answer_text(response, "response", FormatError)
+        code = answer_text(program, "program", FormatError)
+        score = await self._played(Match(read_problem(problem), (code,), ((text,),)))
+        suite = score.suites[0][0]
+        terms = suite.terms
+        measures = {"validity": terms.validity, "kills": float(terms.f_new)} if terms else {}
+        return Earned(_paid(suite.reward), measures, for_tester(score))
+
+    async def _played(self, match: Match) -> MatchScore:
+        async def play() -> MatchScore:
+            score = await self._arena.score(match)
+            rewards = [code.reward for code in score.codes] + [suite.reward for row in score.suites for suite in row]
+            if None in rewards:
+                raise SandboxError("a duel must be judged to be paid, got an infrastructure failure")
+            return score
+
+        return await _insist(play)
+
+    def now(self, earned: Coroutine[Any, Any, _Result]) -> _Result:
+        """Waits for one of the above, in any thread: the work is done in a loop of its own."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=_run, args=(self._loop,), daemon=True)
+                self._thread.start()
+        return asyncio.run_coroutine_threadsafe(earned, self._loop).result()
+
+    def close(self) -> None:
+        """End every process. Idempotent."""
+        self._arena.close_now()
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
+                self._loop = None
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+
+
+@functools.cache
+def _shared(workers: int, sandbox: str, tester_url: str, tester_model: str, suites: int) -> SeatRewards:
+    tester = OpenAIPlayer(tester_url, tester_model) if tester_url else None
+    rewards = SeatRewards(AsyncArena(workers=workers, sandbox=sandbox), tester=tester, suites=suites)
+    atexit.register(rewards.close)
+    return rewards
+
+
+_opening = threading.Lock()
+
+
+def shared(
+    workers: int = 1, sandbox: str = "local", tester_url: str = "", tester_model: str = "", suites: int = 1
+) -> SeatRewards:
+    """This process's judge with these options, opened at the first call: for frameworks that call a bare function.
+
+    `workers`: programs at a time; `sandbox`: as `open_sandbox` names it; `tester_url`, `tester_model`: the tester of
+    `attacked`, behind an OpenAI-compatible address. Raises ConfigurationError, SandboxError."""
+    with _opening:
+        return _shared(workers, sandbox, tester_url, tester_model, suites)
+
+
+def read_problem(given: object) -> Problem:
+    """A problem, or a line of a file of problems as text or object. Raises FormatError."""
+    if isinstance(given, Problem):
+        return given
+    if isinstance(given, str):
+        return Problem.from_json(given)
+    must = "be a Problem or a line of a file of problems, as text or object"
+    require(isinstance(given, Mapping), "the problem", must, given, FormatError)
+    return Problem.from_dict(given)  # type: ignore[arg-type]  # it is a mapping
+
+
+async def _insist(work: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Another attempt where infrastructure failed, but not where it will fail again."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return await work()
+        except (PackageMissing, SandboxUnsafe):
+            raise
+        except SandboxError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            await asyncio.sleep(_PAUSE_S)
+    raise AssertionError("unreachable")
+
+
+def _paid(reward: float | None) -> float:
+    assert reward is not None  # `_played` has looked
+    return reward

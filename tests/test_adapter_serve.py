@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
+from serve_process import serve
 
 from codea1_env import Arena, LocalSandbox, bundled_problems, write_problems
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, TesterRequest
@@ -35,23 +36,8 @@ HANGS = "def f(x):\n    while True:\n        pass\n"
 @contextlib.contextmanager
 def server(*arguments: str) -> Iterator[tuple[Any, subprocess.Popen[str]]]:
     """A client of a server of its own, and its process."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "codea1_env.cli", "serve", "--port", str(port), *arguments]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120)
-    try:
-        for _ in range(600):
-            with contextlib.suppress(httpx.TransportError):
-                client.get("/health")
-                break
-            assert process.poll() is None, process.stderr.read() if process.stderr else ""
-            time.sleep(0.1)
+    with serve(*arguments) as (url, process), httpx.Client(base_url=url, timeout=120) as client:
         yield client, process
-    finally:
-        client.close()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
 
 
 @pytest.fixture(scope="module")

@@ -42,10 +42,7 @@ def test_a_coder_under_attack_earns_what_the_arena_pays(rewards: SeatRewards) ->
     found = {name: rewards.now(rewards.attacked(contract.PROBLEM, text)) for name, text in contract.PROGRAMS.items()}
     assert [each.reward for each in found.values()] == [code.reward for code in score.codes]
     assert found["right"].reward == 1.0
-    assert (
-        found["wrong"].told.startswith("8 of 16 tests passed.\nassert halve(1) == 1")
-       
-    )
+    assert found["wrong"].told.startswith("8 of 16 tests passed.\nassert halve(1) == 1")
 
 
 def test_a_tester_earns_what_the_arena_pays_for_its_kills(rewards: SeatRewards) -> None:
@@ -135,7 +132,7 @@ def test_verls_functions_pay_the_same() -> None:
 
     coder, tester = asyncio.run(paid())
     assert coder == {"score": 0.5, "executes": 1.0}
-    assert tester == {"score": (3 / 8 + 2 / 8) / 2, "validity": 3 / 8, "kills": 2.0}
+    assert tester == {"score": (3 / 8 + 2 / 8) / 2, "validity": 3 / 8, "kills": 2 / 8}
 
 
 def test_openrlhfs_lists_pay_the_same(rewards: SeatRewards) -> None:

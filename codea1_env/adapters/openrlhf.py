@@ -19,6 +19,7 @@ from codea1_env.errors import FormatError
 from codea1_env.reading.queries import response_of
 
 Texts = Sequence[str]
+SEATS = ("coder", "tester")
 
 
 def coder_by_golden_tests(queries: Texts, prompts: Texts, labels: Texts) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Earned:
 
     reward: float
     measures: Mapping[str, float]
-    """For logs: `executes` of a coder, `validity` and `kills` of a tester."""
+    """For logs: `executes` of a coder; `validity` and `kills` of a tester, shares of K."""
     told: str
     """What the model may be told about it, if it may hand in another one. No golden test is in it."""
 
@@ -53,11 +53,19 @@ class Earned:
 class SeatRewards:
     """The judge of one process. Its coroutines may be awaited in several event loops; `now` is for callers without."""
 
-    def __init__(self, arena: AsyncArena | None = None, *, tester: Player | None = None, suites: int = 1) -> None:
-        """`arena`: None opens one with a local sandbox. `tester`: who attacks in `attacked`, with so many `suites`."""
+    def __init__(
+        self,
+        arena: AsyncArena | None = None,
+        *,
+        tester: Player | None = None,
+        suites: int = 1,
+        reads: Callable[[object], Problem] | None = None,
+    ) -> None:
+        """`arena`: None opens one with a local sandbox. `tester`: who attacks in `attacked`, with so many `suites`.
+        `reads`: what reads a row's problem, `read_problem` if None."""
         require_least("suites", suites)
         self._arena = arena or AsyncArena()
-        self._tester, self._suites = tester, suites
+        self._tester, self._suites, self._reads = tester, suites, reads or read_problem
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread()
         self._lock = threading.Lock()
@@ -66,7 +74,7 @@ class SeatRewards:
         """The share of the problem's golden tests that the program passes, in [0, 1].
 
         Raises FormatError, SandboxError."""
-        known = read_problem(problem)
+        known = self._reads(problem)
         text = answer_text(response, "response", FormatError)
         require(bool(known.golden_tests), "the problem", "have golden tests", known.problem_id, FormatError)
         (grade,) = await _insist(lambda: self._arena.grade(known, [text], known.golden_tests))
@@ -78,7 +86,7 @@ class SeatRewards:
         """R_C of the program under suites of the tester, which reads it first.
 
         Raises FormatError, SandboxError, and PlayerError where the tester cannot answer."""
-        known, tester = read_problem(problem), self._tester
+        known, tester = self._reads(problem), self._tester
         text = answer_text(response, "response", FormatError)
         if tester is None:
             raise ConfigurationError("SeatRewards must have a tester to attack a program, got none")
@@ -95,7 +103,7 @@ class SeatRewards:
         Raises FormatError, SandboxError."""
         text = answer_text(response, "response", FormatError)
         code = answer_text(program, "program", FormatError)
-        score = await self._played(Match(read_problem(problem), (code,), ((text,),)))
+        score = await self._played(Match(self._reads(problem), (code,), ((text,),)))
         suite = score.suites[0][0]
         terms = suite.terms
         measures = {"validity": terms.validity, "kills": float(terms.f_new)} if terms else {}

@@ -120,7 +120,7 @@ class Grade:
         return self.executes is True and all(verdict in (Verdict.PASS, None) for verdict in self.verdicts)
 
 
-def are_texts(given: object) -> bool:
+def are_texts(given: object) -> TypeGuard[Sequence[str]]:
     """Whether the value holds several texts. A text itself does not: each of its letters would be played."""
     return _is_row(given) and all(isinstance(text, str) for text in given)
 

@@ -3,6 +3,7 @@
     POST /v1/score     a line of `codea1 score`, or several: the same lines out
     POST /v1/verify    a program and tests (`requests.py`), or {"items": [...]}: the share that passes
     POST /run_code     SandboxFusion's interface (`sandbox_fusion.py`)
+    POST /v1/openrlhf/coder, /v1/openrlhf/tester    OpenRLHF's remote reward (`adapters/openrlhf.py`)
     GET  /health       whether programs are judged here
     GET  /metrics      in Prometheus' form
 
@@ -78,7 +79,15 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
 
     async def run_code(request: Request) -> Response:
         service: Service = app.state.service
-        return JSONResponse(await service.run_code(_json(await _body(request, most_bytes))))
+        try:
+            return JSONResponse(await service.run_code(_json(await _body(request, most_bytes))))
+        except (Busy, Unavailable) as error:
+            return JSONResponse({"error": str(error)}, status_code=504)  # its clients try again at no other status
+
+    async def openrlhf(request: Request) -> Response:
+        given = _json(await _body(request, most_bytes))
+        service: Service = app.state.service
+        return JSONResponse(await service.openrlhf(request.path_params["seat"], given))
 
     async def health() -> Response:
         told = await app.state.service.verify({"program": "def f(x):\n    return x\n", "tests": [["f(1)", "1"]]})
@@ -93,6 +102,7 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
         ("/v1/score", score, "POST"),
         ("/v1/verify", verify, "POST"),
         ("/run_code", run_code, "POST"),
+        ("/v1/openrlhf/{seat}", openrlhf, "POST"),
         ("/health", health, "GET"),
         ("/metrics", metrics, "GET"),
     ):
@@ -102,7 +112,7 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
     return app
 
 
-_ROUTES = ("/v1/score", "/v1/verify", "/health", "/metrics", "/run_code")
+_ROUTES = ("/v1/score", "/v1/verify", "/v1/openrlhf/coder", "/v1/openrlhf/tester", "/health", "/metrics", "/run_code")
 
 
 class _TooLong(Exception):

@@ -1,11 +1,14 @@
 """`POST /run_code` as SandboxFusion answers it, for Python: what verl's `sandbox_fusion.url` and its client call.
 
-    in    code, language ("python"), stdin, run_timeout (s), memory_limit_MB
+    in    code, language ("python"), stdin, run_timeout (s), compile_timeout (s), memory_limit_MB
     out   status, message, run_result: {status, execution_time (s), return_code, stdout, stderr}
 
 Source of the field names: the client package `sandbox-fusion`. What a program prints is data, and the caller compares
 it: such verdicts cannot be forged. A caller who appends asserts to the code and looks at the return code has an
 unsealed verdict, here as there: the program may leave with 0 before them.
+
+verl's client waits for both time limits and 10 s, tries again where the status is 504 and takes everything else that
+goes wrong for a failed test. So a program that cannot begin in time is not run, and 504 says that there is no result.
 
 Does not run other languages and takes no files: such a request gets `SandboxError`, as SandboxFusion calls what is no
 result.
@@ -14,7 +17,9 @@ result.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.checks import is_number
@@ -24,14 +29,26 @@ from codea1_env.sandbox.worlds import world_of
 
 _LANGUAGES = ("python", "python3")
 _USUAL_S = 10.0
+_ROUND_TRIP_S = 5.0
+"""What is left for a program's end and the way back, of the 10 s."""
 
 
-def read_run(given: object, most_seconds: float) -> StdioJob:
-    """The job of a request. Raises FormatError for what is not run here."""
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A program to be run."""
+
+    job: StdioJob
+    patience_s: float
+    """Within which it must begin, or its caller has gone when it ends."""
+
+
+def read_run(given: object, most_seconds: float) -> Run:
+    """A request's program. Raises FormatError for what is not run here."""
     if not isinstance(given, Mapping):
         raise FormatError(f"a request must be an object, got {str(given)[:100]!r}")
     code, language, stdin = given.get("code"), given.get("language", "python"), given.get("stdin")
     seconds = _or(given.get("run_timeout"), _USUAL_S)
+    compile_s = _or(given.get("compile_timeout"), _USUAL_S)
     memory_mb = _or(given.get("memory_limit_MB"), MEMORY_MB)
     for name, is_right, must in (
         ("code", isinstance(code, str), "be a text"),
@@ -40,13 +57,15 @@ def read_run(given: object, most_seconds: float) -> StdioJob:
         ("files", not given.get("files"), "be empty: none is taken"),
         ("fetch_files", not given.get("fetch_files"), "be empty: none is given"),
         ("run_timeout", is_number(seconds) and 0 < seconds <= most_seconds, f"be in (0, {most_seconds:g}] s"),
+        ("compile_timeout", is_number(compile_s) and 0 <= compile_s < threading.TIMEOUT_MAX, "be at least 0 s"),
         ("memory_limit_MB", is_number(memory_mb) and memory_mb >= 64, "be at least 64"),
     ):
         if not is_right:
             raise FormatError(f"{name} must {must}, got {str(given.get(name))[:100]!r}")
     limits = Limits(float(seconds), float(seconds), int(memory_mb), strikes=1)
     source = str(code)
-    return StdioJob(source, (stdin or "",), limits, world=world_of(source), reports=True)
+    job = StdioJob(source, (stdin or "",), limits, world=world_of(source), reports=True)
+    return Run(job, float(compile_s) + _ROUND_TRIP_S)
 
 
 def _or(given: Any, usual: float) -> Any:

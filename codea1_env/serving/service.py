@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import threading
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from codea1_env.adapters.openrlhf import SEATS, paid
+from codea1_env.adapters.seat_rewards import SeatRewards, read_problem
+from codea1_env.arena.arena import Arena
 from codea1_env.arena.asynchronous import AsyncArena
-from codea1_env.arena.match import Grade
+from codea1_env.arena.match import Grade, are_texts
 from codea1_env.checks import is_number, require, require_least
 from codea1_env.errors import Codea1Error, FormatError, SandboxError
 from codea1_env.problems.problem import Problem
 from codea1_env.records.matches import read_match, write_score
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Verdict
+from codea1_env.sandbox.protocol import JobResult, StdioJob
 from codea1_env.serving.requests import Verify, read_verify, require_within
 from codea1_env.serving.sandbox_fusion import read_run, refused, told
 
 _log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 MOST_ITEMS = 256
 """Requests in one batch."""
 
@@ -63,6 +69,7 @@ class Service:
     def __init__(self, plan: ServicePlan) -> None:
         self.plan = plan
         self.arena = AsyncArena(plan.config, workers=plan.workers, sandbox=plan.sandbox, waiting=2 * plan.queue)
+        self._rewards = SeatRewards(self.arena, reads=self._problem)
         self.under_way = 0
         self.verdicts: dict[str, int] = dict.fromkeys(map(str, Verdict), 0)
         self.failures = 0
@@ -103,17 +110,49 @@ class Service:
     async def run_code(self, given: object) -> dict[str, Any]:
         """SandboxFusion's answer to SandboxFusion's request (`sandbox_fusion.py`). Raises Busy, Unavailable."""
         try:
-            job = read_run(given, self.plan.most_seconds)
+            asked = read_run(given, self.plan.most_seconds)
         except FormatError as error:
             return refused(str(error))
-        (result,) = await self._judged(self.arena.run(lambda arena: arena.sandbox.run([job])))
+        (result,) = await self._judged(self._begun_within(asked.patience_s, asked.job))
         return told(result)
+
+    async def openrlhf(self, seat: str, given: object) -> dict[str, Any]:
+        """OpenRLHF's answer to OpenRLHF's request. Raises FormatError, Busy, Unavailable."""
+        require(seat in SEATS, "the address", f"end in one of {', '.join(SEATS)}", seat, FormatError)
+        asked = given if isinstance(given, Mapping) else {}
+        columns = [asked.get(name) for name in ("query", "prompts", "labels")]
+        known = [each for each in columns if are_texts(each)]
+        are_even = len(known) == 3 and len({len(each) for each in known}) == 1 and len(known[0]) <= MOST_ITEMS
+        must = f"be equally many texts, at most {MOST_ITEMS}"
+        require(are_even, "query, prompts and labels", must, given, FormatError)
+        self._require_room(len(known[0]))
+        return await self._judged(paid(self._rewards, seat, *known))
+
+    def _problem(self, given: object) -> Problem:
+        problem = read_problem(given)
+        require_within(problem, self.plan.most_seconds)
+        return problem
+
+    async def _begun_within(self, seconds: float, job: StdioJob) -> list[JobResult]:
+        """The job's result. Raises Busy where it waits for so long that nobody will wait for its result."""
+        begun = threading.Event()
+
+        def run(arena: Arena) -> list[JobResult]:
+            begun.set()
+            return arena.sandbox.run([job])
+
+        running = asyncio.ensure_future(self.arena.run(run))
+        await asyncio.wait({running}, timeout=seconds)
+        if not begun.is_set():
+            running.cancel()
+            raise Busy(f"a program must begin within {seconds:g} s, got more to do before it; try again")
+        return await running
 
     def _require_room(self, more: int) -> None:
         if self.under_way + more > self.plan.queue:
             raise Busy(f"at most {self.plan.queue} requests may wait, got more; try again later")
 
-    async def _judged(self, work: Any) -> Any:
+    async def _judged(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         try:
             self._require_room(1)
         except Busy:

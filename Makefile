@@ -4,15 +4,25 @@ BIN := .venv/bin
 SEED ?= 0
 
 # Frameworks that do not fit beside the others: the contract test of each runs in an environment of its own, .venv-NAME, which
-# has the extra NAME. constraints-NAME.txt, where there is one, holds in place of constraints.txt.
-ADAPTERS := rllib openenv verifiers serve
+# has the extra NAME, or EXTRA_NAME. constraints-NAME.txt, where there is one, holds in place of constraints.txt.
+LIGHT := rllib openenv verifiers serve skyrl
+# Those that CI leaves out: each is a gigabyte and more.
+HEAVY := verl openrlhf nemo_gym
+ADAPTERS := $(LIGHT) $(HEAVY)
 # Those of them that need torch.
-WITH_TORCH := rllib
-# What the tests of one need besides.
+WITH_TORCH := rllib verl openrlhf
+# What the tests of one need besides; what they test without all that it requires, for that is CUDA's; and another Python.
 BESIDE_serve := httpx sandbox-fusion
+BESIDE_verl := 'ray[default]' tensordict hydra-core transformers pandas aiohttp requests codetiming
+BESIDE_openrlhf := transformers sympy pylatexenc aiohttp
+ALONE_verl := verl
+ALONE_openrlhf := openrlhf
+EXTRA_verl := serve
+EXTRA_openrlhf := serve
+PYTHON_nemo_gym ?= python3.12
 
 .DELETE_ON_ERROR:
-.PHONY: demo demo-real test fuzz test-slow test-attacks test-cluster test-all test-browser test-real test-vllm test-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
+.PHONY: demo demo-real test fuzz test-slow test-attacks test-cluster test-all test-browser test-real test-vllm test-adapters test-light-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
 
 demo: .venv/installed
 	$(BIN)/python experiments/demo.py --seed $(SEED)
@@ -59,6 +69,8 @@ test-real: .venv/installed
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 
+test-light-adapters: $(LIGHT:%=test-adapter-%)
+
 # What a framework's imports warn of is no error here. A test file that skips itself as a whole fails here (no tests ran).
 $(ADAPTERS:%=test-adapter-%): test-adapter-%: .venv-%/installed
 	.venv-$*/bin/python -m pytest -W default -m $* tests/test_adapter_$*.py
@@ -83,8 +95,8 @@ site/index.html: .venv-docs/installed mkdocs.yml $(shell find docs codea1_env -t
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
 	! grep -rEl '<(script|img|link|iframe)[^>]+(src|href)="?https?:' site --include='*.html'
 
-# Every environment that `make test-all` uses; nothing is tested. With -j2, two are made at a time.
-environments: .venv/installed .venv-browser/installed .venv-docs/installed $(ADAPTERS:%=.venv-%/installed)
+# Every environment that CI uses; nothing is tested. With -j2, two are made at a time.
+environments: .venv/installed .venv-browser/installed .venv-docs/installed $(LIGHT:%=.venv-%/installed)
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
@@ -122,7 +134,8 @@ clean:
 	touch $@
 
 .venv-%/installed: pyproject.toml constraints.txt $(wildcard constraints-*.txt)
-	$(PYTHON) -m venv .venv-$*
+	$(or $(PYTHON_$*),$(PYTHON)) -m venv .venv-$*
 	$(if $(filter $*,$(WITH_TORCH)),.venv-$*/bin/python -m pip install --quiet -c constraints.txt torch)
-	.venv-$*/bin/python -m pip install --quiet -c $(or $(wildcard constraints-$*.txt),constraints.txt) --editable '.[$*]' pytest psutil $(BESIDE_$*)
+	$(if $(ALONE_$*),.venv-$*/bin/python -m pip install --quiet --no-deps -c constraints-$*.txt $(ALONE_$*))
+	.venv-$*/bin/python -m pip install --quiet -c $(or $(wildcard constraints-$*.txt),constraints.txt) --editable '.[$(or $(EXTRA_$*),$*)]' pytest psutil $(BESIDE_$*)
 	touch $@

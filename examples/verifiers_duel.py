@@ -1,6 +1,7 @@
-"""A model plays both seats of the duel as an environment of verifiers; this module is what verifiers loads by its name.
+"""A model plays both seats of the duel as an environment of verifiers.
 
-python examples/verifiers_duel.py http://localhost:8000/v1 MODEL    # any OpenAI-compatible server (extra `verifiers`)
+pip install '.[verifiers]' examples/codea1_duel
+python examples/verifiers_duel.py http://localhost:8000/v1 MODEL    # any OpenAI-compatible server
 
 The seats may have models of their own: `DuelConfig(coder=vf.AgentConfig(model=...), ...)`. The key is OPENAI_API_KEY.
 """
@@ -13,14 +14,12 @@ from codea1_env.extras import for_script
 with for_script("verifiers"):
     import verifiers.v1 as vf
 
-    from codea1_env.adapters.verifiers import DuelConfig, DuelEnv, DuelTaskset, DuelTasksetConfig, OneAnswer
-
-__all__ = ["DuelEnv", "DuelTaskset", "OneAnswer"]
+    from codea1_env.adapters.verifiers import DuelConfig, DuelEnv, DuelTasksetConfig
 
 
 async def main(url: str, model: str) -> None:
     context = vf.ModelContext(model, vf.EvalClientConfig(base_url=url, api_key_var="OPENAI_API_KEY"))
-    duel = DuelEnv(DuelConfig(taskset=DuelTasksetConfig(id="verifiers_duel")))
+    duel = DuelEnv(DuelConfig(taskset=DuelTasksetConfig(id="codea1-duel")))
     async with duel.serving():
         for task in duel.taskset.take(3):
             episode = await duel.run_episode(task, context)

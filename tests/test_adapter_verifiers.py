@@ -3,8 +3,11 @@
 import asyncio
 import importlib
 import json
+import os
 import runpy
+import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,13 +28,14 @@ adapter = importlib.import_module("codea1_env.adapters.verifiers")
 
 pytestmark = pytest.mark.verifiers
 EXAMPLE = Path(__file__).parents[1] / "examples" / "verifiers_duel.py"
+PACKAGE = EXAMPLE.parent / "codea1_duel"
 PROBLEMS = {problem.entry_point: problem for problem in bundled_problems()}
 
 
 @pytest.fixture(autouse=True)
 def _by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """verifiers finds the example as the module `verifiers_duel`."""
-    monkeypatch.syspath_prepend(str(EXAMPLE.parent))
+    """verifiers finds the package as if it were installed."""
+    monkeypatch.syspath_prepend(str(PACKAGE))
 
 
 def asked(request: Json) -> tuple[str, Problem]:
@@ -72,7 +76,7 @@ def played(url: str, questions: int = 1, at_once: int = 1, **options: Any) -> li
     """The episodes of the first questions."""
 
     async def play() -> list[Any]:
-        config = adapter.DuelConfig(taskset=adapter.DuelTasksetConfig(id="verifiers_duel"), **options)
+        config = adapter.DuelConfig(taskset=adapter.DuelTasksetConfig(id="codea1-duel"), **options)
         duel = vf.load_environment(config)
         assert type(duel) is adapter.DuelEnv
         context = vf.ModelContext("some-model", vf.EvalClientConfig(base_url=url, api_key_var="NO_SUCH_KEY"))
@@ -127,7 +131,7 @@ def test_traces_hold_no_reference_and_no_test(tmp_path: Path) -> None:
     write_problems(tmp_path / "problems.jsonl", [secret])
 
     async def play(url: str) -> Any:
-        taskset = adapter.DuelTasksetConfig(id="verifiers_duel", problems=tmp_path / "problems.jsonl")
+        taskset = adapter.DuelTasksetConfig(id="codea1-duel", problems=tmp_path / "problems.jsonl")
         duel = adapter.DuelEnv(adapter.DuelConfig(taskset=taskset))
         context = vf.ModelContext("m", vf.EvalClientConfig(base_url=url, api_key_var="NO_SUCH_KEY"))
         async with duel.serving():
@@ -192,7 +196,7 @@ def test_what_cannot_be_played_is_refused(tmp_path: Path) -> None:
     write_problems(tmp_path / "bare.jsonl", [Problem("bare", "?", "f")])
     for path in ("bare.jsonl", "empty.jsonl"):
         (tmp_path / "empty.jsonl").touch()
-        taskset = adapter.DuelTasksetConfig(id="verifiers_duel", problems=tmp_path / path)
+        taskset = adapter.DuelTasksetConfig(id="codea1-duel", problems=tmp_path / path)
         with pytest.raises(ConfigurationError, match="must have problems, each with a reference_solution"):
             adapter.DuelEnv(adapter.DuelConfig(taskset=taskset))
     for wrong in ({"suite_size": 0}, {"alpha": 2.0}, {"workers": 0}):
@@ -202,8 +206,43 @@ def test_what_cannot_be_played_is_refused(tmp_path: Path) -> None:
 
 def test_the_example_is_short_and_plays(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(EXAMPLE.read_text().splitlines()) <= 32
-    sys.modules.pop("verifiers_duel", None)
     asyncio.run(runpy.run_path(str(EXAMPLE))["main"](server.url, "some-model"))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert all("'coder':" in line and "'tester':" in line for line in lines)
+
+
+def test_the_package_has_the_layout_that_verifiers_makes(tmp_path: Path) -> None:
+    init = importlib.import_module("verifiers.v1.cli.init")
+    config = importlib.import_module("verifiers.v1.configs.cli.init").InitConfig
+    made = init.scaffold(config(name="codea1-duel", path=str(tmp_path)))
+    files = [{path.relative_to(root) for path in root.rglob("*.*") if path.is_file()} for root in (made, PACKAGE)]
+    assert files[0] - files[1] == {Path("codea1_duel/taskset.py")}  # it is in codea1_env
+    ours, theirs = (tomllib.loads((root / "pyproject.toml").read_text()) for root in (PACKAGE, made))
+    assert ours["build-system"] == theirs["build-system"]
+    assert ours["tool"] == theirs["tool"]
+    assert ours["project"].keys() == theirs["project"].keys()
+    assert ours["project"]["name"] == theirs["project"]["name"]
+
+
+def test_vf_eval_plays_the_package(server: FakeServer, tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).parent / "vf-eval"), "codea1-duel", "-m", "some-model", "-n", "2", "--no-push"]
+    command += ["--client.base-url", server.url, "-o", str(tmp_path), "--no-rich"]
+    path = os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=300)
+    assert done.returncode == 0, done.stderr + done.stdout
+    (traces,) = tmp_path.rglob("traces.jsonl")
+    episodes = [json.loads(line) for line in traces.read_text().splitlines()]
+    assert [len(episode["traces"]) for episode in episodes] == [2, 2]
+
+
+def test_both_seats_of_prime_rls_configuration_learn() -> None:
+    """As far as it can be held without prime-rl: the environment's part is read by verifiers, which prime-rl asks."""
+    asked = tomllib.loads((PACKAGE / "prime_rl.toml").read_text())["orchestrator"]
+    assert asked["algo"] == {"type": "rae"}
+    ((source),) = asked["train"]["source"]
+    config = importlib.import_module("verifiers.v1.utils.loaders").resolve_env_config(source["env"])
+    assert type(config) is adapter.DuelConfig
+    assert {config.coder.model, config.tester.model} == {None}  # the run's own, which learns
+    assert config.coder.harness.id == config.tester.harness.id == "codea1-duel"
+    assert type(vf.load_environment(config)) is adapter.DuelEnv

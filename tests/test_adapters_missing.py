@@ -14,6 +14,8 @@ import pytest
         ("openenv", "openenv", "openenv"),
         ("openenv_server", "openenv", "openenv"),
         ("verifiers", "verifiers", "verifiers"),
+        ("skyrl", "skyrl_gym", "skyrl"),
+        ("nemo_gym", "nemo_gym", "nemo_gym"),
     ],
 )
 def test_a_missing_library_is_named_with_what_to_install(module: str, library: str, extra: str) -> None:
@@ -33,6 +35,7 @@ SCRIPTS = (
     ("examples/torchrl_discrete.py", "torch", "torchrl"),
     ("examples/rllib_discrete.py", "ray", "rllib"),
     ("examples/verifiers_duel.py", "verifiers", "verifiers"),
+    ("examples/skyrl_repair.py", "skyrl_gym", "skyrl"),
     ("examples/play_checkpoint.py", "torch", "train"),
     ("codea1_env/adapters/openenv_server.py", "openenv", "openenv"),
     ("experiments/study.py", "scipy", "solve"),

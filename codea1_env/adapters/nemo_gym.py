@@ -14,8 +14,10 @@ from codea1_env.errors import FormatError
 from codea1_env.extras import extra
 
 with extra("nemo_gym", "the resource server of NeMo Gym needs"):
-    from fastapi import HTTPException
     from nemo_gym import base_resources_server as gym
+
+    # After NeMo Gym, which brings it.
+    from fastapi import HTTPException  # isort: skip
 
 
 class SeatConfig(gym.BaseResourcesServerConfig):  # type: ignore[misc]  # the types of NeMo Gym are not followed here

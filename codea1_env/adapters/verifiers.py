@@ -2,8 +2,7 @@
 
 `DuelTaskset` asks the questions, `DuelEnv` lets the seats answer them (each an agent with a model, an endpoint and a
 harness of its own) and pays both: reward `duel` on each trace. Tasks, which are written into traces, hold what the
-seats read and nothing of the references. An environment is named by a module of yours that exports the three classes,
-see `examples/verifiers_duel.py`.
+seats read and nothing of the references. `examples/codea1_duel` is the package that verifiers finds them by.
 
 Where an agent or the sandbox fails the episode is an error and nobody is paid. Within one process all episodes share
 the Mistake Book and are scored one after the other; each process of verifiers' own has a book of its own.

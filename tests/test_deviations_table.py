@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
+
+import pytest
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.grammar import Fidelity
 from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Status
 from codea1_env.sandbox import LocalSandbox
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "deviations.md"
@@ -90,6 +95,56 @@ def _paid(arena: Arena, program: str, suite: str) -> str:
 def test_the_table_of_suites_is_what_both_fidelities_pay() -> None:
     _, _, rest = PAGE.read_text().partition(BEGIN)
     assert rest.partition(END)[0] == table()
+
+
+ALONE_IN_A_BLOCK = {
+    "try": "try:\n    import numpy\nexcept ImportError:\n    numpy = None\n",
+    "except": "try:\n    import nothing_of_this_name as fast\nexcept ImportError:\n    import math as fast\n",
+    "if": "if True:\n    from math import floor\n",
+    "with": "import contextlib\nwith contextlib.suppress(ImportError):\n    import numpy\n",
+    "class": "class Used:\n    import math\n",
+    "loop": "for _ in range(1):\n    import math\n",
+    "function": "async def load():\n    import math\n",
+}
+RIGHT = "def thirds(numbers):\n    return [0.1 * n / 0.3 for n in numbers]\n"
+
+
+class WithoutImports(ast.NodeTransformer):
+    """What the released code makes of a program before it runs: imports are taken out, wherever they stand."""
+
+    def visit_Import(self, node: ast.Import) -> None:
+        return None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        return None
+
+
+@pytest.mark.parametrize("fidelity", ["strict", "paper"])
+@pytest.mark.parametrize("block", ALONE_IN_A_BLOCK)
+def test_an_import_that_stands_alone_in_a_block_breaks_no_program_here(
+    block: str, fidelity: Fidelity, sandbox: LocalSandbox
+) -> None:
+    program = ALONE_IN_A_BLOCK[block] + RIGHT
+    with pytest.raises(SyntaxError):
+        ast.parse(ast.unparse(WithoutImports().visit(ast.parse(program))))
+    arena = Arena(sandbox, RewardConfig(fidelity=fidelity))
+    (score,) = arena.play([Match(PROBLEM, (program,), ((fenced("assert thirds([3]) == [1.0]"),),))], update_book=False)
+    assert (score.codes[0].executes, score.codes[0].reward) == (True, 1.0)
+
+
+@pytest.mark.parametrize("program", ["", "x = 1\n", "def other():\n    return 1\n"])
+def test_the_references_class_is_no_programs_class(program: str, sandbox: LocalSandbox) -> None:
+    """The released code deletes the reference's functions and leaves its classes for the program's turn."""
+    counter = Problem(
+        "counter", "Count.", "Counter", kind="class",
+        reference_solution="class Counter:\n    def __init__(self):\n        self.n = 0\n"
+        "    def up(self):\n        self.n += 1\n        return self.n\n",
+    )  # fmt: skip
+    suite = fenced('assert Counter(["Counter", "up"], [[], []]) == [None, 1]')
+    arena = Arena(sandbox, RewardConfig(fidelity="paper"))
+    (score,) = arena.play([Match(counter, (program, counter.reference_solution or ""), ((suite,), (suite,)))])
+    assert [code.reward for code in score.codes] == [0.0, 1.0]
+    assert score.suites[0][0].duel.tests[0].status is Status.KEPT
 
 
 if __name__ == "__main__":

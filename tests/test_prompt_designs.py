@@ -142,6 +142,23 @@ def test_a_request_is_put_in_the_design_that_is_given() -> None:
     assert chat_messages(TesterRequest(SQUARE, WRONG), 4, paper) == paper.for_tester(SQUARE, WRONG, suite_size=4)
 
 
+def test_the_papers_design_has_the_released_outline_and_none_of_its_words() -> None:
+    """github.com/ZJU-REAL/Code-A1: a system message for each seat; the tester's user message has five headed parts and
+    three numbered points; the coder is shown the question last."""
+    conversations = asked(find_prompts("paper"))
+    for role in ("coder", "tester", "black_box"):
+        system, user = conversations[role]
+        assert (system["role"], user["role"]) == ("system", "user")
+        assert len(system["content"].split()) < 10
+        assert "assistant" not in system["content"]
+    for role in ("tester", "black_box"):
+        lines = conversations[role][1]["content"].splitlines()
+        assert [line for line in lines if line.startswith("# ")] == [
+            "# Role", "# Task", "# Strategy", "# Context", "# Output Format",
+        ]  # fmt: skip
+        assert [line[:2] for line in lines if line[:1].isdigit()] == ["1.", "2.", "3."]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

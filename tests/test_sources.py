@@ -75,6 +75,21 @@ KODCODE_ROW = {
 }
 
 
+CODE_A1_ROW = {
+    "prompt": [{"role": "system", "content": "Help."}, {"role": "user", "content": "Increment a number."}],
+    "data_source": "kodcode_light",
+    "clean_description": "How do I increment a number?",
+    "GT_code": KODCODE_ROW["solution"],
+    "GT_test": ["assert increment(1) == 2", "x = -1\nassert increment(x) == 0", "assert increment(1) > 1"],
+    "extra_info": {
+        "question_id": "Prefill_1_I",
+        "function_name": "increment",
+        "function_declaration": "def increment(x)",
+        "imports": "import math",
+    },
+}
+
+
 def draft(source: str, row: dict[str, Any]) -> Draft:
     (found,) = find_source(source).drafts([row])
     assert isinstance(found, Draft), found
@@ -185,6 +200,36 @@ def test_a_reference_that_imports_numpy_makes_a_problem_that_asks_for_it() -> No
 
 
 @pytest.mark.parametrize(
+    "about",
+    [{}, {"function_name": None}, {"function_name": ""}, {"index": 7, "split": "train"}],
+    ids=["whole", "null", "empty", "more"],
+)
+def test_code_a1s_released_questions_are_read_from_its_file(about: dict[str, Any], tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    row = {**CODE_A1_ROW, "extra_info": {**CODE_A1_ROW["extra_info"], **about}}
+    table = pytest.importorskip("pyarrow").Table.from_pylist([row, {**row, "GT_code": "def other(x): return x"}])
+    parquet.write_table(table, tmp_path / "training.parquet")
+    output = tmp_path / "kodcode.jsonl"
+    assert main(["data", "import", "codea1", str(tmp_path / "training.parquet"), "-o", str(output)]) == 0
+    (problem,) = read_problems(output)
+    assert (problem.problem_id, problem.entry_point) == ("Prefill_1_I", "increment")
+    assert problem.question == CODE_A1_ROW["clean_description"]
+    assert problem.golden_tests == (TestCase("increment(1)", "2"), TestCase("increment(-1)", "0"))
+    assert (problem.starter_code, problem.imports) == ("def increment(x):", "import math")
+    assert (problem.difficulty, problem.license) == ("hard", "CC-BY-NC-4.0")
+    report = [json.loads(line) for line in (tmp_path / "kodcode.jsonl.report.jsonl").read_text().splitlines()]
+    assert [each["status"] for each in report] == ["some", "unusable"], "the order is no test case"
+
+
+def test_a_set_that_is_not_on_the_hub_asks_for_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, form in (("codea1", "file"), ("condefects", "directory")):
+        assert main(["data", "import", name, "-o", str(tmp_path / "out.jsonl")]) == 2
+        assert f"{name} must come with a local {form} as PATH, got none" in capsys.readouterr().err
+        assert main(["eval", "--player", "oracle", "--problems", name, "-o", str(tmp_path / "eval")]) == 2
+        assert f"{name} must come with a local {form} as PATH, got none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("source", "row", "named", "reason"),
     [
         ("humanevalplus", {"task_id": "HumanEval/1"}, "HumanEval/1", "must have the text prompt or question"),
@@ -198,6 +243,11 @@ def test_a_reference_that_imports_numpy_makes_a_problem_that_asks_for_it() -> No
         ("mbppplus", {**MBPP_ROW, "task_id": None}, "row 1", "must have the text task_id"),
         ("kodcode-v1", {**KODCODE_ROW, "solution": "class A: pass"}, "Prefill_1", "must call a top-level function"),
         ("kodcode-v1", {}, "row 1", "must have the text solution"),
+        ("codea1", {**CODE_A1_ROW, "data_source": "mbppplus"}, "row 1", "must be kodcode_light, got 'mbppplus'"),
+        ("codea1", {**CODE_A1_ROW, "extra_info": None}, "row 1", "extra_info must be a record with question_id"),
+        ("codea1", {**CODE_A1_ROW, "GT_code": "x = 1"}, "row 1", "must define increment, got no function"),
+        ("codea1", {**CODE_A1_ROW, "GT_test": 3}, "row 1", "GT_test must be a list of texts"),
+        ("codea1", KODCODE_ROW, "Prefill_1", "extra_info must be a record with question_id"),
     ],
 )
 def test_a_row_that_is_no_problem_says_why(source: str, row: dict[str, Any], named: str, reason: str) -> None:

@@ -49,7 +49,7 @@ from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.sources import SOURCES, Source, find_source
 from codea1_env.problems.sources.functions import BIG_CODE_BENCH, BIG_CODE_BENCH_INSTRUCT
-from codea1_env.problems.sources.rows import hub_rows, local_rows
+from codea1_env.problems.sources.rows import rows_of_source
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.terminal import Progress, printable
@@ -383,7 +383,7 @@ def _imported(
     source: Source, path: str, kept: Path, sandbox: Sandbox, options: argparse.Namespace
 ) -> Sequence[Problem]:
     """The set's usable problems, which are kept if there are any; what became of every row stands beside them."""
-    rows = local_rows(path) if path else hub_rows(source.hub_id, source.split, None)
+    rows = rows_of_source(source, path or None)
     drafts = source.drafts(rows, with_scripts=options.judge == "scripts")
     problems, limit = list[Problem](), options.limit
     with open(kept.with_suffix(".report.jsonl"), "w", encoding="ascii") as report:

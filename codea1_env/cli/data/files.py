@@ -38,7 +38,7 @@ from codea1_env.problems.sources import SOURCES, Draft, Source, Unreadable, find
 from codea1_env.problems.sources.draft import Row
 from codea1_env.problems.sources.evalplus_files import is_file_row
 from codea1_env.problems.sources.functions import FIELDS, NAMED_FIELDS, generic_source
-from codea1_env.problems.sources.rows import hub_rows, local_rows
+from codea1_env.problems.sources.rows import local_rows, rows_of_source
 from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Parser, Progress, printable
 from codea1_env.whole_files import whole_file
@@ -53,6 +53,7 @@ examples:
   codea1 data import rows mine.jsonl --fields question=prompt,reference_solution=code -o mine-problems.jsonl
   codea1 data import apps apps.jsonl --as-programs --against humanevalplus.jsonl -o programs.jsonl
   codea1 data import kodcode-v1 --difficulty hard --limit 1000 -o kodcode.jsonl --workers 2
+  codea1 data import codea1 kodcode_hard_dual_model_training_data_mix.parquet -o kodcode.jsonl
 
 The report, OUT.jsonl.report.jsonl, has a line for each row: its status (all, some or none of its tests are test cases
 that the reference passes, or unusable), which tests the reference failed, and how many were left out for which reason.
@@ -257,15 +258,8 @@ def _telling(rows: Iterable[Row], options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _drafts(source: Source, options: argparse.Namespace, evaluation: Contamination) -> Iterator[Draft | Unreadable]:
-    if source.rows_of_directory is not None:
-        if options.path is None:
-            raise ConfigurationError(f"{source.name} must come with a local directory as PATH, got none")
-        rows = source.rows_of_directory(options.path)
-    elif options.path is not None:
-        rows = local_rows(options.path)
-        rows = _telling(rows, options) if options.name == ROWS else rows
-    else:
-        rows = hub_rows(source.hub_id, options.split or source.split, options.revision)
+    rows = rows_of_source(source, options.path, split=options.split, revision=options.revision)
+    rows = _telling(rows, options) if options.name == ROWS else rows
     chosen = _of_difficulty(source.drafts(rows, with_scripts=options.scripts), options.difficulty)
     return (_uncontaminated(draft, evaluation) for draft in islice(chosen, options.limit))
 

@@ -6,7 +6,16 @@ Does not execute anything: `codea1_env.judging.problems.importing` finds out whe
 from __future__ import annotations
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.sources import contests, functions, humanevalplus, kodcode, leetcode, mbppplus, submissions
+from codea1_env.problems.sources import (
+    contests,
+    functions,
+    humanevalplus,
+    kodcode,
+    leetcode,
+    mbppplus,
+    released,
+    submissions,
+)
 from codea1_env.problems.sources.draft import Draft, Source, Unreadable
 
 SOURCES = {
@@ -15,6 +24,7 @@ SOURCES = {
         humanevalplus.HUMANEVALPLUS,
         mbppplus.MBPPPLUS,
         kodcode.KODCODE,
+        released.CODE_A1,
         functions.HUMANEVAL,
         functions.MBPP,
         functions.BIG_CODE_BENCH,

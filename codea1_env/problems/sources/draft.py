@@ -86,13 +86,14 @@ class Source:
     """As the command line calls it."""
     hub_id: str
     split: str
+    """Empty for a set that is not on the hub."""
     license: str
     read_row: Callable[[Row, Source], Draft]
     """Raises RowError, ProblemFormatError."""
     is_for_evaluation: bool = False
     """It is not trained on, and so not compared with the sets that must not be."""
     rows_of_directory: Callable[[Path], Iterator[Row]] | None = None
-    """Of a set that is a directory of its own form: reads it. Such a set is not on the hub."""
+    """Of a set that is a directory of its own form: reads it."""
     script_of: Callable[[Row], str] | None = None
     """The row's tests as a script to run beside a solution, for `--judge scripts`. None: it has none."""
     has_scripts_only: bool = False

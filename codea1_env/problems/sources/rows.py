@@ -15,10 +15,25 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.extras import extra
-from codea1_env.problems.sources.draft import Row, shown, whole_number
+from codea1_env.problems.sources.draft import Row, Source, shown, whole_number
 
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json")
 _BATCH_ROWS = 256
+
+
+def rows_of_source(
+    source: Source, path: str | os.PathLike[str] | None, *, split: str | None = None, revision: str | None = None
+) -> Iterator[Row]:
+    """The rows of a set: from `path` where it is given, else from the hub.
+
+    Raises ConfigurationError where there is no such file, or no `path` for a set that is not on the hub.
+    """
+    if path is None and not source.split:
+        form = "file" if source.rows_of_directory is None else "directory"
+        raise ConfigurationError(f"{source.name} must come with a local {form} as PATH, got none")
+    if path is None:
+        return hub_rows(source.hub_id, split or source.split, revision)
+    return local_rows(path) if source.rows_of_directory is None else source.rows_of_directory(Path(path))
 
 
 def local_rows(path: str | os.PathLike[str]) -> Iterator[Row]:

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_openai import Json, Reply, completion, serving
+from hypothesis import given
+from hypothesis import strategies as st
 
 from codea1_env.cli import main
-from codea1_env.errors import FormatError
+from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
+from codea1_env.evaluation.rankings import fidelities, spearman
 from codea1_env.evaluation.search_tester import SearchTester
 from codea1_env.evaluation.wrong_programs import Examined, examine, read_programs
+from codea1_env.judging.judge import Judge
 from codea1_env.players import RecordedPlayer
 from codea1_env.players.player import TesterRequest
 from codea1_env.problems import Problem, TestCase, read_problems
@@ -87,6 +92,10 @@ def test_what_two_suites_against_two_wrong_programs_expose_by_hand(tmp_path: Pat
         "inputs@1": pytest.approx(2 / 4),
         "inputs@k": pytest.approx(3 / 4),
         "right tests@k": pytest.approx((2 + 1 + 0 + 0) / 4 / 3),
+        "attack rate": pytest.approx((1 + 1 + 0 + 0) / 4 / 3),
+        # The question's tests rank right, same, negated 3, 2, 1. The first suite: 3, 1.5, 1.5, which makes
+        # 1.5 / sqrt(1.5 * 2). The second: 2.5, 1, 2.5, which makes 0. The others rank all alike.
+        "fidelity": pytest.approx((3**0.5 / 2 + 0 + 0 + 0) / 4),
     }
     found = report["sets"]["a"]
     assert {part: found[part] for part in ("problems", "wrong", "right", "timeouts", "unloadable")} == {
@@ -109,6 +118,8 @@ def test_a_black_box_tester_is_shown_no_program_and_its_suites_meet_all_of_them(
         "inputs@1": pytest.approx(2 / 4),
         "inputs@k": pytest.approx(2 / 4),
         "right tests@k": pytest.approx((1 + 2) / 2 / 3),
+        "attack rate": pytest.approx((1 + 1) / 4 / 3),
+        "fidelity": pytest.approx((3**0.5 / 2 + 0) / 2),  # 2.5, 2.5, 1 and 2.5, 1, 2.5 beside 3, 2, 1
     }
 
 
@@ -129,8 +140,61 @@ def test_only_a_program_that_loads_and_fails_by_more_than_time_is_wrong() -> Non
     texts = [RIGHT, SAME, HANGS, HANGS_AND_FAILS, "garbage (", "def other(x):\n    return x"]
     with LocalSandbox() as sandbox:
         assert examine(sandbox, [(ABSOLUTE, texts)]) == [
-            Examined((SAME, HANGS_AND_FAILS), right=1, timeouts=1, unloadable=2)
+            Examined((SAME, HANGS_AND_FAILS), right=1, timeouts=1, unloadable=2, ranked=tuple(zip(
+                map(str.strip, texts), (1.0, 2 / 3, 2 / 3, 1 / 3, 0.0, 0.0), strict=True,
+            )))
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rho"),
+    [
+        ([1, 2, 3], [10, 20, 30], 1.0),
+        ([1, 2, 3], [3, 2, 1], -1.0),
+        ([1, 2, 3, 4], [1, 3, 2, 4], 0.8),  # 1 - 6 * 2 / (4 * 15)
+        ([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], 0.0),
+        ([1, 1, 2, 3], [1, 2, 3, 4], 4.5 / (4.5 * 5) ** 0.5),  # ranks 1.5, 1.5, 3, 4 beside 1, 2, 3, 4
+        ([2, 2, 2], [1, 2, 3], None),
+        ([1, 2, 3], [0, 0, 0], None),
+        ([1], [2], None),
+        ([], [], None),
+    ],
+)
+def test_spearmans_correlation_by_hand(first: list[float], second: list[float], rho: float | None) -> None:
+    assert spearman(first, second) == (rho if rho is None else pytest.approx(rho))
+    assert spearman(second, first) == (rho if rho is None else pytest.approx(rho))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
+def test_spearmans_correlation_is_pearsons_of_the_places_and_heeds_order_alone(pairs: list[tuple[int, int]]) -> None:
+    first, second = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
+    rho = spearman(first, second)
+    assert rho is None or -1 - 1e-9 <= rho <= 1 + 1e-9
+    assert spearman([10 * a**3 - 7 for a in first], second) == (rho if rho is None else pytest.approx(rho))
+    if rho is not None:
+        places = [
+            [sum(o < v for o in row) + (sum(o == v for o in row) + 1) / 2 for v in row] for row in (first, second)
         ]
+        assert rho == pytest.approx(np.corrcoef(*places)[0, 1])
+        assert spearman([-a for a in first], second) == pytest.approx(-rho)
+
+
+def test_a_question_whose_own_tests_rank_all_programs_alike_says_nothing_of_fidelity() -> None:
+    alike, apart = [(RIGHT, 1.0), (f"{RIGHT}\n", 1.0)], [(RIGHT, 1.0), (SAME, 2 / 3), ("garbage (", 0.0)]
+    with LocalSandbox() as sandbox:
+        judge = Judge(sandbox)
+        asked = [(ABSOLUTE, ["assert f(-1) == 1"], row) for row in (alike, apart, [])]
+        tied = 1.5 / (1.5 * 2) ** 0.5  # the suite ranks 3, 1.5, 1.5
+        assert fidelities(judge, asked, 3) == [[], [pytest.approx(tied)], []]
+
+
+def test_a_journal_from_before_programs_were_ranked_is_refused(tmp_path: Path) -> None:
+    header = journal_header(Asked(), {"a": PROBLEMS}, EvaluationPlan("tester"), against=AGAINST)
+    before = EvaluationJournal(tmp_path / "journal", {key: each for key, each in header.items() if key != "ranked"})
+    before.append({"kind": "programs", "set": "a", "problem_id": "absolute", "wrong": [SAME]})
+    before.close()
+    with pytest.raises(ConfigurationError, match="ranked"):
+        EvaluationJournal(tmp_path / "journal", header)
 
 
 def test_programs_come_from_lines_of_codes_the_journal_of_an_evaluation_or_a_problem_file(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from codea1_env.checks import require, require_bool, require_choice, require_lea
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, program_measures, suite_measures
+from codea1_env.evaluation.rankings import fidelities
 from codea1_env.evaluation.selection import choose, different_programs, selection_measures
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
@@ -123,11 +124,13 @@ def journal_header(
         name: hashlib.sha256("".join(problem.content_hash for problem in problems).encode()).hexdigest()
         for name, problems in sets.items()
     }
-    asked = {} if prompts is None or prompts == find_prompts(DEFAULT) else {"prompts": text_digest(prompts)}
+    asked: dict[str, Any] = (
+        {} if prompts is None or prompts == find_prompts(DEFAULT) else {"prompts": text_digest(prompts)}
+    )
     if select_by is not None:
         asked["select_by"] = f"{select_by.name} {select_by.version}"
     if against is not None:
-        asked["against"] = programs_digest(against)
+        asked |= {"against": programs_digest(against), "ranked": True}
     return {"player": player.name, "version": player.version, **_plain_plan(plan), "problems": digests, **asked}
 
 
@@ -457,19 +460,24 @@ class _Breaker:
         return [TesterRequest(problem, source) for source in sources]
 
     def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
-        """`exposures`: a record for each program's suites. Raises SandboxError."""
+        """`exposures`: a record for each program's suites; `fidelities`: of each suite. Raises SandboxError."""
         programs = [self._wrong(name, problem) for problem, _, _ in answered]
         n = self._plan.samples
         asked = [
             (problem, [row[place * n % len(row) :][:n] for place in range(len(sources))])
             for (problem, row, _), sources in zip(answered, programs, strict=True)
         ]  # of a black-box tester all programs have the same suites
-        records = exposures(self._judge, asked, programs, self._plan.suite_size, self._plan.fidelity)
-        return [{"exposures": each} for each in records]
+        exposed = exposures(self._judge, asked, programs, self._plan.suite_size, self._plan.fidelity)
+        suites = [(problem, texts, self._examined(name, problem)["ranked"]) for problem, texts, _ in answered]
+        ranked = fidelities(self._judge, suites, self._plan.suite_size, self._plan.fidelity)
+        return [{"exposures": each, "fidelities": row} for each, row in zip(exposed, ranked, strict=True)]
 
     def _wrong(self, name: str, problem: Problem) -> list[str]:
-        wrong: list[str] = list(self._journal.programs[name, problem.problem_id]["wrong"])
+        wrong: list[str] = list(self._examined(name, problem)["wrong"])
         return wrong
+
+    def _examined(self, name: str, problem: Problem) -> Mapping[str, Any]:
+        return self._journal.programs[name, problem.problem_id]
 
 
 _Measure = _Coder | _Tester | _Breaker
@@ -522,6 +530,8 @@ def _report(
                 record |= _selection_record(name, kept, journal)
         elif is_breaking:
             measures = exposure_measures([score["exposures"] for score in kept], plan.suite_size, plan.seed)
+            rows = [score["fidelities"] for score in kept if score["fidelities"]]
+            measures["fidelity"] = mean_interval([sum(row) / len(row) for row in rows], plan.seed)
             record |= _programs_record(name, problems, journal)
         else:
             suites = [[SuiteResult(*fields) for fields in score["suites"]] for score in kept]

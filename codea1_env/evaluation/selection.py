@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.evaluation.metrics import Interval, mean_interval
-from codea1_env.judging.judge import Expectation, Judge, Trial, TriedTrial, plain_values
+from codea1_env.evaluation.rankings import stated_tests
+from codea1_env.judging.judge import Judge, Trial, TriedTrial, plain_values
 from codea1_env.judging.schedule import turn
-from codea1_env.judging.validation import read_suites
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import Fidelity
-from codea1_env.reading.responses import read_program, read_suite
-from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.reading.responses import read_program
 from codea1_env.rewards.duel import Verdict
 
 
@@ -54,7 +53,8 @@ def choose(
     fidelity: Fidelity = "strict",
 ) -> list[Choice]:
     """A choice for each (problem, responses of the coder, responses of the tester). Raises SandboxError."""
-    pools = _pools(judge, [(problem, suites) for problem, _, suites in asked], suite_size, fidelity)
+    suites = stated_tests(judge, [(problem, texts) for problem, _, texts in asked], suite_size, fidelity)
+    pools = [Counter(test for tests in row for test in tests) for row in suites]
     trials = [
         Trial(problem, read_program(text, problem.entry_point).source, tuple(pool))
         for (problem, texts, _), pool in zip(asked, pools, strict=True)
@@ -87,26 +87,6 @@ def selection_measures(scores: Sequence[Mapping[str, Any]], seed: int) -> dict[s
     best = [float(any(score["passed"])) for score in scores]
     rows = {**right, "best": best, "chosen - mean": gained}
     return {way: mean_interval(values, seed) for way, values in rows.items()}
-
-
-def _pools(
-    judge: Judge, suites: Sequence[tuple[Problem, Sequence[str]]], suite_size: int, fidelity: Fidelity
-) -> list[Counter[Expectation]]:
-    """The tests of each question, as they are written, and how often each one is."""
-    read = [
-        (problem, read_suite(text, problem.entry_point, fidelity=fidelity))
-        for problem, texts in suites
-        for text in texts
-    ]
-    rows = iter(read_suites(judge, read, RewardConfig(suite_size=suite_size, fidelity=fidelity)))
-    return [
-        Counter(
-            Expectation(test.arguments, test.value, test.look, relation=test.relation)
-            for row in (next(rows) for _ in texts)
-            for test in row.usable
-        )
-        for _, texts in suites
-    ]
 
 
 def _choice(votes: Sequence[int], returned: Sequence[tuple[bytes | None, ...] | None], tests: int) -> Choice:

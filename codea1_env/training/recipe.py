@@ -44,6 +44,7 @@ from codea1_env.training.policies.backend import open_backend
 from codea1_env.training.policies.optimizers import require_optimizer
 from codea1_env.training.process import prepare_process
 from codea1_env.training.round.questions import chooser_of
+from codea1_env.training.run.model_card import write_cards
 from codea1_env.training.run.results import as_record, as_table, by_clause, compare, cost, plot_curves
 from codea1_env.training.run.run_dir import CURVES, Run
 
@@ -111,6 +112,7 @@ def _measured(opened: Recipe, run: Run, measures: Mapping[str, str | None]) -> I
             after = opened.measure(finals["coder"], finals.get("tester"), preset.rounds)
     rows, spent = compare(before, after), cost(opened.seconds, run.records(), run.rounds_done)
     plot_curves(run.records(), run.directory / CURVES)
+    write_cards(run.directory, run.configuration, run.seats, rows)
     run.write_summary({"rounds": preset.rounds, **as_record(rows, spent)})  # last: the run is finished
     told = [as_table(rows), by_clause(run.records()), str(spent), f"everything is in {run.place}"]
     opened.outcome.extend(filter(None, told))

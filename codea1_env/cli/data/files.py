@@ -25,6 +25,7 @@ from codea1_env.cli.common import (
     require_place,
     say,
 )
+from codea1_env.cli.data.card import add_card
 from codea1_env.cli.data.choose import add_choose
 from codea1_env.cli.data.family import add_family
 from codea1_env.errors import ConfigurationError, FormatError
@@ -85,6 +86,7 @@ def add_data(parser: Parser) -> None:
     _add_check(actions)
     add_choose(actions)
     add_family(actions)
+    add_card(actions)
     load = add_command(
         actions,
         "import",

@@ -220,6 +220,9 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
             self._mask(~advantages.learnt, whole)
         return list(split_tensor_dict(shuffle_sequence_dict(whole), self.args.steps_per_generation))
 
+    def create_model_card(self, *_: object, **__: object) -> None:
+        """TRL's would tell of a base and of data that it does not know: the run writes its own."""
+
     def _prepare_inputs(self, inputs: MicroBatch) -> MicroBatch:
         """They are ready: TRL would sample here."""
         return inputs

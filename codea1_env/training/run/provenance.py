@@ -46,7 +46,7 @@ duels/           round-N.jsonl: games of some questions of each round, as record
 summary.json     base against trained, with intervals over held-out problems, and the cost
 curves.png       evaluations and rounds; tensorboard/ holds the same numbers, unless told otherwise (--report-to)
 failure.txt      where the last start failed under the engine ray: the first cause with its traceback
-coder/, tester/  final/: the trained model and its tokenizer in Hugging Face format
+coder/, tester/  final/: the trained model, its tokenizer and its card (README.md) in Hugging Face format
                  checkpoint-STEP/: model, optimizer, schedule, generators, of the coder also the Mistake Book;
                  usable only where complete.json, which lists its files, is there
 lock             held while a process writes here

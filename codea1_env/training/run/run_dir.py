@@ -136,6 +136,11 @@ class Run:
         if saved and (saved / QUESTIONS).exists():
             restore(json.loads((saved / QUESTIONS).read_text(encoding="utf-8")))
 
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """What config.yaml holds."""
+        return self._configuration
+
     def hidden_record(self) -> HiddenRecord:
         """Which hidden tests the coder passed before."""
         return HiddenRecord(self.directory / HIDDEN)

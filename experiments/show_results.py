@@ -17,7 +17,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import estimates
 import fineprint_table
 import numpy as np
 import real_compare
@@ -25,6 +24,7 @@ import shift_report
 import study_report
 from study_arms import ARMS
 
+from codea1_env.evaluation import estimates
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.evaluation.selection import selection_measures
 

@@ -33,7 +33,6 @@ from codea1_env.extras import for_script
 with for_script("train,solve"):
     import study_figures
     import study_report
-    from estimates import Estimate, bounded, by_base, new_run
     from study_arms import Arm, as_table, chosen_arms
     from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
     from study_numbers import compute_of, curve_of, diagnostics_of
@@ -41,6 +40,7 @@ with for_script("train,solve"):
 
     from codea1_env.configuration.presets import preset_names
     from codea1_env.errors import Codea1Error, ConfigurationError
+    from codea1_env.evaluation.estimates import Estimate, bounded, by_base, new_run
     from codea1_env.starting import CLOSED
     from codea1_env.training.run.provenance import code_revision, processor_name
     from codea1_env.whole_files import write_whole

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from estimates import by_base, mean_by_base
 from study_arms import ALPHAS
 from study_report import DIAGNOSED, MAIN, SHOWN, Place, Runs, Scores, column
+
+from codea1_env.evaluation.estimates import by_base, mean_by_base
 
 try:
     import matplotlib.figure

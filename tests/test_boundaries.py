@@ -33,6 +33,7 @@ LAYERS = [
     "adapters",
     "viewer",
     "report",
+    "bench",
     "audit",
     "testing",
     "serving",
@@ -150,7 +151,9 @@ def test_only_training_and_language_models_import_what_is_heavy_and_each_backend
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
         PACKAGE / "adapters" / "rllib.py": {"ray"},
         PACKAGE / "adapters" / "openrlhf.py": {"torch"},
+        PACKAGE / "evaluation" / "estimates.py": {"scipy"},
         PACKAGE / "report" / "picture.py": {"matplotlib"},
+        PACKAGE / "bench" / "picture.py": {"matplotlib"},
         PACKAGE / "configuration" / "grpo_section.py": {"trl"},
         PACKAGE / "players" / "vllm_offline.py": {"vllm"},
     }

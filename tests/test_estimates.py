@@ -1,17 +1,13 @@
 """Interval estimates for few runs: numbers worked out by hand, and how often an interval covers the truth."""
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("scipy", reason="the extra `solve` is not installed")
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))  # where the studies' modules are
-
-from estimates import (  # after the path
+from codea1_env.evaluation.estimates import (
     interquartile_mean,
     mean_by_base,
     mean_with_t,

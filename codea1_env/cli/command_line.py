@@ -24,6 +24,7 @@ COMMANDS = (
     ("score", "score", "score recorded outputs of any LLMs"),
     ("replay", "replay", "play recorded games again and compare the rewards"),
     ("tournament", "tournament", "play coders against testers and rate them"),
+    ("bench", "bench", "enter the benchmark: run, check and compare entries"),
     ("eval", "evaluate", "measure one player on problem sets, as the paper does"),
     ("view", "view", "show duels on one page, and why each reward is what it is"),
     ("report", "report", "make one page of training runs, side by side"),

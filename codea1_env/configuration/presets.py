@@ -71,6 +71,8 @@ class Preset(Section):
     name: str = text("mini", low=1)
     rounds: int = whole(100, 1, 1_000_000)
     """Rounds of the duel. Paper: 111 (of 256 questions)."""
+    budget_tokens: int = whole(0, 0, 10**15)
+    """Tokens sampled in training, by all who answer in it, behind which no further round begins; 0: no limit."""
     save_rounds: int = whole(50, 1, 1_000_000)
     """Rounds between checkpoints."""
     patience_s: int = whole(7200, 1, 1_000_000)

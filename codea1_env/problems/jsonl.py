@@ -7,6 +7,7 @@ Does not promise that a problem can be played: whether its reference solution ru
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 
@@ -64,3 +65,11 @@ def _require_new(problem_id: str, first_seen: dict[str, int], number: int, name:
             f"{first_seen[problem_id]} has already; rename one of the two"
         )
     first_seen[problem_id] = number
+
+
+def problems_hash(problems: Iterable[Problem]) -> str:
+    """SHA-256 over the problems as a problem file would hold them, in order."""
+    digest = hashlib.sha256()
+    for problem in problems:
+        digest.update(problem.to_json().encode() + b"\n")
+    return digest.hexdigest()

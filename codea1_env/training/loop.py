@@ -23,7 +23,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.training.models.chat import Prompter, chat_of
 from codea1_env.training.models.sampling import as_trained
 from codea1_env.training.policies.backend import Backend
-from codea1_env.training.policies.policy import Frozen, Policy
+from codea1_env.training.policies.policy import TOKENS, Frozen, Policy
 from codea1_env.training.round.past_opponents import PastOpponents, keep_snapshot
 from codea1_env.training.round.questions import chooser_of, chosen
 from codea1_env.training.round.rounds import (
@@ -69,6 +69,7 @@ class Recipe:
         self._chooser = chooser_of(run.preset.algorithm, problems, run.seed)
         self._past: PastOpponents | None = None
         self._old: tuple[ReadProgram, ...] = ()
+        self._sampled = sum(int(record.get(TOKENS) or 0) for record in run.records())  # all that spend any log it
         self._began = 0.0
         self._saved = 0  # rounds done in the last checkpoint of this start
         self._callers: Any = None  # handler of Ctrl-C
@@ -101,12 +102,15 @@ class Recipe:
         return Frozen(loaded, self.prompts.tokenizer, role, as_trained(self.preset, role, 0), seed_of)
 
     def rounds(self) -> Iterator[int]:
-        """The rounds that are left, counted from 0. Ctrl-C lets the present one be the last."""
+        """The rounds that are left, counted from 0, within the tokens. Ctrl-C lets the present one be the last."""
         self._journal.doing("sampling")
         started = time.perf_counter()
         self._listen()
         try:
             for index in range(self._run.rounds_done, self.preset.rounds):
+                if 0 < self.preset.budget_tokens <= self._sampled:
+                    self._journal.say(f"round {index} was the last one: {self._sampled} tokens are sampled")
+                    break
                 for policy in self._players.values():
                     policy.begin(index)
                 self._began = time.perf_counter()
@@ -188,7 +192,14 @@ class Recipe:
         coder, tester = (
             self._frozen_from(role, model, stream) for role, model in (("coder", self.base), ("tester", self.tester))
         )
-        return write_suites(coder, tester, self.arena, self.prompts, problems, self.shape)
+        started = time.perf_counter()
+        suites = write_suites(coder, tester, self.arena, self.prompts, problems, self.shape)
+        scoring = time.perf_counter() - started - coder.seconds - tester.seconds
+        if not self._run.rounds_done:  # a resumed run has its line
+            self._sampled += coder.tokens + tester.tokens
+            values = {TOKENS: float(coder.tokens + tester.tokens), "seconds_validating": scoring}
+            self._journal.write("written", 0, values)
+        return suites
 
     def _told(self, index: int, score: Score) -> Score:
         """Write a round's score down, and let the chooser know of it."""
@@ -203,6 +214,7 @@ class Recipe:
         whole = time.perf_counter() - self._began
         for seat, values in found.items():
             spent = values["seconds_generating"] + values["seconds_learning"]
+            self._sampled += int(values[TOKENS])
             self._journal.write("seat", done, {**values, "seconds_waiting": max(0.0, whole - spent)}, seat)
 
     def _save(self, done: int) -> None:

@@ -125,7 +125,15 @@ def _generated(
         num_return_sequences=n if how.temperature else 1,
         **(sampling if how.temperature else {"do_sample": False}),
     )
-    rows = [Tokens(tuple(row)) for row in tokens[:, encoded["input_ids"].shape[1] :].tolist()]
+    told = model.generation_config.eos_token_id
+    ends = set(told if isinstance(told, list) else [told])
+    rows = [Tokens(_ended(row, ends)) for row in tokens[:, encoded["input_ids"].shape[1] :].tolist()]
     if not how.temperature:  # all samples are the same
         rows = [row for row in rows for _ in range(n)]
     return [rows[start : start + n] for start in range(0, len(rows), n)]
+
+
+def _ended(row: Sequence[int], ends: set[int]) -> tuple[int, ...]:
+    """Without what fills it up behind the token that ends it."""
+    end = next((place for place, token in enumerate(row) if token in ends), len(row))
+    return tuple(row[: end + 1])

@@ -29,6 +29,8 @@ from codea1_env.training.seat_run import SeatRun
 
 STATE = "advantage.json"
 """What the estimator remembers, in every checkpoint."""
+TOKENS = "tokens"
+"""Of a round's metrics of a seat: tokens of its responses, those included that nobody learns from."""
 
 
 class Policy(ABC):
@@ -40,11 +42,13 @@ class Policy(ABC):
         if run.resume_from is not None and (run.resume_from / STATE).exists():
             self.estimator.restore(json.loads((run.resume_from / STATE).read_text(encoding="utf-8")))
         self._seconds = {"generating": 0.0, "learning": 0.0}
+        self._sampled = 0
         self._described: dict[str, float] = {}
 
     def begin(self, round_index: int) -> None:
         """A round begins; it is told of every one, in order."""
         self._seconds = {"generating": 0.0, "learning": 0.0}
+        self._sampled = 0
         self._described = {}
 
     def sample(self, prompts: Sequence[Prompt], n: int) -> list[list[Sample]]:
@@ -52,6 +56,7 @@ class Policy(ABC):
         text."""
         with self._timed("generating"):
             drawn = self.draw(prompts, n)
+            self._sampled += sum(len(each.tokens) for group in drawn for each in group)
             return [[sample_of(self.tokenizer, prompt, each) for each in group]
                     for prompt, group in zip(prompts, drawn, strict=True)]  # fmt: skip
 
@@ -85,7 +90,7 @@ class Policy(ABC):
     def metrics(self) -> dict[str, float]:
         """Of the round so far."""
         seconds = {f"seconds_{part}": value for part, value in self._seconds.items()}
-        return {**self._described, **self.measured(), **seconds}
+        return {**self._described, **self.measured(), **seconds, TOKENS: float(self._sampled)}
 
     @abstractmethod
     def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
@@ -121,18 +126,23 @@ class Frozen:
     ) -> None:
         """`seed_of`: the seed of each round."""
         self._model, self._tokenizer, self.seat, self._how, self._seed_of = model, tokenizer, seat, how, seed_of
-        self._round, self._seconds = 0, 0.0
+        self._round, self._before = 0, (0, 0.0)
+        self.tokens, self.seconds = 0, 0.0
+        """Of all responses so far."""
 
     def begin(self, round_index: int) -> None:
-        self._round, self._seconds = round_index, 0.0
+        self._round, self._before = round_index, (self.tokens, self.seconds)
 
     def sample(self, prompts: Sequence[Prompt], n: int) -> list[list[Sample]]:
         """As `Policy.sample`."""
         start = time.perf_counter()
         how = dataclasses.replace(self._how, seed=self._seed_of(self._round))
         samples = answers(self._model, self._tokenizer, prompts, n, how)
-        self._seconds += time.perf_counter() - start
+        self.tokens += sum(len(sample.tokens) for group in samples for sample in group)
+        self.seconds += time.perf_counter() - start
         return samples
 
     def metrics(self) -> dict[str, float]:
-        return {"seconds_generating": self._seconds, "seconds_learning": 0.0}
+        tokens, seconds = self._before
+        spent = {TOKENS: float(self.tokens - tokens), "seconds_generating": self.seconds - seconds}
+        return {**spent, "seconds_learning": 0.0}

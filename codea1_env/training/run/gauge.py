@@ -31,12 +31,11 @@ class Gauge:
 
     def measured(self, coder: Path, tester: Path | None) -> MeasuredSeats:
         """Saved models, on all held-out problems. `tester` None: the coder only."""
-        found = {
-            role: self._measure(role, self.load(role, directory), self.held_out)
-            for role, directory in (("coder", coder), ("tester", tester))
-            if directory is not None
-        }
-        return MeasuredSeats(found["coder"], found.get("tester"))
+        return MeasuredSeats(self.of("coder", coder), None if tester is None else self.of("tester", tester))
+
+    def of(self, role: str, directory: Path) -> Any:
+        """One saved model on all held-out problems: a CoderResult or a TesterResult."""
+        return self._measure(role, self.load(role, directory), self.held_out)
 
     def summary(self, role: str, policy: Model, rounds_done: int, record: HiddenRecord) -> dict[str, float]:
         """A policy as it is, on the first of the held-out problems. `record`: the run's, of what the coder passed."""

@@ -10,13 +10,12 @@ import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
-from codea1_env.problems.problem import Problem
 
 with extra("train", "training needs"):
     import torch
@@ -134,14 +133,6 @@ def code_revision(directory: Path) -> dict[str, Any]:
         return {"git": git("rev-parse", "HEAD"), "dirty": bool(changed or new)}
     except (OSError, subprocess.CalledProcessError):
         return {}
-
-
-def problems_hash(problems: Iterable[Problem]) -> str:
-    """SHA-256 over the problems as a problem file would hold them, in order."""
-    digest = hashlib.sha256()
-    for problem in problems:
-        digest.update(problem.to_json().encode() + b"\n")
-    return digest.hexdigest()
 
 
 def _versions() -> dict[str, str]:

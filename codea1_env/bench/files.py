@@ -1,0 +1,142 @@
+"""The file of an entry: who and what it was, what it spent, and cells with a number for each held-out question.
+
+`digest` is over all the rest, so that a slip of an editor is seen; a cell that somebody changed on purpose is found by
+measuring again (`check.py`). Does not load a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.checks import is_number, json_object, require
+from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.evaluation.metrics import Interval, mean_interval
+from codea1_env.whole_files import write_whole
+
+SCHEMA = 1
+FIELDS: Mapping[str, type] = {
+    "name": str,
+    "who": str,
+    "what": str,
+    "track": dict,
+    "seed": int,
+    "parts": dict,
+    "used": dict,
+    "start": dict,
+    "judge": int,
+    "base": str,
+    "weights": dict,
+    "cells": list,
+}
+"""What a file holds, besides `codea1_bench` and `digest`."""
+TRACK_FIELDS = ("budget", "family", "questions", "digest")
+MOST_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One measure of one seat on one set of questions."""
+
+    set: str
+    seat: str
+    measure: str
+    by_question: tuple[float, ...]
+    """In [0, 1], in the order of the questions."""
+
+    @property
+    def interval(self) -> Interval:
+        """The mean, and where it would lie with other questions: 95 %, by bootstrap."""
+        found = mean_interval(self.by_question)
+        assert found is not None  # a cell has questions
+        return found
+
+    @property
+    def title(self) -> str:
+        return f"{self.set}, {self.seat}: {self.measure}"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchFile:
+    """A file that was read."""
+
+    path: Path
+    record: Mapping[str, Any]
+    cells: tuple[Cell, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was changed since it was written, as far as a digest without a secret tells."""
+        return bool(self.record.get("digest") == digest_of(self.record))
+
+
+def digest_of(record: Mapping[str, Any]) -> str:
+    """Of everything but the digest."""
+    kept = {name: value for name, value in record.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def write_bench(path: Path, about: Mapping[str, Any], cells: Sequence[Cell]) -> None:
+    """Write it whole. Raises OSError."""
+    shown = []
+    for cell in cells:
+        found = cell.interval
+        ends = {"mean": found.mean, "low": found.low, "high": found.high}
+        shown.append(asdict(cell) | {name: round(value, 4) for name, value in ends.items()})
+    record = {"codea1_bench": SCHEMA, **about, "cells": shown}
+    rows = ",\n".join(f" {json.dumps(name)}: {_row(value)}" for name, value in (record | {"digest": ""}).items())
+    plain = json.loads(f"{{\n{rows}\n}}\n")
+    digest = digest_of(plain)
+    write_whole(path, f"{{\n{rows}\n}}\n".replace('"digest": ""', f'"digest": "{digest}"'))
+
+
+def _row(value: object) -> str:
+    if not isinstance(value, list):
+        return json.dumps(value)
+    return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+
+
+def read_bench(path: Path) -> BenchFile:
+    """Raises FormatError for a file that is none, and ConfigurationError where there is no file."""
+    if not path.is_file():
+        raise ConfigurationError(f"FILE must be a file of codea1 bench, got {path}")
+    if path.stat().st_size > MOST_BYTES:
+        raise FormatError(f"{path} must have at most {MOST_BYTES} bytes, got {path.stat().st_size}")
+    record = json_object(path.read_bytes(), str(path), FormatError)
+    schema = record.get("codea1_bench")
+    require(schema == SCHEMA, f"{path}: codea1_bench", f"be {SCHEMA}", schema, FormatError)
+    record = {"judge": 1} | record  # files that say none are of the first
+    for name, kind in FIELDS.items():
+        require(type(record.get(name)) is kind, f"{path}: {name}", f"be of type {kind.__name__}", record.get(name),
+                FormatError)  # fmt: skip
+    for name in TRACK_FIELDS:
+        value = record["track"].get(name)
+        is_right = type(value) is (int if name == "questions" else str)
+        require(is_right, f"{path}: track.{name}", "be what the run wrote", value, FormatError)
+    return BenchFile(path, record, tuple(_cell(each, path) for each in record["cells"]))
+
+
+def _cell(each: object, path: Path) -> Cell:
+    names = ("set", "seat", "measure")
+    values = each.get("by_question") if isinstance(each, dict) else None
+    is_cell = isinstance(each, dict) and all(isinstance(each.get(name), str) for name in names)
+    is_cell = is_cell and isinstance(values, list) and bool(values) and all(map(_is_share, values))
+    is_cell = is_cell and isinstance(each, dict) and all(is_number(each.get(end)) for end in ("mean", "low", "high"))
+    require(is_cell, f"{path}: a cell", "have set, seat, measure, by_question in [0, 1], mean, low and high", each,
+            FormatError)  # fmt: skip
+    assert isinstance(each, dict)
+    cell = Cell(each["set"], each["seat"], each["measure"], tuple(map(float, each["by_question"])))
+    found = cell.interval
+    for end in ("mean", "low", "high"):
+        must = round(getattr(found, end), 4)
+        require(abs(each[end] - must) < 1e-4, f"{path}: {cell.title}: {end}", f"be that of by_question, {must}",
+                each[end], FormatError)  # fmt: skip
+    return cell
+
+
+def _is_share(value: object) -> bool:
+    return is_number(value) and isinstance(value, int | float) and 0 <= value <= 1

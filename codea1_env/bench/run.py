@@ -1,0 +1,157 @@
+"""One entry from its recipe to its file, and the same measure again: `codea1 bench run` and `check`. Needs torch.
+
+A run that was stopped goes on where it was. Does not promise that a check on another processor finds the same numbers:
+it says whether they lie within the file's intervals.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from codea1_env.bench.entry import Entry, prepared, train
+from codea1_env.bench.files import BenchFile, Cell, write_bench
+from codea1_env.bench.measure import base_of, digests_of, measured, weights_of
+from codea1_env.bench.track import PUBLIC, Track, track_of
+from codea1_env.configuration.arguments import read_configuration
+from codea1_env.configuration.presets import Preset, PretrainedModel
+from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.judging.version import VERSION, require_comparable
+from codea1_env.records.addresses import CONFIG_FILE
+from codea1_env.training.run.provenance import changed, this_start, weights_hash
+from codea1_env.training.run.run_dir import METRICS
+
+Say = Callable[[str], object]
+
+
+def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path | None, say: Say) -> None:
+    """Train, measure and write `file`; the run's directory is beside it, without the suffix."""
+    began, own = time.monotonic(), _own_cpu()
+    run = file.with_suffix("")
+    preset = _with_model(prepared(entry, track, run), track, model)
+    if entry.recipe is None:
+        base = base_of(preset)
+        weights = {"coder": base, "tester": base}
+    else:
+        say(f"training, with its output in {run.with_suffix('.log')}")
+    cpu_s = train(entry, track, run, seed=seed, model=model)
+    if entry.recipe is not None:
+        base, weights = base_of(preset), weights_of(run)
+        if not weights:
+            raise Codea1Error(f"a recipe must leave the weights of a seat in {run}/SEAT/final, got none")
+    cells = measured(track, preset, weights, PUBLIC, lambda what: say(f"measured: {what}"))
+    used = _spent(run) | {"seconds": time.monotonic() - began, "cpu_s": cpu_s + _own_cpu() - own}
+    about = {
+        "name": entry.name,
+        "who": entry.who,
+        "what": entry.what,
+        "track": {"budget": track.budget, "family": track.family, "questions": PUBLIC, "digest": track.digest()},
+        "seed": seed,
+        "parts": {"changes": _without_folders(entry.changes), "code": entry.own_code(preset)},
+        "allowed": dataclasses.asdict(track.allowed),
+        "used": {name: round(value, 1) for name, value in used.items()},
+        "start": this_start("local", 0, datetime.now(UTC).isoformat(timespec="seconds"), {}),
+        "judge": VERSION,
+        "base": weights_hash(base),
+        "weights": digests_of(weights),
+    }
+    write_bench(file, about, cells)
+
+
+def check(found: BenchFile, run: Path, *, model: Path | None, questions: int, say: Say) -> list[str]:
+    """What does not hold of a file, measured again from the weights in `run`; empty where all does. `questions`: the
+    seed of the held-out questions; of another seed than the file's, the cells are told and not compared."""
+    record = found.record
+    track = track_of(record["track"]["budget"], record["track"]["family"])
+    wrong = [] if found.is_whole else ["the digest is not that of the file: something in it was changed"]
+    if record["track"]["digest"] != track.digest(record["track"]["questions"]):
+        wrong.append("the track is not the one of this version: other questions, measures or limits")
+    require_comparable([record["judge"], VERSION], track.family, f"{found.path} and its check")
+    is_base = set(record["parts"].get("code", {})) == set()
+    if is_base:
+        preset = _with_model(track.preset(), track, model)
+        weights = dict.fromkeys(record["weights"], base_of(preset))
+    else:
+        if not (run / CONFIG_FILE).is_file():
+            raise ConfigurationError(
+                f"--run must be the directory of the entry's run, got {run} (no {CONFIG_FILE} in it)"
+            )
+        preset, weights = _with_model(read_configuration(run / CONFIG_FILE)[0], track, model), weights_of(run)
+        track.require_kept(preset)
+    now = digests_of(weights)
+    for seat in sorted(now.keys() | record["weights"].keys()):
+        if now.get(seat) != record["weights"].get(seat):
+            was, got = (str(each.get(seat, "none"))[:12] for each in (record["weights"], now))
+            wrong.append(f"the weights of the {seat} must have the digest {was}, got {got}")
+    start = this_start("local", 0, "", {})
+    elsewhere = changed(record["start"], start)
+    for line in elsewhere:
+        say(f"not as it was: {line}")
+    cells = measured(track, preset, weights, questions, lambda what: say(f"measured: {what}"))
+    if questions != record["track"]["questions"]:
+        for cell in cells:
+            say(f"{cell.title} {_told(cell)} on the questions of seed {questions}")
+        return wrong
+    return wrong + _compared(found.cells, cells, exactly=not elsewhere)
+
+
+def _compared(then: Sequence[Cell], now: Sequence[Cell], *, exactly: bool) -> list[str]:
+    """Which cells do not hold. `exactly`: on the same processor by the same versions every number repeats; else means
+    must lie within the interval."""
+    wrong = []
+    known = {cell.title: cell for cell in now}
+    for cell in then:
+        again = known.pop(cell.title, None)
+        if again is None or len(again.by_question) != len(cell.by_question):
+            wrong.append(f"{cell.title} is not of this track")
+        elif exactly and again.by_question != cell.by_question:
+            wrong.append(f"{cell.title} must be {_told(again)}, got {_told(cell)}")
+        elif not exactly and not cell.interval.low <= again.interval.mean <= cell.interval.high:
+            wrong.append(f"{cell.title} must be about {_told(again)}, got {_told(cell)}")
+    return wrong + [f"{title} is left out" for title in known]
+
+
+def _told(cell: Cell) -> str:
+    found = cell.interval
+    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def _with_model(preset: Preset, track: Track, model: Path | None) -> Preset:
+    if track.needs_model and model is None:
+        raise ConfigurationError(f"--model must be a directory with the base for the family {track.family}, got none")
+    if model is None:
+        return preset
+    if not track.needs_model:
+        raise ConfigurationError(f"--model must be left out for the family {track.family}, got {model}")
+    return dataclasses.replace(preset, model=PretrainedModel(str(model), context=preset.model.context))
+
+
+def _spent(run: Path) -> dict[str, float]:
+    """Of training, by the run's own account."""
+    file = run / METRICS
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    records: list[Mapping[str, Any]] = [json.loads(line) for line in lines]
+    names = {"tokens": ("tokens",), "environment_s": ("seconds_scoring", "seconds_validating")}
+    return {
+        name: float(sum(record.get(each) or 0.0 for record in records for each in columns))
+        for name, columns in names.items()
+    }
+
+
+def _without_folders(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says: where modules lay on somebody's machine is nobody's business."""
+    return {
+        name: {key: each for key, each in value.items() if key != "path"} if name == "algorithm" else value
+        for name, value in changes.items()
+    }
+
+
+def _own_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

@@ -38,9 +38,10 @@ with for_script("train,solve"):
     from study_numbers import compute_of, curve_of, diagnostics_of
     from tqdm import tqdm
 
-    from codea1_env.configuration.presets import preset_names
+    from codea1_env.configuration.presets import load_preset, preset_names
     from codea1_env.errors import Codea1Error, ConfigurationError
     from codea1_env.evaluation.estimates import Estimate, bounded, by_base, new_run
+    from codea1_env.judging.version import require_comparable
     from codea1_env.starting import CLOSED
     from codea1_env.training.run.provenance import code_revision, processor_name
     from codea1_env.whole_files import write_whole
@@ -175,6 +176,9 @@ def _report(
             found.append(result | {"name": cell.name, "arm": cell.arm.name} | seen | twin)
             place = study_report.Place(cell.base, cell.seed)
             curves.setdefault(cell.preset, {}).setdefault(cell.arm.name, {})[place] = seen["curve"]
+    for preset in curves:
+        judges = [cell.get("judge", 1) for cell in found if cell["preset"] == preset]
+        require_comparable(judges, str(load_preset(preset).problems.family), f"cells of {preset}")
     hours = sum(result["seconds"] for result in found if "same_run_as" not in result) / 3600
     revisions = sorted({result["code"].get("git", "no checkout")[:12] for result in found})
     provenance = {

@@ -204,6 +204,7 @@ class Running:
             "seconds": round(time.monotonic() - self._began, 1),
             "starts": len(configuration["starts"]),
             "code": start["code"],
+            "judge": start.get("judge", 1),
             "versions": start["versions"],
             "platform": start.get("platform", "not said"),
             "processor": start.get("processor", {}),

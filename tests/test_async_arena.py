@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from codea1_env import Arena, LocalSandbox, Match, MistakeBook, Problem, RewardConfig, TestCase, bundled_problems
-from codea1_env.arena.asynchronous import AsyncArena
+from codea1_env.arena.asynchronous import AsyncArena, _Asked
 from codea1_env.errors import ConfigurationError, UnusableReference
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, TesterRequest
 
@@ -134,6 +134,32 @@ def test_a_cancelled_call_goes_at_once_and_no_process_is_left() -> None:
 
     assert used(cancelled) == 1.0
     assert not {process.pid for process in psutil.Process().children(recursive=True)} - before
+
+
+def test_a_call_that_is_cancelled_while_it_is_taken_ends_no_worker() -> None:
+    quick = Match(ADD, (ADD.reference_solution or "",), (("assert f(1) == 2",),))
+
+    class Cancelled(asyncio.Future[Any]):
+        """Cancelled at the very moment when a worker looks a second time."""
+
+        looks = 0
+
+        def cancelled(self) -> bool:
+            self.looks += 1
+            return self.looks > 1
+
+    async def taken(arena: AsyncArena) -> float:
+        loop = asyncio.get_running_loop()
+        for looks in (0, 1):
+            gone = Cancelled(loop=loop)
+            gone.looks = looks
+            with arena._change:
+                arena._asked.append(_Asked(quick, MistakeBook(), None, loop, gone))
+                arena._change.notify()
+            await asyncio.sleep(0.1)
+        return float((await asyncio.wait_for(arena.score(quick), 30)).codes[0].reward or 0)
+
+    assert used(taken) == 1.0
 
 
 def test_a_closed_arena_says_so_and_grades_are_as_the_arenas() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.errors import BookFormatError, ConfigurationError
+from codea1_env.judging.version import VERSION
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.reading.grammar import read_case
 from codea1_env.reading.test_case import TestCase
@@ -177,7 +178,7 @@ def test_a_stored_value_that_is_no_expression_is_one_rejected_test_and_spoils_no
 def test_the_file_is_json_lines_under_a_header(tmp_path: Path) -> None:
     book_of(A, A, B).save(tmp_path / "book.jsonl")
     header, question = (tmp_path / "book.jsonl").read_text("ascii").splitlines()
-    assert json.loads(header) == {"schema": 1, "kind": "mistake_book"}
+    assert json.loads(header) == {"schema": 1, "kind": "mistake_book", "judge": VERSION}
     assert json.loads(question) == {"problem_id": "p", "tests": [["f(0)", "0", 2], ["f(1)", "1", 1]]}
 
 

@@ -25,6 +25,7 @@ from codea1_env import (
     RewardConfig,
     TestCase,
 )
+from codea1_env.judging.version import VERSION
 from codea1_env.records.recording import Recorder, read_recording, replay
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -339,7 +340,7 @@ def test_a_policy_of_ones_own_decides_what_is_kept_and_its_book_round_trips_and_
     assert (book.replay("p", 8), book.replay("p", 1)) == ((A, B), (A,))
     book.save("book.jsonl")
     header = json.loads(Path("book.jsonl").read_text().splitlines()[0])
-    assert header == {"schema": 1, "kind": "mistake_book", "policy": "own_book:Recent"}
+    assert header == {"schema": 1, "kind": "mistake_book", "policy": "own_book:Recent", "judge": VERSION}
     loaded = MistakeBook.load("book.jsonl", RECENT)
     assert loaded == book == book.copy()
     for each in (book, loaded):

@@ -48,7 +48,7 @@ def score(tmp_path: Path, records: list[object], *arguments: str) -> tuple[int, 
 def test_every_field_of_the_output_has_its_hand_computed_value(tmp_path: Path) -> None:
     code, (result,) = score(tmp_path, [line(5)])
     assert code == 0
-    assert list(result) == ["schema", "problem_id", "codes", "suites"]
+    assert list(result) == ["schema", "judge", "problem_id", "codes", "suites"]
     # right program: (2/2 + 1/1) / 2; wrong one: suite 1 has 1 valid test, failed; suite 2 has none: (0 + 0) / 2
     assert result["codes"] == [{"executes": True, "reward": 1.0}, {"executes": True, "reward": 0.0}]
     first, second = result["suites"][0]

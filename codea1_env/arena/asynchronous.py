@@ -170,19 +170,16 @@ class AsyncArena:
 
     def _take(self) -> list[_WaitingCall]:
         """What is next for one worker; nothing when the arena is closed."""
+        taken: list[_WaitingCall] = []
         with self._change:
-            while True:
-                while self._asked and self._asked[0].future.cancelled():
-                    self._asked.popleft()
-                if self._asked or self._closed:
-                    break
-                self._change.wait()
-            taken: list[_WaitingCall] = []
-            while self._asked and len(taken) < self._together and (not taken or taken[0].goes_with(self._asked[0])):
-                each = self._asked.popleft()
-                if not each.future.cancelled():
-                    taken.append(each)
-            return taken
+            while not taken and not self._closed:
+                while self._asked and len(taken) < self._together and (not taken or taken[0].goes_with(self._asked[0])):
+                    each = self._asked.popleft()
+                    if not each.future.cancelled():  # which may happen at any moment, in another thread
+                        taken.append(each)
+                if not taken and not self._closed:
+                    self._change.wait()
+        return taken
 
     async def close(self) -> None:
         """Answer nobody any more, and end every process. Calls that wait get ConfigurationError."""

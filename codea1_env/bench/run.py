@@ -22,7 +22,7 @@ from codea1_env.bench.track import PUBLIC, Track, track_of
 from codea1_env.configuration.arguments import read_configuration
 from codea1_env.configuration.presets import Preset, PretrainedModel
 from codea1_env.errors import Codea1Error, ConfigurationError
-from codea1_env.judging.version import VERSION, require_comparable
+from codea1_env.judging.version import VERSION, require_current
 from codea1_env.records.addresses import CONFIG_FILE
 from codea1_env.training.run.provenance import changed, this_start, weights_hash
 from codea1_env.training.run.run_dir import METRICS
@@ -72,7 +72,7 @@ def check(found: BenchFile, run: Path, *, model: Path | None, questions: int, sa
     wrong = [] if found.is_whole else ["the digest is not that of the file: something in it was changed"]
     if record["track"]["digest"] != track.digest(record["track"]["questions"]):
         wrong.append("the track is not the one of this version: other questions, measures or limits")
-    require_comparable([record["judge"], VERSION], track.family, f"{found.path} and its check")
+    require_current(record["judge"], track.family, f"{found.path} and its check")
     is_base = set(record["parts"].get("code", {})) == set()
     if is_base:
         preset = _with_model(track.preset(), track, model)

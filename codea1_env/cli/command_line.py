@@ -88,6 +88,7 @@ def _parser(given: Sequence[str]) -> Parser:
     """Of the command that is given, whose module alone is imported; of the others, the names and summaries."""
     from codea1_env import __version__
     from codea1_env.cli.common import add_command, add_debug
+    from codea1_env.judging.version import VERSION
     from codea1_env.terminal import Parser
 
     parser = Parser(
@@ -96,7 +97,7 @@ def _parser(given: Sequence[str]) -> Parser:
         epilog="Exit codes: 0 is done, 1 is that a part of the work failed, 2 a wrong argument, 130 Ctrl-C.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"codea1 {__version__}")
+    parser.add_argument("--version", action="version", version=f"codea1 {__version__}, judge {VERSION}")
     add_debug(parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     asked = next((word for word in given if not word.startswith("-")), None)

@@ -42,6 +42,7 @@ from codea1_env.judging.judge import Judge, Trial
 from codea1_env.judging.problems.limits import RunLimits
 from codea1_env.judging.problems.own_tests import OwnTests, told
 from codea1_env.judging.scripts import UNSEALED, ScriptJudge, ScriptVerdict
+from codea1_env.judging.version import VERSION
 from codea1_env.players.player import (
     CoderRequest,
     Player,
@@ -539,7 +540,7 @@ def _report(
             record |= {part: sum(score[part] for score in kept) for part in ("mutants", "equivalent", "unloadable")}
         record["measures"] = {measure: _plain(interval) for measure, interval in measures.items()}
         records[name] = record
-    head = {"schema": SCHEMA, "player": player.name, "version": player.version}
+    head = {"schema": SCHEMA, "judge": VERSION, "player": player.name, "version": player.version}
     trust = {"trust": UNSEALED} if plan.judge == "scripts" else {}
     return {**head, **_plain_plan(plan), **trust, "sets": records}
 

@@ -55,3 +55,8 @@ def require_comparable(versions: Iterable[int], subject: str, what: str) -> None
         raise ConfigurationError(
             f"{what} must be of one judge, got versions {known}, between which verdicts moved: {told}"
         )
+
+
+def require_current(judge: int, subject: str, what: str) -> None:
+    """Likewise of one result and what this judge finds."""
+    require_comparable((judge, VERSION), subject, what)

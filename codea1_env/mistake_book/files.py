@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import BookFormatError
+from codea1_env.judging.version import FIRST, VERSION
 from codea1_env.whole_files import whole_file
 
 Header = Mapping[str, object]
+JUDGE = "judge"
+"""The version of the judge whose verdicts a book holds; what says none is of the first."""
 
 
 def save_lines(path: str | os.PathLike[str], header: Header, records: Iterable[Mapping[str, object]]) -> None:
@@ -25,7 +28,7 @@ def save_lines(path: str | os.PathLike[str], header: Header, records: Iterable[M
     OSError, and then leaves no temporary file.
     """
     with whole_file(path) as file:
-        for record in (header, *records):
+        for record in ({**header, JUDGE: VERSION}, *records):
             file.write(line(record))
 
 
@@ -47,9 +50,12 @@ def read_lines(
             if number == 1:
                 known = record
                 if isinstance(record, dict):
-                    known = {key: value for key, value in record.items() if key not in optional}
+                    known = {key: value for key, value in record.items() if key not in (*optional, JUDGE)}
                 if json.dumps(known, sort_keys=True) != json.dumps(header, sort_keys=True):
                     raise bad_line(1, "the header", f"be {json.dumps(header)}", record)
+                judge = record.get(JUDGE, FIRST)
+                if type(judge) is not int or not FIRST <= judge <= VERSION:
+                    raise bad_line(1, JUDGE, f"be a version from {FIRST} to {VERSION}; a later codea1 reads it", judge)
             yield number, record
         if file.tell() == 0:
             raise bad_line(1, "the header", f"be {json.dumps(header)}", "an empty file")

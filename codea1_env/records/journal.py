@@ -17,6 +17,7 @@ from typing import Any
 
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.judging.version import FIRST, VERSION
 from codea1_env.whole_files import append_whole, no_room
 
 SCHEMA = 1
@@ -53,7 +54,7 @@ class Journal(Closing):
         """Records of earlier starts."""
         self._file: io.FileIO = open(path, "a+b", buffering=0)  # noqa: SIM115  # closed by `close`
         try:
-            self._begin(json.loads(json.dumps({"kind": "plan", "schema": SCHEMA, **plan})), is_paid)
+            self._begin(json.loads(json.dumps({"kind": "plan", "schema": SCHEMA, "judge": VERSION, **plan})), is_paid)
         except BaseException:
             self._file.close()
             raise
@@ -100,7 +101,7 @@ class Journal(Closing):
             first = self._record(1, lines.readline())
         if first["kind"] != "plan":
             raise self.damaged(1, "no plan")
-        return first
+        return {"judge": FIRST, **first}
 
     def records(self) -> Iterator[Record]:
         """Those after the plan, from the file. Raises FormatError with the line's number."""

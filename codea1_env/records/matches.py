@@ -33,6 +33,7 @@ from typing import Any
 from codea1_env.arena.match import Match, MatchScore, SuiteScore
 from codea1_env.checks import json_object, require
 from codea1_env.errors import FormatError
+from codea1_env.judging.version import VERSION
 from codea1_env.mistake_book.files import packed
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.messages import answer_texts
@@ -112,6 +113,7 @@ def write_error(number: int, message: str) -> bytes:
 def _score(score: MatchScore) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
+        "judge": VERSION,
         "problem_id": score.problem_id,
         "codes": [
             {"executes": code.executes, "reward": code.reward}

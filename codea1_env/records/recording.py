@@ -1,13 +1,13 @@
 """Games on disk: what both seats answered and earned, as JSON lines; replayed to the same rewards, bit for bit.
 
-    {"codea1_recording": 1, "codea1": VERSION}            the header; the number is the schema's
+    {"codea1_recording": 1, "codea1": VERSION, "judge": N}  the header; the first number is the schema's
     {"problem": {...}}                                    a problem, once, before its first match
     {"match": {problem, config, codes, suites, replays, rewards, score}}
 
 `replays` are the Mistake Book's tests as they stood when the match was played, so that a match is replayed by itself,
 in any order. `score` says how the rewards came about, test by test (`matches.detailed_score`, long texts cut); it is
-for readers, and may be left out. A recording of another version of codea1 is read as long as the schema is known; where
-the rules of scoring have changed since, the replay says which rewards differ. Does not record observations or who the
+for readers, and may be left out. A recording of another version of codea1 is read as long as the schema is known, and
+played again where no verdict has moved since its judge (`judging/version.py`). Does not record observations or who the
 players were.
 """
 
@@ -34,6 +34,7 @@ from codea1_env.closing import Closing
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
 from codea1_env.judging.problems.limits import rule_of, with_memory, with_seconds
 from codea1_env.judging.returned import cut
+from codea1_env.judging.version import ANY, FIRST, VERSION, require_current
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.files import packed, unpacked
 from codea1_env.problems.problem import Problem
@@ -45,7 +46,8 @@ from codea1_env.whole_files import append_whole, claimed
 
 SCHEMA = 1
 _HEADER = "codea1_recording"
-_OWN_HEADER = {_HEADER: SCHEMA, "codea1": codea1_env.__version__}
+_JUDGE = "judge"
+_OWN_HEADER = {_HEADER: SCHEMA, "codea1": codea1_env.__version__, _JUDGE: VERSION}
 _MATCH_FIELDS = frozenset(("problem", "config", "codes", "suites", "replays", "rewards"))
 _SCORE = "score"
 _MOST_TEXT = 1 << 12
@@ -86,6 +88,8 @@ class RecordedMatch:
     rewards: Rewards
     score: Mapping[str, Any] | None = None
     """Of `matches.detailed_score`, unchecked; None where it was left out."""
+    judge: int = FIRST
+    """The version of the judge that scored it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,7 @@ class Recorder(Closing):
             lines = list(_records(whole.splitlines()))
         except FormatError as error:
             raise ConfigurationError(f"{self._path} must be new, empty or a recording, got: {error}") from None
+        require_current(lines[0][1][_JUDGE], ANY, f"what is added to {self._path}")
         self._known = {Problem.from_dict(line["problem"]).content_hash for _, line in lines if "problem" in line}
         if len(whole) < len(content):
             os.truncate(self._path, len(whole))
@@ -168,11 +173,13 @@ def read_recording(
     for number, record in _records(lines, on_cut):
         is_waiting = "problem" in record
         try:
-            if is_waiting:
+            if number == 1:
+                judge = record[_JUDGE]
+            elif is_waiting:
                 problem = Problem.from_dict(record["problem"])
                 problems[problem.content_hash] = problem
             else:
-                yield _match(number, record["match"], problems)
+                yield dataclasses.replace(_match(number, record["match"], problems), judge=judge)
         except FormatError as error:
             raise FormatError(f"line {number}: {error}") from None
         except (KeyError, TypeError, ValueError, Codea1Error) as error:
@@ -216,8 +223,10 @@ def _with_ends(file: Iterable[bytes], ends: list[int]) -> Iterator[bytes]:
 
 
 def replay(matches: Iterator[RecordedMatch] | Sequence[RecordedMatch], sandbox: Sandbox) -> Iterator[ReplayedMatch]:
-    """Play every match again, by itself. Raises SandboxError where infrastructure fails now."""
+    """Play every match again, by itself. Raises SandboxError where infrastructure fails now, and ConfigurationError
+    where verdicts have moved since it was scored."""
     for recorded in matches:
+        require_current(recorded.judge, ANY, "a match and its replay")
         yield ReplayedMatch(recorded, Rewards.of(score_again(recorded, sandbox)))
 
 
@@ -264,7 +273,7 @@ def _cut(score: dict[str, Any]) -> dict[str, Any]:
 def _records(
     lines: Iterator[bytes] | Sequence[bytes], on_cut: Callable[[str], None] = _log.warning
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records after the header, with the numbers of their lines."""
+    """The header, which says its judge, and the records after it, with the numbers of their lines."""
     number, are_ended = 0, False  # a list of lines may hold them without their ends
     for number, line in enumerate(lines, 1):
         try:
@@ -275,12 +284,16 @@ def _records(
             on_cut(f"line {number} of the recording is incomplete, as while it is written, and is left out")
             return
         are_ended = line.endswith(b"\n")
-        if number > 1:
-            yield number, record
-        elif record.get(_HEADER) != SCHEMA:
-            shown = line[:80].decode("utf-8", "replace").rstrip()
-            why = "; a later schema needs a later version of codea1" if _HEADER in record else ", which is no recording"
-            raise FormatError(f"line 1 must be the header of a recording of schema {SCHEMA}, got {shown}{why}")
+        if number == 1:
+            if record.get(_HEADER) != SCHEMA:
+                shown = line[:80].decode("utf-8", "replace").rstrip()
+                known = _HEADER in record
+                why = "; a later schema needs a later version of codea1" if known else ", which is no recording"
+                raise FormatError(f"line 1 must be the header of a recording of schema {SCHEMA}, got {shown}{why}")
+            judge = record.setdefault(_JUDGE, FIRST)
+            if type(judge) is not int or judge < FIRST:
+                raise FormatError(f"line 1: {_JUDGE} must be a version of the judge, got {judge!r:.80}")
+        yield number, record
     if number == 0:
         raise FormatError(f"a recording must begin with a header of schema {SCHEMA}, got an empty file")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import BookFormatError, ConfigurationError
+from codea1_env.judging.version import ANY, FIRST, require_comparable
 from codea1_env.mistake_book.book import read_book
 from codea1_env.mistake_book.parts import place_in
 from codea1_env.training.run.results import ResultRow
@@ -78,6 +79,20 @@ class RunRead:
         return preset if isinstance(preset, Mapping) else {}
 
     @property
+    def family(self) -> str:
+        """Of the problems, for `judging/version.py`."""
+        problems = self.preset.get("problems")
+        family = problems.get("family", ANY) if isinstance(problems, Mapping) else ANY
+        return family if isinstance(family, str) else ANY
+
+    @property
+    def judges(self) -> list[int]:
+        """The version of each start."""
+        starts = self.config.get("starts")
+        known = [each for each in starts if isinstance(each, Mapping)] if isinstance(starts, list) else []
+        return [judge for each in known if type(judge := each.get("judge", FIRST)) is int]
+
+    @property
     def rounds_planned(self) -> int | None:
         planned = self.preset.get("rounds")
         return planned if isinstance(planned, int) else None
@@ -105,11 +120,15 @@ class RunRead:
 
 def read_runs(directories: Sequence[Path], given: Sequence[str] = ()) -> list[RunRead]:
     """Every run, with names that tell them apart. `given`: what the user calls the directories; empty: their paths.
-    Raises ConfigurationError for what is no run's directory."""
+    Raises ConfigurationError for what is no run's directory, and for runs of judges that do not compare."""
     given = given or [str(directory) for directory in directories]
     plain = [Path(each).resolve().name or each for each in given]
     names = plain if len(set(plain)) == len(plain) else given
-    return [read_run(*each) for each in zip(directories, names, given, strict=True)]
+    runs = [read_run(*each) for each in zip(directories, names, given, strict=True)]
+    families = {run.family for run in runs}
+    subject = families.pop() if len(families) == 1 else ANY
+    require_comparable((judge for run in runs for judge in run.judges), subject, "runs on one page")
+    return runs
 
 
 def read_run(directory: Path, name: str, given: str = "") -> RunRead:

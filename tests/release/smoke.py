@@ -23,6 +23,7 @@ from importlib import metadata
 from pathlib import Path
 
 import codea1_env
+from codea1_env.judging.version import VERSION
 
 CODEA1 = str(Path(sysconfig.get_path("scripts")) / "codea1")
 _OF_EXTRAS = (
@@ -80,7 +81,8 @@ def modules() -> None:
 
 
 def commands() -> None:
-    need(run(CODEA1, "--version").split() == ["codea1", codea1_env.__version__], "the version of the package")
+    told = f"codea1 {codea1_env.__version__}, judge {VERSION}"
+    need(run(CODEA1, "--version").strip() == told, "the versions of package and judge")
     found = re.findall(r"^    ([a-z]+)\b", run(CODEA1, "--help"), re.MULTILINE)
     need({"score", "doctor", "replay"} <= set(found), f"the commands in codea1 --help, got {found}")
     for command in found:

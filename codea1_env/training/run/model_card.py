@@ -14,7 +14,7 @@ import yaml
 
 from codea1_env.configuration.placement import role_of
 from codea1_env.language_models.directories import ADAPTER, is_place
-from codea1_env.training.run.results import Row
+from codea1_env.training.run.results import ResultRow
 from codea1_env.whole_files import write_whole
 
 CARD = "README.md"
@@ -28,7 +28,7 @@ _CITATION = """\
 """  # noqa: E501  # as the page of the README has it
 
 
-def write_cards(directory: Path, configuration: Mapping[str, Any], seats: Sequence[str], rows: Sequence[Row]) -> None:
+def write_cards(directory: Path, configuration: Mapping[str, Any], seats: Sequence[str], rows: Sequence[ResultRow]) -> None:
     """One beside the final model of every seat that has one. `configuration`: what the run's config.yaml holds."""
     for seat in seats:
         final = directory / seat / "final"
@@ -37,7 +37,7 @@ def write_cards(directory: Path, configuration: Mapping[str, Any], seats: Sequen
             write_whole(final / CARD, model_card(configuration, seat, rows, is_adapter=is_adapter))
 
 
-def model_card(configuration: Mapping[str, Any], seat: str, rows: Sequence[Row], *, is_adapter: bool) -> str:
+def model_card(configuration: Mapping[str, Any], seat: str, rows: Sequence[ResultRow], *, is_adapter: bool) -> str:
     """Front matter and text. `rows`: base against trained, of all seats."""
     preset, role = configuration["preset"], "player" if seat == "player" else role_of(seat)
     base = str(preset["model"].get("pretrained", ""))
@@ -81,7 +81,7 @@ _PLAYS = {
 }
 
 
-def _measured(role: str, rows: Sequence[Row]) -> str:
+def _measured(role: str, rows: Sequence[ResultRow]) -> str:
     """What the run measured of this role; of both, for a player."""
     own = [row for row in rows if role == "player" or row.name.startswith(f"{role}:")]
     told = [row for row in own if any((row.base, row.trained, row.low, row.high))]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
+from codea1_env.judging.version import FIRST, VERSION
 
 with extra("train", "training needs"):
     import torch
@@ -59,6 +60,7 @@ def this_start(engine: str, rounds_done: int, started: str, own: Mapping[str, An
         "rounds_done": rounds_done,
         "engine": engine,
         "versions": {"python": platform.python_version()} | _versions(),
+        "judge": VERSION,
         "code": code_revision(Path(__file__).parent),
         **({"own_code": dict(own)} if own else {}),
         "platform": platform.platform(),
@@ -84,6 +86,7 @@ def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What differs between two starts of a run, of the things on which the last bits of its arithmetic depend, code of
     one's own included."""
     parts: dict[str, list[Any]] = {"PyTorch": [start.get("versions", {}).get("torch") for start in (before, now)]}
+    parts["the judge: version"] = [start.get("judge", FIRST) for start in (before, now)]
     for name in ("instructions", "torch", "threads", "gpu", "told"):
         parts[f"processor: {name}"] = [start.get("processor", {}).get(name) for start in (before, now)]
     then, today = (start.get("own_code", {}) for start in (before, now))

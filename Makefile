@@ -22,7 +22,7 @@ EXTRA_openrlhf := serve
 PYTHON_nemo_gym ?= python3.12
 
 .DELETE_ON_ERROR:
-.PHONY: demo demo-real test fuzz test-slow test-attacks test-cluster test-all test-browser test-real test-vllm test-adapters test-light-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check docs lock format clean
+.PHONY: demo demo-real test fuzz test-slow test-attacks test-cluster test-all test-browser test-real test-vllm test-adapters test-light-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check release image docs lock format clean
 
 demo: .venv/installed
 	$(BIN)/python experiments/demo.py --seed $(SEED)
@@ -84,9 +84,25 @@ check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# What is committed, built twice, and its wheel installed and tried where nothing else is. PYTHON chooses the Python.
+# What is committed, built twice, and its wheel installed by pip and by uv and tried where nothing else is, on the oldest and
+# the newest Python of the machine.
 release-check:
-	$(PYTHON) tests/release/check.py
+	$(PYTHON) tests/release/check.py --ends
+
+# All of a release but sending it, in dist/: sdist and wheel, their digests, the notes, and the seed of the hidden split of
+# `codea1 bench`, which is drawn now.
+release: check
+	test -z "$$(git status --porcelain)" || { echo 'what is released must be committed, got a changed tree' >&2; exit 2; }
+	rm -rf dist
+	$(PYTHON) tests/release/check.py --ends --keep dist
+	$(PYTHON) -c 'import secrets; print(secrets.randbelow(2**31 - 1) + 1)' > dist/bench-questions.txt
+	cp RELEASE.md CITATION.cff dist/
+	printf '\nThe held-out questions of this release: `codea1 bench check FILE --questions %s`.\n' "$$(cat dist/bench-questions.txt)" >> dist/RELEASE.md
+	cd dist && sha256sum *.whl *.tar.gz > SHA256SUMS && cat SHA256SUMS
+
+# The image of this project, for training on CPUs and for the server.
+image:
+	docker build --tag codea1 .
 
 # The site, in site/; docs/ and the docstrings are all it reads. An environment of its own: none of it is needed elsewhere.
 docs: site/index.html

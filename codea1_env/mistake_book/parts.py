@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.errors import BookFormatError
-from codea1_env.mistake_book.files import line
+from codea1_env.judging.version import VERSION
+from codea1_env.mistake_book.files import JUDGE, line
 from codea1_env.mistake_book.policies import Shelf
 from codea1_env.mistake_book.saved import INDEX, MOST_PARTS, PART_FILE, line_of, read_index
 from codea1_env.whole_files import write_whole
@@ -126,6 +127,7 @@ class Shelves:
         """Write the parts that have changed, bring the others along, and replace the index. Raises OSError; the
         directory is then as it was."""
         directory.mkdir(exist_ok=True)
+        header = {**header, JUDGE: VERSION}
         files = {}
         for part in range(self.parts):
             saved = self._saved.get(part)

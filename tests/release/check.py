@@ -1,13 +1,17 @@
 """Builds what would be released, twice, and tries the wheel where nothing else is installed: `make release-check`.
 
-    python tests/release/check.py [--keep FOLDER]
+    python tests/release/check.py [--keep FOLDER] [--ends]
 
 1. The commit that is checked out is exported and built, in two folders, under two umasks; sdist and wheel must have the
    same bytes both times. Times in them are the commit's (SOURCE_DATE_EPOCH).
-2. The wheel goes into a new virtual environment outside the tree, from binary packages only: no compiler is needed.
-3. `smoke.py` runs there, with the examples of the sdist; then mypy, in another environment, reads the installed types.
+2. Both hold what they must, and no more: names, version, licence and the Python that they ask for.
+3. The wheel goes into new virtual environments outside the tree, by pip and by uv, from binary packages only: no
+   compiler is needed. `--ends`: on the oldest and the newest Python of this machine that the package supports; else on
+   the one that runs this.
+4. `smoke.py` runs there, with the examples and the quick start of the sdist; then mypy, in another environment, reads
+   the installed types.
 
-Needs git and a package index, and the Python that runs it is the one that is tried. What is not committed is not built.
+Needs git and a package index. What is not committed is not built.
 """
 
 from __future__ import annotations
@@ -21,38 +25,103 @@ import sys
 import tarfile
 import tempfile
 import venv
+import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 UMASKS = (0o022, 0o077)
+MINORS = range(11, 14)
+"""Of the Pythons that the package supports, 3.11 to 3.13."""
+IN_SDIST = {
+    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "PKG-INFO", "README.md",
+    "RELEASE.md", "SECURITY.md", "agents", "baselines", "benchmarks", "codea1_env", "constraints-bigcodebench.txt",
+    "constraints-rllib.txt", "constraints-serve.txt", "constraints.txt", "docs", "examples", "experiments",
+    "pyproject.toml", "tests",
+}  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy sdist and wheel there (default: not kept)")
+    parser.add_argument("--ends", action="store_true", help="on the oldest and the newest Python (default: on this)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="codea1-release-") as folder:
         scratch = Path(folder)
         builder = scratch / "builder" / "bin" / "python"
         venv.create(scratch / "builder", with_pip=True)
-        install(builder, builder, "build", "mypy")
+        install(builder, builder, "build", "mypy", "uv")
         built = [build(builder, scratch / f"tree{umask:03o}", umask) for umask in UMASKS]
         sdist, wheel = same_bytes(*built)
-        clean = scratch / "clean" / "bin" / "python"
-        venv.create(scratch / "clean")  # without pip: nothing but the package and what it requires
-        install(builder, clean, "--only-binary", ":all:", str(wheel))
         with tarfile.open(sdist) as archive:
             archive.extractall(scratch / "sdist", filter="data")
         (tree,) = (scratch / "sdist").iterdir()
-        run(clean, "-I", str(tree / "tests/release/smoke.py"), str(tree), cwd=outside(scratch))
-        run(builder, "-I", "-m", "mypy", "--strict", "--python-executable", str(clean), "--cache-dir", os.devnull,
-            str(tree / "tests/release/typed_client.py"), cwd=outside(scratch))  # fmt: skip
+        holds_what_it_must(tree, wheel)
+        for number, python in enumerate(ends() if options.ends else [Path(sys.executable)]):
+            clean = scratch / f"clean{number}" / "bin" / "python"
+            run(python, "-m", "venv", "--without-pip", str(clean.parents[1]), cwd=scratch)  # the package and no more
+            install(builder, clean, "--only-binary", ":all:", str(wheel))
+            run(clean, "-I", str(tree / "tests/release/smoke.py"), str(tree), cwd=outside(scratch))
+            run(builder, "-I", "-m", "mypy", "--strict", "--python-executable", str(clean), "--cache-dir", os.devnull,
+                str(tree / "tests/release/typed_client.py"), cwd=outside(scratch))  # fmt: skip
+            by_uv(builder, python, wheel, scratch / f"uv{number}")
         if options.keep:
             options.keep.mkdir(parents=True, exist_ok=True)
             for path in (sdist, wheel):
                 shutil.copy2(path, options.keep)
-    print(f"the release is as it should be on Python {sys.version.split()[0]}")
+
+
+def ends() -> list[Path]:
+    """The oldest and the newest supported Python of this machine: on PATH, of pyenv, or what runs this."""
+    found: dict[int, Path] = {sys.version_info.minor: Path(sys.executable)}
+    for minor in MINORS:
+        places = [Path(each) for each in (shutil.which(f"python3.{minor}"),) if each]
+        places += sorted((Path.home() / ".pyenv" / "versions").glob(f"3.{minor}.*/bin/python3"))
+        for place in places:
+            if (
+                minor not in found
+                and not subprocess.run([place, "-c", ""], check=False, capture_output=True).returncode
+            ):
+                found[minor] = place
+    supported = sorted(minor for minor in found if minor in MINORS)
+    return [found[minor] for minor in dict.fromkeys((supported[0], supported[-1]))]
+
+
+def by_uv(builder: Path, python: Path, wheel: Path, folder: Path) -> None:
+    """The same wheel by uv, which resolves otherwise."""
+    uv = str(builder.parent / "uv")
+    pinned = ["-c", str(ROOT / "constraints.txt"), "--only-binary", ":all:", "--quiet"]
+    run(Path(uv), "venv", "--quiet", "--python", str(python), str(folder), cwd=folder.parent)
+    run(Path(uv), "pip", "install", *pinned, "--python", str(folder / "bin/python"), str(wheel), cwd=folder.parent)
+    run(folder / "bin" / "codea1", "tournament", "--coder", "oracle", "--tester", "golden", "--questions", "2",
+        cwd=outside(folder.parent))  # fmt: skip
+
+
+def holds_what_it_must(tree: Path, wheel: Path) -> None:
+    """What is in both archives, and what they say of themselves."""
+    names = {path.name for path in tree.iterdir()}
+    if names != IN_SDIST:
+        raise SystemExit(f"the sdist must hold {sorted(IN_SDIST)}, got other names: {sorted(names ^ IN_SDIST)}")
+    with zipfile.ZipFile(wheel) as archive:
+        folders = {name.split("/")[0] for name in archive.namelist()}
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        told = Parser().parsestr(archive.read(metadata).decode("utf-8"))
+        version = told["Version"]
+    if folders != {"codea1_env", f"codea1_env-{version}.dist-info"}:
+        raise SystemExit(f"the wheel must hold the package and nothing else, got {sorted(folders)}")
+    citation = (tree / "CITATION.cff").read_text(encoding="utf-8")
+    for name, got, must in (
+        ("Name", told["Name"], "codea1-env"),
+        ("Requires-Python", told["Requires-Python"], f">=3.{MINORS[0]}"),
+        ("License-Expression", told["License-Expression"], "Apache-2.0"),
+        ("the description's form", told["Description-Content-Type"], "text/markdown"),
+        ("version of CITATION.cff", f"\nversion: {version}\n" in citation, True),
+        ("version of CHANGELOG.md", f"\n## {version}" in (tree / "CHANGELOG.md").read_text(encoding="utf-8"), True),
+    ):
+        if got != must:
+            raise SystemExit(f"{name} must be {must}, got {got}")
+    print(f"works: contents and metadata of {version}", flush=True)
 
 
 def install(builder: Path, python: Path, *requirements: str) -> None:

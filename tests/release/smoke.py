@@ -15,6 +15,7 @@ import json
 import os
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -34,6 +35,9 @@ _OF_EXTRAS = (
     "serving.supervisor",
     "players.hugging_face",
     "players.vllm_offline",
+    "evaluation.estimates",
+    "bench.measure",
+    "bench.run",
 )
 NEEDING_EXTRAS = tuple(f"codea1_env.{name}" for name in _OF_EXTRAS)
 BY_PATH = "codea1_env.sandbox.inside"
@@ -56,6 +60,8 @@ def main(tree: Path) -> None:
         for check in (*checks, missing_extras):
             check()
             said(check.__name__.replace("_", " "))
+        quick_start(tree / "docs" / "quick-start.md")
+        said("the quick start")
         found = sorted(path for path in (tree / "examples").glob("*.py") if runs_here(path.read_text()))
         need(len(found) > 4, f"examples that need no extra, got {[path.name for path in found]}")
         for path in found:
@@ -158,6 +164,25 @@ def discrete_game() -> None:
         _, info = view.reset(seed=0)
         view.step(int(info["action_mask"].argmax()))
         view.close()
+
+
+def quick_start(page: Path) -> None:
+    """Its Python and the commands that it marks to be run, in order and in one empty folder."""
+    here, folder = Path.cwd(), Path("quick-start")
+    folder.mkdir()
+    os.chdir(folder)
+    block = re.compile(r"(?:^<!-- (run) -->\n)?^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    count = 0
+    for mark, language, body in block.findall(page.read_text(encoding="utf-8")):
+        if language == "python":
+            run(sys.executable, "-I", "-c", body)
+            count += 1
+        elif mark:
+            for line in body.splitlines():
+                run(CODEA1, *shlex.split(line)[1:])
+                count += 1
+    need(count >= 7, f"blocks in the quick start, got {count}")
+    os.chdir(here)
 
 
 def missing_extras() -> None:

@@ -28,7 +28,9 @@ _CITATION = """\
 """  # noqa: E501  # as the page of the README has it
 
 
-def write_cards(directory: Path, configuration: Mapping[str, Any], seats: Sequence[str], rows: Sequence[ResultRow]) -> None:
+def write_cards(
+    directory: Path, configuration: Mapping[str, Any], seats: Sequence[str], rows: Sequence[ResultRow]
+) -> None:
     """One beside the final model of every seat that has one. `configuration`: what the run's config.yaml holds."""
     for seat in seats:
         final = directory / seat / "final"

@@ -16,23 +16,20 @@ import argparse
 import dataclasses
 import json
 import platform
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.bench.entry import RECIPES as OURS
+from codea1_env.bench.entry import run_recipe
+
 HERE = Path(__file__).resolve().parent
 PRESET = "0.5b-fineprint"
 ARMS = HERE / "fineprint.yaml"
 """The preset, without the evaluations: every cell is measured when it is done."""
-RECIPES = {
-    "code-a1": "agents/train_grpo.py",
-    "code-a1-paper": "agents/train_grpo.py",
-    "golden": "baselines/golden_tests.py",
-    "frozen": "baselines/frozen_tester.py",
-    "self-play": "baselines/self_play.py",
+RECIPES = {name: OURS[name][0] for name in ("code-a1", "golden", "frozen", "self-play")} | {
+    "code-a1-paper": OURS["code-a1"][0]
 }
 CHANGES = {"code-a1-paper": HERE / "fineprint_paper.yaml"}
 """Arms with another configuration than the preset."""
@@ -68,19 +65,10 @@ class Cell:
         return f"{self.arm}-{self.seed}" + (f"-{self.rounds}" if self.rounds else "")
 
     def train(self, model: Path, directory: Path) -> None:
-        """Run its recipe, or what is left of it. Raises CalledProcessError."""
-        if (directory / "summary.json").exists():
-            return
-        command = [sys.executable, str(HERE.parent / RECIPES[self.arm])]
-        if (directory / "config.yaml").exists():
-            command += ["--resume", str(directory)]
-        else:
-            command += ["--config", str(CHANGES.get(self.arm, ARMS)), "--model", str(model), "--seed", str(self.seed)]
-            command += ["--output", str(directory), "--report-to", "none"] + (
-                ["--rounds", str(self.rounds)] if self.rounds else []
-            )
-        with directory.with_suffix(".log").open("a") as log:
-            subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=True)
+        """Run its recipe, or what is left of it. Raises Codea1Error."""
+        more = ["--rounds", str(self.rounds)] if self.rounds else []
+        config = CHANGES.get(self.arm, ARMS)
+        run_recipe(HERE.parent / RECIPES[self.arm], directory, config=config, seed=self.seed, model=model, more=more)
 
     def models(self, model: Path, directory: Path) -> dict[str, Path]:
         """By seat, what answers in it; the tester only where it is measured."""

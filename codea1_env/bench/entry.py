@@ -158,17 +158,26 @@ def prepared(entry: Entry, track: Track, run: Path) -> Preset:
     return preset
 
 
-def train(entry: Entry, track: Track, run: Path, *, seed: int, model: Path | None) -> float:
-    """Run the recipe, or what is left of it, with its output in a log beside its directory; the CPU seconds that it
-    took. Raises Codea1Error where it fails."""
-    if entry.recipe is None or (run / SUMMARY).is_file():
+def train(entry: Entry, run: Path, *, seed: int, model: Path | None) -> float:
+    """Run the entry's recipe as it was `prepared`; the CPU seconds that it took."""
+    if entry.recipe is None:
         return 0.0
-    command = [sys.executable, str(entry.recipe)]
+    return run_recipe(entry.recipe, run, config=run.with_suffix(".yaml"), seed=seed, model=model)
+
+
+def run_recipe(
+    recipe: Path, run: Path, *, config: Path, seed: int, model: Path | None, more: Sequence[str] = ()
+) -> float:
+    """Run a recipe in a process of its own, or what is left of it, with its output in a log beside its directory; the
+    CPU seconds that it took. `more`: further arguments. Raises Codea1Error where it fails."""
+    if (run / SUMMARY).is_file():
+        return 0.0
+    command = [sys.executable, str(recipe)]
     if (run / CONFIG_FILE).is_file():
         command += ["--resume", str(run)]
     else:
-        command += ["--config", str(run.with_suffix(".yaml")), "--seed", str(seed), "--output", str(run)]
-        command += ["--report-to", "none"] + (["--model", str(model)] if model else [])
+        command += ["--config", str(config), "--seed", str(seed), "--output", str(run), "--report-to", "none", *more]
+        command += ["--model", str(model)] if model else []
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} | os.environ | {"PYTHONPATH": path}
     log, before = run.with_suffix(".log"), _children()
@@ -181,9 +190,7 @@ def train(entry: Entry, track: Track, run: Path, *, seed: int, model: Path | Non
             raise
     if status:
         last = (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no output"])[-1]
-        raise Codea1Error(
-            f"{entry.name} must run to its end, got status {status}: {last[-300:]}; all of it is in {log}"
-        )
+        raise Codea1Error(f"{recipe.name} must run to its end, got status {status}: {last[-300:]}; see {log}")
     return _children() - before
 
 

@@ -40,7 +40,7 @@ def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path 
         weights = {"coder": base, "tester": base}
     else:
         say(f"training, with its output in {run.with_suffix('.log')}")
-    cpu_s = train(entry, track, run, seed=seed, model=model)
+    cpu_s = train(entry, run, seed=seed, model=model)
     if entry.recipe is not None:
         base, weights = base_of(preset), weights_of(run)
         if not weights:

@@ -92,8 +92,7 @@ def _run(options: argparse.Namespace) -> int:
     file: Path = options.output or named
     if file.suffix != ".json":
         raise ConfigurationError(f"-o must be a file that ends in .json, got {file}")
-    if options.output is None:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     require_place("-o", file)
     _require_model(options.model)
     from codea1_env.bench.run import run_entry  # torch: a wrong argument must not wait for it

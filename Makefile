@@ -22,7 +22,7 @@ EXTRA_openrlhf := serve
 PYTHON_nemo_gym ?= python3.12
 
 .DELETE_ON_ERROR:
-.PHONY: demo demo-real test fuzz test-slow test-attacks test-cluster test-all test-browser test-real test-vllm test-adapters test-light-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check release image docs lock format clean
+.PHONY: demo demo-real test fuzz test-slow test-attacks test-cluster test-all test-browser test-real test-vllm test-bigcodebench test-adapters test-light-adapters $(ADAPTERS:%=test-adapter-%) environments check release-check release image docs lock format clean
 
 demo: .venv/installed
 	$(BIN)/python experiments/demo.py --seed $(SEED)
@@ -66,6 +66,11 @@ test-real: .venv/installed
 	@test -z '$(MODEL)' || test -d '$(MODEL)' || { echo "MODEL must be a directory that exists, got $(MODEL)" >&2; exit 2; }
 	CODEA1_REAL_MODEL='$(MODEL)' CODEA1_HUMANEVALPLUS='$(HUMANEVALPLUS)' \
 		$(BIN)/python -m pytest -m real -rs -s tests/test_real_model.py
+
+# BigCodeBench's references under their own test scripts, half an hour: make test-bigcodebench BIGCODEBENCH=FILE (its rows,
+# .jsonl.gz or .parquet); skipped, saying so, without them. An environment of its own: the extra `bigcodebench`.
+test-bigcodebench: .venv-bigcodebench/installed
+	CODEA1_BIGCODEBENCH='$(BIGCODEBENCH)' .venv-bigcodebench/bin/python -m pytest -W default -m bigcodebench -rs -s tests/test_bigcodebench.py
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 

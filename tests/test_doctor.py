@@ -26,6 +26,7 @@ LAYERS = [
     "hidden_memory",
     "seccomp",
     "scratch",
+    "processes",
 ]
 NEEDS_ISOLATION = {
     "read a file",

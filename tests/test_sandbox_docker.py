@@ -43,6 +43,22 @@ from codea1_env.sandbox.docker.image import BASE_IMAGE, DEFAULT_IMAGE, build_ima
 
 SHORT = Limits(time_limit_s=0.3, budget_s=3, memory_mb=256)
 UNHURRIED = Limits(time_limit_s=10, budget_s=30, memory_mb=256)  # a page takes long where memory is scarce
+UNITTEST = """
+import os, tempfile, unittest
+from unittest.mock import patch
+class TestCases(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+    @patch('json.dumps', return_value=3)
+    def test_mock(self, dumps):
+        self.assertEqual(f(1), 3)
+    def test_file(self):
+        path = os.path.join(self.folder, 'a')
+        open(path, 'w').write(f([1]))
+        self.assertEqual(open(path).read(), '[1]')
+    def test_wrong(self):
+        self.assertEqual(f(1), 2)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +110,7 @@ HONEST: dict[str, Job] = {
     "stdio": StdioJob("print(input()[::-1])", ("abc", "", "é"), SHORT),
     "script": ScriptJob("def f(x): return x", "assert f(1) == 1", SHORT),
     "failing script": ScriptJob("def f(x): return x", "assert f(1) == 2", SHORT),
+    "unittest with a mock and files": ScriptJob("import json\ndef f(x): return json.dumps(x)", UNITTEST, UNHURRIED),
 }
 HOSTILE: dict[str, Job] = {
     "loops": calls("def f(x):\n    while x: pass\n    return 5", 0, 1, 0),

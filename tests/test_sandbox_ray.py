@@ -22,7 +22,16 @@ from codea1_env.arena.match import Match
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.problems import bundled_problems
-from codea1_env.sandbox import CallsJob, ExpressionsJob, Job, LocalSandbox, RaySandbox, StdioJob, open_sandbox
+from codea1_env.sandbox import (
+    CallsJob,
+    ExpressionsJob,
+    Job,
+    LocalSandbox,
+    RaySandbox,
+    ScriptJob,
+    StdioJob,
+    open_sandbox,
+)
 from codea1_env.sandbox.chunking import CHUNK_JOBS, MAX_CHUNK_JOBS, chunks, pack, unpack
 from codea1_env.sandbox.ray_cluster import SandboxActor
 
@@ -124,6 +133,9 @@ def mixed() -> list[Job]:
         ExpressionsJob(("1 + 1", "[0] * 3", "1 / 0")),
         ExpressionsJob(("list({'a', 'b', 'c', 'd'})",), hash_seed=1),
         StdioJob("print(input() * 2)", ("ab", "c")),
+        ScriptJob(
+            "def f(x):\n    return x", "def test_a():\n    assert f(1) == 1\ndef test_b():\n    assert f(1) == 2\n"
+        ),
         CallsJob("import numpy\ndef f():\n    return numpy.int64(7)", "f", (b"[[],[]]",), packages=("numpy",)),
     ]
 

@@ -5,18 +5,31 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from report_pages import write_run
 
-from codea1_env import ConfigurationError, LocalSandbox, Problem, read_problems
+from codea1_env import Arena, ConfigurationError, LocalSandbox, Problem, read_problems
 from codea1_env import TestCase as Case
 from codea1_env.cli import main
+from codea1_env.configuration.presets import SMOKE, ProblemFiles
+from codea1_env.configuration.problem_sets import load_problem_sets
 from codea1_env.evaluation.evaluate import EvaluationPlan
 from codea1_env.judging.problems.importing import import_drafts
-from codea1_env.judging.scripts import ScriptJudge, ScriptVerdict, expected_tests
+from codea1_env.judging.scripts import UNSEALED_REWARDS, ScriptJudge, ScriptVerdict, expected_tests
+from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.sources import find_source
+from codea1_env.report.duels import kept_duels
+from codea1_env.report.page import Shown
+from codea1_env.report.page import page as made_page
+from codea1_env.report.runs_read import read_run
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.training.round.rounds import ReadProgram, grade_round
+from codea1_env.training.round.rules import RoundRules
+from codea1_env.training.samples import Sample
 
 FORM = "import unittest\nfrom unittest.mock import patch, mock_open\nclass TestCases(unittest.TestCase):\n"
 ADDS = "    def test_one(self):\n        self.assertEqual(task_func(1), 2)\n"
@@ -129,7 +142,7 @@ def test_every_test_has_an_outcome_of_its_own(sandbox: LocalSandbox) -> None:
         ("import os\nos._exit(0)", "crash"),
         ("import ctypes\ndef task_func(x):\n    ctypes.string_at(0)", "crash"),
         ("def task_func(x):\n    return [0] * 10 ** 11", ""),
-        ("import os\ndef task_func(x):\n    while True:\n        os.fork()", ""),
+        ("import subprocess\ndef task_func(x):\n    subprocess.run(['python3', '-c', 'while True: pass'])", "timeout"),
         ("import socket\ndef task_func(x):\n    socket.create_connection(('127.0.0.1', 80), 1)", ""),
         ("import urllib.request\ndef task_func(x):\n    urllib.request.urlopen('http://1.1.1.1', timeout=1)", ""),
         ("import time\ndef task_func(x):\n    time.sleep(99)", "timeout"),
@@ -144,6 +157,76 @@ def test_what_ends_badly_has_no_outcome_that_passes(sandbox: LocalSandbox, progr
     assert judged(sandbox, FORM + ADDS).passed  # whatever the last one did
 
 
+PROCESSES = {
+    "a command and its output": "import subprocess\ndef task_func(x):\n"
+    "    return int(subprocess.run(['sh', '-c', f'echo {x} | wc -w'], capture_output=True, check=True).stdout) + 1\n",
+    "an archive": "import subprocess\ndef task_func(x):\n    open('a.log', 'w').write('1')\n"
+    "    subprocess.check_call(['tar', '-czf', 'a.tgz', 'a.log'])\n    return x + 1\n",
+    "a script that is made executable": "import os, subprocess\ndef task_func(x):\n"
+    "    with open('a.sh', 'w') as file:\n        file.write('#!/bin/sh\\nexit 2\\n')\n"
+    "    os.chmod('a.sh', 0o755)\n    return subprocess.call(['./a.sh'])\n",
+    "this interpreter with what is installed here": "import subprocess, sys\ndef task_func(x):\n"
+    "    return subprocess.call([sys.executable, '-c', 'import pytest; raise SystemExit(2)'])\n",
+    "a pool": "import multiprocessing\ndef task_func(x):\n    with multiprocessing.Pool() as pool:\n"
+    "        return sum(pool.map(abs, [-x, x]))\n",
+    "a lock, a queue and a number in shared memory": "import multiprocessing as m\ndef task_func(x):\n"
+    "    lock, queue, number = m.Lock(), m.Queue(), m.Value('i', x)\n    def work():\n        with lock:\n"
+    "            number.value += 1\n        queue.put(True)\n    child = m.Process(target=work)\n"
+    "    child.start()\n    queue.get()\n    child.join()\n    return number.value\n",
+    "a pool of futures": "from concurrent.futures import ProcessPoolExecutor\ndef task_func(x):\n"
+    "    with ProcessPoolExecutor() as pool:\n        return list(pool.map(abs, [-x]))[0] + x\n",
+}
+BOMB = "import os\nwhile True:\n    os.fork()\n"
+ESCAPES = {
+    "namespaces": "import ctypes\ndef task_func(x):\n    return 2 + ctypes.CDLL(None).unshare(0x10000000)\n",
+    "the devices' modes": "import os\ndef task_func(x):\n    os.chmod('/dev/null', 0o600)\n    return 2\n",
+    "somebody else's process": f"import os\ndef task_func(x):\n    os.kill({os.getpid()}, 0)\n    return 2\n",
+    "a file of somebody else's": "import subprocess\ndef task_func(x):\n"
+    "    return 2 + subprocess.call(['touch', '/usr/bin/codea1-was-here'])\n",
+}
+
+
+def require_processes(sandbox: LocalSandbox) -> None:
+    said = sandbox.guarantees["processes"]
+    if said is not True:
+        pytest.skip(f"no processes here: {said}")
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_programs_beside_scripts_start_processes_and_sealed_ones_do_not(sandbox: LocalSandbox, name: str) -> None:
+    require_processes(sandbox)
+    verdict = judged(sandbox, FORM + ADDS, PROCESSES[name], time_limit_s=20.0, memory_mb=2048)
+    assert verdict.passed, verdict
+    (grade,) = Arena(sandbox).grade(asked(""), [PROCESSES[name]], [Case("task_func(1)", "2")])
+    assert not grade.all_passed
+
+
+def test_a_sealed_program_is_told_that_it_has_no_processes(sandbox: LocalSandbox) -> None:
+    program = PROCESSES["a script that is made executable"]
+    (grade,) = Arena(sandbox).grade(asked(""), [program], [Case("task_func(1)", "2")])
+    assert (grade.all_passed, grade.denied) == (False, ("process",))
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_processes_reach_nothing_outside(sandbox: LocalSandbox, name: str) -> None:
+    assert not judged(sandbox, FORM + ADDS, ESCAPES[name]).passed
+
+
+def test_processes_end_with_their_program_and_are_bounded(sandbox: LocalSandbox) -> None:
+    require_processes(sandbox)
+    number = f"9{os.getpid()}"
+    left = (
+        f"import subprocess\nsubprocess.Popen(['setsid', 'sleep', '{number}'])\ndef task_func(x):\n    return x + 1\n"
+    )
+    assert judged(sandbox, FORM + ADDS, left).passed
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not any(number.encode() in line for line in lines)
+    verdict = judged(sandbox, FORM + ADDS, BOMB + RIGHT, time_limit_s=1.0, memory_mb=512)
+    assert not verdict.passed
+    assert verdict.failure in ("timeout", "BlockingIOError")  # the kernel's own bound is not for root
+    assert judged(sandbox, FORM + ADDS).passed
+
+
 def test_a_program_can_forge_an_outcome_and_none_can_leave_a_test_out(sandbox: LocalSandbox) -> None:
     """What `unsealed` means. Sealed verdicts are in test_attacks.py."""
     forged = "import unittest\nunittest.TestCase.assertEqual = lambda *a, **k: None\ndef task_func(x):\n    return 0\n"
@@ -153,6 +236,47 @@ def test_a_program_can_forge_an_outcome_and_none_can_leave_a_test_out(sandbox: L
     assert not verdict.passed
     runs_none = "import unittest\nunittest.TestSuite.run = lambda *a, **k: None\ndef task_func(x):\n    return 0\n"
     assert not judged(sandbox, FORM + ADDS, runs_none).passed
+
+
+SCRIPTED = FORM + ADDS + "    def test_two(self):\n        self.assertEqual(task_func(2), 3)\n"
+
+
+def test_a_reward_takes_a_script_only_where_it_is_allowed_and_pays_the_share_that_passes() -> None:
+    programs = [RIGHT, "def task_func(x):\n    return 2\n", "def task_func(x", "import os\nos._exit(0)\n"]
+    with Arena(LocalSandbox(), config=RewardConfig(allow_unsealed=True)) as arena:
+        (grades,) = arena.grade_scripts([(asked(SCRIPTED), programs)])
+        with pytest.raises(ConfigurationError, match="test_script must be there for 'p'"):
+            arena.grade_scripts([(asked(""), programs)])
+    assert [(grade.share, grade.executes) for grade in grades] == [(1, True), (0.5, True), (0, False), (0, False)]
+    with (
+        Arena(LocalSandbox()) as arena,
+        pytest.raises(ConfigurationError, match="allow_unsealed must be True to grade by test scr"),
+    ):
+        arena.grade_scripts([(asked(SCRIPTED), programs)])
+
+
+def test_a_run_takes_scripts_only_where_it_is_allowed_and_says_so_wherever_it_is_shown(tmp_path: Path) -> None:
+    own = [
+        dataclasses.replace(asked(SCRIPTED), problem_id=str(number), reference_solution=RIGHT) for number in range(9)
+    ]
+    held_out = [dataclasses.replace(asked(""), hidden_tests=(Case("task_func(1)", "2"),), reference_solution=RIGHT)]
+    for name, problems in (("train", own), ("held_out", held_out)):
+        write_problems(tmp_path / f"{name}.jsonl", problems)
+    files = ProblemFiles(str(tmp_path / "train.jsonl"), str(tmp_path / "held_out.jsonl"))
+    sealed = dataclasses.replace(SMOKE, problems=files)
+    allowed = dataclasses.replace(sealed, reward=dataclasses.replace(SMOKE.reward, allow_unsealed=True))
+    with pytest.raises(ConfigurationError, match="with golden tests that can be judged, got 0 of 9"):
+        load_problem_sets(sealed, 0, golden_tests=True)
+    with pytest.raises(ConfigurationError, match=r"reward\.allow_unsealed must be false but for the golden tests'"):
+        load_problem_sets(allowed, 0)
+    (first, *_) = load_problem_sets(allowed, 0, golden_tests=True).train
+    with Arena(LocalSandbox(), config=allowed.reward) as arena:
+        score = grade_round(arena, [ReadProgram(first, RIGHT, RIGHT, Sample((0,), (0,), RIGHT))], RoundRules(), 0)
+    assert (score.metrics["coder_reward"], score.metrics["unsealed"]) == (1, 1)
+    run = read_run(write_run(tmp_path / "run", preset=allowed.to_dict()), "run")
+    page = made_page([Shown(run, kept_duels(run.directory), "")], "now")
+    assert page.count("run (unsealed)") >= 3
+    assert UNSEALED_REWARDS in page
 
 
 def test_tests_are_counted_from_the_text() -> None:

@@ -47,6 +47,7 @@ from codea1_env.judging.judge import (
 from codea1_env.judging.problems.limits import RunLimits
 from codea1_env.judging.problems.own_tests import OwnTest, OwnTests, left_out, told
 from codea1_env.judging.schedule import Turn
+from codea1_env.judging.scripts import ScriptJudge, ScriptVerdict
 from codea1_env.judging.validation import AskedSuite, read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.check_functions import LeftOut
@@ -56,7 +57,7 @@ from codea1_env.reading.responses import Program, Suite, read_suite
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.admission import refused_by
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.rewards.duel import Duel
+from codea1_env.rewards.duel import Duel, Verdict
 from codea1_env.sandbox.protocol import JobResult, Outcome, OutcomeKind, Sandbox
 
 __all__ = ["Arena", "BookChanges", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore", "book_changes"]
@@ -364,6 +365,32 @@ class Arena(Closing):
         """
         return self.grade_many([(problem, responses, tests)])[0]
 
+    def grade_scripts(self, items: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[Grade]]:
+        """Every response's program under its question's test script: unsealed, so `allow_unsealed` must be set. A
+        verdict for each test that ran; if the sandbox fails, none (`on_failure`).
+
+        Raises ConfigurationError.
+        """
+        self._require_open()
+        require(self.config.allow_unsealed, "allow_unsealed", "be True to grade by test scripts", False)
+        for problem, _ in items:
+            require(bool(problem.test_script), "test_script", f"be there for {problem.problem_id!r}", "none")
+        results = self._attempted("questions have no grades", self._scripted, list(items))
+        return [
+            [Grade(None, ()) for _ in responses] if isinstance(result, SandboxError) else result
+            for (_, responses), result in zip(items, results, strict=True)
+        ]
+
+    def _scripted(self, items: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[Grade]]:
+        problems = self._limits.settled([problem for problem, _ in items])
+        waiting = [
+            (problem, self._program(problem, text, self.config).source)
+            for problem, (_, texts) in zip(problems, items, strict=True)
+            for text in texts
+        ]
+        verdicts = iter(ScriptJudge(self._sandbox).judge(waiting))
+        return [[_unsealed(next(verdicts)) for _ in texts] for _, texts in items]
+
     def grade_many(
         self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]], *, trim: bool | None = None
     ) -> list[list[Grade]]:
@@ -514,6 +541,14 @@ def _programs(match: Match, config: RewardConfig) -> list[str]:
 def _grade(result: TrialResult, tests: Sequence[OwnTest]) -> Grade:
     verdicts = iter(result.verdicts)
     return Grade(result.executes, tuple(next(verdicts) if test.expectation else None for test in tests), result.denied)
+
+
+def _unsealed(verdict: ScriptVerdict) -> Grade:
+    """A program that fails as a whole, whatever its tests say, passes none."""
+    if verdict.failure:
+        return Grade(bool(verdict.tests), (Verdict.FAIL,))
+    told = [test.outcome == "passed" for test in verdict.tests if test.outcome != "skipped"]
+    return Grade(True, tuple(Verdict.PASS if passed else Verdict.FAIL for passed in told))
 
 
 def _unscored(match: Match, config: RewardConfig, why: str) -> MatchScore:

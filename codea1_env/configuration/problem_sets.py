@@ -31,6 +31,7 @@ _log = logging.getLogger(__name__)
 
 _Check = Callable[[Iterable[Problem]], Iterator[Usability]]
 ANYTHING = "a question"
+SCRIPT_OR_GOLDEN = "a test script or golden tests"
 _WORKERS = 2
 _SHOWN = 5
 """Problems that cannot be judged whose reasons are logged."""
@@ -54,6 +55,10 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     tests. Raises ConfigurationError if too few are left, ProblemFormatError and SandboxError.
     """
     chosen = preset.problems
+    if preset.reward.allow_unsealed and not golden_tests:
+        raise ConfigurationError(
+            "reward.allow_unsealed must be false but for the golden tests' reward (baselines/golden_tests.py), got true"
+        )
     if not isinstance(chosen, ProblemFiles):
         draw = FAMILIES[chosen.family].draw
         train = draw("train", chosen.train, seed, chosen.golden_edge)
@@ -69,6 +74,8 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
     with open_sandbox(workers=_WORKERS) as sandbox:
         reward = preset.reward
         check = partial(check_problems, sandbox=sandbox, time_limit=reward.time_limit, memory_mb=reward.memory_mb)
+        if reward.allow_unsealed:
+            need = SCRIPT_OR_GOLDEN
         if not chosen.held_out_file:
             return _split(chosen, need, preset.round.questions, check, oracle)
         train = _usable(chosen.file, "file", need, chosen.limit, preset.round.questions, check, oracle)
@@ -171,7 +178,8 @@ def _usable(
         for checked in check(having()):
             if checked.left_out:
                 unread.append(checked)
-            if _has(checked.problem, need) and (checked.serves(oracle) if oracle else checked.is_usable):
+            serves = checked.serves(oracle) if oracle else checked.is_usable
+            if _has(checked.problem, need) and (serves or _is_by_script(checked.problem, need)):
                 yield checked.problem
             else:
                 refused.append(checked)
@@ -201,4 +209,10 @@ def _has(problem: Problem, need: str) -> bool:
         return True
     if need == "a reference solution":
         return problem.reference_solution is not None
-    return bool(problem.golden_tests if need == "golden tests" else problem.hidden_tests)
+    if _is_by_script(problem, need):
+        return True
+    return bool(problem.hidden_tests if need == "hidden tests" else problem.golden_tests)
+
+
+def _is_by_script(problem: Problem, need: str) -> bool:
+    return need == SCRIPT_OR_GOLDEN and bool(problem.test_script)

@@ -4,7 +4,7 @@ A test that mocks, draws or reads a file is no data, so program and script share
 taken. A program may forge it, as in every grader of this kind; whatever stands on such an outcome says `unsealed`. Some
 forgeries are seen: a script's tests are counted from its text, and where one is missing the program has not passed.
 
-No reward stands on it.
+A reward stands on it only with `allow_unsealed` (`RewardConfig`), which the run then says wherever it is shown.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from codea1_env.sandbox.protocol import Limits, Outcome, OutcomeKind, Sandbox, S
 
 UNSEALED = "unsealed: programs and test scripts shared a process, and a program can forge its outcome"
 """What every result says that stands on a script."""
+UNSEALED_REWARDS = "rewards by test scripts are unsealed: a program can forge what it is paid"
+"""What a run says whose rewards may (`RewardConfig.allow_unsealed`)."""
 _OUTCOMES = ("passed", "failed", "skipped", "timeout", "not run")
 
 

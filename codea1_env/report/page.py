@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from codea1_env import __version__
+from codea1_env.judging.scripts import UNSEALED_REWARDS
 from codea1_env.report.configuration import differences_between, differences_from_paper, stated_differences
 from codea1_env.report.duels import KeptDuels
 from codea1_env.report.html_text import GAP, Link, listed, table, text
@@ -40,7 +41,7 @@ class RunOnPage:
 def page(shown_runs: Sequence[RunOnPage], made: str, *, refreshes: bool = False) -> str:
     """The whole page. `made`: date and time. `refreshes`: the browser asks for it again every few seconds."""
     runs = [each.run for each in shown_runs]
-    title = "codea1: " + ", ".join(run.name for run in runs)
+    title = "codea1: " + ", ".join(run.shown for run in runs)
     sections = [*_sections(runs, shown_runs)]
     ways = "".join(f'<a href="#{anchor}">{text(name)}</a>' for anchor, name, _ in sections)
     body = "".join(f'<section id="{anchor}"><h2>{text(name)}</h2>{inner}</section>' for anchor, name, inner in sections)
@@ -72,7 +73,7 @@ def _document(title: str, body: str, *, refreshes: bool) -> str:
 
 
 def _heading(runs: Sequence[RunRead]) -> str:
-    return runs[0].name if len(runs) == 1 else f"{len(runs)} runs side by side"
+    return runs[0].shown if len(runs) == 1 else f"{len(runs)} runs side by side"
 
 
 def _sections(runs: Sequence[RunRead], shown_runs: Sequence[RunOnPage]) -> Iterator[tuple[str, str, str]]:
@@ -92,7 +93,7 @@ def _sections(runs: Sequence[RunRead], shown_runs: Sequence[RunOnPage]) -> Itera
         if figures:
             book = _fullest(runs) if chapter.title == "Mistake Book" else ""
             yield f"chapter{number}", chapter.title, f'<div class="charts">{figures}</div>{book}'
-    if duels := "".join(_duels(each, f"{each.run.name}: " if len(runs) > 1 else "") for each in shown_runs):
+    if duels := "".join(_duels(each, f"{each.run.shown}: " if len(runs) > 1 else "") for each in shown_runs):
         yield "duels", "Duels worth a look", duels
     if times := _times(runs):
         yield "time", "Where the time goes", times
@@ -119,6 +120,7 @@ def _card(run: RunRead) -> str:
         "machine": last.get("platform"),
         "versions": ", ".join(f"{k} {v}" for k, v in versions.items()) if isinstance(versions, dict) else None,
         "directory": run.given,
+        "trust": UNSEALED_REWARDS if run.is_unsealed else None,
     }
     shown_facts = "".join(
         f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts.items() if value is not None
@@ -128,7 +130,7 @@ def _card(run: RunRead) -> str:
         f"<details><summary>Why it failed</summary><pre>{text(run.failure)}</pre></details>" if run.failure else ""
     )
     return (
-        f'<article class="card"><h3>{text(run.name)}</h3><p class="status">{text(run.status)}</p>{notes}'
+        f'<article class="card"><h3>{text(run.shown)}</h3><p class="status">{text(run.status)}</p>{notes}'
         f"<dl>{shown_facts}</dl>{failure}</article>"
     )
 
@@ -151,7 +153,7 @@ def _final(runs: Sequence[RunRead]) -> str:
     done = (
         table(
             "base \N{RIGHTWARDS ARROW} trained, held-out problems (difference, its 95 % interval over problems)",
-            ["measure", *(run.name for run in runs)],
+            ["measure", *(run.shown for run in runs)],
             cells,
         )
         if cells
@@ -167,11 +169,12 @@ def _latest(runs: Sequence[RunRead]) -> str:
             if record.kind == "evaluation":
                 for name, value in record.values.items():
                     told = f"{shown(value)} (round {record.rounds_done})"
-                    rows.setdefault((record.seat, name), {})[run.name] = told
+                    rows.setdefault((record.seat, name), {})[run.shown] = told
     if not rows:
         return ""
-    cells = [[f"{seat}: {name}", *(by_run.get(run.name, "-") for run in runs)] for (seat, name), by_run in rows.items()]
-    return table("latest evaluation, held-out problems", ["measure", *(run.name for run in runs)], cells)
+    names = [run.shown for run in runs]
+    cells = [[f"{seat}: {name}", *(by_run.get(each, "-") for each in names)] for (seat, name), by_run in rows.items()]
+    return table("latest evaluation, held-out problems", ["measure", *names], cells)
 
 
 def _fullest(runs: Sequence[RunRead]) -> str:
@@ -179,7 +182,7 @@ def _fullest(runs: Sequence[RunRead]) -> str:
     for run in runs:
         rows = [(shelf.problem_id, shelf.tests, shown(shelf.weight)) for shelf in run.book[:FULLEST]]
         if rows:
-            caption = f"{run.name}: fullest of the {len(run.book)} questions in the book at the end"
+            caption = f"{run.shown}: fullest of the {len(run.book)} questions in the book at the end"
             tables += table(caption, ["question", "tests", "failures minus passes"], rows)
     return tables
 
@@ -217,7 +220,7 @@ def _times(runs: Sequence[RunRead]) -> str:
     for run, split in splits:
         parts = [(name, split.seconds[name]) for name in PARTS if name in split.seconds]
         words = ", ".join(f"{name} {shown(round(value, 3))} s" for name, value in parts)
-        owner = f"{run.name}: " if len(runs) > 1 else ""
+        owner = f"{run.shown}: " if len(runs) > 1 else ""
         bars += (
             f'<div class="split"><h3>{text(owner + split.who)}, {shown(round(split.total, 3))} s a round</h3>'
             f"{stacked_bar([(name, split.seconds.get(name, 0.0)) for name in PARTS], most)}<p>{text(words)}</p></div>"
@@ -226,7 +229,7 @@ def _times(runs: Sequence[RunRead]) -> str:
         [name, *(f"{run.seconds[name]:.0f} s" if name in run.seconds else "-" for run in runs)]
         for name in dict.fromkeys(name for run in runs for name in run.seconds)
     ]
-    whole = table("the whole run", ["part", *(run.name for run in runs)], rows) if rows else ""
+    whole = table("the whole run", ["part", *(run.shown for run in runs)], rows) if rows else ""
     note = "<p>Medians over rounds. A seat that waits leaves the machine to the other one.</p>" if bars else ""
     return note + (legend_of_parts() if bars else "") + bars + whole
 
@@ -246,12 +249,12 @@ def _configuration(runs: Sequence[RunRead]) -> str:
     sections = ""
     if len(known) > 1:
         rows = differences_between(known)
-        names = ["field", *(run.name for run in known)]
+        names = ["field", *(run.shown for run in known)]
         sections += (
             table("what differs between the runs", names, rows) if rows else "<p>The runs are configured alike.</p>"
         )
     for run in known:
-        owner = f"{run.name}: " if len(known) > 1 else ""
+        owner = f"{run.shown}: " if len(known) > 1 else ""
         stated = stated_differences(run)
         if stated:
             sections += f"<h3>{text(owner)}what its preset says of the paper</h3>{listed(stated)}"

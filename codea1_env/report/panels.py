@@ -224,15 +224,15 @@ CHAPTERS = (
 def charts_of(panel: Panel, runs: Sequence[RunRead]) -> Iterator[Chart]:
     """Of one run: its curves together. Of several: a chart for every curve, with a line for each run."""
     points = {
-        (name, run.name): tuple(run.points(panel.kind, panel.seat, name)) for name, _ in panel.curves for run in runs
+        (name, run.shown): tuple(run.points(panel.kind, panel.seat, name)) for name, _ in panel.curves for run in runs
     }
     if len(runs) == 1:
-        lines = [Series(label, points[name, runs[0].name]) for name, label in panel.curves]
+        lines = [Series(label, points[name, runs[0].shown]) for name, label in panel.curves]
         yield from _chart(panel, panel.title, lines)
         return
     for name, label in panel.curves:
         title = f"{panel.title}: {label}"
-        yield from _chart(panel, title, [Series(run.name, points[name, run.name]) for run in runs])
+        yield from _chart(panel, title, [Series(run.shown, points[name, run.shown]) for run in runs])
 
 
 def _chart(panel: Panel, title: str, lines: Sequence[Series]) -> Iterator[Chart]:

@@ -27,7 +27,7 @@ def draw(runs: Sequence[RunRead], file: Path, drawn: Callable[[], object] = lamb
         import matplotlib.figure
     rows = math.ceil(len(charts) / COLUMNS)
     figure = matplotlib.figure.Figure(figsize=(5 * COLUMNS, 3.2 * rows), layout="constrained")
-    figure.suptitle(", ".join(run.name for run in runs), parse_math=False)
+    figure.suptitle(", ".join(run.shown for run in runs), parse_math=False)
     axes = figure.subplots(rows, COLUMNS, squeeze=False)
     for axis, chart in zip(axes.flat, charts, strict=False):
         _draw(axis, chart)

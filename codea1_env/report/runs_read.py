@@ -75,8 +75,17 @@ class RunRead:
     @property
     def preset(self) -> Mapping[str, Any]:
         """Of the configuration; empty where it has none."""
-        preset = self.config.get("preset")
-        return preset if isinstance(preset, Mapping) else {}
+        return _section(self.config, "preset")
+
+    @property
+    def is_unsealed(self) -> bool:
+        """Whether a program could forge what it was paid (`RewardConfig.allow_unsealed`)."""
+        return _section(self.preset, "reward").get("allow_unsealed") is True
+
+    @property
+    def shown(self) -> str:
+        """Its name in tables and legends, which says where its rewards are unsealed."""
+        return f"{self.name} (unsealed)" if self.is_unsealed else self.name
 
     @property
     def family(self) -> str:
@@ -162,6 +171,11 @@ def read_run(directory: Path, name: str, given: str = "") -> RunRead:
         _text(directory / FAILURE)[:MAX_FAILURE],
         tuple(notes),
     )
+
+
+def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = config.get(name)
+    return section if isinstance(section, Mapping) else {}
 
 
 def _text(file: Path) -> str:

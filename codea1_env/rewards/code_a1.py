@@ -96,6 +96,10 @@ class RewardConfig:
     {times_reference: 5, at_least: 1} (`problems/time_limits.py`). None: 1 s."""
     memory_mb: int | None = None
     """What a program may use, in MiB, under a problem that says no `memory_mb` of its own, >= 64. None: 1024."""
+    allow_unsealed: bool = False
+    """Whether the golden tests' reward takes a question's test script where it has one: the share of its tests that
+    pass. Programs and scripts share a process, so that a program can forge what it is paid
+    (`judging/scripts.py`)."""
     coder_tests: CoderTests = "own"
     """`own`: a solution is judged by the suites written against it (paper). `union`: by all suites of its question."""
     utrl_tau: int = 12
@@ -114,6 +118,7 @@ class RewardConfig:
         require_choice("oracle", self.oracle, ("reference", "golden", "majority", "dual"))
         require_bool("correct_outputs", self.correct_outputs)
         require_bool("trim", self.trim)
+        require_bool("allow_unsealed", self.allow_unsealed)
         require(not (self.trim and self.fidelity == "paper"), "trim", "be False with fidelity='paper'", self.trim)
         object.__setattr__(self, "compare", Tolerances.of(self.compare, "compare"))
         if self.time_limit is not None:

@@ -63,6 +63,10 @@ _GIVES: dict[str, tuple[_Required, str]] = {
         "programs whose text uses files have a directory of their own: 16 MiB, empty when a process starts, gone when "
         "it ends; it is their working directory and tempfile's",
     ),
+    "processes": (
+        "no",
+        "programs beside test scripts, which are unsealed, may start processes; all end with the program",
+    ),
 }  # fmt: skip
 
 

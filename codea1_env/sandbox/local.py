@@ -101,7 +101,7 @@ class LocalSandbox(Closing):
     def version(self) -> str:
         """A version that changes with whatever may change an outcome."""
         python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-        return f"local-6-python-{python}-{package_versions()}"
+        return f"local-7-python-{python}-{package_versions()}"
 
     @property
     def guarantees(self) -> Mapping[str, bool | str]:
@@ -109,7 +109,7 @@ class LocalSandbox(Closing):
         with self._lock:
             require_usable(self._closed, self._owner)
             plain, wide = (self._zygote(self._slots[0], ZygoteKind(is_wide=is_wide)) for is_wide in (False, True))
-            return {**plain.layers, "scratch": wide.layers["scratch"]}
+            return {**plain.layers, **{name: wide.layers[name] for name in ("scratch", "processes")}}
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run every job and return the outcomes in order. Raises SandboxError if the sandbox itself fails."""

@@ -1,10 +1,11 @@
-"""What Linux's /proc says of a running candidate: asleep, or waiting for a core that others have.
+"""What Linux's /proc says of a running candidate and its processes: asleep, or waiting for a core that others have.
 
 Does not trust it further than that: a candidate can sleep at will, and some kernels keep no account of waiting.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 
@@ -28,22 +29,45 @@ def candidates_below(guard: int) -> list[int]:
 
 
 def scheduling_below(guard: int) -> Scheduling:
-    """How the candidate fares that is a child of the zygote, which is a child of the process `guard`.
+    """How the candidate fares that is a child of the zygote, which is a child of the process `guard`, with all that it
+    started.
 
     Asleep where the kernel does not tell: all its waiting counts as sleep then.
     """
     try:
-        candidates = candidates_below(guard)
-        states = [_state(pid, task) for pid in candidates for task in _tasks(pid)]
+        processes = [pid for candidate in candidates_below(guard) for pid in with_descendants(candidate)]
+        states = [_state(pid, task) for pid in processes for task in _tasks(pid)]
         is_asleep = bool(states) and all(state in "STZX" for state in states)
     except (FileNotFoundError, ProcessLookupError):
         knows = not os.path.exists(f"/proc/{guard}/stat") or os.path.exists(f"/proc/{guard}/task/{guard}/children")
         return Scheduling(not knows, None)
-    return Scheduling(is_asleep, _queued_ns(candidates[0]) if candidates else None)
+    queued_ns = [_queued_ns(pid) for pid in processes]
+    known_ns = [each for each in queued_ns if each is not None]
+    return Scheduling(is_asleep, sum(known_ns) if known_ns and len(known_ns) == len(queued_ns) else None)
 
 
-def _children(pid: int) -> list[int]:
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
+def with_descendants(pid: int) -> list[int]:
+    """A process and all that it started and that they started, as far as they have not ended."""
+    found = [pid]
+    for each in found:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found += [child for task in _tasks(each) for child in _children(each, task)]
+    return found
+
+
+def waited_for_ns(pid: int) -> int:
+    """CPU time of those that a process started and that have ended, in steps of a hundredth of a second; 0 where it has
+    ended itself."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            ticks = sum(map(int, file.read().rpartition(")")[2].split()[13:15]))
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def _children(pid: int, task: object = None) -> list[int]:
+    with open(f"/proc/{pid}/task/{task or pid}/children") as file:
         return [int(child) for child in file.read().split()]
 
 

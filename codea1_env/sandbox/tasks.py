@@ -143,7 +143,7 @@ def has(job: Job) -> int:
     """What each process of the job is to have, as `inside/widening.py` reads it."""
     world = world_of_job(job)
     is_program = isinstance(job, StdioJob) or (isinstance(job, CallsJob) and job.is_program)
-    return world.threads | world.scratch << 1 | is_program << 2
+    return world.threads | world.scratch << 1 | is_program << 2 | world.everything << 3
 
 
 def _packages(job: Job) -> tuple[str, ...]:

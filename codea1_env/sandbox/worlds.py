@@ -46,7 +46,8 @@ class World:
     scratch: bool = False
     """A directory of its own that is empty when its process starts and gone when that ends."""
     everything: bool = False
-    """Whatever is installed where the sandbox runs may be imported: for test scripts, which are unsealed anyway."""
+    """Whatever is installed where the sandbox runs may be imported, and started as a process where there are
+    namespaces: for test scripts, which are unsealed anyway."""
 
     @property
     def is_wide(self) -> bool:

@@ -27,7 +27,14 @@ from typing import NamedTuple
 
 from codea1_env.errors import SandboxError, SandboxUnsafe
 from codea1_env.sandbox.packages import package_places, version_of
-from codea1_env.sandbox.scheduling import Scheduling, candidates_below, scheduling_below, threads_of
+from codea1_env.sandbox.scheduling import (
+    Scheduling,
+    candidates_below,
+    scheduling_below,
+    threads_of,
+    waited_for_ns,
+    with_descendants,
+)
 from codea1_env.sandbox.scratch import Scratch
 
 REGION_BYTES = 8 << 20
@@ -53,7 +60,7 @@ _ZYGOTE = Path(__file__).parent / "inside" / "zygote.py"
 _STARTUP_TIMEOUT_S = 120.0
 _REPLY_TIMEOUT_S = 30.0
 _MOST_THREADS = 200
-"""Of a process before it is ended; an honest one is refused the 65th."""
+"""Of a program, in all its processes, before it is ended; an honest one is refused the 65th."""
 
 
 class ZygoteDied(Exception):
@@ -118,6 +125,19 @@ def site_directories() -> list[str]:
     return [path for path in paths if os.path.isdir(path)]
 
 
+def command_directories() -> list[str]:
+    """Where the commands are that a program beside a test script may start."""
+    own = os.path.dirname(os.path.realpath(sys.executable))
+    paths = dict.fromkeys((own, "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"))
+    return [path for path in paths if os.path.isdir(path)]
+
+
+def _of_commands(site: Sequence[str], commands: Sequence[str]) -> dict[str, str]:
+    """The environment in which they find each other, and this interpreter what is installed here."""
+    libraries = sysconfig.get_config_var("LIBDIR") or ""
+    return {"PATH": ":".join(commands), "PYTHONPATH": ":".join(site), "LD_LIBRARY_PATH": libraries}
+
+
 def hidden_directories(readable: Sequence[str], package: str, shown: Collection[str] = ()) -> list[str]:
     """Installed packages below the `readable` directories, and `package`; but for the directories `shown`.
 
@@ -126,6 +146,19 @@ def hidden_directories(readable: Sequence[str], package: str, shown: Collection[
     directories = [path for root in readable for path in glob.glob(f"{glob.escape(root)}/python*/*-packages")]
     real = {os.path.realpath(path) for path in [*directories, package]} - set(shown)
     return sorted(path for path in real if not any(path.startswith(outer + "/") for outer in real))
+
+
+def _cpu_ns(pid: int) -> int:
+    return time.clock_gettime_ns((~pid << 3) | 2)
+
+
+def _others_ns(pid: int) -> int:
+    """CPU time of all that a process started."""
+    used_ns = 0
+    for each in with_descendants(pid):
+        with contextlib.suppress(OSError):
+            used_ns += waited_for_ns(each) + (_cpu_ns(each) if each != pid else 0)
+    return used_ns
 
 
 class ZygoteKind(NamedTuple):
@@ -156,7 +189,7 @@ class Zygote:
         if machine not in ("x86_64", "aarch64"):
             raise SandboxUnsafe(f"the machine must be x86_64 or aarch64 (a known syscall table), got {machine}")
         added = {} if kind.has_everything else package_places(kind.packages)
-        self.is_wide = kind.is_wide
+        self.is_wide, self._has_processes = kind.is_wide, kind.has_everything
         self._scratch: Scratch | None = None
         limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_CPU, resource.RLIMIT_STACK)
         self._most = [resource.getrlimit(limit)[1] for limit in limits]
@@ -185,7 +218,7 @@ class Zygote:
         self._output = os.memfd_create("codea1-records", os.MFD_CLOEXEC)
         undo.callback(os.close, self._output)
         os.ftruncate(self._output, REGION_BYTES)
-        site = site_directories() if kind.has_everything else []
+        site, commands = (site_directories(), command_directories()) if kind.has_everything else ([], [])
         readable = [*python_directories(), *site]
         options = {
             "hash_seed": kind.hash_seed,
@@ -193,6 +226,8 @@ class Zygote:
             "readable": readable,
             "hidden": hidden_directories(readable, str(_ZYGOTE.parents[2]), site),
             "site": site,
+            "commands": commands,
+            "environment": _of_commands(site, commands) if commands else {},
             "packages": kind.packages,
             "places": added,
             "versions": {name: version_of(name) for name in added},
@@ -303,10 +338,11 @@ class Zygote:
         return CandidateProgress(answers + loads, self._header()[2])
 
     def cpu_ns(self) -> int | None:
-        """CPU time of the running candidate as the kernel counts it, 0 where nothing tells; None when it has ended."""
+        """CPU time of the running candidate and of the processes that it started, as the kernel counts it, 0 where
+        nothing tells; None when it has ended."""
         for pid in self._candidates():
             with contextlib.suppress(OSError):
-                used_ns = time.clock_gettime_ns((~pid << 3) | 2)
+                used_ns = _cpu_ns(pid) + (_others_ns(pid) if self._has_processes else 0)
                 if pid in self._candidates():  # as below
                     return used_ns
         return None if self._has_ended() else 0
@@ -376,8 +412,9 @@ class Zygote:
         return _HEADER.unpack(os.pread(self._output, _HEADER.size, 0))
 
     def is_beyond_bounds(self) -> bool:
-        """Whether the running candidate has more threads or files than it may have, which only a hostile one has."""
-        threads = sum(threads_of(pid) for pid in self._candidates())
+        """Whether the running candidate has more threads, processes or files than it may have, which only a hostile one
+        has."""
+        threads = sum(threads_of(each) for pid in self._candidates() for each in with_descendants(pid))
         return threads > _MOST_THREADS or (self._scratch is not None and self._scratch.is_overfull())
 
     def close(self) -> None:

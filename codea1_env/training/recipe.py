@@ -27,6 +27,7 @@ from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.batches import roles_of
 from codea1_env.configuration.presets import PretrainedModel, ProblemFiles
 from codea1_env.configuration.problem_sets import book_note, load_problem_sets, shared_note
+from codea1_env.judging.scripts import UNSEALED_REWARDS
 from codea1_env.language_models.directories import default_cache
 from codea1_env.language_models.loading import load_tokenizer, load_weights
 from codea1_env.mistake_book.parts import parts_for
@@ -113,8 +114,9 @@ def _measured(opened: Recipe, run: Run, measures: Mapping[str, str | None]) -> I
     rows, spent = compare(before, after), cost(opened.seconds, run.records(), run.rounds_done)
     plot_curves(run.records(), run.directory / CURVES)
     write_cards(run.directory, run.configuration, run.seats, rows)
-    run.write_summary({"rounds": preset.rounds, **as_record(rows, spent)})  # last: the run is finished
-    told = [as_table(rows), by_clause(run.records()), str(spent), f"everything is in {run.place}"]
+    trust = {"trust": UNSEALED_REWARDS} if preset.reward.allow_unsealed else {}
+    run.write_summary({"rounds": preset.rounds, **as_record(rows, spent), **trust})  # last: the run is finished
+    told = [as_table(rows), *trust.values(), by_clause(run.records()), str(spent), f"everything is in {run.place}"]
     opened.outcome.extend(filter(None, told))
 
 

@@ -29,6 +29,7 @@ _noted: list[str] = []
 _source = ""
 _readable: tuple[str, ...] = ()
 _scratch = ""
+_has_processes = False
 
 
 def prepare(readable: Sequence[str]) -> None:
@@ -44,6 +45,12 @@ def watch(write: Callable[[str], None], source: str, scratch: str) -> None:
     _write, _source, _scratch = write, source, scratch
     sys.meta_path.append(_Missing)
     sys.addaudithook(_heard)
+
+
+def permit_processes() -> None:
+    """This process may start others: that is nothing denied."""
+    global _has_processes
+    _has_processes = True
 
 
 def note(what: str) -> None:
@@ -67,10 +74,11 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
         if _is_outside(*arguments):
             note("file")
     elif event in _PROCESS or (event == "import" and arguments[0] == "multiprocessing.synchronize"):
-        note("process")
+        if not _has_processes:
+            note("process")
     elif event in _NETWORK or (event == "socket.__new__" and arguments[1] != _UNIX):
         note("network")
-    elif event in _LINKS:
+    elif event in _LINKS and not _has_processes:
         note("file")
 
 

@@ -25,6 +25,9 @@ _READ, _WRITE, _SHARED, _COPIED, _ANONYMOUS = 1, 2, 1, 2, 32
 _SET_PDEATHSIG, _SET_DUMPABLE, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 24, 38
 _SIGKILL = 9
 
+SHARED_MEMORY = "/dev/shm"
+"""Where libc keeps what several processes lock and share."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
@@ -133,10 +136,13 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, option
     _checked(result, f"mount {target}")
 
 
-def change_root(readable: Sequence[str], hidden: Sequence[str], added: Sequence[str], machine: str) -> None:
+def change_root(
+    readable: Sequence[str], hidden: Sequence[str], added: Sequence[str], machine: str, chmods: bool = False
+) -> None:
     """Leave for an empty read-only root with the directories `readable` (read-only) and three devices.
 
-    The directories `hidden`, below the readable ones, are empty there, but for the directories `added`.
+    The directories `hidden`, below the readable ones, are empty there, but for the directories `added`. `chmods`:
+    whether candidates may change modes and times, so that not even those of the devices may be theirs.
     """
     base = _base([*readable, *added])
     _mount(None, "/", None, _REC | _PRIVATE)
@@ -162,6 +168,9 @@ def change_root(readable: Sequence[str], hidden: Sequence[str], added: Sequence[
     for name in ("null", "zero", "urandom"):
         _write(f"{base}/dev/{name}", "")
         _mount(f"/dev/{name}", f"{base}/dev/{name}", None, _BIND)
+        if chmods:
+            _mount(None, f"{base}/dev/{name}", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NOEXEC)
+    os.makedirs(base + SHARED_MEMORY)
     os.makedirs(base + scratch_point([*readable, *added]), exist_ok=True)
     os.makedirs(base + "/old")
     new, old = ctypes.c_char_p(base.encode()), ctypes.c_char_p((base + "/old").encode())
@@ -177,10 +186,10 @@ def scratch_point(sources: Sequence[str]) -> str:
     return "/scratch" if any(os.path.realpath(path).startswith("/tmp/") for path in sources) else "/tmp"
 
 
-def mount_scratch(point: str, most_mb: int, most_files: int) -> None:
-    """An empty file system in memory, of this mount namespace alone."""
+def mount_scratch(point: str, most_mb: int, most_files: int, executes: bool = False) -> None:
+    """An empty file system in memory, of this mount namespace alone; `executes`: files in it can be started."""
     options = f"size={most_mb}m,nr_inodes={most_files},mode=1777"
-    _mount("tmpfs", point, "tmpfs", _NOSUID | _NODEV | _NOEXEC, options)
+    _mount("tmpfs", point, "tmpfs", _NOSUID | _NODEV | (0 if executes else _NOEXEC), options)
 
 
 def _base(sources: Sequence[str]) -> str:
@@ -230,7 +239,7 @@ def landlock_abi() -> int:
     return max(0, abi)
 
 
-_READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
+_EXECUTE, _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 0, 1 << 2, 1 << 3, 1 << 1
 # Files and directories are made, read, written, moved and removed: no links, sockets, pipes, devices, no execution.
 _SCRATCH = _WRITE_FILE | _READ_FILE | _READ_DIR | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 13 | 1 << 14
 Rules = list[tuple[str, int]]
@@ -249,8 +258,10 @@ def landlock_rules(readable: Sequence[str], hidden: Sequence[str]) -> Rules:
     return [*rules, ("/dev/null", _READ_FILE | _WRITE_FILE), ("/dev/zero", _READ_FILE), ("/dev/urandom", _READ_FILE)]
 
 
-def apply_landlock(rules: Rules, scratch: str = "") -> None:
+def apply_landlock(rules: Rules, scratch: str = "", executes: bool = False) -> None:
     """Files: what `rules` say, anything but links and the like below the directory `scratch`, and nothing else.
+
+    `executes`: what can be read can be started, and in `scratch` and shared memory everything can be done.
 
     No TCP, no abstract sockets, no signals out.
     """
@@ -266,7 +277,9 @@ def apply_landlock(rules: Rules, scratch: str = "") -> None:
     ruleset = _syscall(
         "landlock_create_ruleset", syscalls.LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0
     )
-    for path, access in [*rules, (scratch, _SCRATCH & files)] if scratch else rules:
+    if executes:
+        rules = [*((path, access | _EXECUTE) for path, access in rules), (SHARED_MEMORY, files)]
+    for path, access in [*rules, (scratch, files if executes else _SCRATCH & files)] if scratch else rules:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
         beneath = struct.pack("=Qi", access, handle)
         _syscall("landlock_add_rule", syscalls.LANDLOCK_ADD_RULE, ruleset, 1, beneath, 0)
@@ -314,8 +327,8 @@ class SeccompFilter:
     INSTALL, PROBE = 1, 2
     """Operations of the system call: SECCOMP_SET_MODE_FILTER; SECCOMP_GET_ACTION_AVAIL, which changes nothing."""
 
-    def __init__(self, machine: str, threads: bool = False, scratch: bool = False) -> None:
-        program = syscalls.build_filter(machine, threads, scratch)
+    def __init__(self, machine: str, threads: bool = False, scratch: bool = False, processes: bool = False) -> None:
+        program = syscalls.build_filter(machine, threads, scratch, processes)
         self._buffer = ctypes.create_string_buffer(program, len(program))
         # struct sock_fprog: count, padding, pointer
         self._header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._buffer))

@@ -65,6 +65,23 @@ _DONE_X86_64 = {"chmod": 90, "fchmod": 91, "fchmodat": 268, "utimensat": 280, "u
 _DONE_ARM64 = {"fchmod": 52, "fchmodat": 53, "utimensat": 88}
 _NONE_X86_64 = {"listxattr": 194, "llistxattr": 195, "flistxattr": 196, "getxattr": 191, "lgetxattr": 192}
 _NONE_ARM64 = {"listxattr": 11, "llistxattr": 12, "flistxattr": 13, "getxattr": 8, "lgetxattr": 9}
+# Processes, of test scripts alone, in a PID and a mount namespace of their own: programs are started, waited for and
+# signalled, files are linked and given modes and times. No namespaces, no tracing, no sockets with addresses.
+_PROCESSES_X86_64 = {
+    "fork": 57, "vfork": 58, "execve": 59, "wait4": 61, "waitid": 247, "kill": 62, "tkill": 200, "tgkill": 234,
+    "pidfd_open": 434, "pidfd_send_signal": 424, "getpid": 39, "gettid": 186, "getpgrp": 111, "getpgid": 121,
+    "setpgid": 109, "getsid": 124, "setsid": 112, "set_tid_address": 218, "arch_prctl": 158, "getgroups": 115,
+    "getresuid": 118, "getresgid": 120, "rt_sigpending": 127, "rt_sigtimedwait": 128, "rt_sigsuspend": 130, "pause": 34,
+    "getrusage": 98, "sysinfo": 99, "link": 86, "linkat": 265, "symlink": 88, "symlinkat": 266, "truncate": 76,
+    "creat": 85, "flock": 73, "fadvise64": 221, "sendfile": 40, "copy_file_range": 326, "statfs": 137, "fstatfs": 138,
+}  # fmt: skip
+_PROCESSES_ARM64 = {
+    "execve": 221, "wait4": 260, "waitid": 95, "kill": 129, "tkill": 130, "tgkill": 131, "pidfd_open": 434,
+    "pidfd_send_signal": 424, "getpid": 172, "gettid": 178, "getpgid": 155, "setpgid": 154, "getsid": 156,
+    "setsid": 157, "set_tid_address": 96, "getgroups": 158, "getresuid": 148, "getresgid": 150, "rt_sigpending": 136,
+    "rt_sigtimedwait": 137, "rt_sigsuspend": 133, "getrusage": 165, "sysinfo": 179, "linkat": 37, "symlinkat": 36,
+    "truncate": 45, "flock": 32, "fadvise64": 223, "sendfile": 71, "copy_file_range": 285, "statfs": 43, "fstatfs": 44,
+}  # fmt: skip
 
 
 class Machine(TypedDict):
@@ -74,6 +91,7 @@ class Machine(TypedDict):
     allowed: dict[str, int]
     threads: dict[str, int]
     scratch: dict[str, int]
+    processes: dict[str, int]
     done: dict[str, int]
     none: dict[str, int]
     seccomp: int
@@ -89,6 +107,7 @@ MACHINES: dict[str, Machine] = {
         "allowed": _X86_64,
         "threads": _THREADS_X86_64,
         "scratch": _SCRATCH_X86_64,
+        "processes": _PROCESSES_X86_64,
         "done": _DONE_X86_64,
         "none": _NONE_X86_64,
         "seccomp": 317,
@@ -101,6 +120,7 @@ MACHINES: dict[str, Machine] = {
         "allowed": _ARM64,
         "threads": _THREADS_ARM64,
         "scratch": _SCRATCH_ARM64,
+        "processes": _PROCESSES_ARM64,
         "done": _DONE_ARM64,
         "none": _NONE_ARM64,
         "seccomp": 277,
@@ -142,6 +162,13 @@ _RESTRICTED: dict[str, tuple[_Conditions, ...]] = {
     "sendto": (((8, (0,)), (9, (0,))),),
     "recvfrom": (((8, (0,)), (9, (0,))),),
 }
+_WITH_PROCESSES: dict[str, tuple[_Conditions, ...]] = {
+    # As libc starts a thread, a fork (CHILD_CLEARTID, CHILD_SETTID, SIGCHLD) and a spawn (VM, VFORK, SIGCHLD).
+    "clone": (((0, (0x3D0F00, 0x7D0F00, 0x1200011, 0x4111, 0x11)),),),
+    "arch_prctl": (((0, (0x1002,)),),),  # ARCH_SET_FS, with which every program begins
+}
+_SHARED_LOCKS = "futex"
+"""Restricted to one process, but where there are several: their locks are in memory that they share."""
 _FIONBIO = 0x5421
 _LOCKS = (6, 7, 37, 38)
 """F_SETLK, F_SETLKW and those of open files: there is nobody to lock a file against, and on a library's file they would
@@ -155,11 +182,11 @@ _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _EPERM, _ENOSYS, _EAGAIN, _EOPNOTSUPP, _DONE = (0x00050000 | number for number in (1, 38, 11, 95, 0))
 
 
-def build_filter(machine: str, threads: bool = False, scratch: bool = False) -> bytes:
+def build_filter(machine: str, threads: bool = False, scratch: bool = False, processes: bool = False) -> bytes:
     """The BPF program for `machine`: allow the list, answer EPERM to the rest, ENOSYS to clone3 so that libc copes.
 
-    `threads` and `scratch` as in `worlds.World`. Foreign architectures and x32 numbers kill the process. Raises
-    KeyError for an unknown machine.
+    `threads` and `scratch` as in `worlds.World`; `processes` with both of them. Foreign architectures and x32 numbers
+    kill the process. Raises KeyError for an unknown machine.
     """
     numbers = MACHINES[machine]
     program = [
@@ -173,18 +200,23 @@ def build_filter(machine: str, threads: bool = False, scratch: bool = False) -> 
         _op(_RETURN, _ENOSYS),
     ]
     allowed = numbers["allowed"] | (numbers["threads"] if threads else {}) | (numbers["scratch"] if scratch else {})
+    restricted = _RESTRICTED
+    if processes:
+        allowed |= numbers["processes"] | numbers["done"]
+        restricted = {name: how for name, how in (_RESTRICTED | _WITH_PROCESSES).items() if name != _SHARED_LOCKS}
     if scratch:
         program += _answered(allowed["fcntl"], 2, _LOCKS, _DONE)
-        for answer, calls in ((_DONE, numbers["done"]), (_EOPNOTSUPP, numbers["none"])):
+        for answer, calls in ((_DONE, {} if processes else numbers["done"]), (_EOPNOTSUPP, numbers["none"])):
             for number in calls.values():
                 program += [_op(_EQUAL, number, 0, 1), _op(_RETURN, answer)]
-    if threads:
+    if threads and not processes:
         program += _answered(allowed["futex"], 2, _SHARED_WAITS, _EAGAIN)
+    if threads:
         program += _answered(allowed["ioctl"], 2, (_FIONBIO,), _ALLOW)
-    for name, alternatives in _RESTRICTED.items():
+    for name, alternatives in restricted.items():
         if name in allowed:
             program += _restricted(allowed[name], alternatives)
-    plain = sorted(number for name, number in allowed.items() if name not in _RESTRICTED)
+    plain = sorted(number for name, number in allowed.items() if name not in restricted)
     steps = _steps(plain)
     program += _search(steps, 0, len(steps))
     return b"".join(program)

@@ -1,4 +1,4 @@
-"""What a candidate of a wider world has: threads, a directory to write in, real standard streams.
+"""What a candidate of a wider world has: threads, a directory to write in, real standard streams, processes.
 
 Every candidate of a zygote for wider worlds begins in a mount and a PID namespace of its own, where there are
 namespaces: its directory is a file system that nobody else has ever seen and that ends with it, and the numbers of its
@@ -6,22 +6,33 @@ threads begin anew. So the zygote keeps the one capability that this takes (CAP_
 and each candidate applies Landlock itself, drops the capability, and only then is let loose. Without namespaces the
 directory is one that the parent makes before the process starts and removes when it has ended.
 
-Does not promise that a hostile program has no more than MOST_THREADS: what counts them lies in its process. The parent
-ends a process that has many more.
+Programs beside test scripts may start processes, which end with the first one of their PID namespace: it is the
+candidate. Without namespaces there are none.
+
+Does not promise that a hostile program has no more than MOST_THREADS, nor, where the user is root, MOST_PROCESSES: what
+counts them lies in its process. The parent ends a program that has many more.
 """
 
 import _thread
 import os
+import resource
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import denials
 import isolation
 
-THREADS, SCRATCH, STREAMS = 1, 2, 4
+THREADS, SCRATCH, STREAMS, PROCESSES = 1, 2, 4, 8
 """What a job's process is to have: bits of one number."""
+KERNEL = THREADS | SCRATCH | PROCESSES
+"""What the kernel's filter knows of."""
 MOST_THREADS = 64
 """Threads of a process beside its first one."""
+MOST_PROCESSES = 64
+"""Processes and threads of all of a program's processes together, as the kernel counts them for a user but root."""
+_MOST_CORES = 8
+"""That programs with processes are told of at most: a pool of processes has as many."""
 SCRATCH_MB = 16
 """MiB of a directory, of a file and of what a program prints."""
 THREADS_MB = 256
@@ -40,7 +51,7 @@ class Widening:
     def __init__(
         self, options: dict[str, Any], layers: "dict[str, bool | str]", readable: Sequence[str], hidden: Sequence[str]
     ) -> None:
-        """`layers` are changed: Landlock and the dropped capabilities are checked here, and `scratch` is added."""
+        """`layers` are changed: `scratch` and `processes` are added."""
         self._machine: str = options["machine"]
         self.has_spaces = layers["root"] is True
         self._landlock: isolation.Rules | None = None
@@ -52,19 +63,27 @@ class Widening:
         if not self.has_spaces and self._landlock is None:
             self._directory = ""
             layers["scratch"] = "needs namespaces or Landlock: else a program could write elsewhere, too"
-        self._keeps_number = layers["namespaces"] is True and os.geteuid() != 0
+        self._environment: dict[str, str] = options["environment"]
+        self.has_processes = self.has_spaces and bool(self._environment)
+        layers["processes"] = self.has_spaces or "needs namespaces: else they could outlive their program"
 
     def apply(self, has: int) -> None:
         """In the candidate, before the filter of system calls."""
+        executes = bool(has & PROCESSES)
+        if executes:
+            isolation.mount_scratch(isolation.SHARED_MEMORY, SCRATCH_MB, _MOST_FILES)
+            isolation.limit(resource.RLIMIT_NPROC, MOST_PROCESSES)
+            os.environ.update(self._environment)
+            denials.permit_processes()
         if has & SCRATCH and self._directory:
             if self.has_spaces:
-                isolation.mount_scratch(self._directory, SCRATCH_MB, _MOST_FILES)
+                isolation.mount_scratch(self._directory, SCRATCH_MB, _MOST_FILES, executes)
             os.chdir(self._directory)
             os.environ["TMPDIR"] = self._directory
             if "tempfile" in sys.modules:
                 vars(sys.modules["tempfile"])["tempdir"] = None
         if self._landlock is not None:
-            isolation.apply_landlock(self._landlock, self._directory if has & SCRATCH else "")
+            isolation.apply_landlock(self._landlock, self._directory if has & SCRATCH else "", executes)
         isolation.drop_capabilities(self._machine)
 
 
@@ -81,11 +100,13 @@ def open_streams() -> None:
         os.close(handle)
 
 
-def filters(machine: str, is_wide: bool) -> "list[isolation.SeccompFilter]":
-    """By what a process has of THREADS and SCRATCH."""
-    return [
-        isolation.SeccompFilter(machine, bool(has & THREADS), bool(has & SCRATCH)) for has in range(4 if is_wide else 1)
-    ]
+def filters(machine: str, wide: "Widening | None") -> "dict[int, isolation.SeccompFilter]":
+    """By what a process has of KERNEL."""
+    kinds = [*range(1 if wide is None else 4), *[KERNEL] * (wide is not None and wide.has_processes)]
+    return {
+        has: isolation.SeccompFilter(machine, bool(has & THREADS), bool(has & SCRATCH), bool(has & PROCESSES))
+        for has in kinds
+    }
 
 
 def count_threads(denied: Callable[[str], None]) -> None:
@@ -100,11 +121,15 @@ def count_threads(denied: Callable[[str], None]) -> None:
         vars(sys.modules["threading"])["_start_new_thread"] = _thread.start_new_thread
 
 
-def import_modules() -> None:
+def import_modules(has_processes: bool) -> None:
     """In a zygote of a wider world: those that programs with threads use."""
     import multiprocessing.context
     import threading
 
+    if has_processes:
+        cores = min(os.cpu_count() or 1, _MOST_CORES)
+        os.cpu_count = lambda: cores
+        return
     # Threads of one process need no lock in shared memory, and a pool of processes ends where it starts one.
     context: Any = multiprocessing.context.BaseContext
     context.Lock = lambda self: threading.Lock()

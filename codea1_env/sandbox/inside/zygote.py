@@ -113,7 +113,7 @@ def main() -> None:
     region = isolation.map_shared(output_fd, options["region_bytes"])
     os.close(output_fd)
     given = isolation.map_unread(input_fd, options["input_bytes"])
-    filters = widening.filters(options["machine"], wide is not None) if layers["seccomp"] is True else []
+    filters = widening.filters(options["machine"], wide) if layers["seccomp"] is True else {}
     warm_up(number, filters, region)
     os.write(control, b"R" + json.dumps({"layers": layers, "broken": broken}).encode())
     spared_mb += options["input_bytes"] >> 20
@@ -135,6 +135,7 @@ def isolate(
     """Apply every layer that this machine permits: {layer: True, or why not}, and what is left to each candidate."""
     layers: dict[str, bool | str] = {}
     readable, hidden, machine = options["readable"], options["hidden"], options["machine"]
+    commands = options["commands"]
     added = [path for paths in options["places"].values() for path in paths]
 
     def attempt(name: str, function: typing.Callable[..., None], *arguments: object) -> None:
@@ -158,7 +159,7 @@ def isolate(
     os.close(parent)
     isolation.die_with_parent()
     if layers["namespaces"] is True:
-        attempt("root", isolation.change_root, readable, hidden, added, machine)
+        attempt("root", isolation.change_root, [*readable, *commands], hidden, added, machine, bool(commands))
     else:
         layers["root"] = "needs namespaces"
     keeps = widening.SYS_ADMIN if options["is_wide"] and layers["root"] is True else None
@@ -173,8 +174,8 @@ def isolate(
     widening.count_threads(denials.note)
     wide = None
     if options["is_wide"]:
-        wide = widening.Widening(options, layers, [*readable, *added], hidden)
-        widening.import_modules()
+        wide = widening.Widening(options, layers, [*readable, *commands, *added], hidden)
+        widening.import_modules(wide.has_processes)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
@@ -214,7 +215,7 @@ def in_a_child(function: typing.Callable[..., None], *arguments: object) -> None
 def become_candidate(
     inherited: tuple[int, int],
     number: "isolation.OwnNumber",
-    filters: "list[isolation.SeccompFilter]",
+    filters: "dict[int, isolation.SeccompFilter]",
     operation: int,
     head: bytes,
     items: int,
@@ -235,11 +236,11 @@ def become_candidate(
         wide.apply(has)
     number.hide()
     if filters:
-        filters[has & 3].call(operation)
+        filters[has & widening.KERNEL].call(operation)
     candidate.run(head, items, region)
 
 
-def warm_up(number: "isolation.OwnNumber", filters: "list[isolation.SeccompFilter]", region: memoryview) -> None:
+def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.SeccompFilter]", region: memoryview) -> None:
     """Be a candidate here, with a program of our own, so that children find bytecode and caches as they need them.
 
     Every page that a child is the first to write to is copied for it, at more than a microsecond each: what has been
@@ -294,7 +295,7 @@ def serve(
     given_bytes: int,
     region: memoryview,
     number: "isolation.OwnNumber",
-    filters: "list[isolation.SeccompFilter]",
+    filters: "dict[int, isolation.SeccompFilter]",
     spared_mb: int,
     machine: str,
     wide: "widening.Widening | None",
@@ -314,6 +315,8 @@ def serve(
         head_bytes, item_bytes, memory_mb, cpu_s, has = START.unpack(candidate.read(given, START.size))
         if START.size + head_bytes + item_bytes > given_bytes:
             given = isolation.map_unread(handles[1], START.size + head_bytes + item_bytes)
+        if wide is None or not wide.has_processes:
+            has &= ~widening.PROCESSES
         stacks_mb = widening.THREADS_MB if has & widening.THREADS else 0
         memory_bytes, file_bytes = memory_mb + spared_mb + stacks_mb << 20, widening.file_bytes(has)
         isolation.limit(resource.RLIMIT_AS, memory_bytes)

@@ -324,15 +324,22 @@ def require_scores(round_index: int, rewards: Rewards) -> None:
 
 
 def grade_round(arena: Arena, programs: Sequence[ReadProgram], rules: RoundRules, round_index: int) -> Score:
-    """The golden tests' reward: the share of its question's golden tests that a program passes."""
+    """The golden tests' reward: the share of its question's golden tests that a program passes; with `allow_unsealed`
+    the share of its script's tests, where it has one."""
     started = time.perf_counter()
-    items = [(program.problem, (program.response,), program.problem.golden_tests) for program in programs]
-    grades = [graded[0] for graded in arena.grade_many(items)]
+    is_unsealed = [arena.config.allow_unsealed and bool(program.problem.test_script) for program in programs]
+    tried = list(zip(programs, is_unsealed, strict=True))
+    sealed = iter(arena.grade_many([(p.problem, (p.response,), p.problem.golden_tests) for p, no in tried if not no]))
+    scripted = [(p.problem, (p.response,)) for p, yes in tried if yes]
+    unsealed = iter(arena.grade_scripts(scripted) if scripted else ())
+    grades = [next(unsealed if by_script else sealed)[0] for by_script in is_unsealed]
     rewards = [None if grade.executes is None else grade.share for grade in grades]
     require_scores(round_index, rewards)
     score = Score((program_rows(programs, rewards),), {})
     executes = [None if grade.executes is None else float(grade.executes) for grade in grades]
     metrics = {"coder_reward": mean(rewards), "executes": mean(executes)}
+    if arena.config.allow_unsealed:
+        metrics["unsealed"] = mean([float(each) for each in is_unsealed])
     metrics["seconds_scoring"] = time.perf_counter() - started
     metrics["coder_zero_groups"] = zero_groups(score.rewards.values())
     metrics |= hollow_metrics([(program.problem, program.source) for program in programs])

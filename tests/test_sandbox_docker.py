@@ -37,6 +37,7 @@ from codea1_env.sandbox import (
     StdioJob,
     open_sandbox,
 )
+from codea1_env.sandbox.docker import image as image_module
 from codea1_env.sandbox.docker.backend import DockerSandbox
 from codea1_env.sandbox.docker.engine import OWNER_LABEL, SOURCES_LABEL, owner_identity
 from codea1_env.sandbox.docker.image import BASE_IMAGE, DEFAULT_IMAGE, build_image, sources_digest
@@ -420,6 +421,26 @@ def test_a_package_that_the_image_lacks_is_refused_and_one_that_it_was_built_wit
             assert equipped.run([job, HONEST["values"]]) == local.run([job, HONEST["values"]])
     finally:
         engine.remove_image("codea1-sandbox:test-packages", force=True)
+
+
+def test_an_image_for_scripts_has_what_is_installed_here_and_shows_it_to_scripts_alone(
+    engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made_up.py").write_text("two = 2\n")
+    monkeypatch.setattr(image_module, "site_directories", lambda: [str(tmp_path)])
+    monkeypatch.setattr(image_module, "_TRIED", ("made_up",))
+    monkeypatch.setattr(image_module, "find_spec", lambda name: True)
+    source = "import made_up\ndef f(x): return made_up.two"
+    jobs = [ScriptJob(source, "assert f(1) == 2", UNHURRIED), CallsJob(source, "f", (b"[[1],[]]",))]
+    image = build_image("codea1-sandbox:test-scripts", for_scripts=True, say=lambda message: None)
+    try:
+        with DockerSandbox(image=image) as equipped:
+            script, sealed = equipped.run(jobs)
+    finally:
+        engine.remove_image("codea1-sandbox:test-scripts", force=True)
+    assert script.outcomes[0].value == b'[["script","passed",""]]'
+    assert sealed.load_failure is not None
+    assert sealed.load_failure.error == "ModuleNotFoundError"
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -336,6 +336,14 @@ def test_the_commands_evaluate_by_scripts_and_say_that_it_is_unsealed(tmp_path: 
     assert "1 all, 0 some, 0 none, 1 unusable" in capsys.readouterr().err
     assert [problem.problem_id for problem in read_problems(problems)] == ["BigCodeBench/7"]
     common = ["--player", "oracle", "--n", "2"]
+    assert main(["data", "check", str(problems)]) == 0
+    assert "coder (by its test script, unsealed: --judge scripts)" in capsys.readouterr().out
+    bare = tmp_path / "bare.jsonl"
+    write_problems(bare, [asked(SCRIPTED, reference_solution="import requests_of_nobody\n")])
+    assert main(["data", "check", str(bare)]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("p: coder (by its test script")
+    assert "; 1 more are judged by their test scripts alone, unsealed" in told.err
     out = tmp_path / "eval"
     assert main(["eval", *common, "--problems", f"bigcodebench={rows}", "-o", str(out)]) == 0
     report = json.loads((out / "results.json").read_text())

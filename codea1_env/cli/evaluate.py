@@ -391,7 +391,7 @@ def _imported(
     """The set's usable problems, which are kept if there are any; what became of every row stands beside them."""
     rows = rows_of_source(source, path or None)
     if options.subset not in ("full", "hard") and source.hub_id == BIG_CODE_BENCH.hub_id:
-        rows = _of_subset(rows, Path(options.subset))
+        rows = iter(_of_subset(rows, Path(options.subset)))
     drafts = source.drafts(rows, with_scripts=options.judge == "scripts")
     problems, limit = list[Problem](), options.limit
     with open(kept.with_suffix(".report.jsonl"), "w", encoding="ascii") as report:

@@ -37,6 +37,8 @@ AUDIT_DESCRIPTION = (
     "false a line, null for what it does not grade. It runs in namespaces of its own, never bare. Exit code 1 when a "
     "wrong program was counted as right or an honest one was lost. docs/sandbox.md says what closes each class."
 )
+_FOR_SCRIPTS = "bigcodebench"
+"""Among the names of packages: all that is installed, as by the extra of that name."""
 AUDIT_EXAMPLES = """\
 examples:
   codea1 audit --grader "python my_grader.py"
@@ -46,6 +48,7 @@ _EXAMPLES = """\
 examples:
   codea1 sandbox build-image
   codea1 sandbox build-image --with numpy sympy --tag codea1:two-packages
+  codea1 sandbox build-image --with bigcodebench --tag codea1:scripts
   codea1 sandbox build-image --with --tag codea1:no-packages
 """
 
@@ -64,16 +67,21 @@ def add_sandbox(parser: Parser) -> None:
     build.add_argument("--tag", default=DEFAULT_IMAGE, help=f"the image's name (default: {DEFAULT_IMAGE})")
     build.add_argument("--from-dockerfile", action="store_true", help="take the base that the Dockerfile names from "
                        "its registry instead of making one here")  # fmt: skip
-    build.add_argument("--with", dest="packages", nargs="*", choices=PACKAGES, metavar="PACKAGE",
+    build.add_argument("--with", dest="packages", nargs="*", choices=[*PACKAGES, _FOR_SCRIPTS], metavar="PACKAGE",
                        help="packages for programs that import them, copied from this machine's Python, which must be "
                        f"of the image's version: of {', '.join(PACKAGES)}; none where no name follows (default: all "
-                       "that are installed here)")  # fmt: skip
+                       f"that are installed here). {_FOR_SCRIPTS}: whatever is installed here, which programs beside "
+                       "test scripts alone may import")  # fmt: skip
     build.set_defaults(run=_build_image)
 
 
 def _build_image(options: argparse.Namespace) -> int:
-    packages = None if options.packages is None else tuple(dict.fromkeys(options.packages))
-    image_id = build_image(options.tag, from_dockerfile=options.from_dockerfile, packages=packages, say=say)
+    named = tuple(dict.fromkeys(options.packages or ()))
+    for_scripts = _FOR_SCRIPTS in named
+    packages = None if options.packages is None else tuple(name for name in named if name != _FOR_SCRIPTS)
+    image_id = build_image(
+        options.tag, from_dockerfile=options.from_dockerfile, packages=packages, for_scripts=for_scripts, say=say
+    )
     say(f"made {options.tag} ({image_id})")
     return 0
 

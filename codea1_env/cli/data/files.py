@@ -151,19 +151,24 @@ def _check(options: argparse.Namespace) -> int:
     with open_sandbox(options.sandbox, options.workers) as sandbox, progress:
         for checked in check_problems(iter_problems(options.file), sandbox):
             print(printable(str(checked), is_line=True))
-            counts.update(chain(["problems"], ["usable"] * checked.is_usable))
+            by_script = not checked.is_usable and bool(checked.problem.test_script)
+            counts.update(chain(["problems"], ["usable"] * checked.is_usable, ["by script"] * by_script))
             counts.update(f"{seat}" for seat in ("coder", "tester") if getattr(checked, seat))
             counts.update(f"by {oracle}" for oracle in ("reference", "golden") if checked.serves(oracle))
             counts.update(["without mutants"] * (bool(checked.tester) and not checked.problem.mutants))
             progress.advance()
     if not counts:
         raise ConfigurationError(f"FILE.jsonl must hold at least one problem, got none in {options.file}")
+    lacking = f"{counts['without mutants']} measure no tester, for want of mutants"
+    scripts = f"; {counts['by script']} more are judged by their test scripts alone, unsealed" * bool(
+        counts["by script"]
+    )
     say(
         f"{counts['usable']} of {counts['problems']} problems are usable: {counts['coder']} in the coder's seat, "
         f"{counts['tester']} in the tester's; {counts['by reference']} with the reference as the oracle, "
-        f"{counts['by golden']} with golden tests; {counts['without mutants']} measure no tester, for want of mutants"
+        f"{counts['by golden']} with golden tests; {lacking}{scripts}"
     )
-    return DONE if counts["usable"] else FAILED
+    return DONE if counts["usable"] or scripts else FAILED
 
 
 def _require_no_rows_of_evalplus(path: Path) -> None:

@@ -66,19 +66,20 @@ class Usability:
         return oracle in self.coder and (oracle == "golden" or oracle in self.tester)
 
     def __str__(self) -> str:
-        """One line for people."""
+        """One line for people: which judge each seat gets, sealed by its oracles or a script's."""
         parts = []
         if self.coder and self.coder == self.tester:
             parts.append(f"coder and tester ({', '.join(self.coder)})")
         else:
             parts += [f"coder ({', '.join(self.coder)})"] if self.coder else []
             parts += [f"tester ({', '.join(self.tester)})"] if self.tester else []
-        parts += ["coder (by its test script, unsealed)"] if self.problem.test_script else []
+        parts += ["coder (by its test script, unsealed: --judge scripts)"] if self.problem.test_script else []
         parts.append(f"{self.right} of {self.tests} tests are right" if self.tests else "no tests")
         if self.tester:
             mutants = len(self.problem.mutants)
             parts.append(f"{mutants} mutants" if mutants else "no mutants to measure testers by")
-        told = ", ".join(parts if self.is_usable else ["not usable", *parts])
+        is_judged = self.is_usable or bool(self.problem.test_script)
+        told = ", ".join(parts if is_judged else ["not usable", *parts])
         return "; ".join(filter(None, [f"{self.problem.problem_id}: {told}", self.why_not, self.note]))
 
 

@@ -16,13 +16,15 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.docker.engine import PACKAGES_LABEL, SOURCES_LABEL, connect, require_docker
 from codea1_env.sandbox.packages import installed, metadata_places, package_places
 from codea1_env.sandbox.worlds import PACKAGES
+from codea1_env.sandbox.zygotes import site_directories
 
 DEFAULT_IMAGE = "codea1-sandbox:latest"
 BASE_IMAGE = "codea1-sandbox-base:bookworm"
@@ -61,13 +63,15 @@ def build_image(
     *,
     from_dockerfile: bool = False,
     packages: Sequence[str] | None = None,
+    for_scripts: bool = False,
     say: Callable[[str], None] = print,
 ) -> str:
     """Make the image `tag`; its id. Raises SandboxError where something is missing, saying what.
 
     `from_dockerfile` takes its base from a registry; else it is made with debootstrap where it is not there yet.
     `packages`, of `worlds.PACKAGES`, are copied from this machine: its Python and the image's must be of one version.
-    None stands for those that are installed here, and for no package where the versions differ.
+    None stands for those that are installed here, and for no package where the versions differ. `for_scripts` copies
+    all that is installed here, which programs beside test scripts may import.
     """
     client = connect()
     if packages is None:
@@ -81,9 +85,11 @@ def build_image(
         arguments["BASE"] = BASE_IMAGE
     say(f"building {tag}")
     docker = require_docker()
+    site = site_directories() if for_scripts else []
+    context = _context(packages, directories, site)
     try:
         steps = client.build(
-            fileobj=_context(packages, directories),
+            fileobj=context,
             custom_context=True,
             tag=tag,
             buildargs=arguments,
@@ -101,6 +107,8 @@ def build_image(
         image_id: str = client.inspect_image(tag)["Id"]
     except docker.errors.DockerException as error:
         raise SandboxError(f"the image must build, got: {error}") from error
+    finally:
+        context.close()
     return image_id
 
 
@@ -119,17 +127,33 @@ def _refuse_failed(step: Any, fix: str) -> None:
         raise SandboxError(f"the image must build, got: {step['error']}; {fix}")
 
 
-def _context(packages: Sequence[str], directories: Sequence[str]) -> io.BytesIO:
-    """What the engine builds from: the Dockerfile and the files inside, as a tar archive."""
+_AS_INSTALLED = (
+    "import os, sys, sysconfig; place = sysconfig.get_path('purelib'); "
+    "os.makedirs(place, exist_ok=True); os.rmdir(place); os.symlink('/opt/codea1-site', place); "
+    "sys.path.append(place); import {}"
+)
+"""Makes what was copied the image's installed packages, which must be none, and imports some of them."""
+_TRIED = ("numpy", "pandas", "matplotlib")
+
+
+def _context(packages: Sequence[str], directories: Sequence[str], site: Sequence[str]) -> IO[bytes]:
+    """What the engine builds from: the Dockerfile and the files inside, as a tar archive. `site`: where all that is
+    installed here is."""
     dockerfile = (Path(__file__).parent / "Dockerfile").read_bytes()
     if packages:  # the import at once: a package for another Python is found out here, not by a job
         check = f"import sys; sys.path.append('/opt/codea1'); import {', '.join(packages)}"
         dockerfile += f'COPY packages /opt/codea1\nRUN ["python3", "-I", "-S", "-c", "{check}"]\n'.encode()
+    if site:
+        check = _AS_INSTALLED.format(", ".join(name for name in _TRIED if find_spec(name)) or "site")
+        dockerfile += b"USER 0:0\nCOPY site /opt/codea1-site\n"
+        dockerfile += f'RUN ["python3", "-I", "-S", "-c", "{check}"]\nUSER 65534:65534\n'.encode()
     files = {"Dockerfile": dockerfile, **sources()}
-    archive = io.BytesIO()
+    archive: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for directory in directories:
             tar.add(directory, f"packages/{Path(directory).name}", filter=_without_tests)
+        for directory in site:
+            tar.add(directory, "site", filter=_readable)
         for path, content in files.items():
             entry = tarfile.TarInfo(path)
             entry.size, entry.mode = len(content), 0o644
@@ -139,8 +163,13 @@ def _context(packages: Sequence[str], directories: Sequence[str]) -> io.BytesIO:
 
 
 def _without_tests(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Readable by whoever runs in the image, and without what only the package's own developers run."""
-    if Path(entry.name).name in ("tests", "__pycache__"):
+    """As `_readable`, and without what only the package's own developers run."""
+    return None if Path(entry.name).name == "tests" else _readable(entry)
+
+
+def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """By whoever runs in the image, without what Python compiled here."""
+    if Path(entry.name).name == "__pycache__":
         return None
     entry.uid = entry.gid = 0
     entry.mode |= 0o555 if entry.isdir() else 0o444

@@ -29,7 +29,7 @@ KERNEL = THREADS | SCRATCH | PROCESSES
 """What the kernel's filter knows of."""
 MOST_THREADS = 64
 """Threads of a process beside its first one."""
-MOST_PROCESSES = 64
+MOST_PROCESSES = 128
 """Processes and threads of all of a program's processes together, as the kernel counts them for a user but root."""
 _MOST_CORES = 8
 """That programs with processes are told of at most: a pool of processes has as many."""

@@ -7,6 +7,7 @@ progress. Does not wrap what was coloured.
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import re
 import textwrap
@@ -168,6 +169,16 @@ class Parser(argparse.ArgumentParser):
         return options, unknown
 
     def error(self, message: str) -> NoReturn:
+        meant = self._meant(message)
         for pattern, told in _MESSAGES:
             message = re.sub(f"^{pattern}", told, message, flags=re.DOTALL)
-        self.exit(2, f"{self.prog.split()[0]}: {message}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog.split()[0]}: {message}{meant}; see {self.prog} --help\n")
+
+    def _meant(self, message: str) -> str:
+        """What the unknown word of an error comes close to, if anything."""
+        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.+)\)$", message)
+        flag = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        known = re.findall(r"[^\s,']+", choice[2]) if choice else list(self._option_string_actions)
+        found = choice or flag
+        near = difflib.get_close_matches(found[1], known, 1) if found else []
+        return f"; did you mean {near[0]}?" if near else ""

@@ -87,7 +87,11 @@ def test_the_page_has_every_exit_code() -> None:
         ("score in.jsonl -o out --workers two", "--workers must be a whole number, got 'two'"),
         ("score in.jsonl -o out --oracle magic", "--oracle must be one of 'reference', "),
         ("score in.jsonl -o out --workers", "--workers must come with a value, got none"),
-        ("score in.jsonl -o out --work 2", "an argument must be one of those in --help, got --work 2"),
+        (
+            "score in.jsonl -o out --work 2",
+            "an argument must be one of those in --help, got --work 2; did you mean --workers?",
+        ),
+        ("tournamnet", "COMMAND must be one of 'play', "),
         ("doctor --json=yes", "--json must come without a value, got 'yes'"),
         ("pools", "ACTION must be given, got none; see codea1 pools --help"),
     ],
@@ -102,6 +106,23 @@ def test_arguments_that_cannot_be_read_are_one_line_with_must_and_got(
     assert shown.out == ""
     assert shown.err.startswith(f"codea1: {says}")
     assert shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        ("tournamnet", "; did you mean tournament?; see codea1 --help"),
+        ("data chek", "; did you mean check?; see codea1 data --help"),
+        ("score a -o b --oracle refrence", "; did you mean reference?; see"),
+        ("score a -o b --fidelty wide", "; did you mean --fidelity?; see"),
+        ("xyzzy", "got 'xyzzy'; see codea1 --help"),
+        ("score a -o b --qqq", "got --qqq; see"),
+    ],
+)
+def test_a_word_that_is_nearly_known_is_named(arguments: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments.split())
+    assert meant in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("place", ["before", "after", "nowhere"])

@@ -15,7 +15,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from pettingzoo.utils.wrappers import BaseParallelWrapper, MultiEpisodeEnv, MultiEpisodeParallelEnv
 
-from codea1_env import discrete
+from codea1_env import discrete, vector_env
 from codea1_env.arena.arena import Arena
 from codea1_env.discrete.single_seat import DiscreteCoderEnv, DiscreteTesterEnv
 from codea1_env.envs.environment import env, parallel_env, raw_env
@@ -160,6 +160,22 @@ def test_what_is_no_dictionary_of_actions_is_refused_and_the_episode_stands(
         with pytest.raises(ConfigurationError, match="actions must hold the action of coder_0 now, got"):
             game.step(actions)
         assert game.agents == [CODER, TESTER]
+        game.step({CODER: action})
+
+
+@pytest.mark.parametrize("name", ["testr_0", "coder", 0, None])
+def test_an_action_of_an_agent_that_is_not_there_is_refused_and_the_episode_stands(
+    name: Any, sandbox: LocalSandbox
+) -> None:
+    makers: list[tuple[Any, Any]] = [
+        (parallel_env([DOUBLE], sandbox=sandbox), SQUARE),
+        (vector_env(1, [DOUBLE], sandbox=sandbox), [SQUARE]),
+        (discrete.parallel_env(), 0),
+    ]
+    for game, action in makers:
+        game.reset(seed=0)
+        with pytest.raises(ConfigurationError, match=f"actions must be of coder_0, tester_0, got one of {name}"):
+            game.step({CODER: action, name: action})
         game.step({CODER: action})
 
 

@@ -32,6 +32,7 @@ from codea1_env.report.configuration import differences_between, differences_fro
 from codea1_env.report.duels import kept_duels
 from codea1_env.report.page import RunOnPage, page
 from codea1_env.report.panels import CHAPTERS, Chart, Series, charts_of
+from codea1_env.report.picture import _draw
 from codea1_env.report.runs_read import RunRead, read_run, read_runs
 from codea1_env.report.svg_chart import line_chart, shown, smoothed, thinned, ticks
 from codea1_env.report.times import time_splits
@@ -127,6 +128,29 @@ def test_several_runs_share_charts_and_their_configurations_are_told_apart(tmp_p
     panel = next(p for chapter in CHAPTERS for p in chapter.panels if p.title == "both seats")
     chart = next(charts_of(panel, runs))
     assert [line.points[-1] for line in chart.series] == [(3, 0.25), (3, 0.75)]
+
+
+@pytest.mark.parametrize("lacks", range(3))
+def test_a_run_has_one_style_on_the_whole_page_whatever_others_did_not_log(tmp_path: Path, lacks: int) -> None:
+    pytest.importorskip("matplotlib")
+    for number in range(3):
+        run = write_run(tmp_path / f"run{number}")
+        if number == lacks:
+            kept = [line for line in (run / "metrics.jsonl").read_text().splitlines(True) if '"evaluation"' in line]
+            (run / "metrics.jsonl").write_text("".join(kept))
+    runs = read_runs([tmp_path / f"run{number}" for number in range(3)])
+    charts = [chart for chapter in CHAPTERS for panel in chapter.panels for chart in charts_of(panel, runs)]
+    assert {len(chart.series) for chart in charts} == {2, 3}
+    page = paged(runs)
+    for number, run in enumerate(runs):
+        assert {line.style for chart in charts for line in chart.series if line.label == run.name} == {number}
+        assert set(re.findall(rf'class="line c(\d) d\d"[^>]*/></svg>{run.name}<', page)) == {str(number)}
+    from matplotlib.figure import Figure
+
+    axis = Figure().subplots()
+    short = next(chart for chart in charts if len(chart.series) == 2)
+    _draw(axis, short)
+    assert [line.get_color() for line in axis.get_lines()] == [f"C{line.style}" for line in short.series]
 
 
 def test_hostile_text_in_any_file_stays_text(tmp_path: Path) -> None:
@@ -400,7 +424,7 @@ def test_thousands_of_points_become_hundreds_and_stay_within_what_they_were(poin
 
 def test_a_point_is_drawn_where_its_number_says() -> None:
     """Axes 0 to 10 and 0 to 1 over a field from (44, 10) to (388, 192): (5, 0.25) lies at (216, 146.5)."""
-    drawn = line_chart(Chart("title", (Series("a", ((0, 0.0), (5, 0.25), (10, 1.0))),), True))
+    drawn = line_chart(Chart("title", (Series("a", ((0, 0.0), (5, 0.25), (10, 1.0)), 0),), True))
     assert 'd="M44.0 192.0L216.0 146.5L388.0 10.0"' in drawn
     assert 'aria-label="title. a: 0 in round 0, 1 in round 10"' in drawn
     assert [shown(value) for value in (0.0, 3.0, 0.125, 1e-7, 123456.7, 12.34)] == [

@@ -222,7 +222,7 @@ BAD_ARGUMENTS = {
     "--preset 7b": "problems.file must be a problem file, got kodcode.jsonl, which is not there; `codea1 data import`",
     "--output agents": "--output must be a new or empty directory, got agents",
     "--unknown": "an argument must be one of those in --help, got --unknown",
-    "--pre smoke": "an argument must be one of those in --help, got --pre smoke; see ",
+    "--pre smoke": "an argument must be one of those in --help, got --pre smoke; did you mean --preset?; see ",
     "--seed abc": "--seed must be a whole number in [0, 2147483647], got abc",
     "--keep-checkpoints 0": "--keep-checkpoints must be a whole number in [1, 1000000], got 0",
     "--preset 7b --problems {folder}": "problems.file must be a problem file, got ",

@@ -205,15 +205,18 @@ def move_from(episode: PlayedEpisode, actions: object) -> tuple[str, ...]:
     """Make the moves that are due from a dictionary of actions, and return whose moves they were. Raises
     ConfigurationError."""
     due = episode.due
-    episode.move(*due_actions(due, actions))
+    episode.move(*due_actions(due, actions, episode.agents))
     return due
 
 
-def due_actions(due: Sequence[str], actions: object) -> list[Any]:
-    """The actions of the agents that are due. Raises ConfigurationError where one is missing."""
+def due_actions(due: Sequence[str], actions: object, agents: Sequence[str]) -> list[Any]:
+    """The actions of the agents that are due. Raises ConfigurationError where one is missing, and for a name that no
+    agent has. `agents`: the names of all."""
     if not due:
         raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
     if not isinstance(actions, Mapping) or not set(due) <= actions.keys():
         got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
         raise ConfigurationError(f"actions must hold the action of {' and '.join(due)} now, got {got}")
+    if unknown := sorted(map(str, actions.keys() - set(agents))):
+        raise ConfigurationError(f"actions must be of {', '.join(agents)}, got one of {', '.join(unknown)}")
     return [actions[agent] for agent in due]

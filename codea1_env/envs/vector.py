@@ -139,7 +139,8 @@ class vector_env:
         episode has changed then, and the step may be made again.
         """
         due = self._episodes[0].due
-        batches = [self._batch(agent, batch) for agent, batch in zip(due, due_actions(due, actions), strict=True)]
+        given = due_actions(due, actions, self.possible_agents)
+        batches = [self._batch(agent, batch) for agent, batch in zip(due, given, strict=True)]
         move_all(self._episodes, list(zip(*batches, strict=True)))
         over = self._episodes[0].turn is None
         if over:

@@ -85,7 +85,7 @@ def _sections(runs: Sequence[RunRead], shown_runs: Sequence[RunOnPage]) -> Itera
         figures = ""
         for panel in chapter.panels:
             for chart in charts_of(panel, runs):
-                lines = legend([text(line.label) for line in chart.series])
+                lines = legend([(line.style, text(line.label)) for line in chart.series])
                 figures += (
                     f"<figure><figcaption><h3>{text(chart.title)}</h3><p>{text(panel.text)}</p></figcaption>"
                     f"{line_chart(chart)}{lines}</figure>"

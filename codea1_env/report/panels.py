@@ -41,6 +41,8 @@ class Series:
     label: str
     points: tuple[tuple[int, float], ...]
     """(rounds done, value)."""
+    style: int
+    """Number of its colour and dashes: of a run the same in every chart of the page, whatever other runs lack there."""
 
     @property
     def has_marks(self) -> bool:
@@ -227,12 +229,14 @@ def charts_of(panel: Panel, runs: Sequence[RunRead]) -> Iterator[Chart]:
         (name, run.shown): tuple(run.points(panel.kind, panel.seat, name)) for name, _ in panel.curves for run in runs
     }
     if len(runs) == 1:
-        lines = [Series(label, points[name, runs[0].shown]) for name, label in panel.curves]
+        one = runs[0].shown
+        lines = [Series(label, points[name, one], style) for style, (name, label) in enumerate(panel.curves)]
         yield from _chart(panel, panel.title, lines)
         return
     for name, label in panel.curves:
         title = f"{panel.title}: {label}"
-        yield from _chart(panel, title, [Series(run.shown, points[name, run.shown]) for run in runs])
+        lines = [Series(run.shown, points[name, run.shown], style) for style, run in enumerate(runs)]
+        yield from _chart(panel, title, lines)
 
 
 def _chart(panel: Panel, title: str, lines: Sequence[Series]) -> Iterator[Chart]:

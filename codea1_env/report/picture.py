@@ -43,10 +43,11 @@ def _draw(axis: object, chart: Chart) -> None:
     from matplotlib.axes import Axes
 
     assert isinstance(axis, Axes)
-    for number, line in enumerate(chart.series):
+    for line in chart.series:
         across, upwards = zip(*line.points, strict=True)
         mark = "o" if line.has_marks else ""
-        axis.plot(across, upwards, label=line.label, linestyle=STYLES[number % len(STYLES)], marker=mark, markersize=4)
+        dashes, colour = STYLES[line.style % len(STYLES)], f"C{line.style}"
+        axis.plot(across, upwards, label=line.label, linestyle=dashes, color=colour, marker=mark, markersize=4)
     if chart.is_share:
         low, high = axis.get_ylim()
         axis.set_ylim(min(low, -0.02), max(high, 1.02))

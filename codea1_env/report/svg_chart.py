@@ -43,17 +43,17 @@ def line_chart(chart: Chart) -> str:
     for x in x_ticks:
         parts.append(f'<text class="tick mid" x="{place.x(x)}" y="{HEIGHT - BOTTOM + 18}">{shown(x)}</text>')
     parts.append(f'<text class="tick mid" x="{(left + WIDTH - RIGHT) / 2:.1f}" y="{HEIGHT - 5}">rounds done</text>')
-    for number, line in enumerate(chart.series):
-        parts += _line(line, number, place)
+    for line in chart.series:
+        parts += _line(line, place)
     return "".join([*parts, "</svg>"])
 
 
-def legend(labels: Sequence[str]) -> str:
-    """A list of samples of the lines and what they are. `labels`: HTML."""
+def legend(lines: Sequence[tuple[int, str]]) -> str:
+    """A list of samples of the lines and what they are. `lines`: of each its style and its label as HTML."""
     items = [
-        f'<li><svg class="key" viewBox="0 0 28 10" aria-hidden="true"><line class="line {_classes(number)}" x1="0" '
+        f'<li><svg class="key" viewBox="0 0 28 10" aria-hidden="true"><line class="line {_classes(style)}" x1="0" '
         f'x2="28" y1="5" y2="5"/></svg>{label}</li>'
-        for number, label in enumerate(labels)
+        for style, label in lines
     ]
     return f'<ul class="legend">{"".join(items)}</ul>'
 
@@ -131,17 +131,17 @@ class _Scale:
         return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - self._low) / self._up, 1)
 
 
-def _line(line: Series, number: int, place: _Scale) -> list[str]:
+def _line(line: Series, place: _Scale) -> list[str]:
     points = thinned(line.points)
     is_long = len(points) >= SMOOTH_FROM and not line.has_marks
     drawn = smoothed(points) if is_long else points
     elements = []
     if is_long:
-        elements.append(f'<path class="line faint {_classes(number)}" d="{_path(points, place)}"/>')
-    elements.append(f'<path class="line {_classes(number)}" d="{_path(drawn, place)}"/>')
+        elements.append(f'<path class="line faint {_classes(line.style)}" d="{_path(points, place)}"/>')
+    elements.append(f'<path class="line {_classes(line.style)}" d="{_path(drawn, place)}"/>')
     if line.has_marks:
         elements += [
-            f'<circle class="fill f{number % COLOURS}" cx="{place.x(x)}" cy="{place.y(y)}" r="3.5">'
+            f'<circle class="fill f{line.style % COLOURS}" cx="{place.x(x)}" cy="{place.y(y)}" r="3.5">'
             f"<title>{escape(line.label)}, round {shown(x)}: {shown(y)}</title></circle>"
             for x, y in points
         ]

@@ -58,11 +58,11 @@ from codea1_env.training.run.lock import RunLock
 from codea1_env.whole_files import write_whole
 
 DESCRIPTION = (
-    "Measure one player in one seat. A coder writes n programs for each question, which run on all its tests (avg@n, "
-    "pass@k). A tester sees each function and writes n suites for it; correct tests, killed mutants and the lines and "
-    "branches that run are counted as UnLeakedTestBench and the paper define them (docs/evaluation.md). With --against "
-    "it writes n suites against each wrong program of a file, and the share that they expose is counted. A run that "
-    "was killed goes on with the same command."
+    "Measure one player in one seat. A coder writes n programs for each question, which run on all its tests "
+    "(avg@n, pass@k). A tester sees each function and writes n suites for it. Correct tests, killed mutants, and "
+    "the lines and branches that run are counted as UnLeakedTestBench and the paper define them "
+    "(docs/evaluation.md). With --against a tester writes n suites against each wrong program of a file, and the "
+    "share of programs that they expose is counted. A run that was killed goes on with the same command."
 )
 EXAMPLES = f"""\
 players:
@@ -89,43 +89,45 @@ _HELD_OUT = 150
 def add_eval(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.set_defaults(run=_eval)
-    parser.add_argument("--player", metavar="PLAYER", required=True, help="who is measured, as below")
-    parser.add_argument("--seat", choices=("coder", "tester"), default="coder", help="(default: coder)")
+    parser.add_argument("--player", metavar="PLAYER", required=True, help="the player to measure, see below")
+    parser.add_argument(
+        "--seat", choices=("coder", "tester"), default="coder", help="the seat that it plays (default: coder)"
+    )
     parser.add_argument("--problems", metavar="SET", action="append", required=True, help="a problem file; bundled; "
                         "miniature (the held-out problems of the preset mini); "
                         f"one of {', '.join(SOURCES)} from the hub (extra `data`), or NAME=PATH from a local file of "
                         "its rows; may be given several times")  # fmt: skip
     parser.add_argument("--n", dest="samples", metavar="N", type=int, default=PAPER_SAMPLES, help="answers to each "
                         f"request, >= 1 (paper and default: {PAPER_SAMPLES})")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where everything goes; a run that stands "
-                        "there already goes on (default: eval-SEAT-PLAYER, here)")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="the directory of the results; a run that "
+                        "it holds already goes on (default: eval-SEAT-PLAYER, here)")  # fmt: skip
     parser.add_argument("--limit", metavar="N", type=int, help="the first N problems of each set (default: all)")
     parser.add_argument("--suite-size", metavar="K", type=int, default=SUITE_SIZE, help="tests of a suite that count, "
                         f">= 1 (paper and default: {SUITE_SIZE})")  # fmt: skip
     parser.add_argument("--fidelity", choices=("strict", "wide"), default="strict", help="how a tester's suites are "
                         "read, see docs/suites.md (default: strict)")  # fmt: skip
-    parser.add_argument("--against", metavar="FILE", type=Path, help="programs that somebody wrote: lines with "
-                        "problem_id and codes, the journal of another codea1 eval, or the mutants of a problem file; "
-                        "the tester is to break those that the questions' tests find wrong; seat tester")  # fmt: skip
+    parser.add_argument("--against", metavar="FILE", type=Path, help="programs to attack: lines with problem_id "
+                        "and codes, the journal of another codea1 eval, or a problem file with mutants. The tester "
+                        "has to break those that the questions' tests find wrong; seat tester")  # fmt: skip
     parser.add_argument("--access", choices=("white-box", "black-box"), default="white-box", help="whether the tester "
                         "sees the wrong program; with --against (default: white-box)")  # fmt: skip
-    parser.add_argument("--judge", choices=("sealed", "scripts"), help="sealed: the tests that are data, which no "
-                        "program can forge; scripts: each set's own test scripts, in the program's process, as others "
-                        "evaluate; seat coder (default: scripts for bigcodebench alone, else sealed)")  # fmt: skip
+    parser.add_argument("--judge", choices=("sealed", "scripts"), help="sealed: tests are data, and no program can "
+                        "forge a verdict. scripts: each set's own test scripts run in the program's process, as "
+                        "others evaluate; seat coder (default: scripts for bigcodebench, else sealed)")  # fmt: skip
     parser.add_argument("--split", choices=("complete", "instruct"), default="complete", help="for bigcodebench: the "
                         "question as a signature with a docstring, or in words (default: complete)")  # fmt: skip
     parser.add_argument("--subset", metavar="full|hard|FILE", default="full", help="for bigcodebench: all 1,140 tasks; "
                         "the 148 hard ones, from the hub; or those whose task_id the file holds, one a line, as for "
                         "the hard ones of a local file (default: full)")  # fmt: skip
-    parser.add_argument("--select-by", metavar="PLAYER", help="a tester, any of those below but search: it chooses "
-                        "one of each question's n programs. The table compares its choice with the mean of the n, a "
-                        "majority by outputs and a random one; seat coder, --n >= 2")  # fmt: skip
-    parser.add_argument("--trim", action=argparse.BooleanOptionalAction, help="also run each program reduced to its "
-                        "entry point and what that needs, as EvalPlus does; both rates are reported; seat coder "
+    parser.add_argument("--select-by", metavar="PLAYER", help="a tester, any of those below but search, which "
+                        "chooses one of each question's n programs. The table compares its choice with the mean of "
+                        "the n, a majority by outputs and a random one; seat coder, --n >= 2")  # fmt: skip
+    parser.add_argument("--trim", action=argparse.BooleanOptionalAction, help="also run each program reduced to "
+                        "its entry point and what that needs, as EvalPlus does, and report both rates; seat coder "
                         f"(default: with --prompts {EVALPLUS})")  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of answers, inputs and intervals (default: 0)")
-    parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1: what is lost at "
-                        "most when the run is killed (default: 8)")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="seed of answers, inputs and intervals (default: 0)")
+    parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1; no more are "
+                        "lost when the run is killed (default: 8)")  # fmt: skip
     add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print results.json instead of the table")
     add_models(parser, PAPER_SAMPLING)

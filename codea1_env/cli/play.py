@@ -90,10 +90,11 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--problem",
         metavar="ID",
-        help="play this one, also one of those of every kind, such as kinds/shelf (default: one drawn by the seed)",
+        help="the problem to play, from the set or from those that show each kind, such as kinds/shelf (default: "
+        "the seed draws one)",
     )
-    parser.add_argument("--seed", metavar="N", type=int, help="draws the problem and what the other seat answers, >= 0 "
-                        "(default: another one each time, which is shown)")  # fmt: skip
+    parser.add_argument("--seed", metavar="N", type=int, help="draws the problem and the other seat's answers, >= "
+                        "0 (default: a new seed each time, which is shown)")  # fmt: skip
     parser.add_argument("--suite-size", metavar="K", type=int, default=rewards.suite_size, help="asserts of a suite "
                         f"that count, >= 1 (paper and default: {rewards.suite_size})")  # fmt: skip
     parser.add_argument("--alpha", type=float, default=rewards.alpha, help="weight of validity in the tester's reward, "

@@ -73,8 +73,9 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling, *, suites: b
     models.add_argument("--top-p", type=float, default=sampling.top_p, help=f"in (0, 1] (default: {sampling.top_p:g})")
     models.add_argument("--max-tokens", type=int, default=sampling.max_tokens, help="longest answer "
                         f"(default: {sampling.max_tokens})")  # fmt: skip
-    models.add_argument("--prompts", metavar="FILE-OR-NAME", help=f"what they are asked: one of "
-                        f"{', '.join(design_names())}, or a file of yours, see docs/your-model.md (default: {DEFAULT})"
+    models.add_argument("--prompts", metavar="FILE-OR-NAME", help="the prompts that models get: one of "
+                        f"{', '.join(design_names())}, or a file of yours, see docs/your-model.md (default: "
+                        f"{DEFAULT})"
                         )  # fmt: skip
     models.add_argument("--stop-at-fence", action="store_true", help="hf: players stop where the first fenced block of "
                         "an answer ends (default: only where the prompt begins the answer inside a block)"
@@ -83,13 +84,15 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling, *, suites: b
         models.add_argument("--stop-at-tests", action="store_true", help="hf: testers stop with the last test that "
                             "counts, at the top level of a fenced block (default: they go on)")  # fmt: skip
     traffic = Traffic()
-    servers = parser.add_argument_group("servers, each")
+    servers = parser.add_argument_group("each server")
     servers.add_argument("--timeout", metavar="S", type=float, default=traffic.timeout_s, help="seconds for a request "
                          f"(default: {traffic.timeout_s:g})")  # fmt: skip
     servers.add_argument("--retries", metavar="N", type=int, default=traffic.retries,
                          help=f"attempts after the first (default: {traffic.retries})")  # fmt: skip
-    servers.add_argument("--requests-per-minute", metavar="N", type=float, default=math.inf, help="(default: no limit)")
-    servers.add_argument("--tokens-per-minute", metavar="N", type=float, default=math.inf, help="(default: no limit)")
+    servers.add_argument("--requests-per-minute", metavar="N", type=float, default=math.inf,
+                         help="requests that begin in a minute, at most (default: no limit)")  # fmt: skip
+    servers.add_argument("--tokens-per-minute", metavar="N", type=float, default=math.inf,
+                         help="tokens of prompts and answers in a minute, at most (default: no limit)")  # fmt: skip
     servers.add_argument("--concurrency", metavar="N", type=int, default=traffic.concurrency,
                          help=f"requests under way at a time (default: {traffic.concurrency})")  # fmt: skip
     parser.set_defaults(unread={name: parser.get_default(name) for name in _READERS})

@@ -49,7 +49,7 @@ def add_pools(parser: Parser) -> None:
     )
     build.add_argument("input", metavar="PROBLEMS.jsonl", nargs="?", type=Path, help="default: the bundled problems")
     build.add_argument("--tests", metavar="N", type=int, default=16, help="most tests in a pool, >= 1 (default: 16)")
-    build.add_argument("--seed", type=int, default=0, help="of the perturbations and the order (default: 0)")
+    build.add_argument("--seed", type=int, default=0, help="seed of the perturbations and of the order (default: 0)")
     build.set_defaults(run=_build)
     recorded = add_command(
         actions,
@@ -66,7 +66,7 @@ def add_pools(parser: Parser) -> None:
                           "question, >= 1 (default: 64)")  # fmt: skip
     recorded.set_defaults(run=_from_recorded)
     for action in (build, recorded):
-        action.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where they go")
+        action.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
         add_sandbox(action)
 
 

@@ -34,12 +34,15 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.set_defaults(run=_replay)
     parser.add_argument(
-        "input", metavar="GAMES.jsonl", type=Path, help="what codea1_env.records.recording.Recorder wrote"
+        "input",
+        metavar="GAMES.jsonl",
+        type=Path,
+        help="a recording, as --record and codea1_env.records.recording.Recorder write it",
     )
     add_sandbox(parser, workers=False)
     for part in PARTS:
-        parser.add_argument(f"--{part.replace('_', '-')}", metavar="MODULE:CLASS", help="the one of your own by which "
-                            "recorded matches were scored; a recording alone makes no module be imported")  # fmt: skip
+        parser.add_argument(f"--{part.replace('_', '-')}", metavar="MODULE:CLASS", help="your class that scored "
+                            "the recorded matches; no recording imports a module unless you name it here")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="a line for each match: line, problem_id, same, recorded, "
                         "now")  # fmt: skip
 

@@ -24,9 +24,9 @@ from codea1_env.viewer import make_page
 from codea1_env.whole_files import write_whole
 
 DESCRIPTION = (
-    "Make one page of training runs, side by side: held-out scores and rewards of both seats, diagnostics, where the "
-    "time goes, the Mistake Book, and what was configured otherwise than in the paper. A run may be unfinished: the "
-    "page shows what is there."
+    "Make one page of training runs, side by side. It shows held-out scores and rewards of both seats, "
+    "diagnostics, where the time goes, the Mistake Book, and how the configuration differs from the paper's. A run "
+    "may be unfinished: the page shows what is there."
 )
 EXAMPLES = """\
 examples:

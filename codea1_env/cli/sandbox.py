@@ -23,8 +23,9 @@ from codea1_env.terminal import Parser, Progress, columns_of
 from codea1_env.whole_files import write_whole
 
 DOCTOR_DESCRIPTION = (
-    "Show for each backend of the sandbox which guarantees are active or why not, and what eleven attacks came to. "
-    "The exit code is 1 if the default backend is not safe: a required layer is missing, or an attack succeeded."
+    "Show for each backend of the sandbox which guarantees are active, why others are not, and whether any of "
+    "eleven attacks succeeded. The exit code is 1 if the default backend is not safe: a required layer is missing, "
+    "or an attack succeeded."
 )
 DOCTOR_EXAMPLES = """\
 examples:
@@ -32,10 +33,11 @@ examples:
   codea1 doctor --backend local --json
 """
 AUDIT_DESCRIPTION = (
-    "Wrong programs that try to be counted as right, and honest ones, through any grader: a command that reads an "
-    'object a line (problem_id, entry_point, program, tests, cases, time_limit_s) and answers {"passed": true} or '
-    "false a line, null for what it does not grade. It runs in namespaces of its own, never bare. Exit code 1 when a "
-    "wrong program was counted as right or an honest one was lost. docs/sandbox.md says what closes each class."
+    "Send wrong programs that try to be counted as right, and honest ones, through any grader. A grader is a "
+    "command that reads an object a line (problem_id, entry_point, program, tests, cases, time_limit_s). It "
+    'answers each with a line {"passed": true} or false, and null for what it does not grade. It always runs in '
+    "namespaces of its own. The exit code is 1 if a wrong program was counted as right or an honest one was lost. "
+    "docs/sandbox.md says what closes each class."
 )
 _FOR_SCRIPTS = "bigcodebench"
 """Among the names of packages: all that is installed, as by the extra of that name."""
@@ -90,8 +92,8 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.set_defaults(run=_doctor)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
-    parser.add_argument("--backend", choices=BACKENDS, action="append", dest="backends", help="look at this one "
-                        "only; may be given several times (default: all)")  # fmt: skip
+    parser.add_argument("--backend", choices=BACKENDS, action="append", dest="backends", help="check only this "
+                        "one; may be given several times (default: all)")  # fmt: skip
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -108,16 +110,16 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grader", metavar="CMD", required=True, help="the command, in quotes; no shell runs it")
     parser.add_argument("--name", help="what the report calls it (default: the command)")
     parser.add_argument("--readable", metavar="PATH", type=Path, action="append", default=[], help="a file or "
-                        "directory that it needs beside its program, its files and the working directory; may be "
-                        "given several times")  # fmt: skip
-    parser.add_argument("--part", choices=PARTS, action="append", dest="parts", help="this part of the corpus only; "
-                        "may be given several times (default: all)")  # fmt: skip
-    parser.add_argument("--budget", metavar="N", type=int, help="attacks at most, >= 1, from all classes in turns, the "
-                        "same ones every time (default: all)")  # fmt: skip
-    parser.add_argument("--wait", metavar="S", type=float, default=30.0, help="seconds until an answer counts as none, "
-                        "> 0 (default: 30)")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="REPORT.json", type=Path, help="where the report goes")
-    parser.add_argument("--page", metavar="PAGE", type=Path, help="where a page goes, .html or .md")
+                        "directory that the grader needs beside its program, its files and the working directory; "
+                        "may be given several times")  # fmt: skip
+    parser.add_argument("--part", choices=PARTS, action="append", dest="parts", help="only this part of the "
+                        "corpus; may be given several times (default: all)")  # fmt: skip
+    parser.add_argument("--budget", metavar="N", type=int, help="most attacks, >= 1, taken from all classes in "
+                        "turns and the same every time (default: all)")  # fmt: skip
+    parser.add_argument("--wait", metavar="S", type=float, default=30.0, help="seconds to wait for an answer, > 0 "
+                        "(default: 30)")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="REPORT.json", type=Path, help="the file of the report")
+    parser.add_argument("--page", metavar="PAGE", type=Path, help="the file of a page, .html or .md")
     parser.add_argument("--json", action="store_true", help="the report on standard output instead of the table")
 
 

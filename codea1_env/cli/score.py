@@ -52,7 +52,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     default = RewardConfig()
     parser.set_defaults(run=_score)
     parser.add_argument("input", metavar="IN.jsonl", type=Path, help="recorded matches, one JSON object a line")
-    parser.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where the scores go")
+    parser.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
     add_sandbox(parser)
     parser.add_argument("--arenas", metavar="N", type=int, help="processes that score lines of different questions "
                         "and share nothing, each with a sandbox of W/N processes; with --sandbox ray they are on the "
@@ -62,8 +62,8 @@ def add_score(parser: argparse.ArgumentParser) -> None:
         "counted: strict takes the first K asserts and == only, wide reads functions, loops and relations as well, "
         "paper follows the released code (default: strict)",
     )  # fmt: skip
-    parser.add_argument("--trim", action="store_true", help="reduce each program to its entry point and what that "
-                        "needs before it runs, as EvalPlus does (default: it runs as it was written)")  # fmt: skip
+    parser.add_argument("--trim", action="store_true", help="before a program runs, reduce it to its entry point "
+                        "and what that needs, as EvalPlus does (default: it runs as it was written)")  # fmt: skip
     parser.add_argument("--alpha", type=float, default=default.alpha, help="weight of validity in the tester's reward, "
                         f"in [0, 1] (paper and default: {default.alpha})")  # fmt: skip
     parser.add_argument("--suite-size", metavar="K", type=int, default=default.suite_size,
@@ -76,36 +76,39 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--coder-reward", metavar="NAME", default=default.coder_reward, help="what a program is paid: "
                         f"{', '.join(CODER_REWARDS)}, or MODULE:CLASS of your own (default: what goes with the tester "
                         "reward)")  # fmt: skip
-    parser.add_argument("--coder-reward-args", metavar="JSON", type=json_arguments, default={}, help="likewise of a "
-                        "coder reward of your own")  # fmt: skip
-    parser.add_argument("--accept", metavar="MODULE:CLASS", help="what says, by its text alone, whether a program may "
-                        "run (default: every program may)")  # fmt: skip
-    parser.add_argument("--accept-args", metavar="JSON", type=json_arguments, default={}, help="likewise of --accept")
-    parser.add_argument("--compare", metavar="JSON", type=json_value, default=0.0, help="what values may be off by: a "
-                        "number, relative and absolute, of floats, or by types, as docs/your-problems.md says "
-                        "(default: 0)")  # fmt: skip
-    parser.add_argument("--time-limit", metavar="JSON", type=json_value, help="what a call may take where the line "
-                        "does not say (default: 1 s). {\"times_reference\": 5, \"at_least\": 1}: five times what the "
-                        "reference takes for the slowest of the line's tests, and 1 s at least")  # fmt: skip
+    parser.add_argument("--coder-reward-args", metavar="JSON", type=json_arguments, default={}, help="arguments of "
+                        "a coder reward of your own, a JSON object")  # fmt: skip
+    parser.add_argument("--accept", metavar="MODULE:CLASS", help="a class of yours that reads a program's text and "
+                        "decides whether it may run (default: every program may)")  # fmt: skip
+    parser.add_argument(
+        "--accept-args", metavar="JSON", type=json_arguments, default={}, help="arguments of --accept, a JSON object"
+    )
+    parser.add_argument("--compare", metavar="JSON", type=json_value, default=0.0, help="how far a value may be "
+                        "off: a number, relative and absolute, for floats, or a mapping by type, see "
+                        "docs/your-problems.md (default: 0)")  # fmt: skip
+    parser.add_argument("--time-limit", metavar="JSON", type=json_value, help="time limit of a call for lines that "
+                        'state none (default: 1 s). {"times_reference": 5, "at_least": 1} allows five times the '
+                        "reference's slowest test of the line, and 1 s at least")  # fmt: skip
     parser.add_argument(
         "--memory-mb",
         metavar="MIB",
         type=int,
-        help="what a program may use where the line does not say (default: 1024)",
+        help="memory limit of a program for lines that state none (default: 1024)",
     )
-    parser.add_argument("--coder-tests", choices=("own", "union"), default=default.coder_tests, help="judge a program "
-                        "by its own suites, or by all of its question (paper and default: own)")  # fmt: skip
+    parser.add_argument("--coder-tests", choices=("own", "union"), default=default.coder_tests, help="judge a "
+                        "program by its own suites, or by all of its question's (paper and default: own)")  # fmt: skip
     parser.add_argument("--oracle", choices=("reference", "golden", "majority", "dual"), default=default.oracle,
                         help="what decides the value of a call: the reference, the line's golden_tests, most of its "
                         "programs, or their consensus with the tests (paper and default: reference)")  # fmt: skip
     parser.add_argument("--execution-cache-mb", metavar="MIB", type=int, default=EXECUTION_CACHE_MB, help="MiB of "
-                        "outcomes that each process remembers: what a program was asked before is not run again; no "
-                        f"score depends on it; 0 turns it off (default: {EXECUTION_CACHE_MB})")  # fmt: skip
-    parser.add_argument("--details", action="store_true", help="write question, programs, what they returned and each "
-                        "test's pay as well, for `codea1 view`")  # fmt: skip
-    parser.add_argument("--book", metavar="PATH", type=Path, help="Mistake Book to replay from; updated in the order "
-                        "of the input and written back at the end; made where it does not exist; a directory holds a "
-                        "large one, of which only the parts that are asked for are read and written")  # fmt: skip
+                        "results that each process remembers, so that no call of a program runs twice. No score "
+                        f"depends on it; 0 turns it off (default: {EXECUTION_CACHE_MB})")  # fmt: skip
+    parser.add_argument("--details", action="store_true", help="also write the question, the programs, what they "
+                        "returned and what each test earned, for `codea1 view`")  # fmt: skip
+    parser.add_argument("--book", metavar="PATH", type=Path, help="the Mistake Book, made if it does not exist: "
+                        "its tests are replayed, and the command updates it in the order of the input and saves it "
+                        "at the end. A directory holds a large one, of which only the needed parts are read and "
+                        "written")  # fmt: skip
 
 
 def _score(options: argparse.Namespace) -> int:

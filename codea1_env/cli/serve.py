@@ -14,9 +14,9 @@ from codea1_env.problems import read_problems
 from codea1_env.rewards.code_a1 import RewardConfig
 
 DESCRIPTION = (
-    "Judge programs over HTTP. POST /v1/score takes and gives the lines of codea1 score; POST /v1/verify takes a "
-    "program and tests, and gives the share that passes. What fails on this side is an error and never a verdict. The "
-    "extra is called serve."
+    "Judge programs over HTTP (extra `serve`). POST /v1/score takes and gives the lines of codea1 score. POST "
+    "/v1/verify takes a program and tests, and gives the share that passes. A failure of the server is an error "
+    "and never a verdict."
 )
 EXAMPLES = """\
 examples:
@@ -29,8 +29,10 @@ examples:
 def add_serve(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.set_defaults(run=_serve)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
-    parser.add_argument("--port", metavar="N", type=int, default=8000, help="0 to 65535; 0 takes any (default: 8000)")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: this machine only)")
+    parser.add_argument(
+        "--port", metavar="N", type=int, default=8000, help="the port, 0 to 65535; 0 takes any free one (default: 8000)"
+    )
     parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file whose tests clients may "
                         "ask for by problem_id (default: none)")  # fmt: skip
     parser.add_argument("--token-file", metavar="FILE", type=Path, help="a file with a token that clients must send as "
@@ -39,7 +41,9 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
                         "1; more get 429 (default: 1024)")  # fmt: skip
     parser.add_argument("--most-seconds", metavar="S", type=float, default=30.0, help="the longest time limit of a "
                         "call that a request may ask for, in (0, 3600] (default: 30)")  # fmt: skip
-    parser.add_argument("--most-mb", metavar="MIB", type=int, default=8, help="of a request's body, >= 1 (default: 8)")
+    parser.add_argument(
+        "--most-mb", metavar="MIB", type=int, default=8, help="the largest body of a request, >= 1 (default: 8)"
+    )
     add_sandbox(parser)
 
 

@@ -53,9 +53,9 @@ from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
 
 DESCRIPTION = (
-    "Let every coder play every tester on the same questions, and rate them. The tester wins a game when the program "
-    "fails a valid test of its suite, the coder when it passes them all, even if there is none; a program that does "
-    "not load against a suite without a valid test is a draw."
+    "Let every coder play every tester on the same questions, and rate them. The tester wins a game when the "
+    "program fails a valid test of its suite. The coder wins when the program passes all valid tests, even if "
+    "there are none. It is a draw if the program does not load and the suite has no valid test."
 )
 EXAMPLES = f"""\
 players, [NAME=]KIND:
@@ -89,11 +89,11 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-correction", action="store_true", help="a test that states a wrong value is not valid "
                         "(default: it is run with the reference's value)")  # fmt: skip
     add_sandbox(parser)
-    parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="write every game there as it is played, in "
-                        "the place of what the file held; `codea1 replay` plays them again")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="JOURNAL.jsonl", type=Path, help="where every answer and game goes; "
-                        "a tournament that stands there already goes on (default: tournament-DIGEST.journal.jsonl, "
-                        "here, until the tournament has ended)")  # fmt: skip
+    parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="replace this file and write every game "
+                        "to it as it is played; `codea1 replay` plays them again")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="JOURNAL.jsonl", type=Path, help="the journal of answers and "
+                        "games; a tournament that it holds already goes on (default: "
+                        "tournament-DIGEST.journal.jsonl, here, until the tournament has ended)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     add_models(parser, Sampling())
 

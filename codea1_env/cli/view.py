@@ -41,8 +41,8 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes (default: the "
                         "input's name with .html, in the working directory)")  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
-    parser.add_argument("--limit", metavar="N", type=int, default=DEFAULT_LIMIT, help="most duels on the page, >= 1; "
-                        f"of more, games are left out evenly (default: {DEFAULT_LIMIT})")  # fmt: skip
+    parser.add_argument("--limit", metavar="N", type=int, default=DEFAULT_LIMIT, help="most duels on the page, >= "
+                        f"1; if there are more, games are left out evenly (default: {DEFAULT_LIMIT})")  # fmt: skip
     parser.add_argument("--execute", action="store_true", help="play recorded games again instead of showing what is "
                         "written about them")  # fmt: skip
     parser.add_argument("--sandbox", choices=BACKENDS, help="where --execute runs programs (default: "

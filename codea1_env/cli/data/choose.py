@@ -47,21 +47,21 @@ def add_choose(actions: Commands) -> None:
         actions,
         "choose",
         summary="the questions that a model solves sometimes, as a problem file",
-        description="Ask a coder each question n times, and keep the questions that it answers rightly between these "
-        "shares of the time.",
+        description="Ask a coder each question n times. Keep the questions of which it answers at least LOW and at "
+        "most HIGH rightly.",
         examples=_CHOOSE_EPILOG,
     )
     choose.add_argument("file", metavar="FILE.jsonl", type=Path, help="a problem file, with tests")
-    choose.add_argument("--player", metavar="PLAYER", required=True, help="a coder, as below")
+    choose.add_argument("--player", metavar="PLAYER", required=True, help="a coder, see below")
     choose.add_argument("-n", "--n", dest="samples", metavar="N", type=int, default=8, help="programs for each "
                         "question, >= 1 (default: 8)")  # fmt: skip
     choose.add_argument("--between", metavar=("LOW", "HIGH"), nargs=2, type=float, default=(0.1, 0.9), help="share of "
                         "right programs, ends included, in [0, 1] (default: 0.1 0.9)")  # fmt: skip
-    choose.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where they go")
-    choose.add_argument("--limit", metavar="N", type=int, help="ask the first N questions only (default: all)")
-    choose.add_argument("--seed", type=int, default=0, help="of the answers (default: 0)")
-    choose.add_argument("--batch", metavar="N", type=int, default=8, help="questions at a time, >= 1: what is lost at "
-                        "most when the run is killed (default: 8)")  # fmt: skip
+    choose.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
+    choose.add_argument("--limit", metavar="N", type=int, help="ask only the first N questions (default: all)")
+    choose.add_argument("--seed", type=int, default=0, help="seed of the answers (default: 0)")
+    choose.add_argument("--batch", metavar="N", type=int, default=8, help="questions at a time, >= 1; no more are "
+                        "lost when the run is killed (default: 8)")  # fmt: skip
     add_sandbox(choose)
     choose.set_defaults(run=_choose, suite_size=1, stop_at_tests=False)
     add_models(choose, Sampling(), suites=False)

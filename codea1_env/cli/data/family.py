@@ -33,12 +33,17 @@ def add_family(actions: Commands) -> None:
         examples=_EPILOG,
     )
     family.add_argument("name", metavar="FAMILY", choices=tuple(FAMILIES), help=f"one of {', '.join(FAMILIES)}")
-    family.add_argument("--split", choices=SPLITS, default="train", help="train or held_out (default: train)")
+    family.add_argument(
+        "--split",
+        choices=SPLITS,
+        default="train",
+        help="which questions: those to train on, or those held out (default: train)",
+    )
     family.add_argument("--count", metavar="N", type=int, default=100, help="problems, >= 1 (default: 100)")
-    family.add_argument("--seed", type=int, default=0, help="of the questions (default: 0)")
+    family.add_argument("--seed", type=int, default=0, help="seed of the questions (default: 0)")
     family.add_argument("--golden-edge", metavar="P", type=float, default=0.0, help="probability that a golden test "
                         "looks at an edge, in [0, 1] (default: 0, as hurried people write them)")  # fmt: skip
-    family.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where they go")
+    family.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
     family.set_defaults(run=_family)
 
 

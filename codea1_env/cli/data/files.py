@@ -98,18 +98,20 @@ def add_data(parser: Parser) -> None:
                       "any local file with a question, a reference and tests in each row")  # fmt: skip
     load.add_argument("path", metavar="PATH", nargs="?", type=Path, help="a local .parquet, .jsonl or .jsonl.gz file, "
                       "or a directory of them (default: the data set on the hub)")  # fmt: skip
-    load.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="where the problems go")
-    load.add_argument("--scripts", action="store_true", help="keep each question's test script, too, for codea1 eval "
-                      "--judge scripts (always for bigcodebench, whose tests can seldom be read)")  # fmt: skip
-    load.add_argument("--split", help="of the data set on the hub (default: the set's own)")
-    load.add_argument("--revision", help="of the data set on the hub (default: the latest)")
-    load.add_argument("--difficulty", help="keep the rows of this difficulty only, e.g. hard, in whatever case")
-    load.add_argument("--against", metavar="FILE.jsonl", type=Path, action="append", default=[], help="a problem file "
-                      "for evaluation: what shares a question or a reference with it is left out and reported; may be "
-                      "given several times")  # fmt: skip
-    load.add_argument("--allow-contaminated", action="store_true", help="keep what shares a question, a reference or "
-                      "an id with HumanEval+, MBPP+ or UnLeakedTestBench (default: leave it out and report it; sets "
-                      "for evaluation keep it)")  # fmt: skip
+    load.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
+    load.add_argument("--scripts", action="store_true", help="also keep each question's test script, for codea1 "
+                      "eval --judge scripts (bigcodebench always does: its tests can seldom be read)")  # fmt: skip
+    load.add_argument("--split", help="the split of the data set on the hub (default: the set's own)")
+    load.add_argument("--revision", help="the revision of the data set on the hub (default: the latest)")
+    load.add_argument(
+        "--difficulty", help="keep only rows of this difficulty, such as hard; upper and lower case are equal"
+    )
+    load.add_argument("--against", metavar="FILE.jsonl", type=Path, action="append", default=[], help="a problem "
+                      "file for evaluation: rows that share a question or a reference with it are left out and "
+                      "reported; may be given several times")  # fmt: skip
+    load.add_argument("--allow-contaminated", action="store_true", help="keep rows that share a question, a "
+                      "reference or an id with HumanEval+, MBPP+ or UnLeakedTestBench (default: leave them out and "
+                      "report them; sets for evaluation keep them)")  # fmt: skip
     load.add_argument("--as-programs", action="store_true", help=f"for {', '.join(_OF_PROGRAMS)}: questions about "
                       "whole programs stay programs, with a script as the reference (default: they become functions "
                       "from text to text, which get no --mutants)")  # fmt: skip
@@ -118,7 +120,7 @@ def add_data(parser: Parser) -> None:
                       "value), mutants (wrong programs), entry_point, problem_id, difficulty (default: those names; a "
                       "row without an id gets one made of its entry point and a digest); a problem's "
                       f"{', '.join(NAMED_FIELDS)} are read only where they are named here")  # fmt: skip
-    load.add_argument("--license", dest="licence", metavar="NAME", help=f"for {ROWS}: carried along in each problem")
+    load.add_argument("--license", dest="licence", metavar="NAME", help=f"for {ROWS}: each problem's licence")
     load.add_argument("--mutants", metavar="N", type=int, default=0, help="wrong programs for each problem that has "
                       "none, so that testers can be measured: up to N changes of its reference by one token, each told "
                       "from it by a test or by an input like a test's; 0 to 64 (default: 0)")  # fmt: skip
@@ -133,8 +135,8 @@ def _add_check(actions: Commands) -> None:
         actions,
         "check",
         summary="what each problem of a file can be used for",
-        description="Run every reference of a problem file on the problem's own tests, and say of each problem which "
-        "seats can play it, and by which oracle.",
+        description="Run every reference of a problem file on the problem's own tests. Say for each problem which "
+        "seats can play it, and with which oracle.",
         examples=_CHECK_EPILOG,
     )
     check.add_argument("file", metavar="FILE.jsonl", type=Path, help="a problem file")

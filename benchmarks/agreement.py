@@ -15,6 +15,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from codea1_env.terminal import Parser
+
 PLAIN = """
 import io, json, signal, sys
 job = json.load(sys.stdin)
@@ -56,7 +58,7 @@ def plain_verdicts(program: str, tests: list[str]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", type=Path)
     parser.add_argument("scored", type=Path)
     parser.add_argument("--questions", type=int, default=12, help="questions, spread over the file (default: 12)")

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("train"):
     import numpy as np
@@ -38,7 +39,7 @@ VIEWS = ("the mutant", "the reference", "no program")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tester", type=Path, help="a run's directory, or a model's in Hugging Face format")
     parser.add_argument("--problems", type=int, default=150, help="held-out problems, 1 to 10000. Default: 150")
     parser.add_argument("--samples", type=int, default=4, help="suites a mutant, 1 to 256. Default: 4")

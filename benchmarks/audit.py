@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from codea1_env.audit.page import as_markdown
 from codea1_env.audit.result import Played, Result, read_result
+from codea1_env.terminal import Parser
 
 HERE = Path(__file__).parent / "graders"
 
@@ -133,7 +134,7 @@ def compare(folders: list[Path]) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("measure", "table", "compare"))
     parser.add_argument("names", nargs="*", help="graders to measure (default: all)")
     parser.add_argument("--envs", type=Path, help="a folder with a virtual environment for each package")

@@ -16,6 +16,7 @@ import random
 from dataclasses import dataclass, field
 
 from codea1_env.problems.families.bands import BUG_KINDS, DOMAIN, BandQuestion, Rules, band_questions
+from codea1_env.terminal import Parser
 
 COLUMNS = (
     "random input",
@@ -42,7 +43,7 @@ class Kills:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=1_000, help="training questions, at least 1. Default: 1000")
     parser.add_argument("--seed", type=int, default=0, help="of the questions and their bugs. Default: 0")
     given = parser.parse_args()

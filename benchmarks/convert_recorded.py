@@ -14,6 +14,8 @@ import json
 import re
 from pathlib import Path
 
+from codea1_env.terminal import Parser
+
 
 def joined(suite: str) -> str:
     """The suite with every lonely `assert` joined to the line that follows it."""
@@ -21,7 +23,7 @@ def joined(suite: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recorded", type=Path, help="recorded completions, gzipped JSON lines")
     parser.add_argument("output", type=Path, help="input for codea1 score")
     parser.add_argument("--programs", type=int, default=100, help="programs per question (default: 100, all)")

@@ -17,6 +17,7 @@ import gymnasium
 import numpy as np
 
 from codea1_env import discrete
+from codea1_env.terminal import Parser
 
 
 def parallel(actions: list[int]) -> int:
@@ -50,7 +51,7 @@ def view(env_id: str, actions: list[int], wrapped: bool) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()

@@ -30,6 +30,7 @@ from codea1_env import Arena, LocalSandbox, Problem, TestCase, bundled_problems,
 from codea1_env.envs.single_seat import CoderEnv
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, RandomTester, TesterRequest
 from codea1_env.sandbox import Job, JobResult
+from codea1_env.terminal import Parser
 
 IMPORTS = {
     "python -c pass": "pass",
@@ -195,7 +196,7 @@ PARTS = {"step": step, "vector": vector, "import": imports}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     # A list as `choices` would be held against the empty default as well, before Python 3.12.
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)")
     parser.add_argument("--episodes", type=int, default=200)

@@ -21,6 +21,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+from codea1_env.terminal import Parser
+
 PEER = """
 import json, math, sys
 import numpy as np
@@ -163,7 +165,7 @@ def show(work: dict[str, Any], counts: dict[tuple[str, int], int], known: dict[t
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recorded", type=Path, help="recorded completions, gzipped JSON lines")
     parser.add_argument("parquet", type=Path, help="HumanEval+")
     parser.add_argument("--peers", type=Path, help="a Python with EvalPlus")

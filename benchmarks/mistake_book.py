@@ -16,6 +16,7 @@ from pathlib import Path
 
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.reading.test_case import TestCase
+from codea1_env.terminal import Parser
 
 VISITED = 256
 """Questions of a round."""
@@ -34,7 +35,7 @@ def resident_mb() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=int, help="questions with tests in the book")
     parser.add_argument(
         "--tests", type=int, default=8, help="tests of each question (default: 8, all that are replayed)"

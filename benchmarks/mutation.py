@@ -17,6 +17,7 @@ from codea1_env.judging.judge import Judge
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import CallsJob
+from codea1_env.terminal import Parser
 
 GROUPS = ((1, 5), (6, 10), (11, 20), (21, 1000))
 
@@ -32,7 +33,7 @@ def lines_of(problem: Problem) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=Path, help="a problem file (default: the bundled set)")
     parser.add_argument("--pool", type=int, default=POOL_SIZE, help=f"inputs in a pool (default: {POOL_SIZE})")
     parser.add_argument("--workers", type=int, default=1, help="processes of the sandbox (default: 1)")

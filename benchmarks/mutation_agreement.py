@@ -24,6 +24,7 @@ from codea1_env.reading.grammar import read_case
 from codea1_env.reading.programs.mutants import mutants
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import open_sandbox
+from codea1_env.terminal import Parser
 
 FAMILIES = {
     "ReplaceComparisonOperator": "relational",
@@ -104,7 +105,7 @@ def killed_there(peers: Path, problem: Problem, sources: list[str], timeout_s: f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=Path, required=True, help="a Python with cosmic-ray")
     parser.add_argument("--functions", type=int, default=12, help="bundled references (default: 12)")
     parser.add_argument("--timeout", type=float, default=10.0, help="seconds that cosmic-ray gives a run (default: 10)")

@@ -13,6 +13,7 @@ import statistics
 import time
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("dev"):
     import psutil
@@ -37,7 +38,7 @@ def zygote_mb(packages: tuple[str, ...]) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=400, help="jobs of each kind (default: 400)")
     options = parser.parse_args()
     kinds = {

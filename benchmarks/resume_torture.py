@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from codea1_env.terminal import Parser
+
 ROOT = Path(__file__).parents[1]
 SEATS = ("coder", "tester")
 CONFIGURATION = """\
@@ -36,7 +38,7 @@ evaluation: {every_rounds: 2}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", default="local", help="local or ray")
     parser.add_argument("--other-engine", help="the engine of every second start; default: the same")
     parser.add_argument("--kills", type=int, default=3)

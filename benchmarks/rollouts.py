@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("train,lora"):
     import peft
@@ -161,7 +162,7 @@ def gap(model: LanguageModel, engine: ContinuousEngine, learner: Learner, sampli
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="a directory in Hugging Face format")
     parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float32"), help="to compute in, where the "
                         "processor can (default: bfloat16)")  # fmt: skip

@@ -40,6 +40,7 @@ from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.inside import values
 from codea1_env.sandbox.inside.looks import alone_because
+from codea1_env.terminal import Parser
 
 PROGRAMS, CALLS, SPREAD = 8, 64, 17
 OURS, PEER = "codea1", "EvalPlus"
@@ -189,7 +190,7 @@ TABLES = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", type=Path)
     parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has the peers (default: none are measured)")
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES), help="default: all")

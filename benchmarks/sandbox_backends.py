@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("dev"):
     import psutil
@@ -109,7 +110,7 @@ def one_round(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sides", nargs="+", choices=[name for name in SIDES if name != BASE], default=["local-2"])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--problems", type=int, default=16)

@@ -28,6 +28,7 @@ from codea1_env.sandbox import LocalSandbox, local, tasks
 from codea1_env.sandbox.inside.looks import alone_because
 from codea1_env.sandbox.protocol import CallsJob
 from codea1_env.sandbox.zygotes import CandidateRecord
+from codea1_env.terminal import Parser
 
 COMMAND = [sys.executable, "-m", "codea1_env.cli", "score"]
 
@@ -113,7 +114,7 @@ def print_looks(lines: list[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", type=Path)
     parser.add_argument("--lines", type=int, default=1_000_000, help="first lines of the input to use (default: all)")
     parser.add_argument("--workers", type=int, default=1)

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("dev"):
     import psutil
@@ -149,7 +150,7 @@ def growth(samples: Sequence[Sample]) -> dict[str, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1_000_000)
     parser.add_argument("--backend", choices=BACKENDS, default="local")
     parser.add_argument("--workers", type=int, default=2)

@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("dev"):
     import psutil
@@ -237,7 +238,7 @@ def _say(message: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", choices=(*TARGETS, "all"))
     parser.add_argument("--kills", type=int, default=20, help="per target (default: 20)")
     parser.add_argument("--seed", type=int, default=0)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("train,dev"):
     import numpy as np
@@ -173,7 +174,7 @@ def prompts_of(preset: Preset, base: Path, asked: Sequence[Problem]) -> dict[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", choices=("mini", "smoke"), default="mini")
     parser.add_argument("--engine", choices=ENGINES, default="local", help="of the duel. Default: local")
     parser.add_argument("--questions", type=int, default=4, help="a round. Default: 4")

@@ -26,6 +26,7 @@ import psutil
 from codea1_env import LocalSandbox, Problem, bundled_problems, parallel_env, vector_env
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, RandomTester, TesterRequest
 from codea1_env.sandbox import CallsJob, Job, JobResult
+from codea1_env.terminal import Parser
 
 GROUPS = {"drawn for each episode": 1, "drawn for 8 episodes": 8}
 Episode = tuple[str, str, str]
@@ -147,7 +148,7 @@ def gain(spent: Mapping[str, Sequence[float]], side: str, batch: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=9, help="at least 2, for quartiles (default: 9)")
     options = parser.parse_args()

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from codea1_env import Arena, LocalSandbox, Match, bundled_problems
 from codea1_env.records.recording import Recorder
+from codea1_env.terminal import Parser
 from codea1_env.viewer import make_page, read_games
 
 PROGRAMS, SUITES, ASSERTS = 8, 4, 8
@@ -42,7 +43,7 @@ _SCROLL = """async () => {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--duels", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=5)
     given = parser.parse_args()

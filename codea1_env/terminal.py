@@ -180,5 +180,5 @@ class Parser(argparse.ArgumentParser):
         flag = re.match(r"unrecognized arguments: (--[\w-]+)", message)
         known = re.findall(r"[^\s,']+", choice[2]) if choice else list(self._option_string_actions)
         found = choice or flag
-        near = difflib.get_close_matches(found[1], known, 1) if found else []
+        near = difflib.get_close_matches(found[1], known, 1, 0.7) if found else []
         return f"; did you mean {near[0]}?" if near else ""

@@ -20,6 +20,7 @@ from typing import Any
 
 from codea1_env.cli import main as codea1
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 from codea1_env.yaml_files import read_yaml
 
 with for_script("train"):
@@ -57,7 +58,7 @@ QUESTIONS, SUITES = 8, 2
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="of both arms (default: 0)")
     parser.add_argument("--output", type=Path, help="a directory (default: runs/demo-seedSEED)")
     parser.add_argument("--config", type=Path, help="a YAML file with changes to the preset demo")

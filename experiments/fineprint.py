@@ -23,6 +23,7 @@ from typing import Any
 
 from codea1_env.bench.entry import RECIPES as OURS
 from codea1_env.bench.entry import run_recipe
+from codea1_env.terminal import Parser
 
 HERE = Path(__file__).resolve().parent
 PRESET = "0.5b-fineprint"
@@ -86,7 +87,7 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     actions = parser.add_subparsers(required=True)
     run = actions.add_parser("run", help="train and measure cells, one after the other")
     run.set_defaults(run=run_cells)

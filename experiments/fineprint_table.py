@@ -9,13 +9,14 @@ Intervals are of 95 %, by bootstrap: questions are drawn, and seeds where an arm
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from codea1_env.terminal import Parser
 
 Cells = dict[str, dict[str, Any]]
 Table = np.ndarray
@@ -43,7 +44,7 @@ DRAWS = 2000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("source", metavar="OUT", type=Path, help="a directory with cells/, or a gathered file")
     parser.add_argument("--gather", metavar="FILE.json", type=Path, help="write all cells to one file")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="draw both seats, as .png or .svg")

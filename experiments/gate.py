@@ -31,6 +31,7 @@ from codea1_env.judging.problems.importing import import_drafts
 from codea1_env.problems import read_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.problems.sources.rows import local_rows
+from codea1_env.terminal import Parser
 
 REASONS = ("right when trimmed", "cut off", "unread", "judged otherwise by EvalPlus", "the rest")
 
@@ -63,7 +64,7 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("evaluation", type=Path, help="the directory that `codea1 eval --n 1` wrote")
     parser.add_argument("--recorded", type=Path, help="write the answers there, for evalplus_agreement.py")
     parser.add_argument("--base", type=Path, help="rows of HumanEval, for its own few tests")

@@ -34,6 +34,7 @@ from typing import Any
 
 from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.language_models.directories import ADAPTER, BASE
+from codea1_env.terminal import Parser
 from codea1_env.training.run.checkpoints import latest_common, mark_complete, rounds_of
 from codea1_env.training.run.lock import LOCK
 from codea1_env.training.run.resuming import STATE
@@ -62,7 +63,7 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     actions = parser.add_subparsers(required=True)
     following = actions.add_parser("next", help="print the stage that is next, and the rounds that it has in the end")
     run = actions.add_parser("run", help="run a command for some time")

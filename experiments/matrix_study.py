@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("train,solve"):
     import numpy as np
@@ -82,7 +83,7 @@ class Run:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pools", type=Path, help="by `codea1 pools from-recorded` (default: the bundled pools)")
     parser.add_argument("--seeds", type=int, default=10, help="runs of every arm (default: 10)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of a run (default: {ROUNDS})")

@@ -10,7 +10,6 @@ That is not quite the mean of their products, but within one run, which starts f
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,13 +19,14 @@ from safetensors.torch import load_file, save_file
 
 from codea1_env import Codea1Error
 from codea1_env.errors import FormatError
+from codea1_env.terminal import Parser
 from codea1_env.training.run.checkpoints import rounds_of, step_of
 
 WEIGHTS = "adapter_model.safetensors"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("seat", type=Path, help="RUN/coder or RUN/tester, with its checkpoints")
     parser.add_argument("-o", "--output", type=Path, required=True, help="new directory for the mean")
     options = parser.parse_args()

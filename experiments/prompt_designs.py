@@ -22,6 +22,7 @@ from typing import Any
 
 from codea1_env.errors import Codea1Error
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("train"):
     from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig, Verdict
@@ -62,7 +63,7 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--model", required=True, help="a directory in Hugging Face format, or a repository of the hub")
     parser.add_argument("--problems", type=Path, required=True, help="a problem file with references and tests")
     parser.add_argument("--designs", default="codea1,paper,example,begun,example_begun", help="divided by commas")

@@ -10,7 +10,6 @@ many answers to each question were right, and for each function what its suites 
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import math
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codea1_env.evaluation.metrics import RATIOS, Interval, SuiteResult
+from codea1_env.terminal import Parser
 
 RESAMPLED = 10_000
 """Bootstrap samples of an interval."""
@@ -35,7 +35,7 @@ they kill (mut@k), suites that have such a share."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("directories", type=Path, nargs="+", metavar="OUT", help="of one player, all answers count")
     parser.add_argument("--to", default="base", metavar="NAME", help="what all are compared with (default: base)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="a file for the counts, JSON")

@@ -8,7 +8,6 @@ means over three rounds; the record has every round. Rounds that were played aga
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from codea1_env.terminal import Parser
 
 ROUND = (
     "coder_reward", "valid_tests", "killing_tests", "trivial_tests", "vacuous_tests", "test_diversity", "unreadable",
@@ -39,7 +40,7 @@ Rounds = Mapping[str, Sequence[float | None]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run's directory")
     parser.add_argument("-o", "--output", type=Path, required=True, help="a file for the record, JSON")
     parser.add_argument("--picture", type=Path, help="a file for the picture, PNG or SVG")

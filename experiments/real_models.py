@@ -22,6 +22,8 @@ from pathlib import Path
 
 import yaml
 
+from codea1_env.terminal import Parser
+
 HERE = Path(__file__).resolve().parent
 RECIPES = {
     "code-a1": "agents/train_grpo.py",
@@ -75,7 +77,7 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     actions = parser.add_subparsers(required=True)
     train = actions.add_parser("train", help="run arms")
     train.add_argument("--held-out", type=Path, required=True, help="problems that runs are measured on meanwhile")

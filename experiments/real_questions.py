@@ -28,6 +28,7 @@ from codea1_env.evaluation.kill_matrix import input_pools
 from codea1_env.judging.judge import Judge
 from codea1_env.problems import Problem, TestCase, read_problems, write_problems
 from codea1_env.reading.literals import tree_source
+from codea1_env.terminal import Parser
 
 WEAK = 3
 """Golden tests that a question keeps."""
@@ -44,7 +45,7 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     actions = parser.add_subparsers(required=True)
     split = actions.add_parser("split", help="set questions aside, and pool the others")
     split.add_argument("problems", type=Path, nargs="+", help="problem files; questions are set aside from the first")

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("train,solve"):
     import numpy as np
@@ -74,7 +75,7 @@ class Judged:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10, help="runs of every arm (default: 10)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of a run (default: {ROUNDS})")
     parser.add_argument("--questions", type=int, default=10_000, help="the first so many of the pools (default: all)")

@@ -29,6 +29,7 @@ from codea1_env import Arena, LocalSandbox, Problem
 from codea1_env.players.templates import Messages
 from codea1_env.problems import read_problems
 from codea1_env.reading.responses import read_program
+from codea1_env.terminal import Parser
 
 SYSTEM = "You write Python programs. You answer with one ```python block and nothing else."
 TOLD = (
@@ -57,7 +58,7 @@ STEP, ROUNDS = 0.5, 20
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     for name, run in (("sample", _sample), ("pay", _pay), ("train", _train)):
         command = commands.add_parser(name)

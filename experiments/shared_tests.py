@@ -10,7 +10,6 @@ Questions all of whose programs pass as many are left out. Replays do not count.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from codea1_env import Arena, Codea1Error, Match, Problem, open_sandbox, read_pr
 from codea1_env.configuration.options import Options
 from codea1_env.reading.responses import read_program
 from codea1_env.records.recording import RecordedMatch, read_recording
+from codea1_env.terminal import Parser
 from codea1_env.training.round.rules import RoundRules
 
 FEW = 2
@@ -28,7 +28,7 @@ FEW = 2
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("games", type=Path, nargs="+", metavar="RECORDING", help="JSON lines of a run's `duels`")
     parser.add_argument("--truth", type=Path, required=True, help="JSON lines of the same problems with more tests")
     options = parser.parse_args()

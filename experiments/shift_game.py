@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("train,solve"):
     import numpy as np
@@ -242,7 +243,7 @@ def _look(questions: Questions, policies: Policies) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--output", type=Path, default=Path("runs/shift"), help="where cells and results go. Default: runs/shift")
     add("--bases", type=int, default=5, help="base policies, at least 1. Default: 5")

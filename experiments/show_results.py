@@ -9,7 +9,6 @@ Does not measure anything: docs/results.md names the command behind each record.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from study_arms import ARMS
 from codea1_env.evaluation import estimates
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.evaluation.selection import selection_measures
+from codea1_env.terminal import Parser
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -46,7 +46,7 @@ FIELDS = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", metavar="NAME", nargs="*", help="records to print; none: their names")
     parser.add_argument("--fill", action="store_true", help="write the marked tables of docs/results.md anew")
     options = parser.parse_args()

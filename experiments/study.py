@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import for_script
+from codea1_env.terminal import Parser
 
 with for_script("train,solve"):
     import study_figures
@@ -73,7 +74,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--output", type=Path, default=Path("runs/study"), help="directory of the study. Default: runs/study")
     add("--quick", action="store_true", help="the arms `quick` on bands with 3 seeds")

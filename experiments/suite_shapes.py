@@ -10,7 +10,6 @@ others say nothing, in whatever reading. Prints Markdown. Does not run a model, 
 
 from __future__ import annotations
 
-import argparse
 import ast
 import builtins
 import gzip
@@ -30,6 +29,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import read_suite
+from codea1_env.terminal import Parser
 
 READINGS: tuple[Fidelity, ...] = ("strict", "wide")
 _KNOWN = frozenset(dir(builtins)) | {"math", "pytest", "np", "numpy", "self", "unittest"}
@@ -70,7 +70,7 @@ class Found:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser = Parser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.jsonl[.gz]", help="responses, an object a line")
     parser.add_argument("--judge", action="store_true", help="run references: what became of the relational tests")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take every N-th response (default: all)")

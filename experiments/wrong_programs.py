@@ -22,12 +22,13 @@ from codea1_env import LocalSandbox, Problem
 from codea1_env.evaluation.wrong_programs import Examined, examine, read_programs
 from codea1_env.problems import read_problems
 from codea1_env.problems.jsonl import write_problems
+from codea1_env.terminal import Parser
 
 GOLDEN, TESTS = 3, 100
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", type=Path, nargs="+")
     parser.add_argument("--problems", type=Path, required=True, help="a problem file with the tests that decide")
     parser.add_argument("--each", type=int, default=10, help="programs of a question at most (default: 10)")

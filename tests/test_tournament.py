@@ -13,7 +13,7 @@ from fake_openai import Reply, completion, serving
 from codea1_env import Arena, LocalSandbox, RewardConfig
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, PlayerError, SandboxError, UnusableReference
-from codea1_env.evaluation.tournament import Outcome, Tournament, play_tournament
+from codea1_env.evaluation.tournament import Tournament, Winner, play_tournament
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, OracleCoder, Player, RandomTester, Response
 from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.records.recording import Recorder, read_recording, replay
@@ -56,21 +56,21 @@ def played(
 @pytest.mark.parametrize(
     ("code", "suite", "expected"),
     [
-        (RIGHT, FINDS, Outcome.CODER),
-        (WRONG, FINDS, Outcome.TESTER),
-        (WRONG, MISSES, Outcome.CODER),  # not found out
-        (WRONG, f"{FINDS}\n{MISSES}", Outcome.TESTER),  # one failure is enough
-        (WRONG, SURE, Outcome.TESTER),  # the reference corrects what it states
-        (RIGHT, SURE, Outcome.CODER),
-        (RIGHT, "", Outcome.CODER),
-        (WRONG, INVALID, Outcome.CODER),
-        (BROKEN, MISSES, Outcome.TESTER),
-        (BROKEN, "", Outcome.DRAW),
-        ("", "", Outcome.DRAW),
-        ("def f(x): raise ValueError", MISSES, Outcome.TESTER),
+        (RIGHT, FINDS, Winner.CODER),
+        (WRONG, FINDS, Winner.TESTER),
+        (WRONG, MISSES, Winner.CODER),  # not found out
+        (WRONG, f"{FINDS}\n{MISSES}", Winner.TESTER),  # one failure is enough
+        (WRONG, SURE, Winner.TESTER),  # the reference corrects what it states
+        (RIGHT, SURE, Winner.CODER),
+        (RIGHT, "", Winner.CODER),
+        (WRONG, INVALID, Winner.CODER),
+        (BROKEN, MISSES, Winner.TESTER),
+        (BROKEN, "", Winner.DRAW),
+        ("", "", Winner.DRAW),
+        ("def f(x): raise ValueError", MISSES, Winner.TESTER),
     ],
 )
-def test_who_wins_a_game(sandbox: LocalSandbox, code: str, suite: str, expected: Outcome) -> None:
+def test_who_wins_a_game(sandbox: LocalSandbox, code: str, suite: str, expected: Winner) -> None:
     (game,) = played(sandbox, {"c": Says(code)}, {"t": Says(suite)}).games
     assert game.outcome is expected
 
@@ -78,7 +78,7 @@ def test_who_wins_a_game(sandbox: LocalSandbox, code: str, suite: str, expected:
 def test_without_corrections_a_wrong_value_tests_nothing(sandbox: LocalSandbox) -> None:
     config = RewardConfig(correct_outputs=False)
     (game,) = played(sandbox, {"c": Says(WRONG)}, {"t": Says(SURE)}, config=config).games
-    assert game.outcome is Outcome.CODER
+    assert game.outcome is Winner.CODER
 
 
 def test_the_reference_decides_whatever_the_arenas_oracle_and_rewards_are(sandbox: LocalSandbox) -> None:
@@ -154,7 +154,7 @@ def test_infrastructure_that_fails_is_nobodys_loss(sandbox: LocalSandbox) -> Non
 
     found = played(Failing(), {"c": Says(WRONG)}, {"t": Says(FINDS)})
     (game,) = found.games
-    assert (game.outcome, game.coder_reward, game.tester_reward) == (Outcome.NONE, None, None)
+    assert (game.outcome, game.coder_reward, game.tester_reward) == (Winner.NONE, None, None)
     (coder,) = found.coders
     assert (coder.won, coder.drawn, coder.lost, coder.unscored, coder.reward) == (0, 0, 0, 1, None)
     assert coder.rating.points == 1500

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from codea1_env import Arena, LocalSandbox, Match, MistakeBook, Problem, RewardConfig, TestCase, bundled_problems
-from codea1_env.arena.asynchronous import AsyncArena, _Asked
+from codea1_env.arena.asynchronous import AsyncArena, _WaitingCall
 from codea1_env.errors import ConfigurationError, UnusableReference
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, TesterRequest
 
@@ -154,7 +154,7 @@ def test_a_call_that_is_cancelled_while_it_is_taken_ends_no_worker() -> None:
             gone = Cancelled(loop=loop)
             gone.looks = looks
             with arena._change:
-                arena._asked.append(_Asked(quick, MistakeBook(), None, loop, gone))
+                arena._asked.append(_WaitingCall(quick, MistakeBook(), None, loop, gone))
                 arena._change.notify()
             await asyncio.sleep(0.1)
         return float((await asyncio.wait_for(arena.score(quick), 30)).codes[0].reward or 0)

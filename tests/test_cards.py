@@ -13,12 +13,12 @@ from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.problems.data_card import data_card
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.training.run.model_card import model_card, write_cards
-from codea1_env.training.run.results import Row
+from codea1_env.training.run.results import ResultRow
 
 ROWS = [
-    Row("coder: hidden pass rate", 0.25, 0.5, 0.125, 0.375),
-    Row("coder: executes", 0.0, 0.0, 0.0, 0.0),
-    Row("tester: valid tests", 0.5, 0.25, -0.5, 0.0),
+    ResultRow("coder: hidden pass rate", 0.25, 0.5, 0.125, 0.375),
+    ResultRow("coder: executes", 0.0, 0.0, 0.0, 0.0),
+    ResultRow("tester: valid tests", 0.5, 0.25, -0.5, 0.0),
 ]
 
 

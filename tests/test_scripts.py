@@ -23,7 +23,7 @@ from codea1_env.judging.scripts import UNSEALED_REWARDS, ScriptJudge, ScriptVerd
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.report.duels import kept_duels
-from codea1_env.report.page import Shown
+from codea1_env.report.page import RunOnPage
 from codea1_env.report.page import page as made_page
 from codea1_env.report.runs_read import read_run
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -274,7 +274,7 @@ def test_a_run_takes_scripts_only_where_it_is_allowed_and_says_so_wherever_it_is
         score = grade_round(arena, [ReadProgram(first, RIGHT, RIGHT, Sample((0,), (0,), RIGHT))], RoundRules(), 0)
     assert (score.metrics["coder_reward"], score.metrics["unsealed"]) == (1, 1)
     run = read_run(write_run(tmp_path / "run", preset=allowed.to_dict()), "run")
-    page = made_page([Shown(run, kept_duels(run.directory), "")], "now")
+    page = made_page([RunOnPage(run, kept_duels(run.directory), "")], "now")
     assert page.count("run (unsealed)") >= 3
     assert UNSEALED_REWARDS in page
 

@@ -15,7 +15,7 @@ import pytest
 from attacks.backends import BACKENDS, opened
 
 from codea1_env.arena.arena import Arena
-from codea1_env.audit.corpus import PARTS, TIME_LIMIT_S, Entry, attacks, controls, effects
+from codea1_env.audit.corpus import PARTS, TIME_LIMIT_S, CorpusEntry, attacks, controls, effects
 from codea1_env.audit.grader import command_grader
 from codea1_env.audit.page import as_text
 from codea1_env.audit.run import audit
@@ -77,7 +77,7 @@ def test_all_at_once_on_the_other_backends(sandbox: Sandbox) -> None:
     assert wrong <= {f"attack: {each}" for each in excused()}
 
 
-def in_turn(entry: Entry) -> Iterator[tuple[str, str, bool | None]]:
+def in_turn(entry: CorpusEntry) -> Iterator[tuple[str, str, bool | None]]:
     """(what of it, program, whether it must pass); an attack that leaves something is followed by honest programs."""
     # Whether a right program reached what it was after is told by a cell only, unless its verdict does.
     yield "", entry.program, None if entry.shows == "left" else entry.kind == "right"
@@ -86,5 +86,5 @@ def in_turn(entry: Entry) -> Iterator[tuple[str, str, bool | None]]:
         yield ", then a right one", entry.exercise.right, True
 
 
-def suite_of(entry: Entry) -> tuple[str, tuple[str, ...]]:
+def suite_of(entry: CorpusEntry) -> tuple[str, tuple[str, ...]]:
     return entry.exercise.problem_id, entry.tests

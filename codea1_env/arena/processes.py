@@ -365,7 +365,7 @@ class Hosted:
         return _answered(self._held, arguments)
 
 
-class _Actor(_Member):
+class _ArenaActor(_Member):
     """A process on a node of a cluster."""
 
     where = "the cluster"
@@ -420,9 +420,9 @@ class _OnRay(Processes):
         yield
 
     def _started(self) -> _Member:
-        return _Actor(self._ray, self._make, self._cores)
+        return _ArenaActor(self._ray, self._make, self._cores)
 
-    def _answering(self, members: Sequence[_Actor]) -> Sequence[_Actor]:
+    def _answering(self, members: Sequence[_ArenaActor]) -> Sequence[_ArenaActor]:
         by_reference = {member.reference: member for member in members}
         ready, _ = self._ray.wait(list(by_reference), num_returns=1, timeout=1.0)
         return [by_reference[reference] for reference in ready]

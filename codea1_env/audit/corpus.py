@@ -66,7 +66,7 @@ class Exercise:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CorpusEntry:
     """A program to be graded, and what is known of it."""
 
     kind: str
@@ -109,7 +109,7 @@ def exercises() -> tuple[Exercise, ...]:
 
 
 @cache
-def controls() -> tuple[Entry, ...]:
+def controls() -> tuple[CorpusEntry, ...]:
     """Honest programs: right ones, wrong ones, slow ones."""
     return tuple(
         _entry(each["kind"], "", each, "controls", 0, {})
@@ -118,7 +118,7 @@ def controls() -> tuple[Entry, ...]:
 
 
 @cache
-def attacks(part: str) -> tuple[Entry, ...]:
+def attacks(part: str) -> tuple[CorpusEntry, ...]:
     """A part's wrong programs and its programs with dishonest tests."""
     content = _part(part)
     helpers = content.get("helpers", {})
@@ -135,7 +135,7 @@ def attacks(part: str) -> tuple[Entry, ...]:
 
 
 @cache
-def effects(part: str) -> tuple[Entry, ...]:
+def effects(part: str) -> tuple[CorpusEntry, ...]:
     """A part's right programs that look around or leave something."""
     content = _part(part)
     helpers = content.get("helpers", {})
@@ -152,7 +152,7 @@ def digest(part: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def chosen(parts: Sequence[str], budget: int | None) -> list[Entry]:
+def chosen(parts: Sequence[str], budget: int | None) -> list[CorpusEntry]:
     """The attacks of `parts`, at most `budget` of them: as many of each class as there is room for, the first ones."""
     unknown = [part for part in parts if part not in PARTS]
     if unknown or not parts:
@@ -175,7 +175,9 @@ def _part(part: str) -> Mapping[str, Any]:
     return content
 
 
-def _entry(kind: str, label: str, each: Mapping[str, Any], part: str, place: int, helpers: Mapping[str, str]) -> Entry:
+def _entry(
+    kind: str, label: str, each: Mapping[str, Any], part: str, place: int, helpers: Mapping[str, str]
+) -> CorpusEntry:
     """An entry that names no problem is written for the one whose turn it is."""
     known = {exercise.problem_id: exercise for exercise in exercises()}
     exercise = known[each["problem"]] if "problem" in each else exercises()[place % len(exercises())]
@@ -186,8 +188,10 @@ def _entry(kind: str, label: str, each: Mapping[str, Any], part: str, place: int
     for name, seconds in (("SLOW_S", SLOW_S), ("BUSY_S", BUSY_S)):
         program = re.sub(rf"\b{name}\b", str(seconds), program)
     program = program.strip("\n") + "\n"
-    return Entry(kind, label, each["name"], part, exercise, program, exercise.tests, each.get("shows", ""))
+    return CorpusEntry(kind, label, each["name"], part, exercise, program, exercise.tests, each.get("shows", ""))
 
 
-def _with_test(entry: Entry, test: str) -> Entry:
-    return Entry(entry.kind, entry.label, entry.name, entry.part, entry.exercise, entry.program, (test, *entry.tests))
+def _with_test(entry: CorpusEntry, test: str) -> CorpusEntry:
+    return CorpusEntry(
+        entry.kind, entry.label, entry.name, entry.part, entry.exercise, entry.program, (test, *entry.tests)
+    )

@@ -10,12 +10,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from codea1_env.audit.corpus import PARTS, Entry, Exercise, chosen, controls, digest, effects
+from codea1_env.audit.corpus import PARTS, CorpusEntry, Exercise, chosen, controls, digest, effects
 from codea1_env.audit.grader import Answered, Graded, Grader
 from codea1_env.audit.result import Played, Result
 from codea1_env.errors import ConfigurationError
 
-Watch = Callable[[Iterable[Entry]], Iterable[Entry]]
+Watch = Callable[[Iterable[CorpusEntry]], Iterable[CorpusEntry]]
 NEXT = "next"
 """What the honest programs are called that follow an attack."""
 _MOST_UNANSWERED = 3
@@ -55,7 +55,7 @@ class _GraderSession:
         self._unanswered = 0
         self.times_s: list[float] = []
 
-    def play(self, entry: Entry) -> Played:
+    def play(self, entry: CorpusEntry) -> Played:
         answer = self._ask(entry)
         reached = then_passed = then_lost = False
         if entry.kind == "effect":
@@ -71,7 +71,7 @@ class _GraderSession:
             self._grader.restart()
         return Played(entry.key, entry.kind, entry.label, entry.part, answer.value, reached, then_passed, then_lost)
 
-    def _ask(self, entry: Entry) -> Graded:
+    def _ask(self, entry: CorpusEntry) -> Graded:
         is_honest = entry.kind in ("right", "wrong")
         began = time.monotonic()
         answered = self._grader.ask(entry.request())
@@ -99,6 +99,6 @@ def _refusal(answered: Answered) -> str:
     )
 
 
-def _honest(kind: str, exercise: Exercise) -> Entry:
+def _honest(kind: str, exercise: Exercise) -> CorpusEntry:
     program = exercise.right if kind == "right" else exercise.wrong
-    return Entry(kind, "", NEXT, "controls", exercise, program, exercise.tests)
+    return CorpusEntry(kind, "", NEXT, "controls", exercise, program, exercise.tests)

@@ -54,7 +54,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class TableSection:
     """The entries of one track."""
 
     track: str
@@ -70,7 +70,7 @@ def key_of(cell: Cell) -> Key:
     return cell.set, cell.seat, cell.measure
 
 
-def read_folder(folder: Path) -> list[Section]:
+def read_folder(folder: Path) -> list[TableSection]:
     """Every file in it, by track. Raises ConfigurationError for a folder without one, for two tracks of one name, and
     for files of judges that do not compare."""
     files = [read_bench(path) for path in sorted(folder.glob("*.json"))]
@@ -80,7 +80,9 @@ def read_folder(folder: Path) -> list[Section]:
     for file in files:
         told = file.record["track"]
         tracks.setdefault(f"{told['budget']}, {told['family']}", []).append(file)
-    return [Section(name, tuple(_columns(name, members))) for name, members in sorted(tracks.items(), reverse=True)]
+    return [
+        TableSection(name, tuple(_columns(name, members))) for name, members in sorted(tracks.items(), reverse=True)
+    ]
 
 
 def _columns(track: str, files: Sequence[BenchFile]) -> list[Column]:
@@ -137,7 +139,7 @@ def shown(values: np.ndarray | None, minus: np.ndarray | None = None) -> str:
     return f"{found.mean:{sign}.1f} [{found.low:{sign}.1f}, {found.high:{sign}.1f}]"
 
 
-def as_markdown(section: Section) -> str:
+def as_markdown(section: TableSection) -> str:
     """Both tables of a track, and what they cannot say."""
     columns = section.columns
     head = ["| | " + " | ".join(column.title for column in columns) + " |", "|---|" + "---|" * len(columns)]
@@ -167,7 +169,7 @@ def _cost(columns: Sequence[Column], name: str, title: str) -> str:
     return f"| {title} | " + " | ".join(told) + " |"
 
 
-def notes(section: Section) -> list[str]:
+def notes(section: TableSection) -> list[str]:
     """What a reader must know before comparing two columns."""
     counts = {len(column.files) for column in section.columns if column.name != REFERENCE}
     found = [
@@ -196,7 +198,7 @@ def faults(file: BenchFile) -> list[str]:
     return found
 
 
-def draw(section: Section, file: Path) -> None:
+def draw(section: TableSection, file: Path) -> None:
     """Both seats as bars with intervals. Raises MissingExtra without matplotlib."""
     from codea1_env.bench.picture import draw_bars
 

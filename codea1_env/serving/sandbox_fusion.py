@@ -34,7 +34,7 @@ _ROUND_TRIP_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FusionRun:
     """A program to be run."""
 
     job: StdioJob
@@ -42,7 +42,7 @@ class Run:
     """Within which it must begin, or its caller has gone when it ends."""
 
 
-def read_run(given: object, most_seconds: float) -> Run:
+def read_run(given: object, most_seconds: float) -> FusionRun:
     """A request's program. Raises FormatError for what is not run here."""
     if not isinstance(given, Mapping):
         raise FormatError(f"a request must be an object, got {str(given)[:100]!r}")
@@ -65,7 +65,7 @@ def read_run(given: object, most_seconds: float) -> Run:
     limits = Limits(float(seconds), float(seconds), int(memory_mb), strikes=1)
     source = str(code)
     job = StdioJob(source, (stdin or "",), limits, world=world_of(source), reports=True)
-    return Run(job, float(compile_s) + _ROUND_TRIP_S)
+    return FusionRun(job, float(compile_s) + _ROUND_TRIP_S)
 
 
 def _or(given: Any, usual: float) -> Any:

@@ -108,7 +108,7 @@ class AsyncArena:
             thread.start()
 
     async def score(self, match: Match, *, book: MistakeBook | None = None) -> MatchScore:
-        """What the match comes to; `book`: whose tests are replayed. It is not changed.
+        """Score one match. `book`: its tests are replayed, and it does not change.
 
         Raises UnusableReference and ConfigurationError as `Arena.play`, and SandboxError where infrastructure failed.
         """
@@ -126,7 +126,7 @@ class AsyncArena:
         return grades
 
     async def run(self, work: Callable[[Arena], _Result]) -> _Result:
-        """`work` with one of the arenas, in its thread and alone."""
+        """Call `work` with one of the arenas, in its thread, while nothing else uses it."""
         done: _Result = await self._ask(None, MistakeBook(), work)
         return done
 
@@ -182,7 +182,7 @@ class AsyncArena:
         return taken
 
     async def close(self) -> None:
-        """Answer nobody any more, and end every process. Calls that wait get ConfigurationError."""
+        """End every process. Calls that still wait raise ConfigurationError."""
         await asyncio.to_thread(self.close_now)
 
     def close_now(self) -> None:

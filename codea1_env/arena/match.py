@@ -47,6 +47,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class CodeScore:
+    """The score of one program."""
+
     executes: bool | None
     """Whether the program loads and defines the entry point; None if infrastructure failed."""
     reward: float | None
@@ -64,6 +66,8 @@ class CodeScore:
 
 @dataclass(frozen=True, slots=True)
 class SuiteScore:
+    """The score of one suite against one program."""
+
     reward: float | None
     """R_T, in [-1, 1], or what a reward of one's own pays; None if infrastructure failed."""
     terms: SuiteTerms | None
@@ -76,6 +80,8 @@ class SuiteScore:
 
 @dataclass(frozen=True, slots=True)
 class MatchScore:
+    """The scores of all programs and suites of one match."""
+
     problem_id: str
     codes: tuple[CodeScore, ...]
     suites: tuple[tuple[SuiteScore, ...], ...]

@@ -97,9 +97,9 @@ class raw_env(_TextGame, InTurns):
 
 @own_constructor
 class parallel_env(_TextGame, Together):
-    """The game in two steps of all agents a round: the first uses the coder's action, the second the testers'.
+    """The game as parallel steps, two a round: the first uses the coder's action, the second the testers'.
 
-    All agents live to the end; the action of one whose turn it is not is ignored and may be absent.
+    All agents live until the end. The action of an agent whose turn it is not is ignored and may be absent.
     Arguments: `help(parallel_env.__init__)`.
     """
 

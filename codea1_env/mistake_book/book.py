@@ -156,7 +156,7 @@ class MistakeBook:
     __copy__ = copy
 
     def only(self, problem_id: str) -> MistakeBook:
-        """A book of what this one has of a question."""
+        """A book that holds this one's tests of one question."""
         book, shelf = MistakeBook(self._config), self._shelves.get(problem_id)
         if shelf is not None:
             book._shelves.put(problem_id, shelf.copy())

@@ -92,15 +92,17 @@ class Program:
 
 
 def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "strict", trim: bool = False) -> Program:
-    """The program in a coder's response. In paper fidelity as `released_reading.released_program` says, in strict:
+    """The program in a coder's response. For `paper` fidelity see `released_reading.released_program`.
 
-    Of several fenced blocks it is the last one that defines the entry point. Where none does, as where the solution is
-    a whole script, it is the last one that is marked as Python, else the last one that is code and no mere value, such
-    as an output that is shown, else the last one that is not empty. What it uses and only blocks before it define is
-    put before it. Without fences it is the whole response if that parses; else its imports, definitions, assignments
-    and blocks if one of them defines the entry point; else the response as it is. Thoughts and edges are left out as
-    `answers.py` says. `trim`: reduced to the entry point and what that needs (`programs/trimming.py`); not for whole
-    scripts.
+    With fenced blocks, the program is the last block that defines the entry point. A whole script defines none. Then it
+    is the last block marked as Python, else the last block of code, else the last block that is not empty; a block
+    that holds only a value, such as a printed result, is not code. Names that it uses and that only earlier blocks
+    define are put before it.
+
+    Without fences, the program is the whole response if that parses. Otherwise it is the response's imports,
+    definitions, assignments and blocks, if one of them defines the entry point. Otherwise it is the response as it is.
+    `answers.py` says which thoughts and edges are left out. `trim`: keep only the entry point and what it needs
+    (`programs/trimming.py`); not for whole scripts.
     """
     source = released_program(response) if fidelity == "paper" else _strict_program(response, entry_point)
     return Program(trimmed_program(source, entry_point) if trim else source)
@@ -122,11 +124,12 @@ def _strict_program(response: str, entry_point: str) -> str:
 
 
 def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Suite:
-    """The tests in a tester's response. In paper fidelity as `released_reading.released_suite` says, in strict the
-    asserts of all its fenced blocks, in order, or of the whole response where no block holds one; in wide also those
-    that stand in functions, methods and loops, and relations (`wide/reader.py`).
+    """The tests in a tester's response.
 
-    If the code does not parse as a whole, it is recovered statement by statement, items of lists too (`items.py`).
+    `strict`: the asserts of all fenced blocks, in order. If no block holds one, the asserts of the whole response.
+    `wide`: also asserts in functions, methods and loops, and relations (`wide/reader.py`). `paper`: as
+    `released_reading.released_suite` says. If the code does not parse as a whole, its statements are read one by one,
+    also those in items of lists (`items.py`).
     """
     require_choice("fidelity", fidelity, ("strict", "wide", "paper"))
     if fidelity == "paper":

@@ -167,13 +167,6 @@ def test_a_command_in_a_sentence_exists_with_the_options_it_names() -> None:
         check_codea1([word for word in shlex.split(span)[1:] if word.strip("[]")])
 
 
-def test_a_newcomer_is_told_of_a_virtual_environment_before_anything_is_installed() -> None:
-    for page in ("README.md", "docs/quick-start.md"):
-        text = PAGES[page]
-        assert 0 < text.index("python3 -m venv .venv") < text.index("pip install .")
-        assert "pip install '.[train]'" in text
-
-
 def test_a_page_that_is_named_is_linked() -> None:
     """The map of files names files, not pages."""
     unlinked = {

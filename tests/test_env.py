@@ -790,19 +790,6 @@ class TestItsPage:
 
     PAGE = (Path(__file__).parents[1] / "docs" / "environment.md").read_text()
 
-    def test_it_has_the_parts_of_gymnasiums_pages_in_their_order(self) -> None:
-        parts = re.findall(r"^## (.+)$", self.PAGE, re.MULTILINE)
-        assert parts[:7] == [
-            "Description",
-            "Action space",
-            "Observation space",
-            "Rewards",
-            "Starting state",
-            "Episode end",
-            "Arguments",
-        ]
-        assert parts[-2:] == ["Version history", "API"]
-
     def test_its_tables_name_every_key_argument_opponent_and_render_mode(self) -> None:
         keys = re.findall(r"^\| `(\w+)` \| `(?:FreeText|Discrete)", self.PAGE, re.MULTILINE)
         assert set(keys) == set(parallel_env().observation_space(CODER).spaces)

@@ -24,16 +24,16 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "--config": {
         "metavar": "FILE",
         "type": Path,
-        "help": "YAML file with overrides of the preset, in the form of a run's config.yaml, e.g. `round: {suites: "
-        "8}`; `extends: NAME or FILE` says of which. Default: none. Unknown keys are refused",
+        "help": "a YAML file that changes fields of a preset, such as `round: {suites: 8}`, in the form of a run's "
+        "config.yaml. `extends: NAME or FILE` names the preset. Unknown keys are refused. Default: none",
     },
     "--output": {
         "metavar": "DIR",
         "type": place_of,
-        "help": "directory of the run, new or empty, or an address of fsspec such as s3://bucket/run, to which a "
-        "directory in CODEA1_CACHE is copied at every checkpoint. Default: the first free one of runs/PRESET-seedN, "
-        "runs/PRESET-seedN-2, ...; of a baseline, e.g. runs/golden-seedN, and runs/golden-PRESET-seedN where the "
-        "preset is not mini",
+        "help": "the run's directory, new or empty. An address of fsspec, such as s3://bucket/run, serves too: the "
+        "run works in a directory in CODEA1_CACHE and copies it there at every checkpoint. Default: the first free "
+        "one of runs/PRESET-seedN, runs/PRESET-seedN-2, ...; a baseline has its own name there, such as "
+        "runs/golden-seedN, or runs/golden-PRESET-seedN if the preset is not mini",
     },
     "--model": {
         "metavar": "MODEL",
@@ -42,8 +42,8 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     },
     "--problems": {
         "metavar": "FILE",
-        "help": "JSON lines of `codea1 data import`: what the run trains on; unless the preset names another file for "
-        "it, the last ones are what it is measured on. Default: the preset's",
+        "help": "the problem file to train on, as `codea1 data import` makes it. Its last problems are held out to "
+        "measure on, unless the preset names another file for that. Default: the preset's",
     },
     "--seed": {"metavar": "N", "help": "seed of problems, sampling and order, 0 to 2^31 - 1. Default: 0"},
     "--rounds": {"metavar": "N", "help": "rounds of the duel, 1 to 1000000. Default: the preset's (paper: 111)"},
@@ -55,36 +55,37 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     },
     "--keep-duels": {
         "metavar": "N",
-        "help": "questions a round whose games are kept for `codea1 view`, 0 to 4096. Default: the preset's, 1",
+        "help": "questions of each round whose games are kept for `codea1 view`, 0 to 4096. Default: the preset's, 1",
     },
     "--report-to": {
         "metavar": "NAME",
         "action": "append",
-        "help": f"what gets the metrics beside metrics.jsonl, one of {', '.join(TRACKERS)}, or none; may be given "
-        "several times. wandb and trackio must be installed, and are set up by their own environment variables "
-        "(WANDB_MODE, WANDB_PROJECT, TRACKIO_DIR, ...). Default: the preset's, tensorboard",
+        "help": f"where metrics go beside metrics.jsonl: one of {', '.join(TRACKERS)}, or none; may be given "
+        f"several times. wandb and trackio must be installed, and their own environment variables set them up "
+        f"(WANDB_MODE, WANDB_PROJECT, TRACKIO_DIR, ...). Default: the preset's, tensorboard",
     },
     "--resume": {
         "metavar": "DIR",
         "type": place_of,
-        "help": "go on with the run in DIR, or at an address, from the latest round that both seats have saved, with "
-        "its configuration; with --rounds, up to that round. Default: a new run",
+        "help": "go on with the run in DIR, or at an address, with its configuration, from the latest round that "
+        "both seats have saved. --rounds may carry it further. Default: a new run",
     },
     "--dry-run": {
         "action": "store_true",
-        "help": "print the plan of the run and end: rows, tokens, memory, places, bytes on disk, and how many problems "
-        "of its files can be judged; status 2 where it cannot work. Default: run",
+        "help": "print the plan of the run and end. It shows rows, tokens, memory, places, bytes on disk, and how "
+        "many problems of its files can be judged. The exit code is 2 if the run cannot work. Default: run",
     },
     "--engine": {
         "metavar": "NAME",
-        "help": "local: both seats take turns in this process. ray: each seat in processes of its own, on this machine "
-        "or a cluster, as the configuration's `placement` says (extra `ray`). Same seed, same weights. Default: local; "
-        "of a resumed run, the engine it had",
+        "help": "local: both seats take turns in this process. ray: each seat has processes of its own, on this "
+        "machine or a cluster, as the configuration's `placement` says (extra `ray`). The same seed gives the same "
+        "weights. Default: local, and for a resumed run the engine that it had",
     },
     "--ray-address": {
         "metavar": "ADDRESS",
-        "help": "HOST:PORT of a running Ray cluster that this machine is part of, or auto; the run's directory must be "
-        "on a file system that its nodes share. Default: RAY_ADDRESS, or a cluster of its own on this machine",
+        "help": "HOST:PORT of a running Ray cluster that this machine is part of, or auto. The run's directory "
+        "must be on a file system that the cluster's nodes share. Default: RAY_ADDRESS, or a new cluster on this "
+        "machine",
     },
 }
 """What argparse is told of each."""

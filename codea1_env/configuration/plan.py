@@ -174,7 +174,7 @@ def _game(preset: Preset, roles: Roles, steps: str = "", replays: str = "") -> l
         return [f"{shape.questions} questions, {programs if roles.plays else f'{suites} suites'}{steps}"]
     put = preset.options.put_to_tester(shape.programs, shape.attacked)
     against = "a program" if put == shape.programs else f"against {put} of them"
-    learnt = f", those against {shape.attacked} learnt from" if roles.learns != ("coder",) else ""
+    learnt = f", of which those against {shape.attacked} train the tester" if roles.learns != ("coder",) else ""
     asserts = seat_rows(preset, "tester").sampled * preset.reward.suite_size
     tried = asserts * (shape.programs if asks_all(preset.reward) else 1)
     return [
@@ -245,7 +245,7 @@ def _disk(preset: Preset, files: Mapping[str, tuple[int, int]], what: str) -> li
         _line("* kept", (kept for _ in sizes)),
         _sizes(f"+ final {what}", (final for _, final in sizes)),
         _sizes("= at most", (kept * checkpoint + final for checkpoint, final in sizes)),
-        f"a checkpoint every {preset.save_rounds} rounds; what was learnt since the last one is lost with a failure",
+        f"a checkpoint every {preset.save_rounds} rounds; a failure loses the rounds since the last one",
     ]
 
 

@@ -108,18 +108,12 @@ def test_the_base_is_measured_in_both_seats_and_stays_as_it_is(run_recipe) -> No
     assert any(row["base"] > 0 for row in rows), "a base that can do nothing at all shows nothing here"
 
 
-BASELINES = {
-    "frozen_tester": "coder",
-    "golden_tests": "coder",
-    "static_tests": "coder",
-    "expert_iteration": "coder",
-    "sft": "tester",
-}
+BASELINES = {"frozen_tester": "coder", "static_tests": "coder", "expert_iteration": "coder", "sft": "tester"}
 
 
 @pytest.mark.parametrize(
     ("name", "preset"),
-    # That the other trainer goes on to the same bits by reinforcement is in test_training_resume.py.
+    # What learns from golden tests is what learns from written ones. By the other trainer: test_training_resume.py.
     [*((name, TINY) for name in BASELINES), ("sft", PACKED)],
     ids=lambda given: getattr(given, "trainer", given),
 )

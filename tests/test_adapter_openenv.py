@@ -106,7 +106,7 @@ def post(url: str, body: bytes) -> tuple[int, Any]:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with serving(adapter.Table(tester=GoldenTester())) as state:
+    with serving(adapter.TableRules(tester=GoldenTester())) as state:
         yield state.url
 
 
@@ -123,7 +123,7 @@ def sandboxes() -> set[int]:
 
 def test_openenvs_own_client_plays_a_game_with_repair() -> None:
     problem = bundled_problems()[0]
-    with serving(adapter.Table(rounds=2)) as state, openenv.GenericEnvClient(base_url=state.url).sync() as client:
+    with serving(adapter.TableRules(rounds=2)) as state, openenv.GenericEnvClient(base_url=state.url).sync() as client:
         seen = client.reset(seat="both", problem_id=problem.problem_id)
         assert seen.observation["question"] == problem.question
         assert seen.observation["turn"] == "coder"
@@ -188,7 +188,7 @@ def test_a_seat_is_played_against_the_servers_player(url: str) -> None:
 def test_a_tester_is_paid_for_every_round(url: str) -> None:
     problem = bundled_problems()[0]
     suite = "\n".join(map(str, problem.golden_tests))
-    with serving(adapter.Table(rounds=2)) as state:
+    with serving(adapter.TableRules(rounds=2)) as state:
         session = Session(state.url)
         session.play(problem, "tester")
         rounds = [session.ask("step", response=suite)["data"] for _ in range(2)]
@@ -208,7 +208,7 @@ def test_equal_seeds_give_equal_games(url: str) -> None:
 
 def test_a_client_never_sees_the_reference_nor_a_test_that_it_did_not_write() -> None:
     seen: list[str] = []
-    with serving(adapter.Table((SECRET,), tester=GoldenTester(), rounds=2)) as state:
+    with serving(adapter.TableRules((SECRET,), tester=GoldenTester(), rounds=2)) as state:
         session = Session(state.url)
         wrong = "def double(x):\n    return 0"
         for seat, responses in (
@@ -455,12 +455,12 @@ def test_a_failing_sandbox_is_an_error_without_its_words_and_without_a_reward(mo
 def test_tables_that_cannot_be_played_are_refused() -> None:
     bare = Problem("bare", "?", "f", reference_solution="def f(): pass")
     with pytest.raises(ConfigurationError, match="must have mutants for testers to attack"):
-        adapter.Table((bare,))
-    assert adapter.Table((bare,), seats=("coder", "both")).asked == (bare,)
+        adapter.TableRules((bare,))
+    assert adapter.TableRules((bare,), seats=("coder", "both")).asked == (bare,)
     with pytest.raises(ConfigurationError, match="seats must be some of"):
-        adapter.Table(seats=("judge",))
+        adapter.TableRules(seats=("judge",))
     with pytest.raises(ConfigurationError, match="rounds must be"):
-        adapter.Table(rounds=0)
+        adapter.TableRules(rounds=0)
     with pytest.raises(ConfigurationError, match="sessions must be at least 1"):
         server.make_app(sessions=0)
     with pytest.raises(ConfigurationError, match="idle_s must be greater than 0"):

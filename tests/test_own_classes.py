@@ -206,7 +206,7 @@ def test_arguments_that_a_part_does_not_take_are_refused_in_one_line(part: str, 
 
 WRONG_REWARDS = """
 from codea1_env import CoderReward, TesterReward
-from codea1_env.rewards.terms import Parts
+from codea1_env.rewards.terms import RewardParts
 import dataclasses
 from fractions import Fraction
 class Open(TesterReward): pass
@@ -272,8 +272,8 @@ NO_NUMBERS = ("float('nan')", "float('inf')", "-float('inf')", "None", "True", "
             ("tester_reward", "Pays", {"values": {term: "VALUE"}}, "pays a suite must be terms with a finite reward")
             for term in ("reward", "adversarial", "validity", "alpha", "f_new", "v")
         ],
-        ("tester_reward", "Says", {"parts": "Parts(0.0, VALUE)"}, "says of the parts of a reward must be Parts of"),
-        ("tester_reward", "Says", {"parts": "VALUE"}, "says of the parts of a reward must be Parts of"),
+        ("tester_reward", "Says", {"parts": "RewardParts(0.0, VALUE)"}, "says of the parts of a reward must be RewardParts"),
+        ("tester_reward", "Says", {"parts": "VALUE"}, "says of the parts of a reward must be RewardParts"),
         ("tester_reward", "Says", {"alpha": "VALUE"}, "says of alpha must be None or a finite number"),
         ("tester_reward", "Says", {"tests": "[0, VALUE]"}, "pays the tests must be 2 numbers"),
         ("tester_reward", "Says", {"tests": "VALUE"}, "pays the tests must be 2 numbers"),

@@ -209,7 +209,7 @@ def suite_reward(duel: Duel, config: RewardConfig, group: Group | None = None) -
     require(not others, f"{name} pays a suite", must, others)
     parts, alpha = config.reward.parts(earned), config.reward.effective_alpha(earned)
     are_parts = isinstance(parts, RewardParts) and all(map(is_number, parts))
-    require(are_parts, f"{name} says of the parts of a reward", "be Parts of finite numbers", parts)
+    require(are_parts, f"{name} says of the parts of a reward", "be RewardParts of finite numbers", parts)
     require(alpha is None or is_number(alpha), f"{name} says of alpha", "be None or a finite number", alpha)
     return earned
 

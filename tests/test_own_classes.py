@@ -261,6 +261,7 @@ def test_what_is_no_reward_is_refused_before_anything_runs(
         Arena(sandbox, RewardConfig(tester_reward=name))
 
 
+PARTS_MUST = "says of the parts of a reward must be RewardParts of"
 NO_NUMBERS = ("float('nan')", "float('inf')", "-float('inf')", "None", "True", "'1'", "[1.0]", "1j", "10 ** 400",
               "Fraction(1, 2)")  # fmt: skip
 
@@ -272,8 +273,8 @@ NO_NUMBERS = ("float('nan')", "float('inf')", "-float('inf')", "None", "True", "
             ("tester_reward", "Pays", {"values": {term: "VALUE"}}, "pays a suite must be terms with a finite reward")
             for term in ("reward", "adversarial", "validity", "alpha", "f_new", "v")
         ],
-        ("tester_reward", "Says", {"parts": "RewardParts(0.0, VALUE)"}, "says of the parts of a reward must be Rew"),
-        ("tester_reward", "Says", {"parts": "VALUE"}, "says of the parts of a reward must be Rew"),
+        ("tester_reward", "Says", {"parts": "RewardParts(0.0, VALUE)"}, PARTS_MUST),
+        ("tester_reward", "Says", {"parts": "VALUE"}, PARTS_MUST),
         ("tester_reward", "Says", {"alpha": "VALUE"}, "says of alpha must be None or a finite number"),
         ("tester_reward", "Says", {"tests": "[0, VALUE]"}, "pays the tests must be 2 numbers"),
         ("tester_reward", "Says", {"tests": "VALUE"}, "pays the tests must be 2 numbers"),

@@ -25,7 +25,7 @@ from codea1_env.sandbox.protocol import Outcome, Sandbox
 
 PROBLEM = Problem("companies", "Return anything.", "solve", time_limit_s=2.0, memory_mb=512)
 PROGRAMS = (*KEEPING_PROGRAMS, *ONLY_LOOKING_PROGRAMS)
-SAMPLE = [*some_of_each_kind(KEEPING_PROGRAMS), *some_of_each_kind(ONLY_LOOKING_PROGRAMS)]
+SAMPLE = [*some_of_each_kind(KEEPING_PROGRAMS, step=8), *some_of_each_kind(ONLY_LOOKING_PROGRAMS, step=8)]
 ARGUMENTS = [(x, [x % 3, x, 7]) for x in range(20)]
 CALLS = [json.dumps([arguments, []]).encode() for arguments in ARGUMENTS]
 KINDS = (

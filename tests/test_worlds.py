@@ -32,7 +32,11 @@ from codea1_env.training.round.metrics import round_metrics
 MODES = {"all_layers": (), "no_namespaces": ("namespaces",), "no_landlock": ("landlock",)}
 
 
-@pytest.fixture(scope="module", params=MODES.values(), ids=MODES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(each, marks=pytest.mark.slow if "landlock" in each else ()) for each in MODES.values()],
+    ids=MODES,
+)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
     with LocalSandbox(without=request.param) as shared:
         yield shared

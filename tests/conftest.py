@@ -51,8 +51,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 FEW_AND_LONG = {f"test_{name}.py" for name in (
-    "adapter_trl_environments", "arena", "audit", "bench", "changes", "companies", "doctor", "honest", "score", "sharded",
-    "suite_sizes",
+    "adapter_trl_environments", "arena", "audit", "bench", "changes", "companies", "doctor", "honest", "score",
+    "sharded", "suite_sizes",
 )}  # fmt: skip
 """Files of few tests that take longer than most files of many."""
 

@@ -1,6 +1,7 @@
 """The discrete game under SuperSuit and Stable-Baselines3 as they are: spaces, vectors, masks, and PPO that learns."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,20 @@ import pytest
 from codea1_env import discrete
 from codea1_env.registration import DISCRETE_CODER_ID, DISCRETE_TESTER_ID
 
-supersuit = pytest.importorskip("supersuit", reason="SuperSuit comes with the extra `sb3`")
-stable_baselines3 = pytest.importorskip("stable_baselines3", reason="Stable-Baselines3 comes with the extra `sb3`")
-torch = pytest.importorskip("torch")
-
+# Each test imports them: collecting, which all processes do, would otherwise take a second longer in every one.
+missing = [name for name in ("supersuit", "stable_baselines3") if find_spec(name) is None]
 EXAMPLE = Path(__file__).parents[1] / "examples" / "sb3_discrete_coder.py"
 # Older Stable-Baselines3 and SuperSuit use what newer libraries beneath them deprecate: not ours to mend.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
+    pytest.mark.skipif(bool(missing), reason="SuperSuit and Stable-Baselines3 come with the extra `sb3`"),
+]
 
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Any:
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -29,7 +33,9 @@ def _one_thread() -> Any:
 
 
 def ppo(games: Any, **options: Any) -> Any:
-    return stable_baselines3.PPO("MlpPolicy", games, n_steps=18, batch_size=18, device="cpu", **options)
+    from stable_baselines3 import PPO
+
+    return PPO("MlpPolicy", games, n_steps=18, batch_size=18, device="cpu", **options)
 
 
 def test_stable_baselines3_finds_nothing_wrong_with_the_views() -> None:
@@ -40,6 +46,8 @@ def test_stable_baselines3_finds_nothing_wrong_with_the_views() -> None:
 
 
 def test_supersuits_vector_of_both_seats_shows_what_the_game_shows() -> None:
+    import supersuit
+
     vector = supersuit.pettingzoo_env_to_vec_env_v1(discrete.parallel_env())
     assert vector.num_envs == 2  # a slot for each seat
     seen, _ = vector.reset(seed=4)
@@ -55,6 +63,8 @@ def test_supersuits_vector_of_both_seats_shows_what_the_game_shows() -> None:
 
 
 def test_one_network_can_train_in_both_seats() -> None:
+    import supersuit
+
     vector = supersuit.pettingzoo_env_to_vec_env_v1(discrete.parallel_env())
     games = supersuit.concat_vec_envs_v1(vector, 2, num_cpus=0, base_class="stable_baselines3")
     learner = ppo(games)  # not seeded: SuperSuit's vector has no `seed`

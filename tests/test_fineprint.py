@@ -3,6 +3,7 @@
 The family's programs are rendered from the project's own tables, so the tests may run them here.
 """
 
+import functools
 import itertools
 from typing import Any
 
@@ -27,12 +28,15 @@ from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 
 MATERIALS = {"fineprint": NUMBERS, "fineprint_words": WORDS}
-PROBLEMS = {
-    (family, split): FAMILIES[family].draw(split, 120, 3, 0.0)
-    for family in MATERIALS
-    for split in ("train", "held_out")
-}
-ALL = [problem for problems in PROBLEMS.values() for problem in problems]
+
+
+@functools.cache
+def drawn(family: str, split: str) -> tuple[Problem, ...]:
+    return tuple(FAMILIES[family].draw(split, 120, 3, 0.0))
+
+
+def all_of_them() -> list[Problem]:
+    return [problem for family in MATERIALS for split in ("train", "held_out") for problem in drawn(family, split)]
 
 
 def passes(program: str, problem: Problem, case: TestCase) -> bool:
@@ -75,13 +79,13 @@ def test_the_question_says_what_the_reference_does() -> None:
 
 
 def test_references_pass_their_own_tests() -> None:
-    for problem in ALL:
+    for problem in all_of_them():
         for case in (*problem.golden_tests, *problem.hidden_tests):
             assert passes(problem.reference_solution or "", problem, case), (problem.problem_id, case)
 
 
 def test_golden_tests_touch_no_clause_and_hidden_tests_touch_each() -> None:
-    for problem in ALL:
+    for problem in all_of_them():
         tested = clause_of_tests(problem)
         assert len(tested) == len(problem.hidden_tests)
         for name in parts_of(problem)[1]:
@@ -93,7 +97,7 @@ def test_golden_tests_touch_no_clause_and_hidden_tests_touch_each() -> None:
 
 
 def test_hidden_tests_do_not_ask_for_an_order_of_clauses() -> None:
-    several = [problem for problem in ALL if len(parts_of(problem)[1]) == 2]
+    several = [problem for problem in all_of_them() if len(parts_of(problem)[1]) == 2]
     assert len(several) > 50
     for problem in several:
         lines = (problem.reference_solution or "").splitlines()
@@ -103,7 +107,7 @@ def test_hidden_tests_do_not_ask_for_an_order_of_clauses() -> None:
 
 def test_mutants_pass_golden_tests_and_fail_hidden_ones_of_the_clause_that_they_get_wrong() -> None:
     kinds = set()
-    for problem in ALL:
+    for problem in all_of_them():
         assert problem.mutants
         tested = clause_of_tests(problem)
         for mutant in problem.mutants:
@@ -116,7 +120,7 @@ def test_mutants_pass_golden_tests_and_fail_hidden_ones_of_the_clause_that_they_
 
 
 def test_other_problems_and_programs_have_no_clauses() -> None:
-    problem, other = PROBLEMS["fineprint", "train"][0], FAMILIES["bands"].draw("train", 1, 0, 0.0)[0]
+    problem, other = drawn("fineprint", "train")[0], FAMILIES["bands"].draw("train", 1, 0, 0.0)[0]
     assert clause_of_tests(other) == ()
     assert clause_of_mutant(other, other.mutants[0]) == ""
     assert clause_of_mutant(problem, problem.reference_solution or "") == ""
@@ -128,7 +132,7 @@ def test_no_pair_of_operation_and_clause_is_in_both_splits(family: str) -> None:
     pairs = {
         split: {
             (operation, clause)
-            for p in PROBLEMS[family, split]
+            for p in drawn(family, split)
             for operation, clauses in [parts_of(p)]
             for clause in clauses
         }
@@ -141,7 +145,7 @@ def test_no_pair_of_operation_and_clause_is_in_both_splits(family: str) -> None:
 
 def test_equal_arguments_give_equal_problems_and_a_longer_list_begins_with_the_shorter() -> None:
     for family, split in itertools.product(MATERIALS, ("train", "held_out")):
-        problems = PROBLEMS[family, split]
+        problems = drawn(family, split)
         again = FAMILIES[family].draw(split, 40, 3, 0.0)
         assert again == problems[:40]
         assert len({problem.question for problem in problems}) == len(problems)

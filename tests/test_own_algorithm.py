@@ -125,12 +125,31 @@ def test_the_study_compares_it_with_what_is_built_in(folder: Path) -> None:
     assert [cell["arm"] for cell in cells] == ["code_a1", "reinforce_pp", "dr_grpo", "rae"]
 
 
+WRONG_PARTS = """
+class Open(advantages.Estimator):
+    pass
+
+class Kept(Open):
+    def advantages(self, rewards, rows):
+        return rewards
+
+    def state(self):
+        return {"seen": {1}}
+"""
 ABOVE, BACKWARDS, SGD = ({"advantage": "own_parts:Above"}, {"questions": "own_parts:Backwards"},
                          {"optimizer": "torch.optim:SGD"})  # fmt: skip
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (ABOVE, "algorithm.advantage_args must be what Above takes, got none: missing"),
     (ABOVE | {"advantage_args": {"bars": 1}}, "algorithm.advantage_args must be what Above"),
     ({"advantage": "own_gone:Estimator"}, "algorithm must name a module that can be imported"),
+    *[
+        ({"advantage": f"own_parts:{name}"}, "advantage must name a subclass of Estimator, got")
+        for name in ("Gone", "scaled")
+    ],
+    ({"advantage": "own_parts:Open"}, "advantage must name a class that defines advantages, got"),
+    ({"advantage": "own_parts:Kept"}, "advantage: Kept.state must return what JSON can hold, got {'seen': {1}}"),
+    ({"loss_type": "own_parts:Scaled.scale"}, "loss_type must be one of"),
+    ({"loss_type": "own_parts:__name__"}, "loss_type must name a function or a class of callables"),
     *[
         ({"loss_type": f"own_parts:{name}", "loss_args": {"by": 1}}, f"algorithm.loss_args must be what {name} takes")
         for name in ("Scaled", "scaled")
@@ -151,7 +170,7 @@ def test_what_a_part_does_not_take_is_refused_in_one_line_before_there_is_a_run(
     preset: Any, bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
     monkeypatch.setenv("CODEA1_CACHE", str(bases))
-    (tmp_path / "own_parts.py").write_text(PARTS)
+    (tmp_path / "own_parts.py").write_text(PARTS + WRONG_PARTS)
     argv = ["--config", str(tmp_path / "own.yaml"), "--output", str(tmp_path / "run")]
     for algorithm, must in REFUSED:
         given = preset.to_dict()

@@ -126,21 +126,21 @@ def test_a_finished_run_can_be_carried_further_and_the_example_plays_a_checkpoin
     assert "hidden tests passed" in printed
 
 
-@pytest.mark.parametrize(
-    ("name", "seat", "roles"),
-    [("golden_tests", "coder", {"coder"}), ("self_play", "player", {"coder", "tester"})],
-)
-def test_a_baseline_trains_one_model_and_measures_it_in_its_roles(
-    name: str, seat: str, roles: set[str], here: Callable[..., str], tmp_path: Path
-) -> None:
+def test_self_play_trains_one_model_and_measures_it_in_both_roles(here: Callable[..., str], tmp_path: Path) -> None:
     output = tmp_path / "run"
-    printed = here(f"baselines/{name}.py", "--preset", "smoke", "--rounds", "1", "--output", str(output))
-    assert ("tester" in printed) == ("tester" in roles)
-    assert measured(output) == roles
-    assert [path.parts[-3] for path in output.glob("*/final/model.safetensors")] == [seat]
-    assert [each for each in ("coder", "tester", "player") if (output / each).exists()] == [seat]
-    kept = [file.read_bytes().splitlines() for file in sorted(output.glob("duels/*.jsonl"))]
-    assert [len(list(read_recording(lines))) for lines in kept] == ([1] if seat == "player" else [])
+    printed = here("baselines/self_play.py", "--preset", "smoke", "--rounds", "1", "--output", str(output))
+    assert "tester" in printed
+    assert measured(output) == {"coder", "tester"}
+    assert trained(output) == ["player"]
+    (kept,) = output.glob("duels/*.jsonl")
+    assert len(list(read_recording(kept.read_bytes().splitlines()))) == 1
+
+
+def trained(output: Path) -> list[str]:
+    """The seats that have left anything."""
+    seats = [each for each in ("coder", "tester", "player") if (output / each).exists()]
+    assert seats == [path.parts[-3] for path in output.glob("*/final/model.safetensors")]
+    return seats
 
 
 def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(
@@ -157,7 +157,9 @@ def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(
         assert not output.exists()
     mine.write_text(text.replace('recipe="golden"', 'recipe="mine", like="golden"'))
     assert "the coder learns from golden tests" in here(str(mine), "--preset", "smoke", "--dry-run")
-    here(str(mine), "--preset", "smoke", "--rounds", "1", "--output", str(output))
+    printed = here(str(mine), "--preset", "smoke", "--rounds", "1", "--output", str(output))
+    assert ("tester" in printed, measured(output), trained(output)) == (False, {"coder"}, ["coder"])
+    assert not [*output.glob("duels/*.jsonl")]
     said = refusal("baselines/golden_tests.py", "--resume", str(output))
     assert "--resume must be the directory of a run of this recipe, golden, got" in said
     here(str(mine), "--resume", str(output), "--rounds", "2")

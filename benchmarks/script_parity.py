@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env import LocalSandbox, Problem, read_program
-from codea1_env.judging.scripts import ScriptJudge
+from codea1_env.judging.scripts import CALLS, ScriptJudge
 from codea1_env.problems.sources import find_source
 from codea1_env.problems.sources.rows import local_rows
 from codea1_env.reading.programs.mutants import mutants
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> None:
         for key, problem, program in items(options):
             if key in done:
                 continue
-            limited = replace(problem, time_limit_s=float(LIMIT_S), memory_mb=8192)
+            limited = replace(problem, time_limit_s=LIMIT_S / CALLS, memory_mb=8192)
             before = cpu_s() - cpu_s(str(side.pid))
             (verdict,) = judge.judge([(limited, program)])
             ours_s = cpu_s() - cpu_s(str(side.pid)) - before

@@ -19,7 +19,7 @@ from codea1_env.configuration.presets import SMOKE, ProblemFiles
 from codea1_env.configuration.problem_sets import load_problem_sets
 from codea1_env.evaluation.evaluate import EvaluationPlan
 from codea1_env.judging.problems.importing import import_drafts
-from codea1_env.judging.scripts import UNSEALED_REWARDS, ScriptJudge, ScriptVerdict, expected_tests
+from codea1_env.judging.scripts import CALLS, UNSEALED_REWARDS, ScriptJudge, ScriptVerdict, expected_tests
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.report.duels import kept_duels
@@ -37,7 +37,9 @@ RIGHT = "def task_func(x):\n    return x + 1\n"
 
 
 def asked(script: str, **fields: Any) -> Problem:
-    return Problem("p", "q", "task_func", test_script=script, **{"time_limit_s": 5.0, **fields})
+    """`time_limit_s`: of the whole script."""
+    limit_s = fields.pop("time_limit_s", 5.0) / CALLS
+    return Problem("p", "q", "task_func", test_script=script, time_limit_s=limit_s, **fields)
 
 
 def judged(sandbox: LocalSandbox, script: str, program: str = RIGHT, **fields: Any) -> ScriptVerdict:
@@ -132,6 +134,23 @@ def test_every_test_has_an_outcome_of_its_own(sandbox: LocalSandbox) -> None:
     assert not broken.passed
     only_skipped = judged(sandbox, FORM + "    @unittest.skip('no')\n    def test_a(self):\n        pass\n")
     assert not only_skipped.passed
+
+
+def test_a_script_has_the_time_of_twenty_calls_and_at_most_a_minute_unless_one_call_has_more() -> None:
+    jobs: list[Any] = []
+
+    class Kept:
+        def run(self, given: list[Any]) -> list[Any]:
+            jobs.extend(given)
+            return []
+
+    for limit_s in (0.5, 1.0, 10.0, 60.0, 90.0):
+        problem = dataclasses.replace(asked(ADDS), time_limit_s=limit_s)
+        with pytest.raises(ValueError, match="zip"):
+            ScriptJudge(Kept()).judge([(problem, RIGHT)])  # type: ignore[arg-type]
+    assert [(job.limits.time_limit_s, job.limits.budget_s) for job in jobs] == [
+        (10, 10), (20, 20), (60, 60), (60, 60), (90, 90)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 from lines import serve
 
 from codea1_env import Arena, LocalSandbox, Problem, open_sandbox, read_suite
-from codea1_env.judging.scripts import ScriptJudge
+from codea1_env.judging.scripts import CALLS, ScriptJudge
 from codea1_env.problems.problem import TestCase
 from codea1_env.sandbox.docker.backend import DockerSandbox
 
@@ -40,7 +40,7 @@ def grader(backend):
 def with_script(request):
     methods = "".join(f"    def test_{n}(self):\n        {test}\n" for n, test in enumerate(request["tests"]))
     script = f"import unittest\nclass TestCases(unittest.TestCase):\n{methods}"
-    fields = {"time_limit_s": request["time_limit_s"], "test_script": script}
+    fields = {"time_limit_s": request["time_limit_s"] / CALLS, "test_script": script}
     return Problem(request["problem_id"], "What the tests say.", request["entry_point"], **fields), request["program"]
 
 

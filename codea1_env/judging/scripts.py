@@ -23,6 +23,10 @@ UNSEALED = "unsealed: programs and test scripts shared a process, and a program 
 """What every result says that stands on a script."""
 UNSEALED_REWARDS = "rewards by test scripts are unsealed: a program can forge what it is paid"
 """What a run says whose rewards may (`RewardConfig.allow_unsealed`)."""
+CALLS = 20
+"""Time limits of a problem, each of one call, that a whole script has, as all of a problem's tests have together."""
+_MOST_S = 60.0
+"""CPU seconds that a script has at most, unless one call may take longer."""
 _OUTCOMES = ("passed", "failed", "skipped", "timeout", "not run")
 
 
@@ -83,7 +87,8 @@ class ScriptJudge:
         return verdicts
 
     def _job(self, problem: Problem, source: str) -> ScriptJob:
-        limits = Limits(problem.time_limit_s, problem.time_limit_s, problem.memory_mb, strikes=1)
+        limit_s = max(problem.time_limit_s, min(CALLS * problem.time_limit_s, _MOST_S))
+        limits = Limits(limit_s, limit_s, problem.memory_mb, strikes=1)
         return ScriptJob(with_imports(problem, source), problem.test_script, limits, self._hash_seed, problem.packages)
 
 

@@ -9,10 +9,10 @@ ARG BASE=python:3.11-slim-bookworm
 FROM ${BASE}
 WORKDIR /opt/codea1
 COPY . .
-# torch goes first, pinned, as in the Makefile. PIP_OPTIONS: e.g. where packages come from.
+# EXTRAS: of pyproject.toml; `serve` alone is small. PIP_OPTIONS: e.g. where packages come from.
+ARG EXTRAS=train,lora,serve,worlds
 ARG PIP_OPTIONS=""
-RUN python3 -m pip install --no-cache-dir ${PIP_OPTIONS} -c constraints.txt torch \
-    && python3 -m pip install --no-cache-dir ${PIP_OPTIONS} -c constraints.txt '.[train,lora,serve,worlds]'
+RUN python3 -m pip install --no-cache-dir ${PIP_OPTIONS} -c constraints.txt ".[${EXTRAS}]"
 ENV CODEA1_CACHE=/opt/codea1/runs/cache PYTHONUNBUFFERED=1
 ENTRYPOINT ["codea1"]
 CMD ["--help"]

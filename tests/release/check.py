@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import venv
 import zipfile
 from email.parser import Parser
@@ -34,12 +35,8 @@ ROOT = HERE.parents[1]
 UMASKS = (0o022, 0o077)
 MINORS = range(11, 14)
 """Of the Pythons that the package supports, 3.11 to 3.13."""
-IN_SDIST = {
-    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "PKG-INFO", "README.md",
-    "RELEASE.md", "SECURITY.md", "agents", "baselines", "benchmarks", "codea1_env", "constraints-bigcodebench.txt",
-    "constraints-rllib.txt", "constraints-serve.txt", "constraints.txt", "docs", "examples", "experiments",
-    "pyproject.toml", "tests",
-}  # fmt: skip
+ALWAYS = {"LICENSE", "PKG-INFO", "README.md", "codea1_env", "pyproject.toml"}
+"""In the sdist beside what pyproject.toml includes."""
 
 
 def main() -> None:
@@ -100,9 +97,11 @@ def by_uv(builder: Path, python: Path, wheel: Path, folder: Path) -> None:
 
 def holds_what_it_must(tree: Path, wheel: Path) -> None:
     """What is in both archives, and what they say of themselves."""
+    listed = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["flit"]["sdist"]["include"]
+    must = ALWAYS | {name.rstrip("/") for name in listed}
     names = {path.name for path in tree.iterdir()}
-    if names != IN_SDIST:
-        raise SystemExit(f"the sdist must hold {sorted(IN_SDIST)}, got other names: {sorted(names ^ IN_SDIST)}")
+    if names != must:
+        raise SystemExit(f"the sdist must hold {sorted(must)}, got more or less: {sorted(names ^ must)}")
     with zipfile.ZipFile(wheel) as archive:
         folders = {name.split("/")[0] for name in archive.namelist()}
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
@@ -111,7 +110,7 @@ def holds_what_it_must(tree: Path, wheel: Path) -> None:
     if folders != {"codea1_env", f"codea1_env-{version}.dist-info"}:
         raise SystemExit(f"the wheel must hold the package and nothing else, got {sorted(folders)}")
     citation = (tree / "CITATION.cff").read_text(encoding="utf-8")
-    for name, got, must in (
+    for name, got, wanted in (
         ("Name", told["Name"], "codea1-env"),
         ("Requires-Python", told["Requires-Python"], f">=3.{MINORS[0]}"),
         ("License-Expression", told["License-Expression"], "Apache-2.0"),
@@ -119,8 +118,8 @@ def holds_what_it_must(tree: Path, wheel: Path) -> None:
         ("version of CITATION.cff", f"\nversion: {version}\n" in citation, True),
         ("version of CHANGELOG.md", f"\n## {version}" in (tree / "CHANGELOG.md").read_text(encoding="utf-8"), True),
     ):
-        if got != must:
-            raise SystemExit(f"{name} must be {must}, got {got}")
+        if got != wanted:
+            raise SystemExit(f"{name} must be {wanted}, got {got}")
     print(f"works: contents and metadata of {version}", flush=True)
 
 

@@ -14,6 +14,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import yaml
 
 from codea1_env.bench import track as tracks
+from codea1_env.bench.entry import RECIPES
 from codea1_env.bench.files import Cell, digest_of, read_bench, write_bench
 from codea1_env.bench.table import as_markdown, estimate, read_folder
 from codea1_env.bench.track import PUBLIC, HeldOut, Track, track_of
@@ -22,6 +23,7 @@ from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.judging import version
 from codea1_env.judging.version import Move
 
+ROOT = Path(__file__).parents[1]
 SMALL = {
     "extends": "smoke",
     "rounds": 3,
@@ -169,7 +171,8 @@ def test_what_is_fixed_is_refused_before_anything_runs(
     arguments = ["--config", str(config), "-o", str(tmp_path / "mine.json")]
     assert main(["bench", "run", "--budget", "tiny", *arguments]) == 2
     assert told in capsys.readouterr().err
-    assert not (tmp_path / "mine").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+    assert yaml.safe_load(config.read_text()) == change
 
 
 @pytest.mark.parametrize(
@@ -277,3 +280,15 @@ def test_an_interval_is_over_questions_with_one_seed() -> None:
     assert found is not None
     assert found.low < found.mean == 50.0 < found.high
     assert estimate(np.repeat(one, 2, axis=0)) is None
+
+
+def test_the_page_shows_what_the_committed_entries_say_and_is_short() -> None:
+    page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
+    assert len(page.splitlines()) <= 60
+    (tiny,) = [section for section in read_folder(ROOT / "experiments/results/bench") if section.track == "tiny, bands"]
+    assert {column.name for column in tiny.columns} == set(RECIPES)
+    assert all(file.is_whole and file.record["start"]["processor"]["model"] for c in tiny.columns for file in c.files)
+    table = as_markdown(tiny).split("\n\n")[1]
+    assert f"<!-- bench: begin -->\n{table}\n<!-- bench: end -->" in page
+    track = track_of("tiny", "bands")
+    assert {file.record["track"]["digest"] for c in tiny.columns for file in c.files} == {track.digest()}

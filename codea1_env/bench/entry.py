@@ -22,7 +22,7 @@ import codea1_env
 from codea1_env.bench.track import Track
 from codea1_env.class_paths import is_class_path
 from codea1_env.configuration.algorithm import digests, located
-from codea1_env.configuration.presets import Preset, load_preset
+from codea1_env.configuration.presets import Preset, preset_from_dict
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.records.addresses import CONFIG_FILE, SUMMARY
 from codea1_env.whole_files import write_whole
@@ -145,24 +145,29 @@ def _shown(script: Path) -> str:
 
 
 def prepared(entry: Entry, track: Track, run: Path) -> Preset:
-    """Write the run's configuration beside its directory; what it comes to. Raises ConfigurationError for an entry that
-    changes what is fixed, and where another entry's run is there."""
-    file, text = run.with_suffix(".yaml"), entry.configuration(track)
+    """What the entry comes to, written down beside the run's directory. Raises ConfigurationError for an entry that
+    changes what is fixed, and where another entry's run is there; then nothing is written."""
+    preset = preset_from_dict(entry.changes, track.preset(), entry.name)
+    track.require_kept(preset)
+    located(preset.algorithm)
+    file, text = configuration_of(run), entry.configuration(track)
     if run.exists() and file.is_file() and file.read_text(encoding="utf-8") != text:
         raise ConfigurationError(f"-o must be new or of the same entry, got the run of another in {run}")
     run.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, text)
-    preset = load_preset(None, file)
-    track.require_kept(preset)
-    located(preset.algorithm)
     return preset
+
+
+def configuration_of(run: Path) -> Path:
+    """What `--config` gets. Not NAME.yaml, which may be the user's own."""
+    return run.with_name(f"{run.name}.bench.yaml")
 
 
 def train(entry: Entry, run: Path, *, seed: int, model: Path | None) -> float:
     """Run the entry's recipe as it was `prepared`; the CPU seconds that it took."""
     if entry.recipe is None:
         return 0.0
-    return run_recipe(entry.recipe, run, config=run.with_suffix(".yaml"), seed=seed, model=model)
+    return run_recipe(entry.recipe, run, config=configuration_of(run), seed=seed, model=model)
 
 
 def run_recipe(

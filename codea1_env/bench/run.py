@@ -34,6 +34,7 @@ def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path 
     """Train, measure and write `file`; the run's directory is beside it, without the suffix."""
     began, own = time.monotonic(), _own_cpu()
     run = file.with_suffix("")
+    is_new = not run.exists()
     preset = _with_model(prepared(entry, track, run), track, model)
     if entry.recipe is None:
         base = base_of(preset)
@@ -46,7 +47,9 @@ def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path 
         if not weights:
             raise Codea1Error(f"a recipe must leave the weights of a seat in {run}/SEAT/final, got none")
     cells = measured(track, preset, weights, PUBLIC, lambda what: say(f"measured: {what}"))
-    used = _spent(run) | {"seconds": time.monotonic() - began, "cpu_s": cpu_s + _own_cpu() - own}
+    used = _spent(run)
+    if is_new:  # of all of it
+        used |= {"seconds": time.monotonic() - began, "cpu_s": cpu_s + _own_cpu() - own}
     about = {
         "name": entry.name,
         "who": entry.who,
@@ -90,7 +93,7 @@ def check(found: BenchFile, run: Path, *, model: Path | None, questions: int, sa
             was, got = (str(each.get(seat, "none"))[:12] for each in (record["weights"], now))
             wrong.append(f"the weights of the {seat} must have the digest {was}, got {got}")
     start = this_start("local", 0, "", {})
-    elsewhere = changed(record["start"], start)
+    elsewhere = changed(record["start"], start) + _other_versions(record["start"], start)
     for line in elsewhere:
         say(f"not as it was: {line}")
     cells = measured(track, preset, weights, questions, lambda what: say(f"measured: {what}"))
@@ -99,6 +102,13 @@ def check(found: BenchFile, run: Path, *, model: Path | None, questions: int, sa
             say(f"{cell.title} {_told(cell)} on the questions of seed {questions}")
         return wrong
     return wrong + _compared(found.cells, cells, exactly=not elsewhere)
+
+
+def _other_versions(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Of what decides the tokens that are sampled, beside PyTorch."""
+    known, today = (start.get("versions", {}) for start in (then, now))
+    names = ("transformers", "tokenizers", "numpy")
+    return [f"{n} {known.get(n)}, now {today.get(n)}" for n in names if known.get(n) != today.get(n)]
 
 
 def _compared(then: Sequence[Cell], now: Sequence[Cell], *, exactly: bool) -> list[str]:

@@ -19,7 +19,7 @@ from codea1_env.bench.entry import Entry, prepared, train
 from codea1_env.bench.files import BenchFile, Cell, write_bench
 from codea1_env.bench.measure import base_of, digests_of, measured, weights_of
 from codea1_env.bench.track import PUBLIC, Track, track_of
-from codea1_env.configuration.arguments import read_configuration
+from codea1_env.configuration.arguments import read_configuration, read_record
 from codea1_env.configuration.presets import Preset, PretrainedModel
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.judging.version import VERSION, require_current
@@ -37,13 +37,13 @@ def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path 
     is_new = not run.exists()
     preset = _with_model(prepared(entry, track, run), track, model)
     if entry.recipe is None:
-        base = base_of(preset)
-        weights = {"coder": base, "tester": base}
+        model_place = base_of(preset)
+        base, weights = weights_hash(model_place), {"coder": model_place, "tester": model_place}
     else:
         say(f"training, with its output in {run.with_suffix('.log')}")
     cpu_s = train(entry, run, seed=seed, model=model)
     if entry.recipe is not None:
-        base, weights = base_of(preset), weights_of(run)
+        base, weights = str(read_record(run / CONFIG_FILE).get("base", "")), weights_of(run)
         if not weights:
             raise Codea1Error(f"a recipe must leave the weights of a seat in {run}/SEAT/final, got none")
     cells = measured(track, preset, weights, PUBLIC, lambda what: say(f"measured: {what}"))
@@ -61,7 +61,7 @@ def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path 
         "used": {name: round(value, 1) for name, value in used.items()},
         "start": this_start("local", 0, datetime.now(UTC).isoformat(timespec="seconds"), {}),
         "judge": VERSION,
-        "base": weights_hash(base),
+        "base": base,
         "weights": digests_of(weights),
     }
     write_bench(file, about, cells)

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.parts import parts_for
 from codea1_env.reading.test_case import TestCase
 from codea1_env.terminal import Parser
 
@@ -68,7 +69,17 @@ def main() -> None:
         start = clock()
         loaded = MistakeBook.load(file)
         read = clock() - start
-    assert len(loaded) == len(book)
+        parts, place = MistakeBook.load(file, parts=max(2, parts_for(given.questions))), Path(directory) / "book"
+        parts.save(place)
+        start = clock()
+        parts = MistakeBook.load(place)
+        for name, cases in zip(chosen, replays, strict=True):
+            parts.record(name, [], cases)
+        touched = clock() - start
+        start = clock()
+        parts.save(place)
+        saved_again = clock() - start
+    assert len(loaded) == len(book) == len(parts)
 
     entries = len(book)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -79,7 +90,10 @@ def main() -> None:
         f"| {given.questions:,} | {entries:,} | {memory:,.0f} | {memory * 2**20 / entries:,.0f} | {size / 2**20:,.0f} "
         f"| {size / entries:,.0f} | {recorded:.1f} | {visit * 1e3:.1f} |"
     )
-    print(f"saved in {saved:.1f} s, loaded in {read:.1f} s; peak {peak:,.0f} MiB, with the loaded copy")
+    print(f"saved in {saved:.1f} s, loaded in {read:.1f} s; peak {peak:,.0f} MiB, with the loaded copies")
+    print(
+        f"in {parts.parts:,} parts: opened and a round recorded in {touched:.2f} s, saved again in {saved_again:.2f} s"
+    )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -30,7 +31,7 @@ from codea1_env.problems.time_limits import TimeLimit
 from codea1_env.records.matches import write_score
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.sandbox import LocalSandbox
+from codea1_env.sandbox import LocalSandbox, ray_cluster
 
 PROGRAMS = (
     "def f(x):\n    return x + x",
@@ -346,3 +347,23 @@ def test_scoring_that_was_killed_goes_on_with_another_number_of_arenas(tmp_path:
     assert main([*rest, "--arenas", "3"]) == 1
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
     assert MistakeBook.load(tmp_path / "book") == MistakeBook.load(tmp_path / "whole-book")
+
+
+def test_a_cluster_that_runs_here_is_joined_and_a_note_of_one_that_ended_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    assert ray_cluster.running() is None
+    note = tmp_path / "ray" / "ray_current_cluster"
+    note.parent.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        note.write_text(f"{address}\n")
+        assert ray_cluster.running() == address
+        monkeypatch.setattr(os, "getuid", lambda: note.stat().st_uid + 1)  # another user's
+        assert ray_cluster.running() is None
+        monkeypatch.undo()
+        monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    assert ray_cluster.running() is None
+    note.write_text("nonsense")
+    assert ray_cluster.running() is None

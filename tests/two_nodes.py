@@ -53,6 +53,16 @@ class Host:
         """With this host's network, and the processes of the machine, which may be named."""
         _done(["nsenter", "--target", str(self.process), "--net", "ip", *command.split()])
 
+    def runs(self, name: str) -> bool:
+        """Whether a process that calls itself so is there now."""
+        mine = os.readlink(f"/proc/{self.process}/ns/net")
+        for process in filter(str.isdecimal, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                is_there = os.readlink(f"/proc/{process}/ns/net") == mine
+                if is_there and Path(f"/proc/{process}/cmdline").read_bytes().startswith(name.encode()):
+                    return True
+        return False
+
     def has_address(self, address: str) -> None:
         self.ip(f"address add {address}/24 dev eth0")
         self.ip("link set eth0 up")

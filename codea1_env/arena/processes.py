@@ -146,7 +146,7 @@ class Processes(Closing, abc.ABC):
             self._advance()
 
     def work(self, units: Iterable[Unit]) -> None:
-        """Give free processes what waits, and return when at least one unit more is done.
+        """Give free processes what waits, and return when something has come of it: a unit done, a process lost.
 
         Raises SandboxError where processes keep dying or do not start, and what `make` raises there. After an error,
         and after an interrupt, what was under way is lost: the next work begins with new processes.
@@ -154,10 +154,10 @@ class Processes(Closing, abc.ABC):
         try:
             self.start()
             waiting = [unit for unit in units if not unit.is_given]
-            done = False
-            while not done:
+            has_news = False
+            while not has_news:
                 self._hand_out(waiting)
-                done = self._advance()
+                has_news = self._advance()
         except BaseException:
             self.reset()
             raise
@@ -186,7 +186,7 @@ class Processes(Closing, abc.ABC):
                 member.give(unit.arguments)
 
     def _advance(self) -> bool:
-        """Take what has come within a second; whether a unit is done, or waits again."""
+        """Take what has come within a second; whether anything has."""
         has_news = False
         awaited = [member for member in self._members if member.unit is not None or not member.has_greeted]
         for member in self._answering(awaited):

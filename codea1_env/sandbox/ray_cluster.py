@@ -66,7 +66,7 @@ def _leave(ray: Any) -> None:
         ray.shutdown()
 
 
-def _running() -> str | None:
+def running() -> str | None:
     """The address of the cluster that this user's `ray start` has left running on this machine, if there is one."""
     folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"  # as Ray chooses it
     note = Path(folder, "ray", "ray_current_cluster")
@@ -81,7 +81,7 @@ def _running() -> str | None:
 
 
 def _join(ray: Any, address: str | None, workers: int) -> None:
-    chosen = address or os.environ.get("RAY_ADDRESS") or _running()
+    chosen = address or os.environ.get("RAY_ADDRESS") or running()
     began = time.monotonic()
     # A cluster of our own has a slot per worker whatever the number of cores, as the local backend has.
     own = {"num_cpus": max(workers, os.cpu_count() or 1), "include_dashboard": False}

@@ -196,10 +196,10 @@ class RemoteModel:
 @contextmanager
 def open_ray_backend(run: Run, base: Path) -> Iterator[RayBackend]:
     """Joins or starts the cluster; at the end every actor is gone, and the cluster too if it was started here."""
-    ranks = sum(run.preset.placement.of(seat).ranks for seat in run.seats)
+    processes = sum(run.preset.placement.of(seat).ranks for seat in run.seats) + run.preset.arenas
     with ExitStack() as stack:
         try:
-            stack.enter_context(joined(run.ray_address, ranks))
+            stack.enter_context(joined(run.ray_address, processes))
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise ConfigurationError(f"--ray-address must be of a reachable cluster, got: {error}") from error
         backend = RayBackend(run, base)

@@ -54,7 +54,7 @@ def test_scores_go_on_where_a_node_is_lost_and_are_the_same_bytes(nodes: TwoNode
     assert until(lambda: process.poll() is not None or nodes.second.runs("ray::Hosted.answer"))
     assert process.poll() is None
     nodes.second.kill()
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=900)
     assert process.returncode == 0, said
     assert f"joined the Ray cluster at {HEAD}:6379" in said
     assert f"a process on node {SECOND} is lost, scoring line " in said
@@ -77,14 +77,14 @@ def test_a_run_says_which_node_it_has_lost_and_goes_on_to_the_same_bits(nodes: T
     process = nodes.popen(*recipe, "--engine", "ray", "--output", str(run), env=env, stdout=subprocess.DEVNULL)
     assert until(lambda: process.poll() is not None or list(run.glob("*/checkpoint-2/complete.json")))
     nodes.second.kill()
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=900)
     assert process.returncode == 1, said
     assert f"is gone: it was on node {SECOND}, which is lost; " in said.splitlines()[-1]
     assert f"node {SECOND}, which is lost" in (run / "failure.txt").read_text()
 
     nodes.start_second()
     process = nodes.popen(*recipe[:2], "--resume", str(run), env=env, stdout=subprocess.DEVNULL)
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=900)
     assert process.returncode == 0, said
     training.assert_same_runs(whole, run)
 
@@ -93,7 +93,7 @@ def assert_refused(nodes: TwoNodes, source: Path) -> None:
     """Who has another token is told so."""
     command = [*CLI, "score", str(source), "-o", str(source.with_name("refused")), "--sandbox", "ray"]
     process = nodes.popen(*command, env={"RAY_AUTH_TOKEN": secrets.token_hex(32)})
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=900)
     assert process.returncode != 0
     assert "the Ray cluster must be reachable, got: " in said
     assert "token" in said

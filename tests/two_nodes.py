@@ -132,7 +132,7 @@ def two_nodes(folder: Path, cpus: tuple[int, int], env: Mapping[str, str]) -> It
         nodes.close()
 
 
-def until(condition: Any, seconds: float = 300.0) -> bool:
+def until(condition: Any, seconds: float = 900.0) -> bool:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.05)

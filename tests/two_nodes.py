@@ -12,18 +12,14 @@ from pathlib import Path
 from typing import Any
 
 HEAD, SECOND = "10.77.0.1", "10.77.0.2"
+TRIES = 3
+"""Ray gives up 30 seconds after it has begun to start, which a busy machine may need."""
 RAY = [sys.executable, "-m", "ray.scripts.scripts"]
 _ALONE = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 class Impossible(Exception):
     """Such namespaces cannot be made here; says why."""
-
-
-def _done(command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-    if done.returncode:
-        raise Impossible(f"{' '.join(command)}: {done.stdout}{done.stderr}")
 
 
 class Host:
@@ -46,12 +42,23 @@ class Host:
         """The command as it is run there."""
         return ["nsenter", "--target", str(self.process), "--net", "--mount", "--pid", *command]
 
-    def do(self, *command: str, env: Mapping[str, str] | None = None) -> None:
-        _done(self.inside(command), env)
+    def start_ray(self, options: Sequence[str], env: Mapping[str, str]) -> None:
+        """Make it a node of a cluster."""
+        for attempt in range(1, TRIES + 1):
+            done = subprocess.run(self.inside([*RAY, "start", *options]), capture_output=True, env=env, check=False)
+            if done.returncode == 0:
+                return
+            said = (done.stdout + done.stderr).decode()
+            assert attempt < TRIES, said
+            assert "timed out during startup" in said, said
+            subprocess.run(self.inside([*RAY, "stop", "--force"]), capture_output=True, env=env, check=False)
 
     def ip(self, command: str) -> None:
         """With this host's network, and the processes of the machine, which may be named."""
-        _done(["nsenter", "--target", str(self.process), "--net", "ip", *command.split()])
+        inside = ["nsenter", "--target", str(self.process), "--net", "ip", *command.split()]
+        done = subprocess.run(inside, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Impossible(f"{' '.join(inside)}: {done.stdout}{done.stderr}")
 
     def runs(self, name: str) -> bool:
         """Whether a process that calls itself so is there now."""
@@ -88,7 +95,7 @@ class TwoNodes:
         self.head = self._host()
         self.head.ip("link add eth0 type bridge")  # a network with one machine so far
         self.head.has_address(HEAD)
-        self.head.do(*RAY, *self._command("--head", "--port=6379", node=HEAD, cpus=self._cpus[0]), env=self.env)
+        self.head.start_ray(["--head", "--port=6379", "--include-dashboard=false", *self._usual(HEAD, 0)], self.env)
         self.start_second()
 
     def start_second(self) -> None:
@@ -98,8 +105,7 @@ class TwoNodes:
         self.head.ip(f"link add {cable} type veth peer name eth0 netns {self.second.process}")
         self.head.ip(f"link set {cable} master eth0 up")
         self.second.has_address(SECOND)
-        command = self._command(f"--address={HEAD}:6379", node=SECOND, cpus=self._cpus[1])
-        self.second.do(*RAY, *command, env=self.env)
+        self.second.start_ray([f"--address={HEAD}:6379", *self._usual(SECOND, 1)], self.env)
 
     def popen(self, *command: str, env: Mapping[str, str] | None = None, **how: Any) -> subprocess.Popen[str]:
         """On the first host."""
@@ -116,10 +122,8 @@ class TwoNodes:
         self.hosts.append(Host(self._folder / f"ray-{self._starts}"))
         return self.hosts[-1]
 
-    def _command(self, *where: str, node: str, cpus: int) -> list[str]:
-        usual = ["--disable-usage-stats", "--num-cpus", str(cpus), "--node-ip-address", node]
-        head = ["--include-dashboard=false"] if "--head" in where else []
-        return ["start", *where, *usual, *head]
+    def _usual(self, address: str, place: int) -> list[str]:
+        return ["--disable-usage-stats", "--num-cpus", str(self._cpus[place]), "--node-ip-address", address]
 
 
 @contextlib.contextmanager

@@ -19,7 +19,8 @@ import pytest
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.arena.processes import Processes, Unit
+from codea1_env.arena.places import processes_on
+from codea1_env.arena.processes import Unit
 from codea1_env.arena.sharded import ShardedArena
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
@@ -158,7 +159,7 @@ class Deadly:
 
 def test_what_ends_its_process_again_and_again_is_an_infrastructure_error() -> None:
     units = [Unit((number,), number, f"doing {number}") for number in range(3)]
-    with Processes.on("local", 2, Deadly) as processes:
+    with processes_on("local", 2, Deadly) as processes:
 
         def work() -> None:
             while True:

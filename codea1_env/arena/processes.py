@@ -1,6 +1,4 @@
-"""Processes that each hold one object and work off what they are given: on this machine, or on nodes of a Ray cluster.
-
-    Processes.on("local", 2, make)      make() is called in each process, and is asked `answer(*arguments)` there
+"""Processes that each hold one object and work off what they are given, wherever they are (`places.py`).
 
 Every unit of work has a process that it goes to if it can, by a stable hash of its question: what that process
 remembers of the question is used again. A free process without one of its own takes another's, so none waits for a busy
@@ -12,25 +10,18 @@ its own is gone. So results must not depend on who worked. Does not know what th
 from __future__ import annotations
 
 import abc
-import ctypes
 import logging
 import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Protocol
 
-import codea1_env
-from codea1_env.class_paths import as_own, look_in
-from codea1_env.closing import Closing, interrupts_later
+from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.protocol import require_usable
-from codea1_env.sandbox.ray_cluster import START_TIMEOUT_S, joined, load_ray
+from codea1_env.sandbox.ray_cluster import START_TIMEOUT_S
 
 MAX_LOSSES = 3
 """Processes that a unit may lose before it is taken for the cause."""
@@ -71,18 +62,18 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Greeting:
+class Greeting:
     """What a process says of itself once it can work."""
 
     version: str
     where: str
 
 
-class _Lost(Exception):
+class Lost(Exception):
     """The process has ended, or its node is gone."""
 
 
-class _Member(abc.ABC):
+class Member(abc.ABC):
     """One process. It answers in the order in which it is asked; first of all it greets."""
 
     where = "this machine"
@@ -97,7 +88,7 @@ class _Member(abc.ABC):
 
     @abc.abstractmethod
     def take(self) -> Any:
-        """Its next answer, once there is one. Raises _Lost."""
+        """Its next answer, once there is one. Raises Lost."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -110,12 +101,6 @@ class _Member(abc.ABC):
 
 class Processes(Closing, abc.ABC):
     """`count` processes with an object each. Not thread-safe: one caller at a time."""
-
-    @staticmethod
-    def on(place: str, count: int, make: Callable[[], Served], address: str | None = None, cores: int = 1) -> Processes:
-        """`place`: "ray", a cluster, joined or started at the first work (`address` as for `RaySandbox`, `cores` of
-        each process there), or "local". `make` and what it makes are of importable code. Raises ImportError."""
-        return _OnRay(count, make, address, cores) if place == "ray" else _Here(count, make)
 
     def __init__(self, count: int, make: Callable[[], Served]) -> None:
         self._count, self._make = count, make
@@ -192,7 +177,7 @@ class Processes(Closing, abc.ABC):
         for member in self._answering(awaited):
             try:
                 answer = member.take()
-            except _Lost as lost:
+            except Lost as lost:
                 self._lose(member, str(lost))
                 has_news = True
                 continue
@@ -247,11 +232,12 @@ class Processes(Closing, abc.ABC):
         return "none that did"
 
     @abc.abstractmethod
-    def _started(self) -> _Member: ...
+    def _started(self) -> Member: ...
 
     @abc.abstractmethod
     def _answering(self, members: Sequence[Any]) -> Sequence[Any]:
         """Those of them that have an answer, or are lost; waits for the first of them, a second at most."""
+<<<<<<< HEAD
 
 
 def _served(make: Callable[[], Served]) -> tuple[Served | None, _Greeting | Exception]:
@@ -430,3 +416,5 @@ class _OnRay(Processes):
     def _why_lonely(self) -> str:
         free = self._ray.available_resources().get("CPU", 0)
         return f"{free:g} free CPUs on the cluster for {self._count} processes of {self._cores}"
+=======
+>>>>>>> d561828 (Processes, and the places where they are, are two modules)

@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 from codea1_env.arena.arena import Arena, Game, OnFailure
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import Grade, Match, MatchScore
-from codea1_env.arena.processes import Processes, Unit
+from codea1_env.arena.places import processes_on
+from codea1_env.arena.processes import Unit
 from codea1_env.checks import require, require_choice, require_whole
 from codea1_env.errors import SandboxError
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
@@ -73,7 +74,7 @@ class ShardedArena(Arena):
         require_choice("sandbox", sandbox, BACKENDS)
         nearby = "local" if sandbox == "ray" else sandbox
         shard = partial(_Shard, config, nearby, workers, tolerance, execution_cache_mb, on_failure)
-        self._processes = Processes.on(sandbox, arenas, shard, address, workers)
+        self._processes = processes_on(sandbox, arenas, shard, address, workers)
         super().__init__(
             open_sandbox(nearby),  # for what is asked about single problems; started when it is
             config,

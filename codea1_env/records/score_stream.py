@@ -17,7 +17,8 @@ from functools import partial
 from codea1_env.arena.arena import Arena, record_changes
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import BookChanges, MatchScore, book_changes
-from codea1_env.arena.processes import Processes, Unit
+from codea1_env.arena.places import processes_on
+from codea1_env.arena.processes import Unit
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, FormatError, SandboxError, UnusableReference
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
@@ -127,7 +128,7 @@ def _score_in_processes(
     lines: deque[_Line] = deque()
     identified = ((number, line, problem_id_of(line)) for number, line in numbered)
     upcoming = next(identified, None)
-    processes = Processes.on(
+    processes = processes_on(
         plan.sandbox, plan.processes, partial(_LineScorer, nearby), plan.address, plan.workers_each
     )
     try:

@@ -1,0 +1,212 @@
+"""Where processes are: children of this one, or actors on the nodes of a Ray cluster.
+
+    processes_on("local", 2, make)      make() is called in each process, and is asked `answer(*arguments)` there
+
+A child begins as a new Python, with this one's `sys.path` and nothing else of it; an actor looks for modules in these
+folders, too. Does not decide who works on what: see `processes.py`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any
+
+import codea1_env
+from codea1_env.arena.processes import Greeting, Lost, Member, Processes, Served
+from codea1_env.class_paths import as_own, look_in
+from codea1_env.closing import interrupts_later
+from codea1_env.errors import SandboxError
+from codea1_env.sandbox.ray_cluster import joined, load_ray
+
+
+def processes_on(
+    place: str, count: int, make: Callable[[], Served], address: str | None = None, cores: int = 1
+) -> Processes:
+    """`place`: "ray", a cluster, joined or started at the first work (`address` as for `RaySandbox`, `cores` of each
+    process there); anything else: this machine. `make` and what it makes are of importable code. Raises ImportError."""
+    return _OnRay(count, make, address, cores) if place == "ray" else _Here(count, make)
+
+
+def _served(make: Callable[[], Served]) -> tuple[Served | None, Greeting | Exception]:
+    """In a process: the object, and what to say first."""
+    try:
+        held = make()
+        return held, Greeting(f"codea1 {codea1_env.__version__}, {held.version}", "this machine")
+    except Exception as error:
+        return None, as_own(error)
+
+
+def _answered(held: Served, arguments: tuple[Any, ...]) -> Any:
+    try:
+        return held.answer(*arguments)
+    except Exception as error:
+        return as_own(error)  # a traceback does not go through a pipe
+
+
+class _Child(Member):
+    """A child of this process, which has nothing of its threads, locks and modules. A pipe each, not an executor's
+    queues: those need named semaphores, which outlive a process group that is killed."""
+
+    def __init__(self, make: Callable[[], Served]) -> None:
+        super().__init__()
+        self.connection, theirs = Pipe()
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({theirs.fileno()})"
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),)
+            )
+        self.give((make,))
+
+    def give(self, arguments: tuple[Any, ...]) -> None:
+        with suppress(OSError):  # it has died: `take` meets that
+            self.connection.send(arguments)
+
+    def take(self) -> Any:
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            raise Lost(f"process {self._process.pid} has ended") from None
+
+    def close(self) -> None:
+        self.connection.close()
+        self._process.wait()
+
+    def kill(self) -> None:
+        self.connection.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class _Here(Processes):
+    """On this machine."""
+
+    def _started(self) -> Member:
+        return _Child(self._make)
+
+    def _answering(self, members: Sequence[_Child]) -> Sequence[_Child]:
+        by_connection = {member.connection: member for member in members}
+        ready = wait(list(by_connection), timeout=1.0)
+        return [by_connection[connection] for connection in ready if isinstance(connection, Connection)]
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Ctrl-C is this process's to handle, and they inherit that it is blocked."""
+        with interrupts_later():
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                yield
+            except OSError as error:
+                raise SandboxError(
+                    f"worker processes must start, got: {error} (fewer of them, or see ulimit -n and -u)"
+                ) from error
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def serve(descriptor: int) -> None:
+    """In a child: make what is served, and answer until nothing comes any more. The parent's death is this process's,
+    busy or not."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, of the thread that started this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    held = None
+    with Connection(descriptor) as connection, suppress(EOFError, ConnectionError):  # the parent wants no more
+        (make,) = connection.recv()
+        held, greeting = _served(make)
+        connection.send(greeting)
+        while held is not None:
+            connection.send(_answered(held, connection.recv()))
+    if held is not None:
+        held.close()
+
+
+class Hosted:
+    """The actor that stands for a process on a node."""
+
+    def __init__(self, make: Callable[[], Served], folders: Sequence[str]) -> None:
+        """`folders`: where code of one's own is looked for, too."""
+        look_in(folders)
+        self._held, self._greeting = _served(make)
+
+    def greet(self) -> Greeting | Exception:
+        if isinstance(self._greeting, Exception):
+            return self._greeting
+        return Greeting(self._greeting.version, f"node {load_ray().util.get_node_ip_address()}")
+
+    def answer(self, arguments: tuple[Any, ...]) -> Any:
+        assert self._held is not None, "asked only after it has greeted"
+        return _answered(self._held, arguments)
+
+
+class _Remote(Member):
+    """A process on a node of a cluster."""
+
+    where = "the cluster"
+
+    def __init__(self, ray: Any, make: Callable[[], Served], cores: int) -> None:
+        super().__init__()
+        self._ray = ray
+        kind = ray.remote(num_cpus=cores, max_restarts=0, scheduling_strategy="SPREAD")(Hosted)
+        self._handle = kind.remote(make, [os.getcwd(), *filter(None, sys.path)])
+        self.reference = self._handle.greet.remote()
+
+    def give(self, arguments: tuple[Any, ...]) -> None:
+        self.reference = self._handle.answer.remote(arguments)
+
+    def take(self) -> Any:
+        errors = self._ray.exceptions
+        lost = (errors.RayActorError, errors.ObjectLostError, errors.WorkerCrashedError, errors.OutOfMemoryError)
+        try:
+            return self._ray.get(self.reference)
+        except lost as error:
+            raise Lost(type(error).__name__) from error
+
+    def kill(self) -> None:
+        if self._ray.is_initialized():
+            self._ray.kill(self._handle)  # a node that is only unreachable may still be running it
+
+    close = kill
+
+
+class _OnRay(Processes):
+    """On the nodes of a cluster, spread over them."""
+
+    def __init__(self, count: int, make: Callable[[], Served], address: str | None, cores: int) -> None:
+        super().__init__(count, make)
+        self._ray, self._address, self._cores = load_ray(), address, cores
+        self._cluster: ExitStack | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self._cluster is not None and os.getpid() == self._owner:
+            self._cluster.close()
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        if self._cluster is None:
+            self._cluster = ExitStack()
+            try:
+                self._cluster.enter_context(joined(self._address, self._count * self._cores))
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                self._cluster = None
+                raise SandboxError(f"the Ray cluster must be reachable, got: {error}") from error
+        yield
+
+    def _started(self) -> Member:
+        return _Remote(self._ray, self._make, self._cores)
+
+    def _answering(self, members: Sequence[_Remote]) -> Sequence[_Remote]:
+        by_reference = {member.reference: member for member in members}
+        ready, _ = self._ray.wait(list(by_reference), num_returns=1, timeout=1.0)
+        return [by_reference[reference] for reference in ready]
+
+    def _why_lonely(self) -> str:
+        free = self._ray.available_resources().get("CPU", 0)
+        return f"{free:g} free CPUs on the cluster for {self._count} processes of {self._cores}"

@@ -160,7 +160,8 @@ def test_a_token_is_asked_for_and_the_queue_has_an_end(tmp_path: Path) -> None:
         assert {each.headers.get("Retry-After") for each in answers if each.status_code == 429} == {"1"}
 
 
-def test_what_is_killed_comes_back_and_no_verdict_is_wrong() -> None:
+@pytest.mark.parametrize("killed", ["zygotes and guards", "server"])
+def test_what_is_killed_comes_back_and_no_verdict_is_wrong(killed: str) -> None:
     right, wrong = ({"program": code, "tests": ASSERTS} for code in (RIGHT, "def f(x):\n    return x\n"))
     with server("--workers", "2") as (client, process):
         (child,) = [each for each in psutil.Process(process.pid).children() if "spawn_main" in " ".join(each.cmdline())]
@@ -175,15 +176,15 @@ def test_what_is_killed_comes_back_and_no_verdict_is_wrong() -> None:
         with concurrent.futures.ThreadPoolExecutor(8) as threads:
             futures = [threads.submit(asked, number) for number in range(200)]
             time.sleep(0.3)
-            for below in child.children(recursive=True):  # zygotes and guards
+            for each in [child] if killed == "server" else child.children(recursive=True):
                 with contextlib.suppress(psutil.Error):
-                    os.kill(below.pid, signal.SIGKILL)
-            time.sleep(0.3)
-            os.kill(child.pid, signal.SIGKILL)
+                    os.kill(each.pid, signal.SIGKILL)
             answers = [future.result() for future in futures]
+        assert sorted(number for number, _ in answers) == list(range(200))
         told = [(number, answer) for number, answer in answers if answer is not None]
         assert all(answer["passed"] is bool(number % 2) for number, answer in told)
         assert client.post("/v1/verify", json=right).json()["passed"]
+        assert child.is_running() == (killed != "server")
 
 
 def test_wrong_arguments_are_said_in_a_line(tmp_path: Path) -> None:
@@ -233,3 +234,38 @@ def test_the_client_package_of_sandbox_fusion_works_unchanged(client: Any) -> No
         assert answer.status.value == status
         told = json.loads(answer.run_result.json())
         assert {name: told[name] for name in run} == run
+
+
+def test_a_program_that_cannot_begin_in_time_is_not_run_and_has_no_result() -> None:
+    """Its caller would have gone, and takes an answer that does not come for a failed test; at 504 it tries again."""
+    hangs = {"code": "import time\ntime.sleep(99)", "run_timeout": 15}
+    with server() as (client, _), concurrent.futures.ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(client.post, "/run_code", json=hangs)
+        while "codea1_under_way 1.0" not in client.get("/metrics").text:
+            time.sleep(0.05)
+        late = client.post("/run_code", json={"code": "print(1)", "compile_timeout": 0})
+        assert (late.status_code, late.json()) == (
+            504,
+            {"error": "a program must begin within 5 s, got more to do before it; try again"},
+        )
+        assert slow.result().json()["run_result"]["status"] == "TimeLimitExceeded"
+        assert client.post("/run_code", json={"code": "print(1)"}).json()["status"] == "Success"
+
+
+def test_openrlhfs_requests(client: Any) -> None:
+    right, wrong = f"What?\n```python\n{bundled_problems()[0].reference_solution}```<|end|>", "What?\nNothing.<|end|>"
+    label = bundled_problems()[0].to_json()
+    asked = {"query": [right, wrong], "prompts": ["What?\n"] * 2, "labels": [label] * 2}
+    answer = client.post("/v1/openrlhf/coder", json=asked).json()
+    assert answer == {"rewards": [1.0, 0.0], "scores": [1.0, 0.0], "extra_logs": {"executes": [1.0, 0.0]}}
+    for body, said in (
+        ({**asked, "labels": [label]}, "query, prompts and labels must be equally many texts, at most 256, got"),
+        ({**asked, "labels": [label, "{}"]}, "the fields must include"),
+        ({**asked, "prompts": ["Who?"] * 2}, "a query must begin with its prompt, got"),
+        ({**asked, "labels": [json.dumps({**json.loads(label), "time_limit_s": 99.0})] * 2}, "must be in (0, 30] s"),
+        ([], "query, prompts and labels must be"),
+    ):
+        refused = client.post("/v1/openrlhf/coder", json=body)
+        assert refused.status_code == 422, refused.text
+        assert said in refused.json()["error"]
+    assert "must end in one of coder, tester" in client.post("/v1/openrlhf/judge", json=asked).json()["error"]

@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from codea1_env.adapters.client_bodies import readable
 from codea1_env.arena.match import MatchScore
 from codea1_env.envs.environment import DEFAULT_REWARDS
 from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, TESTER, Episode
@@ -283,11 +284,6 @@ class GameEnvironment(Environment[ResponseAction, Position, State]):  # type: ig
 
 def _rewards(score: MatchScore) -> dict[str, float | None]:
     return {"coder": score.codes[0].reward, "tester": score.suites[0][0].reward}
-
-
-def readable(text: str) -> str:
-    """The text with what cannot be encoded spelt out."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _shown(value: object) -> str:

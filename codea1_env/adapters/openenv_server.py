@@ -13,18 +13,20 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from codea1_env.adapters.client_bodies import BodyTooLong, read_body, readable
 from codea1_env.checks import require_least
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.extras import for_script
 from codea1_env.problems import read_problems
 
 with for_script("openenv") if __name__ == "__main__" else nullcontext():
-    from codea1_env.adapters.openenv import SEATS, GameEnvironment, Position, ResponseAction, TableRules, readable
+    from codea1_env.adapters.openenv import SEATS, GameEnvironment, Position, ResponseAction, TableRules
 
     # After the adapter, which says what to install where these are missing.
     import uvicorn  # isort: skip
     from fastapi import FastAPI, Request  # isort: skip
     from fastapi.responses import JSONResponse  # isort: skip
+    from starlette.requests import ClientDisconnect  # isort: skip
     from openenv.core.env_server.http_server import HTTPEnvServer  # isort: skip
     from openenv.core.env_server.types import ConcurrencyConfig  # isort: skip
 
@@ -93,22 +95,18 @@ class _Bounded:
             await self._app(scope, receive, send)
 
     async def _request(self, scope: Message, receive: Receive, send: Send) -> None:
-        body = bytearray()
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            if len(body) > self._most_bytes:
-                error = {"detail": f"a body must have at most {self._most_bytes} bytes, got more"}
-                await JSONResponse(error, status_code=413, headers={"connection": "close"})(scope, receive, send)
-                return
-            if not message.get("more_body"):
-                break
-        if reason := _unanswerable(bytes(body)):
+        try:
+            body = await read_body(Request(scope, receive).stream(), self._most_bytes)
+        except ClientDisconnect:
+            return
+        except BodyTooLong as error:
+            told = JSONResponse({"detail": str(error)}, status_code=413, headers={"connection": "close"})
+            await told(scope, receive, send)
+            return
+        if reason := _unanswerable(body):
             await JSONResponse({"detail": reason}, status_code=422)(scope, receive, send)
             return
-        waiting: list[Message] = [{"type": "http.request", "body": bytes(body)}]
+        waiting: list[Message] = [{"type": "http.request", "body": body}]
 
         async def replay() -> Message:
             return waiting.pop() if waiting else await receive()

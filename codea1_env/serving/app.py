@@ -22,6 +22,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from codea1_env import __version__
+from codea1_env.adapters.client_bodies import BodyTooLong, read_body, readable
 from codea1_env.errors import Codea1Error
 from codea1_env.extras import extra
 from codea1_env.serving.service import Busy, Service, ServicePlan, Unavailable
@@ -34,8 +35,6 @@ with extra("serve", "the server needs"):
 MOST_BYTES = 8 << 20
 """Of a body."""
 _RETRY_S = "1"
-_MOST_IGNORED = 8
-"""Times as much as may be sent is read before a client is cut off."""
 _OPEN = ("/health",)
 """What needs no token."""
 
@@ -64,14 +63,14 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
         return response
 
     async def score(request: Request) -> Response:
-        body = await _body(request, most_bytes)
+        body = await read_body(request.stream(), most_bytes)
         lines = [line for line in body.splitlines() if line.strip()] or [body]
         service: Service = app.state.service
         scored = [await service.score(line) for line in lines]
         return Response(b"".join(scored), media_type="application/jsonl" if len(lines) > 1 else "application/json")
 
     async def verify(request: Request) -> Response:
-        given = _json(await _body(request, most_bytes))
+        given = _json(await read_body(request.stream(), most_bytes))
         service: Service = app.state.service
         if isinstance(given, dict) and "items" in given:
             return JSONResponse({"items": await service.verify_all(given["items"])})
@@ -80,12 +79,12 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
     async def run_code(request: Request) -> Response:
         service: Service = app.state.service
         try:
-            return JSONResponse(await service.run_code(_json(await _body(request, most_bytes))))
+            return JSONResponse(await service.run_code(_json(await read_body(request.stream(), most_bytes))))
         except (Busy, Unavailable) as error:
             return JSONResponse({"error": str(error)}, status_code=504)  # its clients try again at no other status
 
     async def openrlhf(request: Request) -> Response:
-        given = _json(await _body(request, most_bytes))
+        given = _json(await read_body(request.stream(), most_bytes))
         service: Service = app.state.service
         return JSONResponse(await service.openrlhf(request.path_params["seat"], given))
 
@@ -108,15 +107,11 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
     ):
         app.add_api_route(path, handler, methods=[method])
     app.add_exception_handler(Codea1Error, _told)
-    app.add_exception_handler(_TooLong, _told)
+    app.add_exception_handler(BodyTooLong, _told)
     return app
 
 
 _ROUTES = ("/v1/score", "/v1/verify", "/v1/openrlhf/coder", "/v1/openrlhf/tester", "/health", "/metrics", "/run_code")
-
-
-class _TooLong(Exception):
-    """A body of more bytes than are read."""
 
 
 def _refused(request: Request, token: str) -> Response | None:
@@ -126,20 +121,6 @@ def _refused(request: Request, token: str) -> Response | None:
     if hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
         return None
     return JSONResponse({"error": "the header Authorization must be Bearer and this server's token"}, status_code=401)
-
-
-async def _body(request: Request, most_bytes: int) -> bytes:
-    """Raises _TooLong, once the rest has come: a client that is still writing would see no answer."""
-    body, size = bytearray(), 0
-    async for part in request.stream():
-        size += len(part)
-        if size <= most_bytes:
-            body += part
-        elif size > _MOST_IGNORED * most_bytes:
-            break
-    if size > most_bytes:
-        raise _TooLong(f"a body must have at most {most_bytes} bytes, got more")
-    return bytes(body)
 
 
 def _json(body: bytes) -> Any:
@@ -156,10 +137,9 @@ async def _told(_: Request, error: Exception) -> JSONResponse:
         status, headers = 429, {"Retry-After": _RETRY_S}
     elif isinstance(error, Unavailable):
         status, headers = 503, {"Retry-After": _RETRY_S}
-    elif isinstance(error, _TooLong):
+    elif isinstance(error, BodyTooLong):
         status, headers = 413, {"Connection": "close"}
-    text = str(error).encode("utf-8", "replace").decode()
-    return JSONResponse({"error": text}, status_code=status, headers=headers)
+    return JSONResponse({"error": readable(str(error))}, status_code=status, headers=headers)
 
 
 class _Measures:

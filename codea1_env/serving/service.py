@@ -34,6 +34,10 @@ MOST_ITEMS = 256
 """Requests in one batch."""
 
 
+_CACHE_MB = 8
+"""Of outcomes that each worker remembers: clients seldom send a program twice."""
+
+
 class Busy(Codea1Error):
     """As many requests wait as may."""
 
@@ -68,7 +72,13 @@ class Service:
 
     def __init__(self, plan: ServicePlan) -> None:
         self.plan = plan
-        self.arena = AsyncArena(plan.config, workers=plan.workers, sandbox=plan.sandbox, waiting=2 * plan.queue)
+        self.arena = AsyncArena(
+            plan.config,
+            workers=plan.workers,
+            sandbox=plan.sandbox,
+            waiting=2 * plan.queue,
+            execution_cache_mb=_CACHE_MB,
+        )
         self._rewards = SeatRewards(self.arena, reads=self._problem)
         self.under_way = 0
         self.verdicts: dict[str, int] = dict.fromkeys(map(str, Verdict), 0)

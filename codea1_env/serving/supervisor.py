@@ -25,6 +25,8 @@ with extra("serve", "the server needs"):
 _log = logging.getLogger(__name__)
 _PAUSE_S = 0.5
 """Before another server takes the place of one that was killed."""
+_KEEP_ALIVE_S = 75
+"""How long an idle connection stays: longer than clients keep one, for a request on one that is closing is lost."""
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -69,5 +71,7 @@ def supervise(plan: ServicePlan, listening: socket.socket, token: str, most_byte
 def _serve(plan: ServicePlan, listening: socket.socket, token: str, most_bytes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the whole process group: the parent says when to end
     app = make_app(plan, token=token, most_bytes=most_bytes)
-    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=60)
+    config = uvicorn.Config(
+        app, log_level="warning", lifespan="on", timeout_graceful_shutdown=60, timeout_keep_alive=_KEEP_ALIVE_S
+    )
     uvicorn.Server(config).run(sockets=[listening])

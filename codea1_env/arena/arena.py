@@ -34,7 +34,7 @@ from codea1_env.arena.match import (
 from codea1_env.checks import require, require_choice
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
-from codea1_env.judging.bounded_cache import BoundedCache
+from codea1_env.judging.bounded_cache import BoundedCache, bytes_of
 from codea1_env.judging.expected_values import BatchOracle, Jury
 from codea1_env.judging.judge import (
     EXECUTION_CACHE_MB,
@@ -63,7 +63,7 @@ from codea1_env.sandbox.protocol import JobResult, Outcome, OutcomeKind, Sandbox
 __all__ = ["Arena", "BookChanges", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore", "book_changes"]
 
 _log = logging.getLogger(__name__)
-_READ_CACHE_MB = 64
+READ_CACHE_MB = 64
 _BYTES_PER_CHARACTER = 20
 """What a suite takes once it is read, about."""
 _Item = TypeVar("_Item")
@@ -82,6 +82,7 @@ class Arena(Closing):
         *,
         tolerance: Tolerances | float = EXACT,
         execution_cache_mb: int = EXECUTION_CACHE_MB,
+        read_cache_mb: int = READ_CACHE_MB,
         on_score: Callable[[Sequence[Match], Sequence[MatchScore], RewardConfig], None] | None = None,
         on_failure: OnFailure = "unscored",
     ) -> None:
@@ -91,6 +92,7 @@ class Arena(Closing):
         allow counts, too.
 
         `execution_cache_mb`: MiB of outcomes of programs' calls to remember across batches; 0 runs everything anew.
+        `read_cache_mb`: MiB of what is read to remember, each for programs, suites, tests of problems and references.
         `on_score`: is told of every batch and what it came to, e.g. `codea1_env.records.recording.Recorder.write`.
         `on_failure`: what becomes of a batch that the sandbox fails. `unscored`: it has no rewards and no grades.
         `apart`: as `arena.failures` says, SandboxError where every further batch would fail, else only what fails by
@@ -109,12 +111,13 @@ class Arena(Closing):
         self._sandbox = sandbox
         self._is_closed = False
         allowed = Tolerances.of(tolerance).or_laxer(self.config.compare)
-        self._judge = Judge(sandbox, allowed, execution_cache_mb=execution_cache_mb)
-        self._own_tests = OwnTests(self._judge)
+        read_bytes = bytes_of("read_cache_mb", read_cache_mb)
+        self._judge = Judge(sandbox, allowed, execution_cache_mb=execution_cache_mb, reference_cache_mb=read_cache_mb)
+        self._own_tests = OwnTests(self._judge, read_bytes)
         self._limits = RunLimits(self._judge, self._own_tests, self.config.time_limit, self.config.memory_mb)
         self._told: set[tuple[str, str]] = set()
-        self._read: BoundedCache[tuple[str, str, str], Suite] = BoundedCache(_READ_CACHE_MB << 20)
-        self._read_programs: BoundedCache[tuple[str, str, str], Program] = BoundedCache(_READ_CACHE_MB << 20)
+        self._read: BoundedCache[tuple[str, str, str], Suite] = BoundedCache(read_bytes)
+        self._read_programs: BoundedCache[tuple[str, str, str], Program] = BoundedCache(read_bytes)
         self.seconds: dict[str, float] = {}
         """Of the last batch that was scored, by part: `parsing`, `judging` (the sandbox is in it), `rewarding`."""
 

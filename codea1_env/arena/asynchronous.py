@@ -77,10 +77,12 @@ class AsyncArena:
         waiting: int = 1024,
         together: int = 16,
         execution_cache_mb: int = 64,
+        read_cache_mb: int = 64,
     ) -> None:
         """`workers`: arenas at work at a time, >= 1. `sandbox`: what each of them opens, as `open_sandbox` names it.
         `waiting`: calls that may wait, >= 1; further ones wait outside, which holds their callers back. `together`:
-        matches that share a pass at most, >= 1. `execution_cache_mb`: MiB of outcomes that each worker remembers.
+        matches that share a pass at most, >= 1. `execution_cache_mb`, `read_cache_mb`: what each worker remembers, as
+        `Arena` says.
 
         Raises ConfigurationError, SandboxError.
         """
@@ -98,7 +100,14 @@ class AsyncArena:
         try:
             for _ in range(workers):
                 box = open_sandbox(sandbox, 1)
-                self._arenas.append(Arena(box, self.config, execution_cache_mb=execution_cache_mb, on_failure="apart"))
+                arena = Arena(
+                    box,
+                    self.config,
+                    execution_cache_mb=execution_cache_mb,
+                    read_cache_mb=read_cache_mb,
+                    on_failure="apart",
+                )
+                self._arenas.append(arena)
         except BaseException:
             for arena in self._arenas:
                 arena.close()

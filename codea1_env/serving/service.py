@@ -34,8 +34,8 @@ MOST_ITEMS = 256
 """Requests in one batch."""
 
 
-_CACHE_MB = 8
-"""Of outcomes that each worker remembers: clients seldom send a program twice."""
+_CACHE_MB = 2
+"""Of each worker's caches: clients seldom send a program twice, and memory is flat once they are full."""
 
 
 class Busy(Codea1Error):
@@ -78,6 +78,7 @@ class Service:
             sandbox=plan.sandbox,
             waiting=2 * plan.queue,
             execution_cache_mb=_CACHE_MB,
+            read_cache_mb=_CACHE_MB,
         )
         self._rewards = SeatRewards(self.arena, reads=self._problem)
         self.under_way = 0

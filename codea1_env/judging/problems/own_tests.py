@@ -51,9 +51,9 @@ class Readable:
 class OwnTests:
     """Reads tests, and remembers them. Not thread-safe."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, cache_bytes: int = _CACHE_MB << 20) -> None:
         self._judge = judge
-        self._known: BoundedCache[tuple[str, TestCase, Fidelity], OwnTest] = BoundedCache(_CACHE_MB << 20)
+        self._known: BoundedCache[tuple[str, TestCase, Fidelity], OwnTest] = BoundedCache(cache_bytes)
 
     def read(
         self, rows: Sequence[tuple[Problem, Sequence[TestCase]]], fidelity: Fidelity = "strict"

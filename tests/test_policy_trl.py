@@ -113,6 +113,45 @@ def test_three_rounds_from_outside_have_the_bits_of_trls_own_loop(
     assert not all(torch.equal(one, other) for one, other in zip(before, stock.model.parameters(), strict=True))
 
 
+@needs_peft
+def test_the_seed_decides_how_adapters_begin(base: Path, tmp_path: Path) -> None:
+    """Whatever the process drew before, as another seat's trainer does."""
+    prepare_process()
+    parts = dataclasses.replace(preset(), lora=LoraPreset(rank=4))
+
+    def begun_with(seed: int) -> list[Any]:
+        torch.randn(1 + seed)
+        model = TrlPolicy(SeatRun(parts, base, tmp_path / "coder", seed))._trainer.model
+        return [each for name, each in model.named_parameters() if "lora_A" in name]
+
+    first, again, other = (begun_with(seed) for seed in (0, 0, 1))
+    assert first
+    assert all(torch.equal(one, two) for one, two in zip(first, again, strict=True))
+    assert not any(torch.equal(one, two) for one, two in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_what_is_cut_off_leaves_the_loss_where_trls_key_says_so(masked: bool, base: Path, tmp_path: Path) -> None:
+    """`mask_truncated_completions`; the packed trainer: tests/test_training_packed.py."""
+    prepare_process()
+    parts = preset()
+    parts = dataclasses.replace(parts, grpo=parts.grpo.changed({"mask_truncated_completions": masked}))
+    policy, shape = TrlPolicy(SeatRun(parts, base, tmp_path / "coder", 3)), parts.round
+    end, count = policy.tokenizer.eos_token_id, shape.questions * shape.programs
+    policy.begin(0)
+    batch = [
+        Row(
+            Sample((5, 6), (7, 8, end) if place % 2 else (7, 8, 9), ""),
+            float(place % 3),
+            RowLabel(f"{place // shape.programs}", "q", "coder"),
+        )
+        for place in range(count)
+    ]
+    parts_of = [part for update in policy.updates(batch, policy.advantages(batch)) for part in update]
+    counted = sorted(int(row.sum()) for part in parts_of for row in part["completion_mask"])
+    assert counted == sorted([0 if masked else 3, 3] * (count // 2))
+
+
 def test_the_private_methods_of_trl_that_are_used_are_listed_and_there() -> None:
     """TRL moved: what it has no more has another name there now, and is to be called by it in trl_policy.py."""
     gone = [name for name in PRIVATE if not hasattr(GRPOTrainer, name)]

@@ -1,5 +1,6 @@
 """The plan of a run: what it prints adds up, weights are counted as published, and what cannot work is refused."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -192,6 +193,34 @@ def test_the_page_on_gpus_has_the_plan_that_is_printed(
     monkeypatch.chdir(tmp_path)
     assert f"\n{shown}" in ended(capsys, *command.split(), status=0)
     assert "must have" in shown
+
+
+def adapters_on_one_gpu() -> str:
+    """The table of docs/cluster.md. Rows a pass double until the plan refuses them."""
+    seat = {"gpus_per_node": 1, "ranks": 1, "strategy": "ddp", "vllm": "colocate", "vllm_memory": 0.3}
+    lines = ["| | 0.5b | 1.5b | 3b |", "|---|---|---|---|"]
+    models = [f"Qwen/Qwen2.5-Coder-{size}B-Instruct" for size in ("0.5", "1.5", "3")]
+    changes = [{"model": {"pretrained": model}, "lora": {"rank": 16}} for model in models]
+    packed = [packed_memory(preset_from_dict(each, load_preset("0.5b")), "cuda", BOTH).need / GIB for each in changes]
+    cells = " | ".join(f"{need:.1f}" for need in packed)
+    lines.append(f"| both seats on one base (`0.5b`), GiB of the GPU | {cells} |")
+    for gib in (24, 80):
+        found = [0, 0, 0]
+        for place, change in enumerate(changes):
+            for rows in (1, 2, 4, 8):
+                memory = {"gpu_gib": gib, "coder_rows_per_device": rows, "tester_rows_per_device": rows}
+                sections = {**change, "placement": {"coder": seat, "tester": seat}, "memory": memory}
+                with contextlib.suppress(ConfigurationError):
+                    assert "trained: adapters of" in plan_of(preset_from_dict(sections, load_preset("1.5b")))
+                    found[place] = rows
+        lines.append(f"| a seat under TRL, rows a pass in {gib} GiB | {' | '.join(map(str, found))} |")
+    return "\n".join(lines)
+
+
+def test_the_page_says_what_fits_on_one_gpu_with_adapters() -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    shown = page.partition("<!-- adapters: begin -->\n")[2].partition("\n<!-- adapters: end -->")[0]
+    assert shown == adapters_on_one_gpu()
 
 
 def test_weights_are_counted_as_published_and_sizes_read_from_a_saved_models_configuration(tmp_path: Path) -> None:

@@ -5,17 +5,23 @@ Optional: `make test-vllm` makes an environment that has vLLM.
 
 import dataclasses
 import importlib.util
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import torch
 from training_runs import SEATS, TINY, play_duel, records, tiny_base
 from trl import GRPOConfig
 
 from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
+from codea1_env.configuration.presets import LoraPreset, Preset
+from codea1_env.training.policies.trl_policy import TrlPolicy
 from codea1_env.training.policies.vllm_colocated import before_building
+from codea1_env.training.seat_run import SeatRun
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
 ROUNDS = 4
@@ -36,14 +42,67 @@ def test_a_seat_without_its_generator_says_how_to_get_it(tmp_path: Path) -> None
         before_building(arguments)
 
 
+needs_vllm = pytest.mark.skipif(
+    not HAS_VLLM, reason="vLLM is not installed; `make test-vllm` makes an environment with it"
+)
+ADAPTERS = dataclasses.replace(
+    PRESET, lora=LoraPreset(rank=4, alpha=16), grpo=PRESET.grpo.changed({"learning_rate": 1e-2})
+)
+
+
 @pytest.mark.vllm
-@pytest.mark.skipif(not HAS_VLLM, reason="vLLM is not installed; `make test-vllm` makes an environment with it")
-def test_vllm_samples_from_the_weights_of_every_update(tmp_path: Path) -> None:
+@needs_vllm
+@pytest.mark.parametrize("preset", [PRESET, ADAPTERS], ids=["weights", "adapters"])
+def test_vllm_samples_from_the_weights_of_every_update(preset: Preset, tmp_path: Path) -> None:
     """What vLLM says of the tokens that it drew, and what the trained model says of them, is the same."""
-    play_duel(tmp_path / "run", tiny_base(tmp_path), rounds=ROUNDS, preset=PRESET)
+    play_duel(tmp_path / "run", tiny_base(tmp_path), rounds=ROUNDS, preset=preset)
     for seat in SEATS:
         logged = records(tmp_path / "run", "seat", seat)
         assert [record["round"] for record in logged] == list(range(1, ROUNDS + 1))
         assert logged[-1]["kl"] > 0.02, "the policy has hardly moved: stale weights would pass"
         for record in logged:
             assert record["sampling_gap"] < 0.01, record
+
+
+def with_base(model: Any, generation: Any) -> None:
+    """Write the base back, which the adapters are to be beside."""
+    kept = {name: each.detach().clone() for name, each in model.named_parameters() if "lora_" in name}
+    for name, parameter in model.named_parameters():
+        if name in kept:
+            torch.nn.init.zeros_(parameter)
+    type(generation).sync_weights(generation)
+    for name, parameter in model.named_parameters():
+        if name in kept:
+            parameter.data.copy_(kept[name])
+
+
+@pytest.mark.vllm
+@needs_vllm
+def test_vllm_says_the_same_with_adapters_alone_as_with_weights_that_they_are_merged_into(tmp_path: Path) -> None:
+    """TRL's own way beside ours, on the same vLLM: twice, for an adapter that stays from before would pass once."""
+    run = SeatRun(ADAPTERS, tiny_base(tmp_path), tmp_path / "coder", 3)
+    trainer = TrlPolicy(run)._trainer
+    generation = trainer.vllm_generation
+    generation.temperature, generation.max_completion_length, prompts = 0.0, 12, [[3, 4, 5], [6, 7]]
+    trained = {name: each for name, each in trainer.model.named_parameters() if each.requires_grad}
+    assert trained
+    assert all("lora_" in name for name in trained)
+
+    def said() -> tuple[list[list[int]], list[float]]:
+        _, tokens, logprobs, _ = generation.generate(prompts, None, 1, nullcontext())
+        return tokens, [one[0] for row in logprobs for one in row]
+
+    found = []
+    for scale in (0.1, 0.2):
+        for parameter in trained.values():
+            torch.nn.init.normal_(parameter, std=scale)
+        generation.sync_weights()
+        with_adapters = said()
+        generation.llm.generate = type(generation.llm).generate.__get__(generation.llm)
+        type(generation).sync_weights(generation)  # TRL's, which writes into the base
+        merged = said()
+        found.append(merged[0])
+        assert with_adapters[0] == merged[0]
+        assert with_adapters[1] == pytest.approx(merged[1], abs=1e-3)
+        with_base(trainer.model, generation)
+    assert found[0] != found[1], "the adapters say nothing: stale ones would pass"

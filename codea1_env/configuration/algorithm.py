@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.class_paths import arguments_of, file_of, is_class_path
-from codea1_env.configuration.sections import Section, choice, real, text
+from codea1_env.configuration.sections import Section, choice, real, text, whole
 from codea1_env.errors import ConfigurationError
 
 ADVANTAGES = ("grpo", "question", "rae")
@@ -53,6 +53,9 @@ class Algorithm(Section):
     zero_variance: str = choice("keep", ZERO_VARIANCE)
     """Groups in which no row has an advantage. keep: they stay in the loss, for the KL term and the mean over tokens
     (paper). drop: they are masked out. Rows without a score always are."""
+    resample: int = whole(0, 0, 100)
+    """How often the questions of groups whose rows all earn the same are sampled again, for a group that teaches:
+    DAPO's dynamic sampling (arXiv 2503.14476) with a bound; 0: never (paper). TRL has no name for it."""
     credit: str = choice("suite", CREDITS)
     """suite: all tokens of a suite have its advantage (paper). test: the tokens of each test have that test's own,
     measured against all tests of the group; the other tokens the suite's."""
@@ -91,6 +94,11 @@ class Algorithm(Section):
             raise ConfigurationError(
                 "scale must be none or batch with advantage: rae, which compares with a seat and with no group, "
                 "got 'group'"
+            )
+        if self.resample and self.advantage != "grpo":
+            raise ConfigurationError(
+                f"resample must be 0 with advantage: {self.advantage}, which learns from equal rewards, too, got "
+                f"{self.resample}"
             )
         if self.credit == "test" and self.advantage != "grpo":
             raise ConfigurationError(

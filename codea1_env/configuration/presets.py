@@ -166,6 +166,12 @@ class Preset(Section):
             raise ConfigurationError(
                 "stop_at_tests must be false with reward.fidelity: paper, which pays all, got true"
             )
+        ranks = [self.placement.of(seat).ranks for seat in SEATS]
+        if self.algorithm.resample and max(ranks) > 1:
+            raise ConfigurationError(
+                f"algorithm.resample must be 0 where a seat has several ranks, which share all prompts evenly, got "
+                f"{self.algorithm.resample} and {max(ranks)} ranks"
+            )
         _ = self.book.rule  # a policy of one's own that cannot be loaded is known before any model is
         for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
             if rows % shape.updates:

@@ -18,6 +18,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.class_paths import state_text
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import SEATS, role_of
+from codea1_env.errors import SandboxError
 from codea1_env.mistake_book.parts import name_of
 from codea1_env.problems.problem import Problem
 from codea1_env.training.models.chat import Prompter, chat_of
@@ -26,6 +27,7 @@ from codea1_env.training.policies.backend import Backend
 from codea1_env.training.policies.policy import TOKENS, Frozen, Policy
 from codea1_env.training.round.past_opponents import PastOpponents, keep_snapshot
 from codea1_env.training.round.questions import chooser_of, chosen
+from codea1_env.training.round.resampling import silent_questions, with_groups
 from codea1_env.training.round.rounds import (
     ReadProgram,
     Round,
@@ -150,11 +152,15 @@ class Recipe:
         whole = Round(index, self.shape, programs, [each[:count] for each in rows], self._rules, past, testers)
         score = whole.score(self.arena, partial(self._run.duels.play, self.arena, index))
         self._past_opponents().learn(index, score)
-        return self._told(index, score)
+        return self._told(index, score, self._sampled_again(score, programs, partial(self._play_again, index)))
 
     def grade(self, index: int, programs: Sequence[ReadProgram]) -> Score:
         """Run the golden tests of its question on every program, and pay it the share that it passes."""
-        return self._told(index, grade_round(self.arena, programs, self._rules, index))
+        score = grade_round(self.arena, programs, self._rules, index)
+        again = partial(
+            grade_round, self.arena, rules=dataclasses.replace(self._rules, hidden_rounds=0), round_index=index
+        )
+        return self._told(index, score, self._sampled_again(score, programs, again))
 
     def end(self, index: int, metrics: Mapping[str, float] | None = None) -> None:
         """A round ends: metrics, evaluation, snapshots, checkpoint. `metrics`: of a round that was not scored."""
@@ -201,9 +207,44 @@ class Recipe:
             self._journal.write("written", 0, values)
         return suites
 
-    def _told(self, index: int, score: Score) -> Score:
-        """Write a round's score down, and let the chooser know of it."""
-        known = {name: [each for each in row if each is not None] for name, row in score.rewards.items()}
+    def _sampled_again(
+        self, score: Score, programs: Sequence[ReadProgram], played: Callable[[Sequence[ReadProgram]], Score]
+    ) -> Score:
+        """With groups that teach nothing sampled again, up to `algorithm.resample` times. `played`: what became of
+        programs of some questions, as of the whole round's."""
+        problems = {each.problem.problem_id: each.problem for each in programs}
+        for attempt in range(1, self.preset.algorithm.resample + 1):
+            silent = [problems[name] for name in silent_questions(score)]
+            if not silent:
+                break
+            coder = self._playing("coder")[0]
+            again = self.read(silent, coder.sample(self.prompts.coder(silent), self.shape.programs))
+            try:
+                score = with_groups(score, played(again), attempt)
+            except SandboxError:  # of these few; a sandbox that is gone ends the next round
+                break
+        return score
+
+    def _play_again(self, index: int, programs: Sequence[ReadProgram]) -> Score:
+        """Programs of some questions against new suites. The past does not play, and no duel is kept."""
+        rules = dataclasses.replace(self._rules, hidden_rounds=0)
+        places = put_to_tester(programs, self.shape, rules)
+        prompts = self.prompts.tester([(programs[place].problem, programs[place].source) for place in places])
+        if not any(prompt.fits for prompt in prompts):
+            raise SandboxError("no program fits into the tester's prompt")
+        testers = self._playing("tester")
+        rows = [in_places(tester.sample(prompts, self.shape.suites), places, len(programs)) for tester in testers]
+        names = [seat for seat in self._run.seats if seat.startswith("tester")] or ["tester"]
+        return Round(index, self.shape, programs, rows, rules, testers=names).score(self.arena)
+
+    def _playing(self, role: str) -> list[Policy | Frozen]:
+        """Who plays a role: the seats of that name, else the one model of self-play."""
+        found = [policy for seat, policy in self._players.items() if role_of(seat) == role]
+        return found or list(self._players.values())
+
+    def _told(self, index: int, first: Score, score: Score) -> Score:
+        """Write a round's score down, and let the chooser know of what was sampled first."""
+        known = {name: [each for each in row if each is not None] for name, row in first.rewards.items()}
         self._chooser.learn({name: sum(row) / len(row) for name, row in known.items() if row})
         self._journal.write("round", index + 1, score.metrics)
         return score

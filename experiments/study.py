@@ -39,9 +39,9 @@ with for_script("train,solve"):
     from study_numbers import compute_of, curve_of, diagnostics_of
     from tqdm import tqdm
 
+    from codea1_env.bench.estimates import Estimate, bounded, by_base, new_run
     from codea1_env.configuration.presets import load_preset, preset_names
     from codea1_env.errors import Codea1Error, ConfigurationError
-    from codea1_env.evaluation.estimates import Estimate, bounded, by_base, new_run
     from codea1_env.judging.version import require_comparable
     from codea1_env.starting import CLOSED
     from codea1_env.training.run.provenance import code_revision, processor_name

@@ -11,7 +11,7 @@ import numpy as np
 from study_arms import ALPHAS
 from study_report import DIAGNOSED, MAIN, SHOWN, Place, Runs, Scores, column
 
-from codea1_env.evaluation.estimates import by_base, mean_by_base
+from codea1_env.bench.estimates import by_base, mean_by_base
 
 try:
     import matplotlib.figure

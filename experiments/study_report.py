@@ -11,7 +11,7 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from codea1_env.evaluation.estimates import (
+from codea1_env.bench.estimates import (
     Estimate,
     bounded,
     by_base,

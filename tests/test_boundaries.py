@@ -151,7 +151,7 @@ def test_only_training_and_language_models_import_what_is_heavy_and_each_backend
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
         PACKAGE / "adapters" / "rllib.py": {"ray"},
         PACKAGE / "adapters" / "openrlhf.py": {"torch"},
-        PACKAGE / "evaluation" / "estimates.py": {"scipy"},
+        PACKAGE / "bench" / "estimates.py": {"scipy"},
         PACKAGE / "report" / "picture.py": {"matplotlib"},
         PACKAGE / "bench" / "picture.py": {"matplotlib"},
         PACKAGE / "configuration" / "grpo_section.py": {"trl"},

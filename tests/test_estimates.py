@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="the extra `solve` is not installed")
 
-from codea1_env.evaluation.estimates import (
+from codea1_env.bench.estimates import (
     interquartile_mean,
     mean_by_base,
     mean_with_t,

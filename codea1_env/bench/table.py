@@ -121,7 +121,7 @@ def estimate(values: np.ndarray, minus: np.ndarray | None = None) -> Interval | 
         return mean_interval(table[0].tolist())
     if len(table) < FEWEST:
         return None
-    from codea1_env.evaluation.estimates import mean_with_t  # the extra `solve`, which a table of one seed needs not
+    from codea1_env.bench.estimates import mean_with_t  # the extra `solve`, which a table of one seed needs not
 
     found = mean_with_t(table.mean(axis=1).tolist())
     return Interval(found.low, found.value, found.high)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from codea1_env.cli.brought import brought
 from codea1_env.cli.common import claim, require_place, say
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.records.addresses import place_of, shown
+from codea1_env.report.brought import brought
 from codea1_env.report.duels import kept_duels
 from codea1_env.report.page import RunOnPage, notice, page
 from codea1_env.report.runs_read import RunRead, read_runs

@@ -7,10 +7,10 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from codea1_env.cli.brought import brought, last_name
 from codea1_env.cli.common import claim, require_at_least_one, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.records.addresses import place_of, shown
+from codea1_env.report.brought import brought, last_name
 from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
 from codea1_env.terminal import Progress
 from codea1_env.viewer import read_games

@@ -35,7 +35,7 @@ _OF_EXTRAS = (
     "serving.supervisor",
     "players.hugging_face",
     "players.vllm_offline",
-    "evaluation.estimates",
+    "bench.estimates",
     "bench.measure",
     "bench.run",
 )

@@ -23,7 +23,7 @@ import shift_report
 import study_report
 from study_arms import ARMS
 
-from codea1_env.evaluation import estimates
+from codea1_env.bench import estimates
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.evaluation.selection import selection_measures
 from codea1_env.terminal import Parser

@@ -43,6 +43,7 @@ SCRIPT_PACKAGES = ("numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn
 _HEAVY = re.compile(rf"\b(?:{'|'.join(SCRIPT_PACKAGES)})\b")
 _FLOATS = re.compile(rb'[0-9]\.[0-9]|[0-9]e[+-]?[0-9]|\{"[fc]":')
 _QUESTION = b'{"e":['
+_ADDRESS = re.compile(rb" (?:at|@) 0x")
 _SETS = re.compile(rb'\{"[sz]":')
 _SOFT = 0.9
 """Of its time a script is stopped from within, so that what its tests came to until then is told."""
@@ -276,27 +277,21 @@ def absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Out
 
 def _look(task: Task, company: _SharedProcess, records: list[CandidateRecord]) -> None:
     """Whether the calls of a process were alone, as far as it is known: else they are asked once more."""
-    kinds = "".join(record.kind for record in records if record.kind in "VEMS")
-    answered = min(len(kinds.replace("S", "")), len(task.outcomes) - company.outcomes)
-    note = records[0].payload if records and records[0].kind == "L" else b""
-    known = answered if note else len(kinds[: kinds.rfind("S") + 1].replace("S", ""))
-    places = [company.outcomes + place for place in range(answered)]
+    answered = min(sum(record.kind in _OUTCOMES for record in records), len(task.outcomes) - company.outcomes)
+    places = range(company.outcomes, company.outcomes + answered)
     again = [place for place in places if task.outcomes[place].tried and task.outcomes[place].kind not in STRIKES]
-    shows_address = any(b" at 0x" in task.outcomes[place].value for place in again)
-    is_plain = note == b"plain"
-    is_unknown = known < answered and len(again) < answered  # what ended late was not seen to keep nothing
-    if is_unknown or (len(again) > 1 and shows_address):
+    if len(again) > 1 and any(_ADDRESS.search(task.outcomes[place].value) for place in again):
         _part(task, company)
-    elif len(again) > 1 and not (known == answered and is_plain):
+    elif len(again) > 1 and records[0].payload != b"plain":
         company.again = [again[-1], *sorted(again[:-1], key=lambda place: _digest(task.items[place]))]
     else:
         task.company = None
 
 
 def _are_same(task: Task, company: _SharedProcess, records: list[CandidateRecord]) -> bool:
-    """Whether calls that were asked once more came to what they had come to, and the program kept nothing."""
+    """Whether calls that were asked once more came to what they had come to."""
     answers = [record for record in records if record.kind in _OUTCOMES]
-    if len(answers) != len(company.again) or not (records[0].payload or records[-1].kind == "S"):
+    if len(answers) != len(company.again):
         return False
     for place, record in zip(company.again, answers, strict=True):
         outcome = task.outcomes[place]

@@ -32,15 +32,13 @@ that has run for a while calls builtins without a level of the stack, so it gets
 
 HEADER = struct.Struct("<IIQ")  # bytes of records, records, CPU nanoseconds when the running item began
 RECORD = struct.Struct("<IBQ")  # bytes of the payload, kind, CPU nanoseconds that the item took
-LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL, DENIED, SAME, ALONE, APART = b"LXVEMFDSAP"
+LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL, DENIED, ALONE, APART = b"LXVEMFDAP"
 
 PURE_BUILTINS = {name: getattr(builtins, name) for name in scope.STATED | scope.SINGLE}
 CODE_BUILTINS = {name: getattr(builtins, name) for name in scope.CODE_BUILTINS if hasattr(builtins, name)} | {
     name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
 }
 
-_UNSEEN_NS = 5_000_000
-"""After so much work what a program keeps is looked at again: a call that never ends is then known to be its own."""
 _KEPT_ALLOCATIONS = 500
 """Objects that may be left to the next item's collector: some microseconds of it. It runs by itself at 700."""
 _allocations, _collect, _freeze = gc.get_count, gc.collect, gc.freeze
@@ -198,9 +196,8 @@ def _looked_at(job: dict[str, Any], code: types.CodeType, results: Results) -> l
 
 
 def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
-    """The calls one after another. With `looks`, ends where the program does not keep what it kept when it was loaded:
-    before the answer is written, or, where that is much to look at, now and then. With `elsewhere`, memory is at other
-    addresses, and there is less stack."""
+    """The calls one after another. With `looks`, ends before an answer is written where the program does not keep what
+    it kept when it was loaded. With `elsewhere`, memory is at other addresses, and there is less stack."""
     elsewhere, count = job["elsewhere"], len(job["sizes"])
     moved = _moved(elsewhere) if elsewhere else iter(())
     next(moved, None)
@@ -217,8 +214,7 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     if seen:
         _keep()
     kept = _state(namespace, seen, results) if seen and job["looks"] else None
-    is_small = kept is not None and kept.is_small
-    results.write(LOADED, b"" if not (seen and is_small) else b"plain" if seen.is_plain() else b"small")
+    results.write(LOADED, b"plain" if seen and kept and seen.is_plain() else b"")
     read_json, decode, max_bytes, levels = _read_json, values.decode, job["value_bytes"], sys.getrecursionlimit()
     text: bytes
 
@@ -234,12 +230,11 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     def leave() -> None:
         if seen:
             _collect_garbage(always=seen.catches)
-        if kept and is_small:
+        if kept:
             _look(kept, results)
 
     if elsewhere:
         sys.setrecursionlimit(levels - 2 * _SPARED_STACK)
-    looked_at = _cpu_ns()
     for number, text in enumerate(items):  # noqa: B007
         if number:
             _forget_patterns()
@@ -247,10 +242,6 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
         _attempt(results, call, max_bytes, is_first=bool(elsewhere) or not number, leave=leave)
         if not number and not elsewhere and count > 1:
             sys.setrecursionlimit(levels - _SPARED_STACK)
-        if kept and not is_small and (number in (0, count - 1) or _cpu_ns() - looked_at > _UNSEEN_NS):
-            _look(kept, results)
-            results.write(SAME)
-            looked_at = _cpu_ns()
     if count > 1:
         sys.setrecursionlimit(levels)
 
@@ -277,6 +268,7 @@ _MADE: tuple[Callable[[int], object], ...] = (
     lambda n: (n, n), lambda n: lambda: n, lambda n: [n].append, lambda n: iter([n]), lambda n: {n},
     lambda n: (m for m in (n,)),
     *(lambda n, size=size: bytes(size + n % 9) for size in range(1, 470, 16)),
+    *(lambda n, size=size: bytes(size + 64 * n) for size in range(500, 5000, 500)),
 )  # fmt: skip
 """What makes an object of a size, or of a kind whose memory is kept for the next one."""
 

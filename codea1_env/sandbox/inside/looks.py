@@ -7,6 +7,7 @@ Names only: what a program does with them is none of this module's business.
 
 import builtins
 import functools
+import itertools
 import opcode
 import re
 import sys
@@ -28,19 +29,21 @@ _FAR = frozenset(
     "f_code tb_frame tb_next cr_frame cr_code ag_frame ag_code mro sys modules "
     # what modules of the list remember
     "register dispatch_table setcontext DefaultContext BasicContext ExtendedContext get_type_hints purge "
-    "update_abstractmethods now today utcnow SystemRandom randbytes urandom cwd home absolute resolve exists stat "
+    "update_abstractmethods get_overloads clear_overloads now today utcnow SystemRandom randbytes urandom cwd home "
+    "absolute resolve exists stat "
     "iterdir glob rglob read_text read_bytes write_text write_bytes is_file is_dir owner expanduser touch mkdir "
     # of numpy: memory that nobody has written to, files, what is set for all
     "empty empty_like ndarray ctypeslib core lib f2py testing compat memmap fromfile tofile save savez savetxt load "
     "loadtxt genfromtxt fromregex DataSource seterr seterrcall seterrobj setbufsize set_printoptions "
-    "set_string_function set_numeric_ops default_rng".split()
+    "set_string_function set_numeric_ops default_rng byte_bounds recarray chararray masked_all masked_all_like "
+    "nditer".split()
 )
 _OTHER_MODULES = frozenset(sys.stdlib_module_names) - {module.partition(".")[0] for module in MODULES}
 """Modules that are inside those of the list."""
 _OWN = frozenset(
     f"__{name}__"
-    for name in "abs add all and annotations bool call class contains delitem doc enter eq exit floordiv format ge get "
-    "getitem gt hash iadd init int iter le len lt main matmul missing mod module mul name ne neg next new or pos "
+    for name in "abs add and annotations bool call class contains delitem doc enter eq exit floordiv format ge get "
+    "getitem gt iadd init int iter le len lt main matmul missing mod module mul name ne neg next new or pos "
     "post_init pow qualname radd repr reversed rmul rsub set set_name setitem slots str sub truediv xor".split()
 )
 """Names with two underscores at both ends that a program may have: how its own objects behave."""
@@ -48,6 +51,7 @@ _DUNDER = re.compile(r"__\w+__")
 _IMPORT, _CLASS, _CAUGHT = (opcode.opmap[name] for name in ("IMPORT_NAME", "LOAD_BUILD_CLASS", "PUSH_EXC_INFO"))
 _SETS = frozenset(opcode.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _SET_NAMES = frozenset("set frozenset keys items".split())
+_IS = opcode.opmap["IS_OP"]
 _STORES = frozenset(opcode.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
 _GLOBALS = frozenset(opcode.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
 _IMPORT_FROM, _STORE = opcode.opmap["IMPORT_FROM"], opcode.opmap["STORE_NAME"]
@@ -84,24 +88,44 @@ _VALUE = re.compile(r"\b(?:class|def)\s+\w+|\b([^\W\d]\w*)\b(?!\s*\()")
 """Names that are not only defined or called."""
 _CALLED_LAMBDA = re.compile(r"(?:\bkey\s*=\s*|\b(?:map|filter|reduce|defaultdict|accumulate)\s*\(\s*)lambda\b")
 _LAMBDA = re.compile(r"\blambda\b")
-_SHOWN = re.compile(r"(?<!map\()\b(?:str|repr|format|format_map)\b")
-_SHOWING = frozenset("str repr format format_map".split())
+_SHOWN = re.compile(r"(?<!map\()\b(?:str|repr|ascii|format\w*)\b")
+_SHOWING = frozenset(
+    "str repr ascii format format_map format_field convert_field vformat substitute safe_substitute "
+    "__str__ __repr__ __format__".split()
+)
+"""What makes a text of an object."""
 _FORMATS = frozenset(number for name, number in opcode.opmap.items() if name.startswith("FORMAT_"))
-_MAKERS = frozenset("enumerate filter map reversed zip iter".split())
-"""What makes objects whose text shows an address."""
+_MAKERS = frozenset("enumerate filter map reversed zip iter finditer merge".split()) | {
+    name for name in vars(itertools) if name[0] != "_"
+}
+_OPAQUE = frozenset(
+    "object Random TextWrapper JSONEncoder JSONDecoder Template Formatter Scanner scanner Context localcontext "
+    "cached_property partialmethod singledispatch __iter__ __reversed__ __reduce__".split()
+)
+"""What makes objects whose text shows an address: to be iterated over, and others."""
+_OPAQUE_MODULES = frozenset(("hashlib", "queue"))
+_KEPT_METHOD = re.compile(r"\.\s*([^\W\d]\w*)\b(?!\s*[\w(=.\[])")
+_METHODS = frozenset(name for kind in (list, dict, set, str, bytes, tuple, int, float) for name in dir(kind))
+_SETTERS = frozenset("update_wrapper wraps total_ordering dataclass runtime_checkable global_enum final".split())
+"""What stores attributes of what it is given."""
 _hidden: "frozenset[str]" = frozenset()
 _pure: "frozenset[str]" = frozenset()
+_remembered: "frozenset[str]" = frozenset()
+"""What `typing` makes no second time."""
 
 
 def learn() -> None:
     """In the zygote: which names the loaded modules and the builtin types have, and which of them are hidden."""
-    global _hidden, _pure
+    global _hidden, _pure, _remembered
     modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
     names = {name for module in modules for name in vars(module)}
     _hidden = frozenset(name for name in names if name.startswith("_")) - _OWN - {"_"}
     kinds = [value for module in [*modules, builtins] for value in vars(module).values() if isinstance(value, type)]
     held = {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins)} | MODULES
     _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
+    typing = vars(sys.modules["typing"])
+    named = {name for name, value in typing.items() if type(value).__module__ == "typing"}
+    _remembered = frozenset(named | {"Annotated", "Generic", "Protocol"})
 
 
 class Looks:
@@ -131,7 +155,9 @@ class Looks:
         self.makes_sets = has_sets or not (_SETS.isdisjoint(self._operations) and _SET_NAMES.isdisjoint(self.names))
         self.catches = _CAUGHT in self._operations and self._goes_on()
         """Whether it may go on after memory or stack was exhausted, and so notice how much of it is left."""
-        self.stores = not self._operations.isdisjoint(_STORES) or "__annotations__" in self.names
+        self.stores = not (
+            self._operations.isdisjoint(_STORES) and self.names.isdisjoint(_SETTERS | {"__annotations__"})
+        )
         """Whether it stores attributes, of functions and classes, too."""
 
     def _read(self, part: types.CodeType, depth: int) -> None:
@@ -175,6 +201,8 @@ class Looks:
         for constant in constants:
             if type(constant) is str:
                 self._texts.append(constant)
+            elif type(constant) is bytes:
+                self._texts.append(constant.decode("latin-1"))
             elif type(constant) in (float, complex):
                 self._is_large |= not abs(constant) < _LARGE  # type: ignore[arg-type]
             elif type(constant) is tuple:  # also the attributes that a class pattern reads
@@ -194,6 +222,12 @@ class Looks:
             return f"uses the name {name}"
         if self.makes_sets and self._has_addresses():
             return "may have a set of what has its address for a hash"
+        if self.stores and self.tops and not used.isdisjoint(("type", "__class__")):
+            return "may store in a class of a library that it does not name"
+        if "numpy" in self.tops and "where" in self._texts:
+            return "may read memory that nobody has written to"
+        if self._in_functions & _remembered and (_IS in self._operations or "__hash__" in self._own):
+            return "may meet what typing remembers"
         return ""
 
     def _goes_on(self) -> bool:
@@ -222,17 +256,26 @@ class Looks:
         """Whether nothing that the program does can reach, or show, more than its arguments and what it keeps."""
         if self.catches or "numpy" in self.tops or not self.names <= _pure | self._own:
             return False
-        makes = bool(self._classes & self._in_functions) or self._yields
-        makes = makes or not self.names.isdisjoint(_MAKERS) or self._has_functions()
+        iterates, is_opaque = not self.names.isdisjoint(_MAKERS), self._makes_opaque()
         if self.makes_sets:
-            return not makes and not self._is_large and self.names.isdisjoint(_NUMBERS)
-        return not (makes and self._shows())
-
-    def _shows(self) -> bool:
-        """Whether it may make a text of an object."""
-        if not _FORMATS.isdisjoint(self._operations) or "%" in "".join(self._texts):
+            return not (iterates or is_opaque or self._is_large) and self.names.isdisjoint(_NUMBERS)
+        formats = not _FORMATS.isdisjoint(self._operations) or any(
+            "%" in text or text == "file" for text in self._texts
+        )
+        if not formats and self.names.isdisjoint(_SHOWING):
             return True
-        return not self.names.isdisjoint(_SHOWING) and _SHOWN.search(self._source) is not None
+        if is_opaque or any(name in _METHODS for name in _KEPT_METHOD.findall(self._source)):
+            return False
+        return not (iterates and (formats or _SHOWN.search(self._source) is not None))
+
+    def _makes_opaque(self) -> bool:
+        """Whether its calls may make objects that are not for iterating over, and whose text shows an address."""
+        return (
+            bool(self._classes & self._in_functions)
+            or self._yields
+            or not (self.names.isdisjoint(_OPAQUE) and self.tops.isdisjoint(_OPAQUE_MODULES))
+            or self._has_functions()
+        )
 
     @functools.cached_property
     def _source(self) -> str:

@@ -14,6 +14,7 @@ import gc
 import io
 import random
 import re
+import struct
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence, Sized
@@ -22,12 +23,9 @@ from typing import Any
 
 import looks
 
-_MOST = 20_000
-"""Objects that are looked at."""
-_MOST_FLAT = 200_000
-"""References of them."""
-_MANY = 1_000
-"""References, from which on they are looked at after the first and the last call only."""
+_MOST, _MOST_CHANGING, _MOST_FLAT = 5_000, 1_000, 50_000
+"""Objects that are noted, those of them that may change, and their references: a look after each call takes a
+millisecond or two then, and a process for each call would cost as much."""
 _CONSTANT: "frozenset[type]" = frozenset(
     (int, str, bytes, bool, float, complex, range, type(None), type(Ellipsis), type(NotImplemented), types.CodeType)
 )
@@ -36,6 +34,7 @@ _flags, _mro, _namespace = (type.__dict__[name].__get__ for name in ("__flags__"
 _frame = types.GeneratorType.__dict__["gi_frame"].__get__
 _cache_info = type(functools.lru_cache(len)).cache_info
 _references = gc.get_referents
+_doubles = struct.Struct("dd").pack
 
 _UNCHANGING: "frozenset[type]" = frozenset(
     (tuple, frozenset, re.Pattern, slice, types.BuiltinFunctionType, types.MethodType, types.GetSetDescriptorType,
@@ -94,7 +93,7 @@ class State:
         self._names = {name for name in code.names if name[:2] != "__"}
         self._library = {
             module.__name__: vars(module)
-            for top in code.tops
+            for top in self._tops()
             for module in _of_tops.get(top, ())
             if top in self._names or not self._names.isdisjoint(vars(module))
         }
@@ -104,8 +103,6 @@ class State:
         self._walk([part for name, part in namespace.items() if id(part) not in _old and name[:7] != looks.OURS])
         self._walk(self._of_library())
         self._process = [(look, look()) for look in self._of_process()]
-        self.is_small = self._flat <= _MANY
-        """Whether it may be looked at after every call."""
 
     def is_as_loaded(self) -> bool:
         """Whether nothing has changed, as far as that is to be seen. Raises Unseen."""
@@ -114,8 +111,23 @@ class State:
                 return False
         return all(_is_equal(look(), seen) for look, seen in self._process)
 
+    def _tops(self) -> "set[str]":
+        """The packages that the program imports, and those that it reaches by a name within them."""
+        found: set[str] = set()
+        waiting = [*self._code.tops]
+        while waiting:
+            top = waiting.pop()
+            inner = [
+                vars(module)[name] for module in _of_tops.get(top, ()) for name in self._names & vars(module).keys()
+            ]
+            found.add(top)
+            tops = {part.__name__.partition(".")[0] for part in inner if type(part) is types.ModuleType}
+            waiting += tops - found
+        return found
+
     def _of_process(self) -> "Iterator[Callable[[], object]]":
         """What is kept elsewhere."""
+        numpy: Any = sys.modules.get("numpy")
         yield lambda: len(sys.modules)
         for name in self._code.globals:  # what functions bind of the module's names
             yield lambda name=name: self._namespace.get(name, self)  # type: ignore[misc]
@@ -124,7 +136,9 @@ class State:
         if not self._library.keys().isdisjoint(("decimal", "statistics", "fractions")):
             yield lambda: repr(sys.modules["decimal"].getcontext())
         if "numpy.random" in self._library:
-            yield lambda: self._library["numpy.random"]["get_state"]()[1].tobytes()
+            yield lambda: repr([getattr(part, "tobytes", part.__repr__)() for part in numpy.random.get_state()])
+        if "numpy" in self._library:
+            yield lambda: repr((numpy.geterr(), numpy.get_printoptions()))
 
     def _of_library(self) -> "list[Any]":
         """Of the modules that are imported, what the program names and may change."""
@@ -150,11 +164,11 @@ class State:
         references, inside = _references(value), _inside(value)
         if isinstance(value, type) and not may_change:
             references = [*_namespace(value).values(), *_mro(value)[1:]]
-        self._flat += len(references) + len(inside)
-        if self._flat > _MOST_FLAT:
-            raise Unseen
         if may_change:
             self._seen.append((value, references, inside))
+        self._flat += len(references) + len(inside)
+        if self._flat > _MOST_FLAT or len(self._seen) > _MOST_CHANGING:
+            raise Unseen
         return [*references, *_objects(inside)]
 
     def _walk(self, waiting: "list[Any]") -> None:
@@ -191,6 +205,8 @@ def _is_equal(one: Any, other: Any) -> bool:
         return one is other
     if kind is tuple:
         return _are_equal(one, other)
+    if kind is float or kind is complex:  # also the sign of what is no number
+        return _doubles(one.real, one.imag) == _doubles(other.real, other.imag)
     return kind in _CONSTANT and repr(one) == repr(other)
 
 

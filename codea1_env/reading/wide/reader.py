@@ -24,7 +24,7 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, mentions, rejected
+from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, is_call, mentions, rejected
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_items
 from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse, unindented
@@ -40,7 +40,7 @@ from codea1_env.reading.wide.parametrized import name_of, rows_of
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, IMPORTED, read_condition
 from codea1_env.reading.wide.setup import with_setup
-from codea1_env.reading.wide.statements import Statements, as_code, is_main
+from codea1_env.reading.wide.statements import Statements, as_code, is_main, unpacked
 from codea1_env.sandbox.inside.scope import SHORT
 
 MAX_TESTS = 256
@@ -279,7 +279,9 @@ class WideReader:
         value = statement.value
         if isinstance(targets[0], ast.Tuple | ast.List) and isinstance(value, ast.Name | ast.Subscript):
             value = self._row(value)  # `given, right = case`
-        pairs = [None if value is None else self._pairs(target, value) for target in targets]
+        is_asked = value is not None and is_call(value, self.entry_point)
+        read = unpacked if is_asked and isinstance(targets[0], ast.Tuple | ast.List) else self._pairs
+        pairs = [None if value is None else read(target, value) for target in targets]
         if None in pairs:
             self._names.forget(statement)
             self._skip(Ignored.ASSIGNMENT, statement)

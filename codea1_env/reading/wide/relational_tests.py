@@ -31,6 +31,7 @@ from codea1_env.reading.wide.relation import (
     TYPES,
     Relation,
 )
+from codea1_env.reading.wide.statements import unpacking
 from codea1_env.sandbox.inside.scope import SINGLE
 
 CLAIMED = "True"
@@ -258,6 +259,10 @@ class _Terms:
 
     def _called(self, node: ast.Call, room: int) -> Relation:
         function, names = node.func, [keyword.arg for keyword in node.keywords]
+        part = unpacking(node)
+        if part is not None:
+            value, *numbers = part
+            return Relation("unpacked", (self.of(value, room), *(self._text(repr(number)) for number in numbers)))
         if questions.is_question(node, self._entry_point) and not self._is_of_value(node):
             return self._question(node)
         if grammar.is_call(node, self._entry_point):

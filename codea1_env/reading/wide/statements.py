@@ -94,6 +94,36 @@ def is_main(statement: ast.If) -> bool:
     return "__name__" in {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
 
 
+def unpacked(target: ast.expr, call: ast.expr) -> list[tuple[str, ast.expr]] | None:
+    """Each name of `a, b = call` with what it stands for, as `(lambda a, b: a)(*call)`: as many items as there are
+    names, and no more. None for other targets."""
+    if not isinstance(target, ast.Tuple | ast.List) or not all(isinstance(part, ast.Name) for part in target.elts):
+        return None
+    names = [part.id for part in target.elts if isinstance(part, ast.Name)]
+    if not names or len({*names}) < len(names):
+        return None
+    parameters = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+    return [
+        (name, ast.Call(ast.Lambda(parameters, ast.Name(name, ast.Load())), [ast.Starred(call, ast.Load())], []))
+        for name in names
+    ]
+
+
+def unpacking(node: ast.Call) -> tuple[ast.expr, int, int] | None:
+    """What such an expression takes apart, the place of the item, and how many there must be; None for others."""
+    match node:
+        case ast.Call(
+            func=ast.Lambda(
+                args=ast.arguments(posonlyargs=[], args=given, vararg=None, kwonlyargs=[], kwarg=None, defaults=[]),
+                body=ast.Name(id=name),
+            ),
+            args=[ast.Starred(value=value)],
+            keywords=[],
+        ) if name in (names := [each.arg for each in given]):
+            return value, names.index(name), len(names)
+    return None
+
+
 def as_code(node: ast.FunctionDef) -> ast.Lambda | None:
     """A function that does nothing but return an expression, as an argument that is code; None for another one."""
     body = [each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]

@@ -25,8 +25,10 @@ from codea1_env.whole_files import write_whole
 
 FILE, DIRECTORY = "book.jsonl", "book"
 """What a book is called in a folder: of one part, and of several."""
-_QUESTIONS = 1 << 10
-"""Of a part, about, where many questions are expected."""
+_FEW = 1 << 12
+"""Questions of which one file is enough."""
+_OF_A_PART = 1 << 7
+"""Of more, how many are in a part at most, about: a round touches few parts."""
 Read = Callable[[Path], dict[str, Shelf]]
 
 
@@ -37,11 +39,10 @@ def part_of(problem_id: str, parts: int) -> int:
 
 
 def parts_for(questions: int) -> int:
-    """How many parts a book of so many questions is worth: one, a file, up to some thousand."""
-    parts = 1
-    while parts < MOST_PARTS and questions > 4 * _QUESTIONS * parts:
-        parts *= 2
-    return 1 if parts == 1 else min(4 * parts, MOST_PARTS)
+    """How many parts a book of so many questions is worth: one, which is a file, or a power of two."""
+    if questions <= _FEW:
+        return 1
+    return min(1 << (-(-questions // _OF_A_PART) - 1).bit_length(), MOST_PARTS)
 
 
 def name_of(parts: int) -> str:

@@ -42,7 +42,7 @@ def test_a_coder_under_attack_earns_what_the_arena_pays(rewards: SeatRewards) ->
     found = {name: rewards.now(rewards.attacked(contract.PROBLEM, text)) for name, text in contract.PROGRAMS.items()}
     assert [each.reward for each in found.values()] == [code.reward for code in score.codes]
     assert found["right"].reward == 1.0
-    assert found["wrong"].told.startswith("8 of 16 tests passed.\nassert halve(1) == 1")
+    assert found["wrong"].told.startswith("4 of 8 tests passed.\nassert halve(1) == 1")
 
 
 def test_a_tester_earns_what_the_arena_pays_for_its_kills(rewards: SeatRewards) -> None:

@@ -34,9 +34,9 @@ from typing import Any
 
 from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.language_models.directories import ADAPTER, BASE
+from codea1_env.records.lock import LOCK
 from codea1_env.terminal import Parser
 from codea1_env.training.run.checkpoints import latest_common, mark_complete, rounds_of
-from codea1_env.training.run.lock import LOCK
 from codea1_env.training.run.resuming import STATE
 from codea1_env.whole_files import write_whole
 

@@ -43,9 +43,9 @@ from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError, SandboxError, SeatFailed
+from codea1_env.records import lock
 from codea1_env.training.policies.ray_seats import RankPlace
 from codea1_env.training.policies.remote import rank_environments
-from codea1_env.training.run import lock
 
 pytestmark = [
     pytest.mark.longest,

@@ -29,8 +29,8 @@ from codea1_env.records.addresses import (
     shown,
     working_directory,
 )
+from codea1_env.records.remote_copy import RemoteCopy
 from codea1_env.training.run.checkpoints import latest_common, mark_complete, rounds_of
-from codea1_env.training.run.remote_copy import RemoteCopy
 from codea1_env.whole_files import write_whole
 
 RECORDS = ("config.yaml", "metrics.jsonl", "hidden_tests.json")

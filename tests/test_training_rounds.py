@@ -19,6 +19,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
+from codea1_env.records.duel_sample import DuelSample
 from codea1_env.records.recording import read_recording
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
@@ -34,7 +35,6 @@ from codea1_env.training.round.rounds import (
     read_programs,
 )
 from codea1_env.training.round.rules import RoundRules, select_attacked
-from codea1_env.training.run.duel_sample import DuelSample
 from codea1_env.training.samples import Sample
 
 DOUBLE = Problem(

@@ -1,6 +1,6 @@
 """Addresses of fsspec (`s3://bucket/run`) in place of a run's directory: what is there, and the run brought from there.
 
-A run works in a local directory, since no address promises locks, renames or syncs; `training/run/remote_copy.py`
+A run works in a local directory, since no address promises locks, renames or syncs; `records/remote_copy.py`
 copies what is complete. An address is opened anew for each use: a connection may not last from one checkpoint to the
 next. Does not promise to see another run at an address in time: the marker is a file, and two that begin in the same
 second may miss each other's.

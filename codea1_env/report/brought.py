@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.mistake_book.parts import DIRECTORY, FILE
 from codea1_env.records.addresses import COMPLETE, AddressFailed, reached, shown
-from codea1_env.training.run.duel_sample import FOLDER
+from codea1_env.records.duel_sample import FOLDER
 
 CELLS_CARD, CELLS_RUN = "cell.json", "run"
 """In the folder of a study's cell: what says that it is one, and the run."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.errors import Codea1Error
-from codea1_env.training.run.duel_sample import FOLDER
+from codea1_env.records.duel_sample import FOLDER
 from codea1_env.viewer import read_games
 from codea1_env.viewer.games import Json
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from codea1_env.checks import json_object
 from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.records.duel_sample import FOLDER
 from codea1_env.records.matches import detailed_score
 from codea1_env.records.recording import RecordedMatch, read_recording, score_again
 from codea1_env.sandbox.protocol import Sandbox
-from codea1_env.training.run.duel_sample import FOLDER
 from codea1_env.viewer.games import Json, recorded_game, require_score, scored_game
 from codea1_env.viewer.shelves import RunBook, book_on_page, run_book
 

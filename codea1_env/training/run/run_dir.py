@@ -25,12 +25,12 @@ from codea1_env.mistake_book.parts import place_in
 from codea1_env.problems.jsonl import problems_hash
 from codea1_env.problems.problem import Problem
 from codea1_env.records.addresses import CONFIG_FILE, SUMMARY, shown
+from codea1_env.records.duel_sample import FOLDER, DuelSample
+from codea1_env.records.lock import RunLock
+from codea1_env.records.remote_copy import RemoteCopy
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
-from codea1_env.training.run.duel_sample import FOLDER, DuelSample
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
-from codea1_env.training.run.lock import RunLock
 from codea1_env.training.run.provenance import FILES, changed, this_start, weights_hash
-from codea1_env.training.run.remote_copy import RemoteCopy
 from codea1_env.training.run.resuming import require_fitting
 from codea1_env.training.run.trackers import Trackers
 from codea1_env.training.seat_run import SeatRun

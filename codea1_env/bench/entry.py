@@ -151,7 +151,8 @@ def prepared(entry: Entry, track: Track, run: Path) -> Preset:
     track.require_kept(preset)
     located(preset.algorithm)
     file, text = configuration_of(run), entry.configuration(track)
-    if run.exists() and file.is_file() and file.read_text(encoding="utf-8") != text:
+    known = read_yaml(file, "-o") if run.exists() and file.is_file() else None
+    if known is not None and {**known, "extends": ""} != {**yaml.safe_load(text), "extends": ""}:  # wherever it lies
         raise ConfigurationError(f"-o must be new or of the same entry, got the run of another in {run}")
     run.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, text)

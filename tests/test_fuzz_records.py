@@ -74,7 +74,7 @@ def test_records_are_what_stands_there_up_to_the_first_nonsense(region: bytes, u
         progress = zygote.progress(most)
     assert progress.steps <= len(found) <= most
     assert region[: min(used, REGION_BYTES)].startswith(as_written(found))
-    assert {record.kind for record in found} <= set("LXVEMFSAP")
+    assert {record.kind for record in found} <= set("LXVEMFSAPD")
 
 
 @given(REGIONS, st.lists(st.integers(0, 400), max_size=5).map(sorted))

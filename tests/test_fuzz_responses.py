@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from codea1_env.judging.schedule import with_imports
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED
-from codea1_env.reading.pure_expressions import BUILTINS, Reason
+from codea1_env.reading.pure_expressions import BUILTINS, SINGLE, Reason
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.sandbox.inside.looks import alone_because
 
@@ -67,6 +67,8 @@ def assert_pure(expression: str, *, stars: bool = False) -> None:
         elements = tree.body.elts[0].elts
         elements[:] = [item.value if isinstance(item, ast.Starred) else item for item in elements]
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    is_whole = not stars and isinstance(tree.body, ast.Tuple)
+    stated = {id(node) for node in ast.walk(tree.body.elts[-1])} if is_whole else set()  # type: ignore[attr-defined]
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         assert not isinstance(
@@ -87,7 +89,7 @@ def assert_pure(expression: str, *, stars: bool = False) -> None:
                 continue
             assert node.func.id in BUILTINS
         elif isinstance(node, ast.Name) and id(node) not in called:
-            assert node.id in bound
+            assert node.id in bound or (node.id in SINGLE and id(node) in stated)
 
 
 @settings(deadline=None)

@@ -145,8 +145,8 @@ def test_a_job_without_calls_still_tells_whether_the_program_loads(sandbox: Loca
 
 
 def test_what_is_no_plain_data_is_opaque(sandbox: LocalSandbox) -> None:
-    kinds = "import math\ndef f(x):\n    return [f, int, ..., math, len, print][x]\n"
-    for value in answers(sandbox, kinds, range(6)):
+    kinds = "import math\ndef f(x):\n    return [f, math, len, print][x]\n"
+    for value in answers(sandbox, kinds, range(4)):
         assert isinstance(value, dict)
         assert list(value) == ["o"]
 

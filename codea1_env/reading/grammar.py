@@ -26,6 +26,7 @@ from codea1_env.reading.pure_expressions import (
     MAX_CODE,
     NAMES,
     NO_NAMES,
+    STATED_NAMES,
     Reason,
     Rejected,
     check_code_argument,
@@ -234,7 +235,7 @@ def _names_it(node: ast.AST, name: str) -> bool:
 def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
     arguments = arguments_of(sides.call, entry_point, max_depth, stars=False)
-    stated = pure_expression(sides.stated, entry_point, max_depth)
+    stated = pure_expression(sides.stated, entry_point, max_depth, STATED_NAMES)
     return WrittenTest(
         source=source[:MAX_SHOWN],
         reason="",

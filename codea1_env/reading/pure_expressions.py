@@ -26,6 +26,9 @@ BUILTINS = PURE
 """What a pure expression may call."""
 NAMES = frozenset(f"{module}.{name}" for module, names in VALUE_NAMES.items() for name in names)
 """Dotted names of modules that it may use."""
+_TYPES = "builtin types"
+"""Stands among names where types, `...` and NotImplemented may stand as well: in what a test states."""
+STATED_NAMES = NAMES | {_TYPES}
 CODE = frozenset(f"{module}.{name}" for module, names in CODE_NAMES.items() for name in names)
 """And those that an argument which is code may."""
 METHODS = frozenset(name for owner in ("str", "list", "dict", "set") for name in CODE_NAMES[owner]) - {"format"}
@@ -124,7 +127,7 @@ def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int, names: 
     if room < 0:
         raise Rejected(Reason.TOO_DEEP)
     if type(node) is ast.Constant:
-        if node.value is Ellipsis and not names:
+        if node.value is Ellipsis and _TYPES not in names:
             raise Rejected(Reason.OTHER_EXPRESSION)
         if type(node.value) is int and node.value.bit_length() > _MAX_INT_BITS:
             raise Rejected(Reason.TOO_LARGE)
@@ -134,7 +137,7 @@ def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int, names: 
     if type(node) is ast.Name:
         if node.id == entry_point and not _is_bound(node.id, bound):
             raise Rejected(Reason.ENTRY_POINT_AGAIN)
-        if not _is_bound(node.id, bound) and not (names and node.id in SINGLE):
+        if not _is_bound(node.id, bound) and not (_TYPES in names and node.id in SINGLE):
             raise Rejected(Reason.FORBIDDEN_NAME)
         return
     if type(node) is ast.Call:

@@ -47,6 +47,8 @@ from codea1_env.whole_files import append_whole, claimed
 SCHEMA = 1
 _HEADER = "codea1_recording"
 _JUDGE = "judge"
+_LONGEST_HEADER = 200
+"""Bytes."""
 _OWN_HEADER = {_HEADER: SCHEMA, "codea1": codea1_env.__version__, _JUDGE: VERSION}
 _MATCH_FIELDS = frozenset(("problem", "config", "codes", "suites", "replays", "rewards"))
 _SCORE = "score"
@@ -143,7 +145,7 @@ class Recorder(Closing):
     def _continue(self) -> None:
         content = self._path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
-        if not whole and _line(_OWN_HEADER).startswith(content):  # whoever began it was killed at once
+        if not whole and _is_begun_header(content):  # whoever began it was killed at once
             os.truncate(self._path, 0)
             return
         try:
@@ -157,6 +159,12 @@ class Recorder(Closing):
 
     def _append(self, record: Mapping[str, object]) -> None:
         append_whole(self._file, _line(record), "the matches so far are in it")
+
+
+def _is_begun_header(content: bytes) -> bool:
+    """Of this version of codea1, or of another one."""
+    start = _line({_HEADER: SCHEMA})[:-2]
+    return start.startswith(content) or (content.startswith(start) and len(content) < _LONGEST_HEADER)
 
 
 def _line(record: Mapping[str, object]) -> bytes:

@@ -19,7 +19,7 @@ from codea1_env.reading import grammar
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.literals import encode
 from codea1_env.reading.parsing import Unparsable
-from codea1_env.reading.pure_expressions import Reason, Rejected, known_name, pure_source
+from codea1_env.reading.pure_expressions import STATED_NAMES, Reason, Rejected, known_name, pure_source
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.relation import (
@@ -249,7 +249,7 @@ class _Terms:
         return Relation("set", (each,)) if isinstance(node, ast.SetComp) else each
 
     def _constant(self, node: ast.expr) -> Relation:
-        pure = grammar.pure_expression(node, self._entry_point, self._max_depth)
+        pure = grammar.pure_expression(node, self._entry_point, self._max_depth, STATED_NAMES)
         if pure not in self.constants:
             self.constants.append(pure)
         return Relation("constant", place=self.constants.index(pure))

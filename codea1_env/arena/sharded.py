@@ -37,7 +37,7 @@ from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import BACKENDS, open_sandbox
 
 MOST_ARENAS = 1024
-_PIECES = 4
+_PIECES = 24
 """Into how many units an arena's part of a batch is divided: who is done sooner takes what waits."""
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

@@ -91,7 +91,9 @@ def test_an_entry_says_who_what_parts_budget_versions_judge_and_cells(out: Path)
     assert record["start"]["processor"]["model"]
     assert set(record["weights"]) == {"coder", "tester"}
     assert record["used"]["tokens"] > 0
-    assert record["used"]["environment_s"] >= 0.0
+    rounds = [json.loads(line) for line in (out / "signs" / "metrics.jsonl").read_text().splitlines()]
+    spent = [each.get(name) or 0.0 for each in rounds for name in ("seconds_scoring", "seconds_validating")]
+    assert record["used"]["environment_s"] == round(sum(spent), 1)
     assert {(cell["seat"], cell["measure"]) for cell in record["cells"]} >= {("coder", "hidden"), ("tester", "kills")}
     assert str(out) not in (out / "signs.json").read_text()
 

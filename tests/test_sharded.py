@@ -118,9 +118,9 @@ def killed_in_the_middle(arena: ShardedArena, work: Callable[[], Any]) -> Any:
     """What comes of the work, while the process of one arena is killed."""
 
     def kill() -> None:
-        while not any(member.unit for member in arena._processes._members):
+        while not any(member.units for member in arena._processes._members):
             time.sleep(0.001)
-        victim = next(member for member in arena._processes._members if member.unit)
+        victim = next(member for member in arena._processes._members if member.units)
         os.kill(victim._process.pid, signal.SIGKILL)
 
     thread = threading.Thread(target=kill)

@@ -13,6 +13,7 @@ import abc
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -79,12 +80,13 @@ class Member(abc.ABC):
     where = "this machine"
 
     def __init__(self) -> None:
-        self.unit: Unit | None = None
+        self.units: deque[Unit] = deque()
+        """What it works on, and what it does next."""
         self.has_greeted = False
 
     @abc.abstractmethod
     def give(self, arguments: tuple[Any, ...]) -> None:
-        """Ask it."""
+        """Ask it. It may have two questions at once; giving the second does not wait for the answer to the first."""
 
     @abc.abstractmethod
     def take(self) -> Any:
@@ -122,7 +124,7 @@ class Processes(Closing, abc.ABC):
             self._lonely_since = time.monotonic()
             with self._starting():
                 while len(self._members) < self._count:
-                    self._members.append(self._started())
+                    self._members.append(self._started(len(self._members)))
 
     def ready(self) -> None:
         """Wait until every process can work. Raises what stands in its way."""
@@ -163,17 +165,21 @@ class Processes(Closing, abc.ABC):
         self._members = []
 
     def _hand_out(self, waiting: list[Unit]) -> None:
-        for place, member in enumerate(self._members):
-            if waiting and member.has_greeted and member.unit is None:
-                unit = next((unit for unit in waiting if unit.home == place), waiting[0])
-                waiting.remove(unit)
-                unit.is_given, unit.worker, member.unit = True, place, unit
-                member.give(unit.arguments)
+        """One to whoever has none. A second one, which it begins without waiting for this process, only while enough
+        wait: the last ones are for whoever is free first."""
+        for has, at_least in ((0, 1), (1, 1 + len(self._members))):
+            for place, member in enumerate(self._members):
+                if member.has_greeted and len(member.units) == has and len(waiting) >= at_least:
+                    unit = next((unit for unit in waiting if unit.home == place), waiting[0])
+                    waiting.remove(unit)
+                    unit.is_given, unit.worker = True, place
+                    member.units.append(unit)
+                    member.give(unit.arguments)
 
     def _advance(self) -> bool:
         """Take what has come within a second; whether anything has."""
         has_news = False
-        awaited = [member for member in self._members if member.unit is not None or not member.has_greeted]
+        awaited = [member for member in self._members if member.units or not member.has_greeted]
         for member in self._answering(awaited):
             try:
                 answer = member.take()
@@ -182,7 +188,8 @@ class Processes(Closing, abc.ABC):
                 has_news = True
                 continue
             if member.has_greeted:
-                member.unit.result, member.unit.is_done, member.unit = answer, True, None
+                unit = member.units.popleft()
+                unit.result, unit.is_done = answer, True
             else:
                 self._welcome(member, answer)
             has_news = True
@@ -208,7 +215,9 @@ class Processes(Closing, abc.ABC):
 
     def _lose(self, member: Any, why: str) -> None:
         """Another process takes its place; what it had in hand waits again."""
-        unit = member.unit
+        for each in member.units:
+            each.is_given = False
+        unit = member.units[0] if member.units else None
         again = f", {unit.name} begins again" if unit is not None else ""
         _log.warning("a process on %s is lost%s: %s", member.where, again, why)
         member.kill()
@@ -217,12 +226,12 @@ class Processes(Closing, abc.ABC):
             if self._stillborn > MAX_LOSSES * self._count:
                 raise SandboxError(f"processes must start, {self._stillborn} in a row did not: {why}")
         if unit is not None:
-            unit.is_given = False
             unit.losses += 1
             if unit.losses > MAX_LOSSES:
                 raise SandboxError(f"worker processes must stay alive, {unit.losses} died {unit.name}: {why}")
         with self._starting():
-            self._members[self._members.index(member)] = self._started()
+            place = self._members.index(member)
+            self._members[place] = self._started(place)
 
     def _starting(self) -> Any:
         """Around the start of processes."""
@@ -232,7 +241,8 @@ class Processes(Closing, abc.ABC):
         return "none that did"
 
     @abc.abstractmethod
-    def _started(self) -> Member: ...
+    def _started(self, place: int) -> Member:
+        """The process that is to be at this place of `_members`."""
 
     @abc.abstractmethod
     def _answering(self, members: Sequence[Any]) -> Sequence[Any]:

@@ -37,8 +37,9 @@ from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import BACKENDS, open_sandbox
 
 MOST_ARENAS = 1024
-_PIECES = 24
-"""Into how many units an arena's part of a batch is divided: who is done sooner takes what waits."""
+_SHARE = 12
+"""A unit is this part of what an arena has left to give: large ones first, which cost less, and single questions last,
+so that all are done at about the same time."""
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 Graded = tuple[Problem, Sequence[str], Sequence[TestCase]]
@@ -210,6 +211,8 @@ def _parts(questions: Sequence[str], arenas: int) -> Iterable[tuple[int, list[in
     for question, places in places_of.items():
         of_arena.setdefault(part_of(question, arenas), []).append(places)
     for home, rows in of_arena.items():
-        size = -(-len(rows) // _PIECES)
-        for start in range(0, len(rows), size):
+        start = 0
+        while start < len(rows):
+            size = -(-(len(rows) - start) // _SHARE)
             yield home, [place for row in rows[start : start + size] for place in row]
+            start += size

@@ -9,12 +9,13 @@ from pathlib import Path
 from codea1_env.extras import for_script
 
 with for_script("train"):
-    from codea1_env.arena import Arena, Match
+    from codea1_env.arena.arena import Arena
+    from codea1_env.arena.match import Match
     from codea1_env.configuration.arguments import exit_status, read_configuration
     from codea1_env.players.player import CoderRequest, TesterRequest
     from codea1_env.problems.families.miniature import miniature_problems
     from codea1_env.records.addresses import CONFIG_FILE
-    from codea1_env.rewards import RewardConfig
+    from codea1_env.rewards.code_a1 import RewardConfig
     from codea1_env.sandbox import open_sandbox
     from codea1_env.training.models.sampling import as_trained, load_model
 

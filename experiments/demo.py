@@ -26,7 +26,8 @@ from codea1_env.yaml_files import read_yaml
 with for_script("train"):
     import matplotlib.figure
 
-    from codea1_env.arena import Arena, Match
+    from codea1_env.arena.arena import Arena
+    from codea1_env.arena.match import Match
     from codea1_env.configuration.arguments import exit_status
     from codea1_env.configuration.presets import Preset, load_preset
     from codea1_env.configuration.problem_sets import load_problem_sets

@@ -13,8 +13,9 @@ from command_lines import ended
 from codea1_env import bundled_problems
 from codea1_env.arena.arena import Arena
 from codea1_env.cli import main
-from codea1_env.configuration.presets import SMOKE, ProblemFiles
+from codea1_env.configuration.presets import SMOKE
 from codea1_env.configuration.problem_sets import book_note, load_problem_sets
+from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.problems.usability import MOST_HIDDEN, Usability, check_problems
 from codea1_env.problems import Problem, TestCase, read_problems, write_problems

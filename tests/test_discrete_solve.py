@@ -220,7 +220,7 @@ def test_without_scipy_the_error_names_the_extra_and_the_rest_works() -> None:
     code = (
         "import sys; sys.modules['scipy'] = None\n"
         "from codea1_env.discrete import bundled_pools, solve\n"
-        "from codea1_env.rewards import RewardConfig\n"
+        "from codea1_env.rewards.code_a1 import RewardConfig\n"
         "solve.sequential_equilibrium(bundled_pools()[0], RewardConfig())\n"
         "try: solve.zero_sum([[0.0]])\n"
         "except ImportError as error: print(error)\n"

@@ -194,7 +194,7 @@ def test_a_saved_book_replaces_the_old_file_and_leaves_no_other(tmp_path: Path) 
 # power cut does, it ends the write in its middle.
 SAVE_TOO_MUCH = """
 import resource, signal, sys
-from codea1_env.mistake_book import MistakeBook
+from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import TestCase
 book = MistakeBook()
 book.record("p", [], [TestCase(f"f({i})", "'some value'") for i in range(5000)])

@@ -15,8 +15,9 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.cli import main
 from codea1_env.configuration.arguments import parse_arguments
-from codea1_env.configuration.presets import SMOKE, ProblemFiles
+from codea1_env.configuration.presets import SMOKE
 from codea1_env.configuration.problem_sets import load_problem_sets
+from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError, ProblemFormatError
 from codea1_env.evaluation.wrong_programs import examine
 from codea1_env.judging.problems.importing import import_drafts

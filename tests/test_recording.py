@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from codea1_env.arena import Arena, Match
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
 from codea1_env.cli import main
 from codea1_env.envs import testing
 from codea1_env.envs.environment import parallel_env

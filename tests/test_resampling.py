@@ -13,8 +13,9 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from training_runs import TINY, learn, opened, records
 
 from codea1_env.configuration.algorithm import Algorithm
+from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.placement import Placement, SeatPlacement
-from codea1_env.configuration.presets import LoraPreset, Preset
+from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.training.loop import Recipe
 from codea1_env.training.round.resampling import silent_questions, with_groups

@@ -15,8 +15,9 @@ from report_pages import write_run
 from codea1_env import Arena, ConfigurationError, LocalSandbox, Problem, read_problems
 from codea1_env import TestCase as Case
 from codea1_env.cli import main
-from codea1_env.configuration.presets import SMOKE, ProblemFiles
+from codea1_env.configuration.presets import SMOKE
 from codea1_env.configuration.problem_sets import load_problem_sets
+from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.evaluation.evaluate import EvaluationPlan
 from codea1_env.judging.problems.importing import import_drafts
 from codea1_env.judging.scripts import CALLS, UNSEALED_REWARDS, ScriptJudge, ScriptVerdict, expected_tests

@@ -322,8 +322,9 @@ def test_a_limit_in_seconds_beside_it_is_refused() -> None:
 
 def test_a_run_leaves_out_problems_that_have_no_limit_by_its_rule(tmp_path: Path, caplog: Any) -> None:
     pytest.importorskip("torch")
-    from codea1_env.configuration.presets import SMOKE, ProblemFiles
+    from codea1_env.configuration.presets import SMOKE
     from codea1_env.configuration.problem_sets import load_problem_sets
+    from codea1_env.configuration.run_sections import ProblemFiles
 
     path = tmp_path / "own.jsonl"
     bare = dataclasses.replace(PROBLEM, problem_id="bare", golden_tests=(), hidden_tests=())

@@ -13,8 +13,9 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from transformers import AutoTokenizer
 
 from codea1_env.arena.arena import Arena
+from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.options import Options
-from codea1_env.configuration.presets import MINI, SMOKE, PretrainedModel, load_preset, preset_from_dict
+from codea1_env.configuration.presets import MINI, SMOKE, load_preset, preset_from_dict
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import prompts
 from codea1_env.players.prompts import find_prompts

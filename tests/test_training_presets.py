@@ -12,16 +12,9 @@ import pytest
 from command_lines import ended
 
 from codea1_env.configuration.arguments import parse_arguments, read_configuration
-from codea1_env.configuration.presets import (
-    CONFIGS,
-    MINI,
-    SMOKE,
-    PretrainedModel,
-    ProblemFiles,
-    load_preset,
-    preset_from_dict,
-    preset_names,
-)
+from codea1_env.configuration.model_sections import PretrainedModel
+from codea1_env.configuration.presets import CONFIGS, MINI, SMOKE, load_preset, preset_from_dict, preset_names
+from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.policies import SKILL_BOOK
 from codea1_env.problems.bundled import bundled_problems

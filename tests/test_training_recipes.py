@@ -27,7 +27,8 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from training_runs import ROOT, SEATS, TINY, records, run_here
 
 from codea1_env.configuration.arguments import read_configuration
-from codea1_env.configuration.presets import SMOKE, PretrainedModel, load_preset
+from codea1_env.configuration.model_sections import PretrainedModel
+from codea1_env.configuration.presets import SMOKE, load_preset
 from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.bundled import bundled_problems

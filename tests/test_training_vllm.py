@@ -17,8 +17,9 @@ import torch
 from training_runs import SEATS, TINY, play_duel, records, tiny_base
 from trl import GRPOConfig
 
+from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
-from codea1_env.configuration.presets import LoraPreset, Preset
+from codea1_env.configuration.presets import Preset
 from codea1_env.training.policies.trl_policy import TrlPolicy
 from codea1_env.training.policies.vllm_colocated import before_building
 from codea1_env.training.seat_run import SeatRun

@@ -18,7 +18,8 @@ from safetensors.torch import load_file
 
 from codea1_env.arena.arena import Arena
 from codea1_env.configuration.arguments import RecipeArguments
-from codea1_env.configuration.presets import SMOKE, Preset, WarmStartPreset
+from codea1_env.configuration.model_sections import WarmStartPreset
+from codea1_env.configuration.presets import SMOKE, Preset
 from codea1_env.errors import SandboxError
 from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.problems.families.miniature import miniature_problems

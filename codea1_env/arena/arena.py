@@ -60,8 +60,6 @@ from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Duel, Verdict
 from codea1_env.sandbox.protocol import JobResult, Outcome, OutcomeKind, Sandbox
 
-__all__ = ["Arena", "BookChanges", "CodeScore", "Grade", "Match", "MatchScore", "SuiteScore", "book_changes"]
-
 _log = logging.getLogger(__name__)
 READ_CACHE_MB = 64
 _BYTES_PER_CHARACTER = 20

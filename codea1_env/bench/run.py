@@ -20,7 +20,8 @@ from codea1_env.bench.files import BenchFile, Cell, write_bench
 from codea1_env.bench.measure import base_of, digests_of, measured, weights_of
 from codea1_env.bench.track import PUBLIC, Track, track_of
 from codea1_env.configuration.arguments import read_configuration, read_record
-from codea1_env.configuration.presets import Preset, PretrainedModel
+from codea1_env.configuration.model_sections import PretrainedModel
+from codea1_env.configuration.presets import Preset
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.judging.version import VERSION, require_current
 from codea1_env.records.addresses import CONFIG_FILE

@@ -22,18 +22,13 @@ from codea1_env.class_paths import as_own
 from codea1_env.configuration.algorithm import located
 from codea1_env.configuration.batches import CODE_A1, roles_of
 from codea1_env.configuration.flags import parser_of
+from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import SEATS
 from codea1_env.configuration.plan import plan_of
-from codea1_env.configuration.presets import (
-    PRESETS,
-    Preset,
-    PretrainedModel,
-    ProblemFiles,
-    load_preset,
-    preset_from_dict,
-)
+from codea1_env.configuration.presets import PRESETS, Preset, load_preset, preset_from_dict
 from codea1_env.configuration.problem_sets import checked_files, require_files
+from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.configuration.sections import check_trackers
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, OwnCodeFailed
 from codea1_env.extras import MissingExtra, extra

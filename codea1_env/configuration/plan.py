@@ -21,9 +21,11 @@ from codea1_env.configuration.memory_estimate import (
     packed_memory,
     seat_memory,
 )
+from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.model_shapes import shape_of
 from codea1_env.configuration.placement import SeatPlacement
-from codea1_env.configuration.presets import Preset, PretrainedModel, ProblemFiles
+from codea1_env.configuration.presets import Preset
+from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
 
 GIB = 1 << 30

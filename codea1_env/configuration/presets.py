@@ -35,26 +35,6 @@ from codea1_env.players.templates import Prompts
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.yaml_files import read_yaml
 
-__all__ = [
-    "MINI",
-    "PRESETS",
-    "SMOKE",
-    "EvaluationPreset",
-    "GrpoPreset",
-    "LoraPreset",
-    "MemoryPreset",
-    "ModelPreset",
-    "Preset",
-    "PretrainedModel",
-    "ProblemFiles",
-    "ProblemsPreset",
-    "RoundPreset",
-    "WarmStartPreset",
-    "load_preset",
-    "preset_from_dict",
-    "preset_names",
-]
-
 CONFIGS = Path(__file__).parent
 KINDS = {"problems": (ProblemsPreset, ProblemFiles), "model": (ModelPreset, PretrainedModel)}
 """Sections that may be of one kind or another."""

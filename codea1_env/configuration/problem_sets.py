@@ -15,7 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from codea1_env.configuration.batches import roles_of
-from codea1_env.configuration.presets import Preset, ProblemFiles
+from codea1_env.configuration.presets import Preset
+from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.problems.own_tests import told
 from codea1_env.judging.problems.usability import Usability, check_problems

@@ -25,8 +25,9 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.sharded import ShardedArena
 from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.batches import roles_of
-from codea1_env.configuration.presets import PretrainedModel, ProblemFiles
+from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.problem_sets import book_note, load_problem_sets, shared_note
+from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.judging.scripts import UNSEALED_REWARDS
 from codea1_env.language_models.directories import default_cache
 from codea1_env.language_models.loading import load_tokenizer, load_weights

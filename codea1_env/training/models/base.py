@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codea1_env.configuration.presets import Preset, PretrainedModel
+from codea1_env.configuration.model_sections import PretrainedModel
+from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.directories import require_chat_model, require_model

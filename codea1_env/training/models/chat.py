@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codea1_env.configuration.presets import Preset, PretrainedModel
+from codea1_env.configuration.model_sections import PretrainedModel
+from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from codea1_env.configuration.presets import ModelPreset
+from codea1_env.configuration.model_sections import ModelPreset
 from codea1_env.extras import extra
 from codea1_env.training.models.mimetic import start_mimetic
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import ray
 
@@ -12,6 +13,7 @@ TRIES = 3
 
 def start_cluster(num_cpus: int) -> None:
     """`ray.init` of a cluster that no other test process has: without `address` it would join one of theirs."""
+    os.environ.setdefault("RAY_prestart_worker_first_driver", "0")  # or it starts as many processes, used or not
     for attempt in range(1, TRIES + 1):
         try:
             own = {"address": "local", "num_cpus": num_cpus, "include_dashboard": False}

@@ -1,6 +1,6 @@
 """The corpus of `attacks/`, through the arena and the real sandbox: verdicts right, canaries untouched, odd style free.
 
-Here on the local backend with all its layers; `test_attacks_*.py` play it on the others.
+Here on the local backend with all its layers, slowly all of it; `test_attacks_*.py` play it on the others.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from attacks.checks import CorpusChecks, kept
 from attacks.hostile_asserts import HOSTILE_ASSERTS
 from attacks.playing import Played, play
 from attacks.programs import HOSTILE_PROGRAMS, ODD_PROGRAMS
+from attacks.samples import some_of_each_kind
 
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.sandbox import LocalSandbox
@@ -18,13 +19,20 @@ from codea1_env.sandbox import LocalSandbox
 __all__ = ["kept"]
 
 
-@pytest.fixture(scope="module")
-def played(kept: Canaries) -> Played:
+@pytest.fixture(scope="class")
+def played(request: pytest.FixtureRequest, kept: Canaries) -> Played:
     with LocalSandbox() as sandbox:
-        return play(sandbox, kept.words, calls=2)
+        return play(sandbox, kept.words, calls=2, programs=request.cls.programs)
 
 
 class TestLocal(CorpusChecks):
+    """Some of each kind of hostile programs, and all else."""
+
+    programs = some_of_each_kind(HOSTILE_PROGRAMS, step=8)
+
+
+@pytest.mark.slow
+class TestAllOfThem(CorpusChecks):
     """All of it."""
 
 

@@ -40,7 +40,9 @@ from codea1_env.sandbox.protocol import Sandbox
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded-humaneval-codegen16b.jsonl.gz"
 SAMPLED_PROBLEMS, SAMPLED_PROGRAMS = 25, 10
 SOURCES = [program.source for program in (*STATEFUL_PROGRAMS, *PURE_PROGRAMS)]
-SAMPLE = [program.source for corpus in (STATEFUL_PROGRAMS, PURE_PROGRAMS) for program in some_of_each_kind(corpus)]
+SAMPLE = [
+    program.source for corpus in (STATEFUL_PROGRAMS, PURE_PROGRAMS) for program in some_of_each_kind(corpus, step=8)
+]
 
 
 def test_the_corpus_is_broad() -> None:

@@ -1,6 +1,6 @@
 """The local sandbox by its protocol: what is charged to which call, what outlives what, and what a program can see.
 
-Everything runs twice: with all layers that this machine has, and with namespaces switched off.
+With all layers that this machine has; `make test-attacks` runs it again with namespaces switched off.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ import syscalls
 sys.path.pop(0)
 
 SHORT = Limits(time_limit_s=0.3, budget_s=3.0, memory_mb=256)
-MODES = ((), ("namespaces",))
-SLOWLY_WITHOUT = [(), pytest.param(("namespaces",), marks=pytest.mark.slow)]
-"""For tests of seconds, of which `make test-attacks` runs the second half."""
+MODES = ((), pytest.param(("namespaces",), marks=pytest.mark.slow))
 IDENTITY = "def f(x):\n    return x\n"
 
 
@@ -760,7 +758,7 @@ def _changed_words(before: dict[int, bytes], after: dict[int, bytes]) -> list[st
 
 
 @pytest.mark.parametrize("packages", [(), ("numpy",)], ids=["plain", "numpy"])
-@pytest.mark.parametrize("without", SLOWLY_WITHOUT, ids=["namespaces", "no_namespaces"])
+@pytest.mark.parametrize("without", MODES, ids=["namespaces", "no_namespaces"])
 def test_no_byte_of_what_candidates_are_copies_of_changes(without: tuple[str, ...], packages: tuple[str, ...]) -> None:
     """Whatever a candidate did, how long it took, how it ended and how many there were: the next one cannot tell."""
     before = descendants()
@@ -820,7 +818,7 @@ def _kill_zygotes(before: Sequence[psutil.Process], most: int, over: threading.E
                 killed.add(processes[1])
 
 
-@pytest.mark.parametrize("without", SLOWLY_WITHOUT, ids=["namespaces", "no_namespaces"])
+@pytest.mark.parametrize("without", MODES, ids=["namespaces", "no_namespaces"])
 def test_a_job_whose_zygotes_keep_being_killed_ends(without: tuple[str, ...]) -> None:
     """Twice, and it still ends as it ends undisturbed; every time, and it is a crash, never a loop."""
     before = descendants()
@@ -847,8 +845,8 @@ def test_a_job_whose_zygotes_keep_being_killed_ends(without: tuple[str, ...]) ->
     [
         ((), signal.SIGKILL),
         ((), signal.SIGINT),
-        (("namespaces",), signal.SIGKILL),
         *(pytest.param((), each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGUSR1)),
+        pytest.param(("namespaces",), signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
 def test_a_candidate_that_somebody_else_kills_runs_again(without: tuple[str, ...], number: signal.Signals) -> None:
@@ -893,7 +891,7 @@ def _started(body: str, without: str, trouble: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", text, without], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-@pytest.mark.parametrize("without", ["", "namespaces"])
+@pytest.mark.parametrize("without", ["", pytest.param("namespaces", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("trouble", ["while True: pass", "import time; time.sleep(600)"])
 def test_a_killed_parent_leaves_nothing_behind(without: str, trouble: str) -> None:
     with _started("sandbox.run(jobs)", without, trouble) as parent:

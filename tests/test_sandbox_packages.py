@@ -35,7 +35,7 @@ from codea1_env.sandbox.self_test import run_attacks
 from codea1_env.sandbox.zygotes import Zygote
 
 NUMPY = ("numpy",)
-MODES = ((), ("namespaces",), pytest.param(("landlock",), marks=pytest.mark.slow))
+MODES = ((), *(pytest.param((layer,), marks=pytest.mark.slow) for layer in ("namespaces", "landlock")))
 
 
 @pytest.fixture(scope="module", params=MODES, ids=["all_layers", "no_namespaces", "no_landlock"])

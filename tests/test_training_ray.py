@@ -108,10 +108,15 @@ def learns_by(seat: str, loss: Callable[[Any], Any]) -> What:
     return what
 
 
+ALONE = {"seats": ("player",), "preset": without_evaluations(**PACKED)}
+
+
 @needs_cluster
-def test_both_engines_give_the_same_bits(whole: Path, base: Path, tmp_path: Path) -> None:
-    assert not play_duel(tmp_path / "ray", base, rounds=2, preset=TWICE, engine="ray")
-    assert_same_runs(whole, tmp_path / "ray")
+@pytest.mark.parametrize("how", [ALONE, pytest.param({"preset": TWICE}, marks=pytest.mark.slow)], ids=["alone", "duel"])
+def test_both_engines_give_the_same_bits(how: dict[str, Any], base: Path, tmp_path: Path) -> None:
+    for engine in ("local", "ray"):
+        assert not play_duel(tmp_path / engine, base, rounds=2, engine=engine, **how)
+    assert_same_runs(tmp_path / "local", tmp_path / "ray")
 
 
 @pytest.mark.slow

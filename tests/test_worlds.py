@@ -34,7 +34,7 @@ MODES = {"all_layers": (), "no_namespaces": ("namespaces",), "no_landlock": ("la
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(each, marks=pytest.mark.slow if "landlock" in each else ()) for each in MODES.values()],
+    params=[pytest.param(each, marks=pytest.mark.slow if each else ()) for each in MODES.values()],
     ids=MODES,
 )
 def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
@@ -282,8 +282,8 @@ OTHERS = {
 
 @pytest.mark.parametrize(
     ("sandbox", "name"),
-    [  # one of them without a layer; the others there in `make test-attacks`
-        pytest.param(without, name, id=f"{mode}-{name}", marks=pytest.mark.slow if without and name != "pandas" else ())
+    [
+        pytest.param(without, name, id=f"{mode}-{name}", marks=pytest.mark.slow if without else ())
         for mode, without in MODES.items()
         for name in OTHERS
     ],

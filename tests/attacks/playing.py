@@ -6,7 +6,7 @@ Every hostile program runs right after one that holds the secret which it would 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ import psutil
 
 from attacks.canaries import SECRET
 from attacks.hostile_asserts import HOSTILE_ASSERTS
-from attacks.programs import HOSTILE_PROGRAMS, ODD_PROGRAMS
+from attacks.programs import HOSTILE_PROGRAMS, ODD_PROGRAMS, Attack
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.problems.problem import Problem
@@ -65,8 +65,13 @@ class Played:
     """Processes below this one that are no part of the sandbox, after the hostile programs."""
 
 
-def play(sandbox: LocalSandbox | DockerSandbox | RaySandbox, words: Mapping[str, str], calls: int) -> Played:
-    """The corpus with `words` in the place of its canaries; `calls` of each hostile program."""
+def play(
+    sandbox: LocalSandbox | DockerSandbox | RaySandbox,
+    words: Mapping[str, str],
+    calls: int,
+    programs: Sequence[Attack] = HOSTILE_PROGRAMS,
+) -> Played:
+    """The corpus with `words` in the place of its canaries; `calls` of each of its hostile programs, or of these."""
 
     def filled_in(source: str) -> str:
         for name, word in words.items():
@@ -80,7 +85,7 @@ def play(sandbox: LocalSandbox | DockerSandbox | RaySandbox, words: Mapping[str,
     arena = Arena(sandbox)
     layers = dict(sandbox.guarantees)
     tests = [TestCase(f"solve({number})", repr(SECRET)) for number in range(calls)]
-    sources = [text for attack in HOSTILE_PROGRAMS for text in (CARRIER, filled_in(attack.source))]
+    sources = [text for attack in programs for text in (CARRIER, filled_in(attack.source))]
     grades = arena.grade(SECRET_PROBLEM, [*sources, CARRIER], tests)
     verdicts = [[_text(verdict) for verdict in grade.verdicts] for grade in grades]
     left = _left(before)
@@ -92,7 +97,7 @@ def play(sandbox: LocalSandbox | DockerSandbox | RaySandbox, words: Mapping[str,
     libc.prctl(_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
     return Played(
         layers=layers,
-        hostile={attack.name: verdicts[2 * i + 1] for i, attack in enumerate(HOSTILE_PROGRAMS)},
+        hostile={attack.name: verdicts[2 * i + 1] for i, attack in enumerate(programs)},
         carriers=verdicts[::2],
         odd={
             name: [_text(verdict) for verdict in grade.verdicts] for name, grade in zip(ODD_PROGRAMS, odd, strict=True)

@@ -70,6 +70,8 @@ class StatedTest:
     """`WrittenTest.look`."""
     relation: Relation | None = None
     """`WrittenTest.relation`; `value` is then the tuple of its constants."""
+    calls: tuple[bytes, ...] = ()
+    """`WrittenTest.calls`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class Judge:
                 [
                     _with_look(test, next(stated))
                     if test.arguments is None or test.value is None
-                    else StatedTest(test.arguments, test.value, look=test.look, relation=test.relation)
+                    else StatedTest(test.arguments, test.value, "", test.look, test.relation, test.calls)
                     for test in suite
                 ]
             )
@@ -208,6 +210,13 @@ class Judge:
         jobs = [ExpressionsJob((text,), packages=_packages([text])) for text in texts]
         results = self._evaluated(jobs)
         return [_outcomes(result, 1)[0] for result in results]
+
+    def tried_on(self, look: str, values: Sequence[bytes]) -> list[bool]:
+        """Whether a look is true of each of these values, none of which is a candidate's; false where it raises."""
+        sources = [_source_of(value) for value in values]
+        texts = tuple(f"(lambda {RETURNED}: {look})({source})" for source in sources if source)
+        outcomes = iter(_outcomes(*self._evaluated([ExpressionsJob(texts, packages=_packages(texts))]), len(texts)))
+        return [bool(source) and next(outcomes).value == b"true" for source in sources]
 
     def accepted(self, checks: Sequence[Check]) -> list[bool]:
         """Whether problems' checkers, which are programs, take values for right, in one sandbox run; remembered."""
@@ -281,6 +290,14 @@ class Judge:
         return Verdict.PASS if is_right else Verdict.FAIL
 
 
+def _source_of(value: bytes) -> str:
+    """Empty for what has no source."""
+    try:
+        return tree_source(json.loads(value))
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return ""
+
+
 def _packages(expressions: Iterable[str]) -> tuple[str, ...]:
     """What pure expressions name of the packages that are installed; without one the evaluation fails."""
     return installed(name for name in packages_in(" ".join(expressions)) if name in PACKAGES)
@@ -294,7 +311,7 @@ def _with_look(test: WrittenTest, stated: StatedTest) -> StatedTest:
     if stated.failure:
         return stated
     value = b"" if test.stated is None else stated.value
-    return replace(stated, value=value, look=test.look, relation=test.relation)
+    return replace(stated, value=value, look=test.look, relation=test.relation, calls=test.calls)
 
 
 def _returned(expected: Expectation, verdict: Verdict, outcome: Outcome) -> str:

@@ -16,6 +16,7 @@ from codea1_env.judging.checking import Check
 from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge, StatedTest
 from codea1_env.judging.oracle import ReferenceValue, comparable
+from codea1_env.judging.relations.looks import related_look
 from codea1_env.judging.relations.status import CallClaims, MutantValues, related
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
@@ -148,7 +149,7 @@ def _validated_suite(
     tolerances = (EXACT,) if config.fidelity == "paper" else (EXACT, judge.tolerances(read.problem), ROUNDING)
     looked = _looked(judge, read.usable, values)
     _show_checker(judge, read, looked)
-    used, keys = iter(looked), iter(_keys(read, config))
+    used, keys, several = iter(looked), iter(_keys(read, config)), SeveralCalls(read, config)
     seen: set[bytes] = set()  # hashed by this process's own secret seed
     claims = CallClaims()
     row: list[ValidatedTest] = []
@@ -161,7 +162,10 @@ def _validated_suite(
         value = ReferenceValue(b"", item.failure) if item.failure else next(used)
         key = b"" if item.failure else next(keys)
         if item.relation is not None and not item.failure:
-            row.append(_related(judge, read.problem, test, item, value, key in seen, claims.of(key), mutants))
+            is_known = key in seen or several.are_known(item)
+            row.append(_related(judge, read.problem, test, item, value, is_known, claims.of(key), mutants))
+            if row[-1].expectation is not None:
+                several.count(item)
             continue
         near = None if item.failure or value.failure else _nearest(judge, read.problem, item, value, tolerances)
         row.append(_validated(test, item, value, key in seen, config.correct_outputs, near))
@@ -184,12 +188,35 @@ def _keys(read: ReadSuite, config: RewardConfig) -> list[bytes]:
     return call_keys(read.problem, [test.arguments for test in read.usable], names)
 
 
+class SeveralCalls:
+    """Tests of several calls at once, of one suite: one counts only if it has a call that no other test which counts
+    has, so that no more tests count than there are calls."""
+
+    def __init__(self, read: ReadSuite, config: RewardConfig) -> None:
+        tests = read.usable
+        every = list(dict.fromkeys([each for test in tests for each in test.calls or (test.arguments,)]))
+        is_any = any(test.calls for test in tests)
+        names = names_of(read.problem, ask_reference=config.oracle == "reference") if is_any else ()
+        self._keys = dict(zip(every, call_keys(read.problem, every, names) if is_any else every, strict=True))
+        self._known = {self._keys[test.arguments] for test in tests if not test.calls}
+
+    def are_known(self, test: StatedTest) -> bool:
+        """Whether each of its calls is one of another test."""
+        return bool(test.calls) and all(self._keys[call] in self._known for call in test.calls)
+
+    def count(self, test: StatedTest) -> None:
+        """It counts."""
+        self._known.update(self._keys[call] for call in test.calls)
+
+
 def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[ReferenceValue]) -> list[ReferenceValue]:
-    """The oracle's values as the tests look at them."""
+    """The oracle's values as the tests look at them; but for relations, which are tried on other values as well."""
     looked = [
         value if item.relation is not None else comparable(value) for item, value in zip(asked, values, strict=True)
     ]
-    places = [place for place, item in enumerate(asked) if item.look and not looked[place].failure]
+    places = [
+        place for place, item in enumerate(asked) if item.look and not item.relation and not looked[place].failure
+    ]
     outcomes = judge.looked_at([(asked[place].look, values[place].value) for place in places])
     for place, outcome in zip(places, outcomes, strict=True):
         is_value = outcome.kind is OutcomeKind.VALUE
@@ -262,7 +289,7 @@ def _related(
     mutants: MutantValues,
 ) -> ValidatedTest:
     """A relational test. `is_known`: an earlier test states the call's value, `earlier`: see `CallClaims`."""
-    as_written = Expectation(stated.arguments, stated.value, relation=stated.relation)
+    as_written = Expectation(stated.arguments, stated.value, stated.look, relation=stated.relation)
     if problem.checker:  # what is true of the reference's value need not be true of every right one
         return _without_value(test, Status.REJECTED, Reason.WITH_CHECKER)
     if is_known:
@@ -270,9 +297,11 @@ def _related(
     if reference.failure:
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
         return _without_value(test, status, reference.failure, as_written)
-    judgement = related(
-        as_written, reference.value, mutants.of(problem, stated.arguments), judge.tolerances(problem), earlier
-    )
+    others, tolerance = mutants.of(problem, stated.arguments), judge.tolerances(problem)
+    if stated.look:
+        judgement = related_look(judge, as_written, stated.calls, reference.value, others, tolerance, earlier)
+    else:
+        judgement = related(as_written, reference.value, others, tolerance, earlier)
     if judgement.status is not Status.KEPT:
         return _without_value(
             test, judgement.status, judgement.reason, as_written if judgement.status is Status.WRONG_RELATION else None

@@ -72,7 +72,10 @@ class WrittenTest:
     inner: str = ""
     """Source of the call of the entry point where `call` is more than that, else empty. Not in strict fidelity."""
     look: str = ""
-    """The pure expression around `inner`, over the name RETURNED; empty: the value is taken as it is."""
+    """The expression around `inner`, over the name RETURNED; empty: the value is taken as it is. Pure in paper
+    fidelity; in the wide reading see `wide/looking.py`."""
+    calls: tuple[bytes, ...] = ()
+    """Where the call is several calls in one question: each by itself, on the wire."""
     asks: str = ""
     """Where `inner` is a question (`wide/questions.py`): the name of the program's that is evaluated with it."""
     relation: Relation | None = None

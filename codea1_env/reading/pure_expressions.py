@@ -15,6 +15,8 @@ from codea1_env.sandbox.inside.scope import (
     CODE_BUILTINS,
     CODE_NAMES,
     CONSTANTS,
+    LOOKED_METHODS,
+    LOOKED_NAMES,
     PURE,
     SHORT,
     SINGLE,
@@ -33,6 +35,8 @@ CODE = frozenset(f"{module}.{name}" for module, names in CODE_NAMES.items() for 
 """And those that an argument which is code may."""
 METHODS = frozenset(name for owner in ("str", "list", "dict", "set") for name in CODE_NAMES[owner]) - {"format"}
 """What it may call of a value."""
+LOOKED = frozenset(f"{module}.{name}" for module, names in LOOKED_NAMES.items() for name in names)
+"""And those that a look at what came back may (`wide/looking.py`), with attributes and LOOKED_METHODS of values."""
 MAX_CODE = 400
 """Characters of an argument that is code."""
 NO_NAMES: frozenset[str] = frozenset()
@@ -173,7 +177,8 @@ def _call_arguments(
     dotted = known_name(node.func)
     root = dotted.partition(".")[0]
     is_method = type(node.func) is ast.Attribute and (
-        node.func.attr in (METHODS if is_code else _RESHAPING) or _is_of_text(node.func)
+        node.func.attr in (LOOKED_METHODS if known is LOOKED else METHODS if is_code else _RESHAPING)
+        or _is_of_text(node.func)
     )
     if type(node.func) is ast.Name and node.func.id == entry_point:
         raise Rejected(Reason.ENTRY_POINT_AGAIN)
@@ -181,7 +186,7 @@ def _call_arguments(
         pass
     elif is_method and known:
         check = check_code if is_code else check_pure
-        check(node.func.value, entry_point, bound, MAX_CODE)  # type: ignore[attr-defined]  # an Attribute
+        check(node.func.value, entry_point, bound, MAX_CODE, known)  # type: ignore[attr-defined]  # an Attribute
     elif type(node.func) is not ast.Name:
         raise Rejected(_NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
     elif node.func.id not in (CODE_BUILTINS if is_code else STATED if known else BUILTINS) or _is_bound(
@@ -199,15 +204,19 @@ def _call_arguments(
 
 
 def _targets(generators: list[ast.comprehension], entry_point: str) -> frozenset[str]:
-    """The names that a comprehension binds: plain ones, or tuples of plain ones, that hide nothing."""
+    """The names that a comprehension binds: plain ones, or tuples of such, that hide nothing."""
     names = set()
-    for clause in generators:
-        targets = clause.target.elts if type(clause.target) is ast.Tuple else [clause.target]
-        for target in targets:
-            if clause.is_async or type(target) is not ast.Name:
-                raise Rejected(Reason.COMPREHENSION)
-            if target.id in BUILTINS or target.id == entry_point or target.id.startswith("__"):
-                raise Rejected(Reason.FORBIDDEN_NAME)
+    left = [clause.target for clause in generators]
+    if any(clause.is_async for clause in generators):
+        raise Rejected(Reason.COMPREHENSION)
+    for target in left:
+        if type(target) is ast.Tuple:
+            left += target.elts
+        elif type(target) is not ast.Name:
+            raise Rejected(Reason.COMPREHENSION)
+        elif target.id in BUILTINS or target.id == entry_point or target.id.startswith("__"):
+            raise Rejected(Reason.FORBIDDEN_NAME)
+        else:
             names.add(target.id)
     return frozenset(names)
 
@@ -243,46 +252,54 @@ def check_code_argument(node: ast.AST, entry_point: str, room: int) -> None:
     check_code(node, entry_point, (), room)
 
 
-def check_code(node: ast.AST, entry_point: str, bound: Bound, room: int) -> None:
-    """Likewise, of what stands in code: names of builtins and of `CODE`, lambdas whose parameters are plain, and what a
-    pure expression may be of these."""
+def check_code(node: ast.AST, entry_point: str, bound: Bound, room: int, names: frozenset[str] = CODE) -> None:
+    """Likewise, of what stands in code: names of builtins and of `names`, lambdas whose parameters are plain, and what
+    a pure expression may be of these."""
     if room < 0:
         raise Rejected(Reason.TOO_DEEP)
+    inner: list[ast.expr] = []
     if type(node) is ast.Lambda:
         given = node.args
         parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
-        names = frozenset(parameter.arg for parameter in parameters)
-        if any(name.startswith("__") or name == entry_point for name in names):
+        own = frozenset(parameter.arg for parameter in parameters)
+        if any(name.startswith("__") or name == entry_point for name in own):
             raise Rejected(Reason.FORBIDDEN_NAME)
         for default in (*given.defaults, *filter(None, given.kw_defaults)):
-            check_code(default, entry_point, bound, room - 1)
-        check_code(node.body, entry_point, (*bound, names), room - 1)
+            check_code(default, entry_point, bound, room - 1, names)
+        check_code(node.body, entry_point, (*bound, own), room - 1, names)
     elif type(node) is ast.Name and not _is_bound(node.id, bound):
         if node.id == entry_point:
             raise Rejected(Reason.ENTRY_POINT_AGAIN)
-        if node.id not in CODE_BUILTINS and known_name(node) not in CODE and not _is_exception(node.id):
+        if node.id not in CODE_BUILTINS and known_name(node) not in names and not _is_exception(node.id):
             raise Rejected(Reason.FORBIDDEN_NAME)
-    elif type(node) is ast.Attribute and known_name(node) in CODE:
+    elif type(node) is ast.Attribute and known_name(node) in names and not _is_bound(_root(node), bound):
         return
-    elif type(node) is ast.GeneratorExp or type(node) is ast.ListComp or type(node) is ast.SetComp:
-        check_code(node.elt, entry_point, _clauses(node.generators, entry_point, bound, room), room - 1)
-    elif type(node) is ast.DictComp:
-        inner_bound = _clauses(node.generators, entry_point, bound, room)
-        check_code(node.key, entry_point, inner_bound, room - 1)
-        check_code(node.value, entry_point, inner_bound, room - 1)
+    elif type(node) is ast.Attribute and names is LOOKED and node.attr in LOOKED_METHODS:
+        inner = [node.value]
+    elif type(node) is ast.Starred and names is LOOKED:
+        inner = [node.value]
+    elif isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+        bound = _clauses(node.generators, entry_point, bound, room, names)
+        inner = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
     elif type(node) is ast.Call:
-        for argument in _call_arguments(node, entry_point, bound, CODE, is_code=True):
-            check_code(argument, entry_point, bound, room - 1)
+        inner = _call_arguments(node, entry_point, bound, names, is_code=True)
     elif type(node) is ast.Compare or type(node) is ast.Dict or type(node) in _PLAIN:
         if type(node) is ast.Dict and None in node.keys:
             raise Rejected(Reason.STARRED)
         if type(node) is ast.Compare and not _compares_values(node):
             raise Rejected(Reason.OPERATOR)
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                check_code(child, entry_point, bound, room - 1)
+        inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
     else:
-        check_pure(node, entry_point, bound, room, CODE)
+        check_pure(node, entry_point, bound, room, names)
+    for part in inner:
+        check_code(part, entry_point, bound, room - 1, names)
+
+
+def _root(node: ast.expr) -> str:
+    """The name that an attribute begins with."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _compares_values(node: ast.Compare) -> bool:
@@ -293,12 +310,14 @@ def _compares_values(node: ast.Compare) -> bool:
     )
 
 
-def _clauses(generators: list[ast.comprehension], entry_point: str, bound: Bound, room: int) -> Bound:
+def _clauses(
+    generators: list[ast.comprehension], entry_point: str, bound: Bound, room: int, names: frozenset[str]
+) -> Bound:
     """The names around the element of a comprehension, whose other parts are checked."""
     bound = (*bound, _targets(generators, entry_point))
     for clause in generators:
         for part in (clause.iter, *clause.ifs):
-            check_code(part, entry_point, bound, room - 1)
+            check_code(part, entry_point, bound, room - 1, names)
     return bound
 
 

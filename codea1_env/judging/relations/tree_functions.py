@@ -347,6 +347,7 @@ def _counter(tree: Any) -> Tree:
 
 OPERATORS: Mapping[str, Callable[..., Any]] = {
     "not": lambda tree: not truth(tree),
+    "looked": lambda tree: tree is True,
     "bool": truth,
     "neg": lambda tree: number_tree(-calculable(tree)),
     "add": _arithmetic(lambda left, right: left + right),

@@ -43,7 +43,7 @@ TYPES = frozenset(
 )
 """What `isinstance(f(x), T)` and `type(f(x)) is T` may name."""
 _TRUTHS = frozenset((*COMPARISONS, "not", "bool", "isinstance", "hastype", "isclose", "any", "all"))
-_TRUTHS |= {"isnan", "isinf", "isfinite", "array_equal", "equal_everywhere", "equal_arrays", "allclose", "same_table"}
+_TRUTHS |= {"looked", "isnan", "isinf", "isfinite", "array_equal", "equal_everywhere", "equal_arrays", "allclose", "same_table"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,8 @@ class Relation:
 
 
 RETURNED_VALUE = Relation("returned")
+LOOKED = Relation("looked", (RETURNED_VALUE,))
+"""What a look (`wide/looking.py`) made of the returned value is True."""
 ELEMENT = Relation("element")
 """In the second and third part of `each`: one of the items of its first part, in turn."""
 

@@ -22,9 +22,11 @@ from codea1_env.reading.parsing import Unparsable
 from codea1_env.reading.pure_expressions import STATED_NAMES, Reason, Rejected, known_name, pure_source
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide import questions
+from codea1_env.reading.wide.looking import look_of
 from codea1_env.reading.wide.relation import (
     ELEMENT,
     FUNCTIONS,
+    LOOKED,
     MAX_TERMS,
     METHODS,
     RETURNED_VALUE,
@@ -110,7 +112,7 @@ def read_condition(condition: ast.expr, source: str, entry_point: str) -> Writte
     if not test.reason:
         return test
     try:
-        return _relational(condition, source, entry_point, grammar.MAX_DEPTH)
+        return _claim(condition, source, entry_point, grammar.MAX_DEPTH)
     except Rejected as error:
         return rejected(source, error.reason)
 
@@ -122,11 +124,42 @@ def read_relational_case(case: TestCase, entry_point: str) -> WrittenTest:
         return test
     try:
         condition = grammar.single_expression(case.call)
-        return _relational(condition, str(case), canonical_name(entry_point), grammar.CASE_DEPTH)
+        return _claim(condition, str(case), canonical_name(entry_point), grammar.CASE_DEPTH)
     except Unparsable as error:
         return rejected(str(case), Reason(error.args[0]))
     except Rejected as error:
         return rejected(str(case), error.reason)
+
+
+def _claim(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
+    """The accepted test: a relation, or else a look. Raises Rejected."""
+    try:
+        return _relational(condition, source, entry_point, max_depth)
+    except Rejected as error:
+        try:
+            return _looked(condition, source, entry_point, max_depth)
+        except Rejected as other:
+            raise error if other.reason == Reason.WRAPPED_CALL else other from None
+
+
+def _looked(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
+    """The accepted test that is a look. Raises Rejected."""
+    if not grammar.mentions(condition, entry_point):
+        raise Rejected(Reason.NOT_ENTRY_POINT)
+    look = look_of(condition, entry_point, _root(entry_point), max_depth)
+    return WrittenTest(
+        source=source[: grammar.MAX_SHOWN],
+        reason="",
+        call=f"bool({grammar.shallow_source(condition, 2 * max_depth)})",
+        stated="()",
+        arguments=look.arguments.encoded,
+        value=encode({"t": []}),
+        inner=look.arguments.source if look.is_question else f"{entry_point}({look.arguments.source})",
+        look=look.source,
+        calls=look.calls,
+        asks=_root(entry_point) if look.is_question else "",
+        relation=LOOKED,
+    )
 
 
 def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:

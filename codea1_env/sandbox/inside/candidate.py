@@ -306,8 +306,8 @@ def _expressions(job: dict[str, Any], items: Iterator[bytes], results: Results) 
 
 def _evaluated(text: str) -> object:
     """The value of a pure expression. `__code__('...')` stands for an argument that is code."""
-    names = {**PURE_BUILTINS, "__code__": values.Code}
-    return eval(text, scope.namespace(text, names, scope.VALUE_NAMES))
+    names = {**PURE_BUILTINS, **CODE_BUILTINS, "__code__": values.Code}
+    return eval(text, scope.namespace(text, names, scope.LOOKED_NAMES))
 
 
 def _code_scope(text: str) -> dict[str, Any]:

@@ -70,6 +70,48 @@ CODE_NAMES = VALUE_NAMES | _named(
     set="add difference discard intersection issubset issuperset symmetric_difference union",
 )
 """Likewise, of an argument that is code."""
+LOOKED_NAMES = {
+    **{name: names for name, names in CODE_NAMES.items() if name != "asyncio"},
+    **{name: CODE_NAMES.get(name, frozenset()) | names for name, names in _named(
+        re="match search fullmatch findall split sub IGNORECASE I MULTILINE M DOTALL S",
+        json="loads dumps",
+        ast="literal_eval",
+        copy="copy deepcopy",
+        string="ascii_letters ascii_lowercase ascii_uppercase digits punctuation whitespace hexdigits printable",
+        statistics="mean median mode stdev pstdev variance pvariance multimode fmean",
+        cmath="isclose phase polar rect pi e inf nan isnan sqrt exp",
+        math="prod fsum isclose isnan isinf isfinite trunc fabs dist pow atan atan2 acos asin sinh cosh tanh copysign "
+        "fmod cbrt perm",
+        itertools="pairwise groupby zip_longest",
+        functools="cmp_to_key",
+        collections="deque",
+        numpy="linalg.norm linalg.det linalg.inv linalg.eigvals linalg.matrix_rank linalg.solve allclose isclose all "
+        "any sum mean std var median min max amin amax argmax argmin sort argsort unique diff cumsum cumprod prod dot "
+        "matmul outer inner cross trace transpose abs absolute round around isnan isinf isfinite isin where "
+        "count_nonzero concatenate stack vstack hstack ravel reshape ndim shape size sign exp log sin cos triu tril "
+        "maximum minimum power square clip flip roll tile repeat percentile quantile corrcoef logical_and logical_or "
+        "logical_not bincount ndarray number integer floating issubdtype float_power array_equiv",
+        pandas="isna isnull notna notnull concat MultiIndex Interval",
+    ).items()},
+}  # fmt: skip
+"""Likewise, of a look at what came back."""
+LOOKED_METHODS = frozenset(
+    """partition rpartition rfind rindex index title swapcase splitlines encode decode hex removeprefix removesuffix
+    center ljust rjust expandtabs isidentifier isascii isprintable translate most_common elements total isdisjoint
+    bit_count bit_length is_integer as_integer_ratio conjugate real imag numerator denominator limit_denominator
+    quantize year month day hour minute second microsecond days seconds date time weekday isoweekday isoformat
+    strftime timestamp total_seconds replace timetuple group groups start end span groupdict start stop step tzinfo
+    sum mean std var median min max all any prod cumsum cumprod argmax argmin round astype tolist reshape flatten ravel
+    transpose dot T shape size ndim dtype kind name names itemsize trace diagonal nonzero searchsorted squeeze item
+    clip isna isnull notna notnull to_dict to_list to_numpy values index columns loc iloc at iat head tail dropna fillna
+    sort_values sort_index reset_index set_index unique nunique value_counts duplicated drop_duplicates drop equals
+    groupby first last size idxmax idxmin isin between empty dtypes sum str contains len dt is_unique
+    is_monotonic_increasing is_monotonic_decreasing diff shift abs corr describe quantile ndim iterrows itertuples items
+    keys get_group nlargest nsmallest rename astype select_dtypes maxlen""".split()
+) | frozenset(name for owner in ("str", "int", "float", "list", "dict", "set") for name in CODE_NAMES[owner]) - {
+    "format"
+}
+"""Methods and attributes of values that it may use."""
 SHORT: Mapping[str, str] = {
     **{name: f"{module}.{name}" for module in ("fractions", "decimal", "collections") for name in
        VALUE_NAMES[module] if "." not in name},

@@ -1,0 +1,83 @@
+"""A look (`reading/wide/looking.py`) against the right value, as `status.py` has it of relations.
+
+What a look makes of the right value and of the others is evaluated in the sandbox, where no program runs, after all
+candidates of a batch have ended. Of several calls in one claim the others are:
+
+    single     one call's value is replaced by one near it (`vacuity.py`)
+    constant   all calls return the same: the value of one of them, or one near it
+
+The claim counts if it refuses at least half of the first, some for each call, and all of the second: `f(1) == f(2)` is
+vacuous, for a constant function satisfies it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from codea1_env.judging.equality import FAILURES
+from codea1_env.judging.judge import Expectation, Judge
+from codea1_env.judging.oracle import is_plain
+from codea1_env.judging.relations.status import Related
+from codea1_env.judging.relations.vacuity import REFUSED, all_others, spare_parts
+from codea1_env.problems.tolerances import Tolerances
+from codea1_env.reading.literals import Tree, encode
+from codea1_env.reading.pure_expressions import Reason
+from codea1_env.rewards.duel import Status
+
+_MOST_SINGLE = 256
+"""Values of single calls that a claim about several is tried on."""
+
+
+def related_look(
+    judge: Judge,
+    test: Expectation,
+    calls: Sequence[bytes],
+    right: bytes,
+    mutants: Sequence[bytes],
+    tolerance: Tolerances,
+    earlier: set[int],
+) -> Related:
+    """What became of a look whose call, or the question of all its `calls`, returns `right`. Adds to `earlier` the
+    places of what a kept one refuses."""
+    if not is_plain(right):
+        return Related(Status.REJECTED, Reason.NOT_PLAIN_DATA)
+    tree = json.loads(right)
+    try:
+        if calls:
+            singles, constants = _of_several(tree["t"], calls, tolerance)
+            others = [*singles, *constants]
+        else:
+            others = all_others(tree, spare_parts(test.arguments), mutants, tolerance)
+            singles, constants = others, []
+    except FAILURES:
+        return Related(Status.VACUOUS)
+    is_true, *held = judge.tried_on(test.look, [right, *map(encode, others)])
+    if not is_true:
+        return Related(Status.WRONG_RELATION)
+    refused = [place for place, one in enumerate(held) if not one]
+    count = sum(place < len(singles) for place in refused)
+    if not count or count < REFUSED * len(singles) or any(held[len(singles) :]):
+        return Related(Status.VACUOUS)
+    if calls and {_changed(tree["t"], others[place]["t"]) for place in refused} < {*range(len(calls))}:  # type: ignore[index,call-overload]
+        return Related(Status.VACUOUS)
+    if earlier >= {*refused}:
+        return Related(Status.DUPLICATE)
+    earlier.update(refused)
+    return Related(Status.KEPT)
+
+
+def _of_several(values: list[Tree], calls: Sequence[bytes], tolerance: Tolerances) -> tuple[list[Tree], list[Tree]]:
+    """Tuples that differ in one call's value, and those of constant functions."""
+    room = max(4, _MOST_SINGLE // len(values))
+    near = [all_others(value, spare_parts(call), (), tolerance)[:room] for value, call in zip(values, calls, strict=True)]
+    singles: list[Tree] = [
+        {"t": [*values[:place], other, *values[place + 1 :]]} for place, row in enumerate(near) for other in row
+    ]
+    written = {encode(value): value for value in (*values, *(other for row in near for other in row[:1]))}
+    return singles, [{"t": [value] * len(values)} for value in written.values()]
+
+
+def _changed(values: list[Tree], others: list[Tree]) -> int:
+    """The place of the first value that another tuple has changed."""
+    return next((place for place, pair in enumerate(zip(values, others, strict=True)) if pair[0] != pair[1]), -1)

@@ -1,0 +1,156 @@
+"""Claims that need more of Python than a relation has: `sorted(f(x), key=len) == [...]`, `f(1) < f(2)`, `f(x).sum()`.
+
+    call     one call or question (`questions.py`); of several, one question that is the tuple of them
+    look     the condition, with RETURNED in the place of the call and `RETURNED[0]`, ... in the places of several
+
+The look is evaluated on what came back, as data, in a sandbox of its own where no program runs (`Judge.looked_at`). It
+may use the names of code and of `scope.LOOKED`. It decides one thing: one comparison, and no `and`, `or` or `if`
+outside of what is said of single items, so that a claim which knows something cannot carry along one that only names a
+wrong answer. Nothing is evaluated here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from codea1_env.reading import grammar
+from codea1_env.reading.grammar import RETURNED, CallArguments
+from codea1_env.reading.literals import encode
+from codea1_env.reading.pure_expressions import LOOKED, Reason, Rejected, check_code
+from codea1_env.reading.wide import questions
+
+MAX_CALLS = 64
+"""Of one claim."""
+_WITHIN = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+"""What says something of single items."""
+_GOING_THROUGH = frozenset(("map", "filter", "zip", "enumerate", "reversed", "iter", "itertools.chain"))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A claim of this form."""
+
+    source: str
+    """An expression over RETURNED whose truth is the claim's."""
+    arguments: CallArguments
+    """What the program is asked, as data."""
+    calls: tuple[bytes, ...]
+    """Each of the calls, in the order of `RETURNED[0]`, ...; one alone is what is asked."""
+    is_question: bool
+
+
+def look_of(condition: ast.expr, entry_point: str, root: str, max_depth: int) -> Look:
+    """Raises Rejected for a claim that is none. `root`: the name that a question is asked with."""
+    holes = _Holes(entry_point)
+    text = grammar.shallow_source(condition, 2 * max_depth)
+    look = holes.visit(grammar.single_expression(text))  # a copy: nodes of remembered names are shared
+    calls = list(holes.calls.values())
+    if not calls or len(calls) > MAX_CALLS:
+        raise Rejected(Reason.TOO_LARGE if calls else Reason.WRAPPED_CALL)
+    if len(calls) == 1:
+        look = _One().visit(look)
+    _check(look, entry_point, is_one=len(calls) == 1, max_depth=max_depth)
+    source = f"bool({ast.unparse(look)})"
+    if len(calls) == 1 and grammar.is_call(calls[0], entry_point) and not _is_question(calls[0], entry_point):
+        arguments = grammar.arguments_of(calls[0], entry_point, max_depth, stars=False)
+        return Look(source, arguments, (), False)
+    for call in calls:
+        questions.check_question(call, entry_point)
+        if questions.is_changed(call, entry_point):
+            raise Rejected(Reason.NOT_ENTRY_POINT)
+    if len(calls) == 1:
+        return Look(source, _question(ast.unparse(calls[0]), root), (), True)
+    asked = ast.unparse(ast.Tuple(calls, ast.Load()))
+    keys = [_key(call, entry_point, root, max_depth) for call in calls]
+    return Look(source, _question(asked, root), tuple(keys), True)
+
+
+def _question(text: str, root: str) -> CallArguments:
+    return CallArguments(text, encode([[{"e": [root, text]}], []]))
+
+
+def _key(call: ast.Call, entry_point: str, root: str, max_depth: int) -> bytes:
+    """The call by itself, as it would be asked. What is no literal could be written in many ways. Raises Rejected."""
+    if _is_question(call, entry_point):
+        return _question(ast.unparse(call), root).encoded or b""
+    encoded = grammar.arguments_of(call, entry_point, max_depth, stars=False).encoded
+    if encoded is None:
+        raise Rejected(Reason.SEVERAL_CALLS)
+    return encoded
+
+
+def _is_question(node: ast.expr, entry_point: str) -> bool:
+    return questions.is_question(node, entry_point) or isinstance(node, ast.Attribute)
+
+
+class _Holes(ast.NodeTransformer):
+    """Puts `RETURNED[number]` in the place of each call, questions whole."""
+
+    def __init__(self, entry_point: str) -> None:
+        self._entry_point = entry_point
+        self.calls: dict[str, ast.Call] = {}
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        name = self._entry_point
+        if isinstance(node, ast.Call) and (grammar.is_call(node, name) or questions.is_question(node, name)):
+            return self._hole(node)
+        if isinstance(node, ast.Attribute) and questions.is_made(_made(node), name):
+            return self._hole(node)  # type: ignore[arg-type]  # as good as a call
+        return self.generic_visit(node)
+
+    def _hole(self, call: ast.Call) -> ast.AST:
+        text = ast.unparse(call)
+        self.calls.setdefault(text, call)
+        number = list(self.calls).index(text)
+        return ast.Subscript(ast.Name(RETURNED, ast.Load()), ast.Constant(number), ast.Load())
+
+
+class _One(ast.NodeTransformer):
+    """Puts RETURNED itself where there is one call."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id == RETURNED:
+            return node.value
+        return self.generic_visit(node)
+
+
+def _made(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
+
+
+def _check(look: ast.expr, entry_point: str, *, is_one: bool, max_depth: int) -> None:
+    """Raises Rejected for what is no claim, decides more than one thing, or is not pure."""
+    claim = look.operand if isinstance(look, ast.UnaryOp) and isinstance(look.op, ast.Not) else look
+    deciding = [node for node in _of_the_whole(claim) if isinstance(node, ast.Compare | ast.BoolOp | ast.IfExp)]
+    negated = any(isinstance(node, ast.Not) for part in _of_the_whole(claim) for node in ast.iter_child_nodes(part))
+    if len(deciding) > 1 or negated or not all(isinstance(node, ast.Compare) for node in deciding):
+        raise Rejected(Reason.OPERATOR)
+    if is_one and any(map(_is_wrapped, _gone_through(claim))):
+        raise Rejected(Reason.WRAPPED_CALL)  # a comprehension of one item would be an `and` in disguise
+    check_code(look, entry_point, (frozenset((RETURNED,)),), 2 * max_depth, LOOKED)
+
+
+def _of_the_whole(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and what stands below it, but for what is said of single items."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(node, _WITHIN) or (isinstance(child, ast.comprehension)):
+            yield from _of_the_whole(child.iter if isinstance(child, ast.comprehension) else child)
+
+
+def _gone_through(node: ast.AST) -> Iterator[ast.expr]:
+    """What the items are taken of."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.comprehension):
+            yield each.iter
+        elif isinstance(each, ast.Call):
+            yield from each.args
+
+
+def _is_wrapped(node: ast.expr) -> bool:
+    """Whether it is a display that holds what came back."""
+    return isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict) and grammar.mentions(node, RETURNED)

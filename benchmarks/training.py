@@ -41,7 +41,7 @@ with for_script("train,dev"):
     from codea1_env.configuration.presets import PRESETS, Preset
     from codea1_env.language_models.directories import default_cache
     from codea1_env.players.player import CoderRequest
-    from codea1_env.players.prompts import Messages
+    from codea1_env.players.templates import Messages
     from codea1_env.problems.families.miniature import miniature_problems
     from codea1_env.problems.problem import Problem
     from codea1_env.reading.responses import read_program

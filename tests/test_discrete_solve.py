@@ -9,18 +9,15 @@ import numpy as np
 import pytest
 
 from codea1_env.discrete import bundled_pools
+from codea1_env.discrete.best_responses import best_programs, best_suite
+from codea1_env.discrete.matrix_games import gains, nash, zero_sum
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.solve import (
     all_suites,
-    best_programs,
-    best_suite,
     exploitability,
-    gains,
-    nash,
     payoffs,
     sequential_equilibrium,
     simultaneous_equilibrium,
-    zero_sum,
 )
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -219,10 +216,10 @@ class TestMatrixGames:
 def test_without_scipy_the_error_names_the_extra_and_the_rest_works() -> None:
     code = (
         "import sys; sys.modules['scipy'] = None\n"
-        "from codea1_env.discrete import bundled_pools, solve\n"
+        "from codea1_env.discrete import bundled_pools, matrix_games, solve\n"
         "from codea1_env.rewards.code_a1 import RewardConfig\n"
         "solve.sequential_equilibrium(bundled_pools()[0], RewardConfig())\n"
-        "try: solve.zero_sum([[0.0]])\n"
+        "try: matrix_games.zero_sum([[0.0]])\n"
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

@@ -32,7 +32,8 @@ from codea1_env.evaluation.wrong_programs import read_programs
 from codea1_env.judging.comparisons import compares
 from codea1_env.judging.equality import same_output, same_value
 from codea1_env.judging.relations.truth import holds
-from codea1_env.mistake_book.book import MistakeBook, read_book
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.saved import read_book
 from codea1_env.players.completions import read_completions
 from codea1_env.problems.bundled import bundled_problems
 from codea1_env.problems.checkers import COMPARISONS

@@ -29,7 +29,7 @@ from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
 from codea1_env.players.player import responses_of
-from codea1_env.players.prompts import fenced
+from codea1_env.players.templates import fenced
 from codea1_env.problems.kind_words import test_form, wanted
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.messages import answer_text

@@ -19,7 +19,8 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.extras import extra
-from codea1_env.players.prompts import DEFAULT, Messages, find_prompts
+from codea1_env.players.prompts import DEFAULT, find_prompts
+from codea1_env.players.templates import Messages
 from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.reading.messages import answer_text
 from codea1_env.reading.responses import read_program
@@ -30,8 +31,6 @@ with extra("verifiers", "the adapter for verifiers needs"):
     import httpx
     import verifiers.v1 as vf
     from pydantic import Field
-
-__all__ = ["DuelConfig", "DuelData", "DuelEnv", "DuelTask", "DuelTaskset", "DuelTasksetConfig", "OneAnswer"]
 
 
 class DuelData(vf.TaskData):  # type: ignore[misc]  # the types of verifiers are not followed here

@@ -236,6 +236,3 @@ class DiscreteEpisode:
             lines += [f"{test.status:<14}  {test.verdict or '-':<4}  {test.source}" for test in self._score.tests]
             lines += ["", f"coder's reward {self._score.coder:.3f}, tester's reward {self._score.tester:.3f}"]
         return printable("\n".join(lines))
-
-
-__all__ = ["AGENTS", "RENDER_MODES", "DiscreteEpisode", "Masks"]

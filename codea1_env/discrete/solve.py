@@ -26,29 +26,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from codea1_env.discrete.best_responses import best_programs, best_suite, coder_rewards, distribution
-from codea1_env.discrete.matrix_games import GAIN_TOLERANCE, Matrix, Mixes, gains, nash, zero_sum
+from codea1_env.discrete.matrix_games import GAIN_TOLERANCE, Matrix, nash
 from codea1_env.discrete.pool import Pool, Suite
 from codea1_env.discrete.scoring import PoolScorer
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
-
-__all__ = [
-    "GAIN_TOLERANCE",
-    "Equilibrium",
-    "Mixes",
-    "Payoffs",
-    "SequentialEquilibrium",
-    "all_suites",
-    "best_programs",
-    "best_suite",
-    "exploitability",
-    "gains",
-    "nash",
-    "payoffs",
-    "sequential_equilibrium",
-    "simultaneous_equilibrium",
-    "zero_sum",
-]
 
 _MOST_SUITES = 100_000
 

@@ -52,10 +52,10 @@ from codea1_env.players.player import (
     require_players,
     responses_of,
 )
-from codea1_env.players.prompts import DEFAULT, Prompts, find_prompts, text_digest
+from codea1_env.players.prompts import DEFAULT, find_prompts, text_digest
 from codea1_env.players.recorded import RecordedPlayer
 from codea1_env.players.scripted import MutantCoder, OracleCoder
-from codea1_env.players.templates import Access
+from codea1_env.players.templates import Access, Prompts
 from codea1_env.problems.check_functions import reasons
 from codea1_env.problems.problem import Problem
 from codea1_env.records.journal import SCHEMA

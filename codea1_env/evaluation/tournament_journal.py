@@ -16,7 +16,8 @@ from typing import Any
 
 from codea1_env.closing import Closing
 from codea1_env.players.player import Player, Request, Sampling
-from codea1_env.players.prompts import Prompts, text_digest
+from codea1_env.players.prompts import text_digest
+from codea1_env.players.templates import Prompts
 from codea1_env.problems.problem import Problem
 from codea1_env.records.journal import Journal
 from codea1_env.rewards.code_a1 import RewardConfig

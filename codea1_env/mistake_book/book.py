@@ -24,13 +24,10 @@ from codea1_env.mistake_book.saved import (
     SavedBook,
     check_numbers,
     line_of,
-    read_book,
     read_file,
     read_index,
 )
 from codea1_env.reading.test_case import TestCase
-
-__all__ = ["MistakeBook", "SavedBook", "read_book"]
 
 _RELEASED = BookConfig()
 

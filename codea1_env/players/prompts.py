@@ -19,18 +19,11 @@ from typing import Any
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.templates import (
     ROLES,
-    Access,
-    Messages,
     Prompts,
     Shot,
     Template,
-    fenced,
 )
 from codea1_env.yaml_files import read_yaml
-
-__all__ = [
-    "DEFAULT", "Access", "Messages", "Prompts", "design_names", "fenced", "find_prompts", "prompts_from", "text_digest",
-]  # fmt: skip
 
 DEFAULT = "codea1"
 DESIGNS = Path(__file__).parent / "designs"

@@ -224,6 +224,3 @@ def _failure(score: MatchScore) -> str:
 def _verdicts(score: MatchScore) -> int:
     new = sum(test.verdict is not None for row in score.suites for suite in row for test in suite.duel.tests)
     return new + sum(len(code.replays) for code in score.codes)
-
-
-__all__ = ["ScoredLine", "ScoringPlan", "numbered_lines", "score_lines", "score_numbered", "take_up"]

@@ -16,9 +16,9 @@ from typing import Any
 
 from codea1_env.errors import BookFormatError
 from codea1_env.judging.returned import cut
-from codea1_env.mistake_book.book import read_book
 from codea1_env.mistake_book.parts import place_in
 from codea1_env.mistake_book.policies import Shelf
+from codea1_env.mistake_book.saved import read_book
 from codea1_env.records.addresses import COMPLETE
 from codea1_env.training.run.checkpoints import step_of
 from codea1_env.viewer.games import MOST_ID, MOST_TEST, Json

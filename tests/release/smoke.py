@@ -187,10 +187,10 @@ def quick_start(page: Path) -> None:
 
 def missing_extras() -> None:
     """Who asks for what an extra brings is told its name."""
-    from codea1_env.discrete import solve
+    from codea1_env.discrete import matrix_games
 
     try:
-        solve.zero_sum([[0.0, 1.0], [1.0, 0.0]])
+        matrix_games.zero_sum([[0.0, 1.0], [1.0, 0.0]])
     except ImportError as error:
         need(".[solve]" in str(error), f"the extra `solve` in the message, got {error}")
     else:

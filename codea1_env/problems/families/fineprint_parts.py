@@ -54,6 +54,12 @@ class Material:
     clauses: tuple[Clause, ...]
 
 
+def _operations(table: str) -> tuple[FineprintOperation, ...]:
+    """One a line: its name, its wordings with slashes between them, and the expression."""
+    rows = [[part.strip() for part in line.split("|")] for line in table.strip().splitlines()]
+    return tuple(FineprintOperation(name, tuple(said.split(" / ")), expression) for name, said, expression in rows)
+
+
 def _having(make: Callable[[random.Random], Value]) -> Touch:
     """One to three values of a kind at random places among plain ones."""
 
@@ -91,55 +97,27 @@ NUMBERS = Material(
     "numbers",
     "xs",
     tuple(range(10, 50)),
-    (
-        FineprintOperation("total", ("returns the sum of the numbers in xs", "adds up the numbers in xs"), "sum(xs)"),
-        FineprintOperation("largest", ("returns the largest number in xs",), "max(xs)"),
-        FineprintOperation("smallest", ("returns the smallest number in xs",), "min(xs)"),
-        FineprintOperation(
-            "spread",
-            ("returns the difference between the largest and the smallest number in xs",),
-            "max(xs) - min(xs)",
-        ),
-        FineprintOperation(
-            "ordered", ("returns the numbers in xs sorted from small to large, as a list",), "sorted(xs)"
-        ),
-        FineprintOperation(
-            "descending",
-            ("returns the numbers in xs sorted from large to small, as a list",),
-            "sorted(xs, reverse=True)",
-        ),
-        FineprintOperation("backwards", ("returns the numbers in xs in reverse order, as a list",), "xs[::-1]"),
-        FineprintOperation(
-            "squares", ("returns the sum of the squares of the numbers in xs",), "sum(x * x for x in xs)"
-        ),
-        FineprintOperation("doubled", ("returns a list with every number in xs doubled",), "[2 * x for x in xs]"),
-        FineprintOperation("increased", ("returns a list with 1 added to every number in xs",), "[x + 1 for x in xs]"),
-        FineprintOperation(
-            "halved", ("returns a list with every number in xs halved, rounded down",), "[x // 2 for x in xs]"
-        ),
-        FineprintOperation(
-            "tenfold", ("returns a list with every number in xs multiplied by 10",), "[10 * x for x in xs]"
-        ),
-        FineprintOperation(
-            "commas",
-            ("returns the numbers in xs joined by commas, as a string",),
-            "','.join(str(x) for x in xs)",
-        ),
-        FineprintOperation(
-            "spaces",
-            ("returns the numbers in xs joined by spaces, as a string",),
-            "' '.join(str(x) for x in xs)",
-        ),
-        FineprintOperation("last", ("returns the last number in xs",), "xs[-1]"),
-        FineprintOperation("count", ("returns how many numbers there are in xs",), "len(xs)"),
-        FineprintOperation("over", ("returns how many numbers in xs are greater than 20",), "sum(x > 20 for x in xs)"),
-        FineprintOperation("different", ("returns how many different numbers there are in xs",), "len(set(xs))"),
-        FineprintOperation(
-            "running",
-            ("returns the list of the running totals of the numbers in xs",),
-            "[sum(xs[: i + 1]) for i in range(len(xs))]",
-        ),
-    ),
+    _operations("""
+    total | returns the sum of the numbers in xs / adds up the numbers in xs | sum(xs)
+    largest | returns the largest number in xs | max(xs)
+    smallest | returns the smallest number in xs | min(xs)
+    spread | returns the difference between the largest and the smallest number in xs | max(xs) - min(xs)
+    ordered | returns the numbers in xs sorted from small to large, as a list | sorted(xs)
+    descending | returns the numbers in xs sorted from large to small, as a list | sorted(xs, reverse=True)
+    backwards | returns the numbers in xs in reverse order, as a list | xs[::-1]
+    squares | returns the sum of the squares of the numbers in xs | sum(x * x for x in xs)
+    doubled | returns a list with every number in xs doubled | [2 * x for x in xs]
+    increased | returns a list with 1 added to every number in xs | [x + 1 for x in xs]
+    halved | returns a list with every number in xs halved, rounded down | [x // 2 for x in xs]
+    tenfold | returns a list with every number in xs multiplied by 10 | [10 * x for x in xs]
+    commas | returns the numbers in xs joined by commas, as a string | ','.join(str(x) for x in xs)
+    spaces | returns the numbers in xs joined by spaces, as a string | ' '.join(str(x) for x in xs)
+    last | returns the last number in xs | xs[-1]
+    count | returns how many numbers there are in xs | len(xs)
+    over | returns how many numbers in xs are greater than 20 | sum(x > 20 for x in xs)
+    different | returns how many different numbers there are in xs | len(set(xs))
+    running | returns the list of the running totals of the numbers in xs | [sum(xs[: i + 1]) for i in range(len(xs))]
+    """),
     (
         _clause(
             "odd",
@@ -253,32 +231,18 @@ WORDS = Material(
     "words",
     "words",
     tuple("apple bread cloud dance field green house juice light mouse night ocean paper queen river stone".split()),
-    (
-        FineprintOperation("spaces", ("returns the words in words joined by spaces, as a string",), "' '.join(words)"),
-        FineprintOperation(
-            "hyphens", ("returns the words in words joined by hyphens, as a string",), "'-'.join(words)"
-        ),
-        FineprintOperation(
-            "ordered", ("returns the words in words in alphabetical order, as a list",), "sorted(words)"
-        ),
-        FineprintOperation("backwards", ("returns the words in words in reverse order, as a list",), "words[::-1]"),
-        FineprintOperation(
-            "letters", ("returns the total length of the words in words",), "sum(len(word) for word in words)"
-        ),
-        FineprintOperation(
-            "lengths", ("returns the list of the lengths of the words in words",), "[len(word) for word in words]"
-        ),
-        FineprintOperation(
-            "initials",
-            ("returns the first letters of the words in words, as a string",),
-            "''.join(word[0] for word in words)",
-        ),
-        FineprintOperation("last", ("returns the last word in words",), "words[-1]"),
-        FineprintOperation(
-            "longest", ("returns the length of the longest word in words",), "max(len(word) for word in words)"
-        ),
-        FineprintOperation("count", ("returns how many words there are in words",), "len(words)"),
-    ),
+    _operations("""
+    spaces | returns the words in words joined by spaces, as a string | ' '.join(words)
+    hyphens | returns the words in words joined by hyphens, as a string | '-'.join(words)
+    ordered | returns the words in words in alphabetical order, as a list | sorted(words)
+    backwards | returns the words in words in reverse order, as a list | words[::-1]
+    letters | returns the total length of the words in words | sum(len(word) for word in words)
+    lengths | returns the list of the lengths of the words in words | [len(word) for word in words]
+    initials | returns the first letters of the words in words, as a string | ''.join(word[0] for word in words)
+    last | returns the last word in words | words[-1]
+    longest | returns the length of the longest word in words | max(len(word) for word in words)
+    count | returns how many words there are in words | len(words)
+    """),
     (
         _clause(
             "short",

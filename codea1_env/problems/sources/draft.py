@@ -108,6 +108,21 @@ class Source:
         fields = {"imports": imports_of(modules[-1]), "packages": packages_of(*modules)} | fields
         return Problem(source=self.hub_id, license=self.license, **fields)
 
+    def draft(
+        self, *modules: ast.Module, golden: Extracted | None = None, hidden: Extracted | None = None, **fields: Any
+    ) -> Draft:
+        """The draft of a problem with what was read of its test scripts: as its golden and hidden tests and its
+        tolerance, unless `fields` say otherwise, and as what is still to be computed or was left out."""
+        read = [each for each in (golden, hidden) if each is not None]
+        tests = {
+            "golden_tests": tuple(golden.tests) if golden else (),
+            "hidden_tests": tuple(hidden.tests) if hidden else (),
+            "tolerance": max((each.tolerance for each in read), default=0.0),
+        }
+        unvalued = tuple(each for each in read if each.unvalued)
+        left_out = tuple(left for each in read for left in each.left_out)
+        return Draft(self.problem(*modules, **tests | fields), unvalued, left_out)
+
     def drafts(self, rows: Iterable[Row], *, with_scripts: bool = False) -> Iterator[Draft | Unreadable]:
         """One for each row, in order; `with_scripts` keeps the tests as they stand, too (`Problem.test_script`)."""
         for number, row in enumerate(rows, start=1):

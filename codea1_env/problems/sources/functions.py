@@ -54,18 +54,17 @@ def _read_mbpp(row: Row, source: Source) -> Draft:
     setup = [*texts_of(row, "test_imports"), *str(row.get("test_setup_code") or "").splitlines()]
     golden = extract("\n".join([*setup, *asserts]), entry_point)
     hidden = extract("\n".join([*setup, *texts_of(row, "challenge_test_list")]), entry_point)
-    problem = source.problem(
+    return source.draft(
         module,
+        golden=golden,
+        hidden=hidden,
         problem_id=problem_id_of(row),
         question=text(row, "prompt", "text"),
         entry_point=entry_point,
         reference_solution=code,
-        golden_tests=tuple(golden.tests),
         hidden_tests=tuple(case for case in hidden.tests if case not in golden.tests),
         starter_code=starter_of(module, entry_point),
-        tolerance=max(golden.tolerance, hidden.tolerance),
     )
-    return Draft(problem, (), (*golden.left_out, *hidden.left_out))
 
 
 def _read_mxeval(row: Row, source: Source) -> Draft:
@@ -91,24 +90,22 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
     if entry_point not in functions_of(module):
         raise RowError(f"the code must define {entry_point}, got {', '.join(functions_of(module)) or 'no function'}")
     is_listed = is_generator(functions_of(module)[entry_point])
-    extracted = extract("\n".join(texts_of(row, "test_list")), entry_point, Listed(entry_point) if is_listed else None)
     used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
     assumed = tree_of("\n".join(line for name, line in _HARNESS.items() if name in used), "the harness's imports")
     arguments = source_of(functions_of(module)[entry_point].args)
-    problem = source.problem(
+    draft = source.draft(
         assumed,
         module,
+        golden=extract("\n".join(texts_of(row, "test_list")), entry_point, Listed(entry_point) if is_listed else None),
         problem_id=f"UnLeakedTestBench/{row.get('task_id', entry_point)}",
         question=str(row.get("prompt") or f"Write {entry_point}({arguments})."),
         entry_point=entry_point,
         kind="generator" if is_listed else "function",
         reference_solution=code,
-        golden_tests=tuple(extracted.tests),
         starter_code=starter_of(module, entry_point),
         imports="\n".join(filter(None, [imports_of(assumed), imports_of(module)])),
-        tolerance=extracted.tolerance,
     )
-    return Draft(problem, (), tuple(extracted.left_out), are_tests_trusted=False)
+    return dataclasses.replace(draft, are_tests_trusted=False)
 
 
 _COMPLETE = ("complete_prompt", "prompt", "code_prompt")
@@ -121,20 +118,17 @@ def _read_big_code_bench(row: Row, source: Source, question: tuple[str, ...] = _
     entry_point = text(row, "entry_point")
     reference = text(row, *_COMPLETE) + text(row, "canonical_solution")
     module = tree_of(reference, "prompt and solution together")
-    extracted = extract(text(row, "test"), entry_point)
-    problem = source.problem(
+    return source.draft(
         module,
+        hidden=extract(text(row, "test"), entry_point),
         problem_id=text(row, "task_id"),
         question=text(row, *question),
         entry_point=entry_point,
         reference_solution=reference,
         imports=_before(module, entry_point),
-        hidden_tests=tuple(extracted.tests),
-        tolerance=extracted.tolerance,
         time_limit_s=60.0,
         memory_mb=8192,
     )
-    return Draft(problem, (), tuple(extracted.left_out))
 
 
 def _before(module: ast.Module, entry_point: str) -> str:
@@ -198,28 +192,27 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         function = functions_of(module).get(entry_point)
         is_listed = function is not None and is_generator(function)
         script = "\n".join(map(unindented, scripts))
-        extracted = extract(script, entry_point, Listed(entry_point) if is_listed else None)
         said = {key: row[field] for key, field in named_fields.items() if row.get(field) is not None}
         difficulty, problem_id = row.get(named("difficulty")), row.get(named("problem_id"))
         question = text(row, named("question"))
-        problem = source.problem(
+        draft = source.draft(
             module,
+            golden=extract(script, entry_point, Listed(entry_point) if is_listed else None),
             problem_id=str(problem_id) if problem_id not in (None, "") else _derived_id(entry_point, question, code),
             question=question,
             entry_point=entry_point,
             kind=said.get("kind", "generator" if is_listed else "function"),
             reference_solution=code,
-            golden_tests=tuple(extracted.tests),
             mutants=tuple(texts_of(row, named("mutants"))),
             difficulty=difficulty if isinstance(difficulty, str) else "",
-            tolerance=extracted.tolerance,
         )
+        problem = draft.problem
         if said:
             known = json.loads(problem.to_json())
             if "compare" in said:
                 known.pop("tolerance", None)  # which is read from the tests: what the row says counts
             problem = Problem.from_dict(known | said)
-        return Draft(problem, (), (*pairs.left_out, *extracted.left_out))
+        return dataclasses.replace(draft, problem=problem, left_out=(*pairs.left_out, *draft.left_out))
 
     def script_of(row: Row) -> str:
         return "\n".join(map(unindented, _scripts_of(row, fields.get("tests", "tests"))))

@@ -62,17 +62,15 @@ def _read_row(row: Row, source: Source) -> Draft:
         raise RowError(f"the prompt must define {entry_point}, got none of that name")
     checker = _CHECKERS.get(entry_point, "")
     extracted = _listed(text(row, "test"), entry_point) if checker else extract(text(row, "test"), entry_point)
-    problem = source.problem(
+    return source.draft(
         module,
+        hidden=extracted,
         problem_id=text(row, "task_id"),
         question=prompt,
         entry_point=entry_point,
         reference_solution=reference,
-        hidden_tests=tuple(extracted.tests),
-        tolerance=extracted.tolerance,
         checker=checker,
     )
-    return Draft(problem, (extracted,) if extracted.unvalued else (), tuple(extracted.left_out))
 
 
 def script_of(row: Row) -> str:

@@ -28,19 +28,16 @@ def _read_row(row: Row, source: Source) -> Draft:
     solution, test = text(row, "solution"), text(row, "test", "test_code")
     module = tree_of(solution, "the solution")
     entry_point = _entry_point(row, module, test)
-    extracted = extract(test, entry_point)
     difficulty = row.get("gpt_difficulty")
-    problem = source.problem(
+    return source.draft(
         module,
+        golden=extract(test, entry_point),
         problem_id=text(row, "question_id", "conversation_id"),
         question=text(row, "question"),
         entry_point=entry_point,
         reference_solution=solution,
-        golden_tests=tuple(extracted.tests),
         difficulty=difficulty if isinstance(difficulty, str) else "",
-        tolerance=extracted.tolerance,
     )
-    return Draft(problem, (extracted,) if extracted.unvalued else (), tuple(extracted.left_out))
 
 
 def _entry_point(row: Row, module: ast.Module, test: str) -> str:

@@ -39,27 +39,24 @@ def _read_row(row: Row, source: Source) -> Draft:
         raise RowError(f"the entry point must be Class().method, got {entry_point[:100]!r}")
     reference, query = text(row, "completion"), text(row, "query")
     module = tree_of(reference, "the solution")
-    tests = extract(text(row, "test"), entry_point, _PlainNodes())
     asked = _ASKED.search(query)
     classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", reference + query)]
     meta = row.get("meta")
     difficulty = meta.get("difficulty") if isinstance(meta, dict) else row.get("difficulty")
-    problem = source.problem(
+    return source.draft(
         module,
+        golden=extract(text(row, "test"), entry_point, _PlainNodes()),
         problem_id=f"LeetCode/{text(row, 'task_id')}",
         question=_ASKED.sub("", query).strip(),
         entry_point=entry_point,
         kind="method",
         reference_solution=reference,
-        golden_tests=tuple(tests.tests),
         starter_code=asked[1] if asked else "",
         imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, imports_of(module), *classes])),
         difficulty=difficulty.lower() if isinstance(difficulty, str) else "",
-        tolerance=tests.tolerance,
         checker="unordered" if _ANY_ORDER.search(query) and row["task_id"] not in _INSIDE else "",
         time_limit_s=2.0,
     )
-    return Draft(problem, (), tuple(tests.left_out))
 
 
 class _PlainNodes(ast.NodeTransformer):

@@ -33,21 +33,17 @@ def _read_row(row: Row, source: Source) -> Draft:
     asserts = texts_of(row, "test_list")
     entry_point = entry_point_of(module, asserts)
     imports = dict.fromkeys([*texts_of(row, "test_imports"), *imports_of(module).splitlines()])
-    golden = extract("\n".join(asserts), entry_point)
-    hidden = extract(text(row, "test"), entry_point)
-    problem = source.problem(
+    return source.draft(
         module,
+        golden=extract("\n".join(asserts), entry_point),
+        hidden=extract(text(row, "test"), entry_point),
         problem_id=problem_id_of(row),
         question=text(row, "prompt", "text"),
         entry_point=entry_point,
         reference_solution=code,
-        golden_tests=tuple(golden.tests),
-        hidden_tests=tuple(hidden.tests),
         starter_code=starter_of(module, entry_point),
         imports="\n".join(line for line in imports if line),
-        tolerance=max(golden.tolerance, hidden.tolerance),
     )
-    return Draft(problem, (hidden,) if hidden.unvalued else (), (*golden.left_out, *hidden.left_out))
 
 
 def entry_point_of(module: ast.Module, asserts: list[str]) -> str:

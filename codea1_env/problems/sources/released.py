@@ -49,21 +49,18 @@ def _read_row(row: Row, source: Source) -> Draft:
     if entry_point not in functions_of(module):
         defined = ", ".join(functions_of(module)) or "no function"
         raise RowError(f"GT_code must define {entry_point}, got {defined}")
-    extracted = extract(_script_of(row), entry_point)
     imports = dict.fromkeys([*_said(about, "imports").splitlines(), *imports_of(module).splitlines()])
-    problem = source.problem(
+    return source.draft(
         module,
+        golden=extract(_script_of(row), entry_point),
         problem_id=text(about, "question_id"),
         question=text(row, "clean_description"),
         entry_point=entry_point,
         reference_solution=code,
-        golden_tests=tuple(extracted.tests),
         starter_code=starter_of(module, entry_point),
         imports="\n".join(line for line in imports if line),
         difficulty="hard",
-        tolerance=extracted.tolerance,
     )
-    return Draft(problem, (extracted,) if extracted.unvalued else (), tuple(extracted.left_out))
 
 
 def _said(about: Mapping[str, Any], name: str) -> str:

@@ -272,7 +272,7 @@ HANGING = "".join(f"assert h({x}) == 1\n" for x in range(100, 105))
 RIGHT_ONES = "assert h(1) == 1\nassert h(2) == 2\n"
 
 
-@pytest.mark.parametrize("reward", ["code-a1", "skill", "cure"])
+@pytest.mark.parametrize("reward", ["code-a1", "cure"])
 def test_calls_that_hang_the_reference_cost_a_right_program_nothing(reward: str, sandbox: LocalSandbox) -> None:
     """Five before two valid tests; and two more suites of them, after which the program has hung ten times."""
     reference, arena = HANGS.reference_solution or "", arena_of(sandbox, config=RewardConfig(tester_reward=reward))
@@ -598,10 +598,9 @@ def test_any_failing_test_is_replayed_later_as_it_was(sandbox: LocalSandbox, val
 # What is remembered
 
 
-@pytest.mark.parametrize("megabytes", [1, 64])
-def test_scores_do_not_tell_whether_outcomes_are_remembered(sandbox: LocalSandbox, megabytes: int) -> None:
+def test_scores_do_not_tell_whether_outcomes_are_remembered(sandbox: LocalSandbox) -> None:
     """Two epochs of bundled problems, the suites of the second in another order, with the book in between."""
-    arenas = [Arena(sandbox, execution_cache_mb=size) for size in (0, megabytes)]
+    arenas = [Arena(sandbox, execution_cache_mb=megabytes) for megabytes in (0, 1, 64)]
     for epoch in range(2):
         matches = [
             Match(
@@ -611,10 +610,11 @@ def test_scores_do_not_tell_whether_outcomes_are_remembered(sandbox: LocalSandbo
             )
             for problem in bundled_problems()[:12]
         ]
-        plain, remembering = (arena.play(matches) for arena in arenas)
-        assert [*map(write_score, plain)] == [*map(write_score, remembering)]
-        assert plain == remembering
-    assert arenas[0].book == arenas[1].book
+        plain, *remembering = (arena.play(matches) for arena in arenas)
+        for scores in remembering:
+            assert [*map(write_score, scores)] == [*map(write_score, plain)]
+            assert scores == plain
+    assert arenas[0].book == arenas[1].book == arenas[2].book
 
 
 def test_a_program_is_not_run_again_on_what_it_was_asked_before(sandbox: LocalSandbox) -> None:

@@ -2,6 +2,7 @@
 itself."""
 
 import dataclasses
+import functools
 import json
 import os
 import sys
@@ -45,6 +46,12 @@ def audited_by(
     monkeypatch.setattr("codea1_env.audit.run.effects", lambda part: ())
     with callable_grader(reward, wait_s=wait_s) as grader:
         return audit(grader, parts=("frozen",))
+
+
+@functools.cache
+def all_failed() -> Result:
+    with pytest.MonkeyPatch.context() as patch:
+        return audited_by(audited.fails_all, patch, "output")
 
 
 class TestCorpus:
@@ -104,8 +111,8 @@ class TestBothDirections:
         assert not result.lost
         assert not result.clean
 
-    def test_who_fails_all_loses_every_honest_program(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        result = audited_by(audited.fails_all, monkeypatch, "equality")
+    def test_who_fails_all_loses_every_honest_program(self) -> None:
+        result = all_failed()
         assert not result.forged
         assert len([key for key in result.lost if not key.startswith("after")]) == 12
         assert not result.clean
@@ -128,8 +135,8 @@ class TestBothDirections:
     def test_an_open_class_is_reported(
         self, label: str, reward: Reward, some: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        result = audited_by(reward, monkeypatch, label)
-        assert f"{label} / {some}" in result.tally(label).forged
+        result = audited_by(reward, monkeypatch, label, name=some)
+        assert result.tally(label).forged == (f"{label} / {some}",)
         assert not result.clean
         assert some in as_text(result)
 
@@ -308,16 +315,16 @@ class TestResult:
         assert [each.key for each in first.played] == [each.key for each in again.played]
         assert as_markdown([first]).count("\n") == 3 + 1 + 3
 
-    def test_the_digest_is_of_what_was_answered(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        result = audited_by(audited.fails_all, monkeypatch, "output")
+    def test_the_digest_is_of_what_was_answered(self) -> None:
+        result = all_failed()
         other = dataclasses.replace(
             result.played[0], answer="failed" if result.played[0].answer == "passed" else "passed"
         )
         assert dataclasses.replace(result, played=(other, *result.played[1:])).digest != result.digest
         assert dataclasses.replace(result, seconds=1e6, grader="another").digest == result.digest
 
-    def test_names_of_strangers_are_escaped(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        result = dataclasses.replace(audited_by(audited.fails_all, monkeypatch, "output"), grader="<b>|\x1b[31m")
+    def test_names_of_strangers_are_escaped(self) -> None:
+        result = dataclasses.replace(all_failed(), grader="<b>|\x1b[31m")
         assert "<b>" not in as_html([result])
         assert "\x1b" not in as_text(result)
         assert "\\|" in as_markdown([result])

@@ -532,10 +532,9 @@ def test_the_weights_are_there_once_whether_it_samples_or_learns(shape: str) -> 
         assert held(packed.base) == once
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_file_of_the_weights_is_let_go_of(shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_the_weights_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codea1_env.language_models.loading.has_bfloat16", lambda device: True)
-    random_model(shape).bfloat16().save_pretrained(tmp_path)
+    random_model("qwen2").bfloat16().save_pretrained(tmp_path)
     TOKENIZER.save_pretrained(tmp_path)
     loaded = load(tmp_path)
     assert loaded.base.dtype is torch.bfloat16

@@ -44,6 +44,12 @@ EACH = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) fo
 """All of them, of which the quick suite runs one of each kind."""
 
 
+def quickly(*chosen: tuple[str, Any], of: Sequence[Any]) -> list[Any]:
+    """Every command with each of these, of which the quick suite runs those that are chosen."""
+    pairs = [(name, each) for name in COMMANDS for each in of]
+    return [pytest.param(*pair, marks=() if pair in chosen else pytest.mark.slow) for pair in pairs]
+
+
 def answer(request: Json, number: int) -> Reply:
     """A program that is right on even problems, or a suite; the same for the same request."""
     asked = request["messages"][-1]["content"]
@@ -147,8 +153,7 @@ def goes_on(name: str, how: str, nth: int, place: Place, undisturbed: Any, folde
 
 
 @pytest.mark.longest
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize(("name", "how"), [*zip(QUICK, HOW, strict=True)])
 def test_a_command_that_ends_in_the_middle_goes_on(
     name: str, how: str, place: Place, undisturbed: Any, tmp_path: Path, capsys: Any
 ) -> None:
@@ -219,8 +224,9 @@ def test_another_input_is_not_taken_for_the_one_that_was_scored(place: Place, tm
     assert "got another line 1" in refused.stderr
 
 
-@pytest.mark.parametrize("size", [0, 50 << 10])
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize(
+    ("name", "size"), quickly(*zip(QUICK, (0, 50 << 10, 0), strict=True), (QUICK[2], 50 << 10), of=(0, 50 << 10))
+)
 def test_a_limit_that_every_further_line_would_meet_is_one_error(
     name: str, size: int, place: Place, undisturbed: Any, tmp_path: Path, capsys: Any
 ) -> None:
@@ -254,8 +260,7 @@ class Broken:
         monkeypatch.setattr(LocalSandbox, "run", run)
 
 
-@pytest.mark.parametrize("after", [0, 4])
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize(("name", "after"), quickly((QUICK[0], 0), *((name, 4) for name in QUICK), of=(0, 4)))
 def test_a_sandbox_that_is_gone_ends_a_command_with_one_error(
     name: str, after: int, place: Place, undisturbed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:

@@ -314,7 +314,7 @@ def recorded(count: int) -> str:
 def test_the_output_and_the_book_do_not_depend_on_the_number_of_arenas(tmp_path: Path) -> None:
     (tmp_path / "in").write_text(recorded(12))
     (tmp_path / "book-parts").mkdir()
-    for arenas in ((), ("--arenas", "3"), ("--arenas", "2", "--workers", "4"), ("--arenas", "2", "parts")):
+    for arenas in ((), ("--arenas", "3"), ("--arenas", "2", "--workers", "4", "parts")):
         name = "-".join(arenas)
         book = tmp_path / ("book-parts" if "parts" in arenas else f"book{name}")
         options = [each for each in arenas if each != "parts"]
@@ -333,7 +333,7 @@ def test_the_output_and_the_book_do_not_depend_on_the_number_of_arenas(tmp_path:
 
 
 def test_scoring_that_was_killed_goes_on_with_another_number_of_arenas(tmp_path: Path) -> None:
-    (tmp_path / "in").write_text(recorded(40))
+    (tmp_path / "in").write_text(recorded(24))
     arguments = ["score", str(tmp_path / "in"), "--book"]
     assert main([*arguments, str(tmp_path / "whole-book"), "-o", str(tmp_path / "whole")]) == 1
     rest = [*arguments, str(tmp_path / "book"), "-o", str(tmp_path / "out")]

@@ -114,9 +114,17 @@ def draft(source: str, row: dict[str, Any]) -> Draft:
     return found
 
 
+OPENED: list[LocalSandbox] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _opened(sandbox: LocalSandbox) -> None:
+    """`imported` and `passes` share the file's sandbox."""
+    OPENED[:] = [sandbox]
+
+
 def imported(source: str, *rows: dict[str, Any]) -> list[Imported]:
-    with LocalSandbox() as sandbox:
-        return list(import_drafts(find_source(source).drafts(rows), sandbox))
+    return list(import_drafts(find_source(source).drafts(rows), OPENED[0]))
 
 
 def asserts(problem: Problem) -> list[str]:
@@ -407,8 +415,7 @@ def call_row(source: str, values: list[Any], code: str) -> dict[str, Any]:
 
 
 def passes(problem: Problem, program: str) -> bool:
-    with LocalSandbox() as sandbox:
-        (grade,) = Arena(sandbox).grade(problem, [program], (*problem.golden_tests, *problem.hidden_tests))
+    (grade,) = Arena(OPENED[0]).grade(problem, [program], (*problem.golden_tests, *problem.hidden_tests))
     assert grade.executes
     return grade.all_passed
 

@@ -63,7 +63,7 @@ def test_no_claim_made_of_the_other_values_counts(kind: type) -> None:
     for entry_point, call, right in bundled():
         if type(right) is not kind or not right:
             continue
-        for wrong in [other for other in other_values(right) if other and other != right][:3]:
+        for wrong in [other for other in other_values(right) if other and other != right][:2]:
             for claim in attacks(call, wrong):
                 found = status(claim, values.encode(right), entry_point=entry_point)
                 assert found in (Status.VACUOUS, Status.WRONG_RELATION), (claim, right)

@@ -75,9 +75,9 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sandbox() -> Iterator[Any]:
-    """A local sandbox of a file's own."""
+    """A local sandbox for all who need no other: no job sees another."""
     from codea1_env.sandbox import LocalSandbox
 
     with LocalSandbox() as shared:

@@ -234,7 +234,7 @@ class TestCell:
         grader = callable_grader(stays, wait_s=5)
         assert grader.ask({"program": "", "tests": []}).answer is Graded.PASSED
         while not staying():  # from outside it is seen
-            time.sleep(0.01)
+            time.sleep(0.05)
         grader.close()
         assert staying() == 0
 

@@ -115,7 +115,7 @@ def test_a_study_that_is_killed_leaves_no_run_behind(recipe: str, tmp_path: Path
     code = textwrap.dedent(STUDY.format(**given, output=str(tmp_path / "out")))
     study = psutil.Popen([sys.executable, "-c", code])
     while not (cells := study.children()) and study.poll() is None:
-        time.sleep(0.01)
+        time.sleep(0.05)
     study.kill()
     study.wait()
     _, alive = psutil.wait_procs(cells, timeout=20)

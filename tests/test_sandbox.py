@@ -897,6 +897,7 @@ def test_a_killed_parent_leaves_nothing_behind(without: str, trouble: str) -> No
     with _started("sandbox.run(jobs)", without, trouble) as parent:
         family: list[psutil.Process] = []
         while len(family) < 3 and parent.poll() is None:
+            time.sleep(0.02)
             family = psutil.Process(parent.pid).children(recursive=True)
         assert len(family) == 3, "a guard, its zygote and the candidate"
         parent.send_signal(signal.SIGKILL)
@@ -976,6 +977,7 @@ print(sandbox.run(jobs)[0].outcomes[0].kind.value)
         assert parent.stdout.readline() == b"ready\n"
         family: list[psutil.Process] = []
         while len(family) < 3 and parent.poll() is None:
+            time.sleep(0.02)
             family = psutil.Process(parent.pid).children(recursive=True)
         parent.send_signal(signal.SIGSTOP)
         psutil.wait_procs(family[2:], timeout=60)

@@ -292,7 +292,7 @@ def test_a_line_whose_process_is_killed_is_scored_by_another(tmp_path: Path) -> 
     command = [sys.executable, "-m", "codea1_env.cli", *arguments, str(tmp_path / "out"), "--workers", "2"]
     process = psutil.Popen(command, stderr=subprocess.DEVNULL)
     while len(process.children(recursive=True)) < 6 and process.poll() is None:
-        time.sleep(0.01)
+        time.sleep(0.05)
     killed = next(child for child in process.children() if child.children())
     killed.kill()
     assert process.wait(timeout=120) == 0

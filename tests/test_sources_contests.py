@@ -119,7 +119,7 @@ OPENED: list[LocalSandbox] = []
 
 @pytest.fixture(scope="module", autouse=True)
 def _opened(sandbox: LocalSandbox) -> None:
-    """`imported` and `passes` share the file's sandbox."""
+    """`imported` and `passes` have one sandbox."""
     OPENED[:] = [sandbox]
 
 

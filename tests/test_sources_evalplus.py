@@ -40,9 +40,17 @@ MBPP = {
 }
 
 
+OPENED: list[LocalSandbox] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _opened(sandbox: LocalSandbox) -> None:
+    """`imported` and `passes` have one sandbox."""
+    OPENED[:] = [sandbox]
+
+
 def imported(source: str, *rows: dict[str, Any]) -> list[Imported]:
-    with LocalSandbox() as sandbox:
-        return list(import_drafts(find_source(source).drafts(rows), sandbox))
+    return list(import_drafts(find_source(source).drafts(rows), OPENED[0]))
 
 
 def one(source: str, row: dict[str, Any]) -> Any:
@@ -52,9 +60,8 @@ def one(source: str, row: dict[str, Any]) -> Any:
 
 
 def passes(problem: Any, code: str) -> bool:
-    with LocalSandbox() as sandbox:
-        (grade,) = Arena(sandbox).grade(problem, [code], (*problem.golden_tests, *problem.hidden_tests))
-        return grade.all_passed
+    (grade,) = Arena(OPENED[0]).grade(problem, [code], (*problem.golden_tests, *problem.hidden_tests))
+    return grade.all_passed
 
 
 def test_base_inputs_become_golden_tests_and_the_others_hidden_ones_with_the_references_values() -> None:

@@ -36,10 +36,18 @@ CODES = tuple(f"def f(x):\n    return 2.0 * x {off}\n" for off in ("", "+ 5e-4",
 SUITE = "assert f(1000) == 2000.0\nassert f(0.001) == 0.002"
 
 
+OPENED: list[LocalSandbox] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _opened(sandbox: LocalSandbox) -> None:
+    """`verdicts` has one sandbox."""
+    OPENED[:] = [sandbox]
+
+
 def verdicts(problem: Problem, config: RewardConfig | None = None, **arguments: Any) -> list[list[str]]:
     """Of each program on `f(1000)` and `f(0.001)`: off by 5e-4, and off by a share of 5e-4."""
-    with Arena(LocalSandbox(), config, **arguments) as arena:
-        (score,) = arena.play([Match(problem, CODES, ((SUITE,),) * 3)])
+    (score,) = Arena(OPENED[0], config, **arguments).play([Match(problem, CODES, ((SUITE,),) * 3)])
     return [[str(test.verdict) for test in row[0].duel.tests] for row in score.suites]
 
 

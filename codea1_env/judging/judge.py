@@ -72,6 +72,8 @@ class StatedTest:
     """`WrittenTest.relation`; `value` is then the tuple of its constants."""
     calls: tuple[bytes, ...] = ()
     """`WrittenTest.calls`."""
+    or_look: str = ""
+    """`WrittenTest.or_look`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ class Judge:
                 [
                     _with_look(test, next(stated))
                     if test.arguments is None or test.value is None
-                    else StatedTest(test.arguments, test.value, "", test.look, test.relation, test.calls)
+                    else StatedTest(test.arguments, test.value, "", test.look, test.relation, test.calls, test.or_look)
                     for test in suite
                 ]
             )
@@ -311,7 +313,7 @@ def _with_look(test: WrittenTest, stated: StatedTest) -> StatedTest:
     if stated.failure:
         return stated
     value = b"" if test.stated is None else stated.value
-    return replace(stated, value=value, look=test.look, relation=test.relation, calls=test.calls)
+    return replace(stated, value=value, look=test.look, relation=test.relation, calls=test.calls, or_look=test.or_look)
 
 
 def _returned(expected: Expectation, verdict: Verdict, outcome: Outcome) -> str:

@@ -25,7 +25,7 @@ from codea1_env.reading.grammar import WrittenTest
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.responses import Suite
-from codea1_env.reading.wide.relation import Relation
+from codea1_env.reading.wide.relation import LOOKED, Relation
 from codea1_env.rewards import duel
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status
@@ -302,6 +302,12 @@ def _related(
         judgement = related_look(judge, as_written, stated.calls, reference.value, others, tolerance, earlier)
     else:
         judgement = related(as_written, reference.value, others, tolerance, earlier)
+        is_beyond = judgement.status is Status.WRONG_RELATION or judgement.reason == Reason.TOO_LARGE
+        if is_beyond and stated.or_look:
+            as_looked = Expectation(stated.arguments, stated.value, stated.or_look, relation=LOOKED)
+            looked = related_look(judge, as_looked, (), reference.value, others, tolerance, earlier)
+            if looked.status not in (Status.WRONG_RELATION, Status.REJECTED):
+                judgement, as_written = looked, as_looked
     if judgement.status is not Status.KEPT:
         return _without_value(
             test, judgement.status, judgement.reason, as_written if judgement.status is Status.WRONG_RELATION else None

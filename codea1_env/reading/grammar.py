@@ -74,6 +74,8 @@ class WrittenTest:
     look: str = ""
     """The expression around `inner`, over the name RETURNED; empty: the value is taken as it is. Pure in paper
     fidelity; in the wide reading see `wide/looking.py`."""
+    or_look: str = ""
+    """The same claim as a look, for where the relation is not true of the right value: it knows less of Python."""
     calls: tuple[bytes, ...] = ()
     """Where the call is several calls in one question: each by itself, on the wire."""
     asks: str = ""

@@ -158,6 +158,10 @@ def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int, names: 
         if any(type(operator) is ast.Is or type(operator) is ast.IsNot for operator in node.ops):
             raise Rejected(Reason.OPERATOR)  # identity is no property of data
         inner = [node.left, *node.comparators]
+    elif names and kind is ast.GeneratorExp:
+        bound = (*bound, _targets(node.generators, entry_point))  # type: ignore[attr-defined]
+        inner = [part for clause in node.generators for part in (clause.iter, *clause.ifs)]  # type: ignore[attr-defined]
+        inner.append(node.elt)  # type: ignore[attr-defined]
     elif (names and (kind is ast.JoinedStr or kind is ast.FormattedValue)) or kind in _PLAIN:
         inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
     else:
@@ -273,6 +277,8 @@ def check_code(node: ast.AST, entry_point: str, bound: Bound, room: int, names: 
         if node.id not in CODE_BUILTINS and known_name(node) not in names and not _is_exception(node.id):
             raise Rejected(Reason.FORBIDDEN_NAME)
     elif type(node) is ast.Attribute and known_name(node) in names and not _is_bound(_root(node), bound):
+        return
+    elif type(node) is ast.Attribute and _is_of_text(node) and node.attr != "format":
         return
     elif type(node) is ast.Attribute and names is LOOKED and node.attr in LOOKED_METHODS:
         inner = [node.value]

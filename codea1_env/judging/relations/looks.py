@@ -25,6 +25,8 @@ from codea1_env.reading.literals import Tree, encode
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.rewards.duel import Status
 
+_MOST_BYTES = 1 << 18
+"""Of a right value that is looked at; of the other values together 16 times as many."""
 _MOST_SINGLE = 256
 """Values of single calls that a claim about several is tried on."""
 
@@ -42,19 +44,21 @@ def related_look(
     places of what a kept one refuses."""
     if not is_plain(right):
         return Related(Status.REJECTED, Reason.NOT_PLAIN_DATA)
+    if len(right) > _MOST_BYTES:
+        return Related(Status.REJECTED, Reason.TOO_LARGE)
     tree = json.loads(right)
+    if judge.tried_on(test.look, [right]) != [True]:
+        return Related(Status.WRONG_RELATION)
     try:
         if calls:
             singles, constants = _of_several(tree["t"], calls, tolerance)
             others = [*singles, *constants]
         else:
-            others = all_others(tree, spare_parts(test.arguments), mutants, tolerance)
+            others = all_others(tree, spare_parts(test.arguments), mutants, tolerance)[: 16 * _MOST_BYTES // len(right)]
             singles, constants = others, []
     except FAILURES:
         return Related(Status.VACUOUS)
-    is_true, *held = judge.tried_on(test.look, [right, *map(encode, others)])
-    if not is_true:
-        return Related(Status.WRONG_RELATION)
+    held = judge.tried_on(test.look, [*map(encode, others)])
     refused = [place for place, one in enumerate(held) if not one]
     count = sum(place < len(singles) for place in refused)
     if not count or count < REFUSED * len(singles) or any(held[len(singles) :]):

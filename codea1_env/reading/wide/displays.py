@@ -32,11 +32,14 @@ def table(node: ast.expr) -> DisplayRows | None:
         return DisplayRows(tuple(node.elts[:MAX_ROWS]), len(node.elts) > MAX_ROWS)
     if isinstance(node, ast.Dict):
         return _of_dict(node, "keys")
-    if not isinstance(node, ast.Call) or node.keywords:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        letters: list[ast.expr] = [ast.Constant(letter) for letter in node.value[: MAX_ROWS + 1]]
+        return DisplayRows(tuple(letters[:MAX_ROWS]), len(letters) > MAX_ROWS)
+    if not isinstance(node, ast.Call) or any(keyword.arg != "start" for keyword in node.keywords):
         return None
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Dict) and not node.args:
         return _of_dict(node.func.value, node.func.attr)
-    return _of_call(node.func.id, node.args) if isinstance(node.func, ast.Name) else None
+    return _of_call(node.func.id, [*node.args, *(keyword.value for keyword in node.keywords)]) if isinstance(node.func, ast.Name) else None
 
 
 def _of_dict(node: ast.Dict, method: str) -> DisplayRows | None:
@@ -64,6 +67,9 @@ def _of_call(name: str, arguments: Sequence[ast.expr]) -> DisplayRows | None:
         return DisplayRows(tuple(_number(number) for number in numbers[:MAX_ROWS]), len(numbers) > MAX_ROWS)
     if name in ("zip", "enumerate") and any(isinstance(argument, ast.Set) for argument in arguments):
         return None  # what stands first in a set is not what is written first
+    first = 0
+    if name == "enumerate" and len(arguments) == 2:
+        first, arguments = whole(arguments[1]) or 0, arguments[:1]
     tables = [each for argument in arguments if (each := table(argument)) is not None]
     if not tables or len(tables) < len(arguments):
         return None
@@ -72,7 +78,7 @@ def _of_call(name: str, arguments: Sequence[ast.expr]) -> DisplayRows | None:
         rows = zip(*(each.rows for each in tables), strict=False)
         return DisplayRows(tuple(ast.Tuple(list(row), ast.Load()) for row in rows), is_cut)
     if name == "enumerate" and len(tables) == 1:
-        pairs = enumerate(tables[0].rows)
+        pairs = enumerate(tables[0].rows, first)
         return DisplayRows(tuple(ast.Tuple([_number(place), row], ast.Load()) for place, row in pairs), is_cut)
     if name in ("list", "tuple") and len(tables) == 1:
         return tables[0]

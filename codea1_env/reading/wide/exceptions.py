@@ -53,7 +53,17 @@ def condition_of_exception(expects: ast.Call, name: str, body: Sequence[ast.stmt
     is_type = ast.Compare(_part(call, "raises"), [ast.Eq() if len(names) == 1 else ast.In()], [right])
     if pattern is None:
         return is_type
-    says = ast.Compare(ast.Constant(_text(pattern)), [ast.In()], [_part(call, "message")])
+    try:
+        text = _text(pattern)
+    except Rejected:
+        if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str):
+            raise
+        search = ast.Attribute(ast.Name("re", ast.Load()), "search", ast.Load())
+        found = ast.Call(ast.Name("bool", ast.Load()), [ast.Call(search, [pattern, _part(call, "message")], [])], [])
+        said = ast.Tuple([_part(call, "raises"), found], ast.Load())
+        rights = [ast.Tuple([ast.Constant(each), ast.Constant(True)], ast.Load()) for each in names]
+        return ast.Compare(said, [ast.In()], [ast.List([*rights], ast.Load())])
+    says = ast.Compare(ast.Constant(text), [ast.In()], [_part(call, "message")])
     return ast.BoolOp(ast.And(), [is_type, says])
 
 
@@ -116,6 +126,10 @@ class Said(NamedTuple):
 def said_of(condition: ast.expr) -> Said:
     """Of a condition of this module, names in place or not."""
     kind = condition.values[0] if isinstance(condition, ast.BoolOp) else condition
+    match kind:
+        case ast.Compare(left=ast.Tuple(elts=[is_of, _]), comparators=[ast.List(elts=rows)]):  # with a pattern
+            types = [row.elts[0] for row in rows if isinstance(row, ast.Tuple)]
+            kind = ast.Compare(is_of, [ast.In()], [ast.List(types, ast.Load())])
     return Said(kind, _part(kind.left.value, "message"))  # type: ignore[attr-defined]  # as it is made here
 
 
@@ -160,6 +174,8 @@ def _below(name: str) -> list[str]:
 
 def _text(pattern: ast.expr) -> str:
     """What a regular expression finds that is a plain text, its escapes taken away."""
+    if isinstance(pattern, ast.Call) and ast.unparse(pattern.func) == "re.escape" and len(pattern.args) == 1:
+        pattern = ast.Constant(re.escape(getattr(pattern.args[0], "value", "")))
     text = pattern.value if isinstance(pattern, ast.Constant) else None
     if not isinstance(text, str) or _SPECIAL.search(re.sub(r"\\[^a-zA-Z0-9]", "", text)) or text.endswith("\\"):
         raise Rejected(Reason.EXPECTS_EXCEPTION)

@@ -4,7 +4,7 @@
     def numbers(): return [3, 1, 2]                def size(request): return request.param
 
 `yield` gives a value as `return` does. Who reads a suite evaluates nothing: the value is an expression of the fixture's
-body, with its names in place. Does not know a fixture whose body has more than assignments before it, as `tmp_path`.
+body, with its names in place, behind the statements before it. Does not know pytest's own fixtures, as `tmp_path`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 
 from codea1_env.reading.inlining import SuiteNames
+from codea1_env.reading.parsing import SourceText
 from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.wide.displays import table
 from codea1_env.reading.wide.parametrized import MAX_ROWS_OF_ALL, Row, Rows, name_of, row
@@ -29,6 +30,7 @@ _OPTIONS = frozenset(("autouse", "ids", "name", "params", "scope"))
 @dataclass(slots=True)
 class _Fixture:
     node: ast.FunctionDef
+    source: SourceText
     params: ast.expr | None
     """The table of what `request.param` is, one by one, where there is one."""
     is_open: bool = False
@@ -41,13 +43,13 @@ class Fixtures:
 
     names: SuiteNames
     statements: Statements
-    assign: Callable[[ast.Assign | ast.AnnAssign], None]
-    """Takes an assignment of a fixture's body."""
+    value_of: Callable[[Sequence[ast.stmt], SourceText], ast.expr]
+    """What a body gives at its end; raises Rejected."""
     inlined: Callable[[ast.expr], ast.expr]
     """Puts names in place; raises Rejected."""
     _known: dict[str, _Fixture] = field(default_factory=dict, init=False)
 
-    def add(self, node: ast.FunctionDef) -> None:
+    def add(self, node: ast.FunctionDef, source: SourceText) -> None:
         """Know a function as a fixture, if it is one that says no more than is known here."""
         decorators = node.decorator_list
         if not is_fixture(node) or len(decorators) != 1:
@@ -55,7 +57,7 @@ class Fixtures:
         named = {keyword.arg: keyword.value for keyword in getattr(decorators[0], "keywords", [])}
         name = named.get("name", ast.Constant(node.name))
         if set(named) <= _OPTIONS and isinstance(name, ast.Constant) and isinstance(name.value, str):
-            self._known[name.value] = _Fixture(node, named.get("params"))
+            self._known[name.value] = _Fixture(node, source, named.get("params"))
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -101,26 +103,7 @@ class Fixtures:
                 self.names.bind(needed.items(), is_inlined=True)
                 if param is not None:
                     self.names.bind_attributes("request", {_PARAM: param})
-                yield self._value(body)
-
-    def _value(self, body: Sequence[ast.stmt]) -> ast.expr:
-        """What a body gives behind assignments and a docstring. Raises Rejected."""
-        for statement in body:
-            self.statements.charge(statement)
-            if isinstance(statement, ast.Assign | ast.AnnAssign):
-                self.assign(statement)
-                continue
-            value = statement.value if isinstance(statement, ast.Return | ast.Expr) else None
-            if isinstance(statement, ast.Expr) and isinstance(value, ast.Constant):
-                continue
-            if isinstance(value, ast.Yield):
-                value = value.value
-            elif isinstance(statement, ast.Expr):
-                break
-            if value is None:
-                break
-            return self.inlined(value)
-        raise Rejected(Reason.NOT_PLAIN_DATA)
+                yield self.value_of(body, fixture.source)
 
 
 def is_fixture(node: ast.FunctionDef) -> bool:

@@ -29,7 +29,7 @@ _GOING_THROUGH = frozenset(("map", "filter", "zip", "enumerate", "reversed", "it
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookedAt:
     """A claim of this form."""
 
     source: str
@@ -38,11 +38,12 @@ class Look:
     """What the program is asked, as data."""
     calls: tuple[bytes, ...]
     """Each of the calls, in the order of `RETURNED[0]`, ...; one alone is what is asked."""
-    is_question: bool
+    asks: str
+    """The program's names in a question; empty where the call is none."""
 
 
-def look_of(condition: ast.expr, entry_point: str, root: str, max_depth: int) -> Look:
-    """Raises Rejected for a claim that is none. `root`: the name that a question is asked with."""
+def look_of(condition: ast.expr, entry_point: str, max_depth: int) -> LookedAt:
+    """Raises Rejected for a claim that is none."""
     holes = _Holes(entry_point)
     text = grammar.shallow_source(condition, 2 * max_depth)
     look = holes.visit(grammar.single_expression(text))  # a copy: nodes of remembered names are shared
@@ -55,26 +56,25 @@ def look_of(condition: ast.expr, entry_point: str, root: str, max_depth: int) ->
     source = f"bool({ast.unparse(look)})"
     if len(calls) == 1 and grammar.is_call(calls[0], entry_point) and not _is_question(calls[0], entry_point):
         arguments = grammar.arguments_of(calls[0], entry_point, max_depth, stars=False)
-        return Look(source, arguments, (), False)
+        return LookedAt(source, arguments, (), "")
     for call in calls:
         questions.check_question(call, entry_point)
         if questions.is_changed(call, entry_point):
             raise Rejected(Reason.NOT_ENTRY_POINT)
-    if len(calls) == 1:
-        return Look(source, _question(ast.unparse(calls[0]), root), (), True)
-    asked = ast.unparse(ast.Tuple(calls, ast.Load()))
-    keys = [_key(call, entry_point, root, max_depth) for call in calls]
-    return Look(source, _question(asked, root), tuple(keys), True)
+    asked = calls[0] if len(calls) == 1 else ast.Tuple([*calls], ast.Load())
+    keys = [_key(call, entry_point, max_depth) for call in calls] if len(calls) > 1 else []
+    return LookedAt(source, _question(asked, entry_point), tuple(keys), questions.roots(asked, entry_point))
 
 
-def _question(text: str, root: str) -> CallArguments:
+def _question(node: ast.expr, entry_point: str) -> CallArguments:
+    root, text = questions.roots(node, entry_point), ast.unparse(node)
     return CallArguments(text, encode([[{"e": [root, text]}], []]))
 
 
-def _key(call: ast.Call, entry_point: str, root: str, max_depth: int) -> bytes:
+def _key(call: ast.Call, entry_point: str, max_depth: int) -> bytes:
     """The call by itself, as it would be asked. What is no literal could be written in many ways. Raises Rejected."""
     if _is_question(call, entry_point):
-        return _question(ast.unparse(call), root).encoded or b""
+        return _question(call, entry_point).encoded or b""
     encoded = grammar.arguments_of(call, entry_point, max_depth, stars=False).encoded
     if encoded is None:
         raise Rejected(Reason.SEVERAL_CALLS)
@@ -82,7 +82,8 @@ def _key(call: ast.Call, entry_point: str, root: str, max_depth: int) -> bytes:
 
 
 def _is_question(node: ast.expr, entry_point: str) -> bool:
-    return questions.is_question(node, entry_point) or isinstance(node, ast.Attribute)
+    is_of_object = isinstance(node, ast.Attribute) or questions.is_operation(node, entry_point)
+    return is_of_object or questions.is_question(node, entry_point)
 
 
 class _Holes(ast.NodeTransformer):
@@ -96,7 +97,8 @@ class _Holes(ast.NodeTransformer):
         name = self._entry_point
         if isinstance(node, ast.Call) and (grammar.is_call(node, name) or questions.is_question(node, name)):
             return self._hole(node)
-        if isinstance(node, ast.Attribute) and questions.is_made(_made(node), name):
+        is_of_object = isinstance(node, ast.Attribute) and questions.is_made(_made(node), name)
+        if is_of_object or (isinstance(node, ast.expr) and questions.is_operation(node, name)):
             return self._hole(node)  # type: ignore[arg-type]  # as good as a call
         return self.generic_visit(node)
 
@@ -125,6 +127,8 @@ def _made(node: ast.expr) -> ast.expr:
 def _check(look: ast.expr, entry_point: str, *, is_one: bool, max_depth: int) -> None:
     """Raises Rejected for what is no claim, decides more than one thing, or is not pure."""
     claim = look.operand if isinstance(look, ast.UnaryOp) and isinstance(look.op, ast.Not) else look
+    if isinstance(claim, ast.Tuple | ast.List | ast.Set | ast.Dict | ast.JoinedStr):
+        raise Rejected(Reason.NOT_A_COMPARISON)  # `assert (f(1) == 1, "message")` is always true
     deciding = [node for node in _of_the_whole(claim) if isinstance(node, ast.Compare | ast.BoolOp | ast.IfExp)]
     negated = any(isinstance(node, ast.Not) for part in _of_the_whole(claim) for node in ast.iter_child_nodes(part))
     if len(deciding) > 1 or negated or not all(isinstance(node, ast.Compare) for node in deciding):

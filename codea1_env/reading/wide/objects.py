@@ -152,6 +152,16 @@ class Objects:
         self._names.bind([(name + _CHANGED, changed or ast.Constant(None))], is_inlined=True)
 
 
+def setting(target: ast.expr, value: ast.expr | None) -> ast.Call | None:
+    """`c.size = 3`, `m[0] = 3` as the call of a method; None for another target."""
+    match target:
+        case ast.Attribute(value=ast.Name() as owner, attr=name) if value is not None:
+            return ast.Call(ast.Attribute(owner, "__setattr__", ast.Load()), [ast.Constant(name), value], [])
+        case ast.Subscript(value=ast.Name() as owner, slice=at) if value is not None and not isinstance(at, ast.Slice):
+            return ast.Call(ast.Attribute(owner, "__setitem__", ast.Load()), [at, value], [])
+    return None
+
+
 def _same(one: ast.expr, other: ast.expr | None) -> bool:
     return other is not None and questions.is_small(other) and ast.dump(one) == ast.dump(other)
 

@@ -6,6 +6,8 @@
     (lambda it: [it.up(), it][-1])(Counter(5)).up()      likewise, on an object that was called before
     (lambda it: [sort(it), it][-1])([3, 1])              an argument, after the call
     asyncio.run(f(x))
+    Vector(1, 2) + Vector(3, 4), abs(Vector(3, 4)), Matrix(rows)[0, 1]       operators of the class's own
+    Library([Book("Emma")]), paint(Color.RED)            other names of the program, which begin with a capital
 
 A question goes to the program as a text, as an argument does that is code, and is evaluated there. So it may be only
 what leaves the answer to the program: the value of a question is what the entry point, or an object of it, makes, and
@@ -16,12 +18,13 @@ no part of it.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, literal_tree
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, known_name
-from codea1_env.sandbox.inside.scope import PURE
+from codea1_env.sandbox.inside.scope import PURE, SHORT
 
 IT = "it"
 """What a question calls the object that it is about."""
@@ -33,6 +36,10 @@ _OF_DATA = frozenset(
     name for kind in (str, bytes, list, tuple, dict, set, int, float, complex, range) for name in dir(kind)
 )
 """Methods of plain data: what a question calls belongs to the program, and what data says of itself is a relation."""
+_ASKING = frozenset("abs repr len round int float bool complex bytes hash".split())
+"""Functions of Python's that ask an object's class; what `str` and an iteration give belongs to the object's data."""
+_CHANGING = frozenset(("__setattr__", "__setitem__", "__delitem__"))
+"""What a statement asks of an object, among its calls."""
 _NEAR = 0.05
 """Numbers that are nearer to each other, relative to their size, may be equal within a problem's tolerance."""
 
@@ -42,10 +49,70 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
     if not isinstance(node, ast.Call):
         return False
     if grammar.is_call(node, entry_point):
-        return any(grammar.mentions(part, entry_point) for part in _given(node))
+        return any(grammar.mentions(part, entry_point) or others_in(part, entry_point) for part in _given(node))
     if isinstance(node.func, ast.Attribute) and known_name(node.func) != _WAITING:
         return is_of_class(entry_point) and _is_rooted(node.func.value, entry_point)
     return _is_rooted(node, entry_point)
+
+
+def is_operation(node: ast.expr, entry_point: str) -> bool:
+    """Whether it is an operator, a subscript or a function of Python's that asks the class of an object."""
+    match node:
+        case ast.Subscript(value=value) | ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Invert(), operand=value):
+            return _is_object(value, entry_point)
+        case ast.BinOp(left=left, right=right):
+            return _is_object(left, entry_point) or _is_object(right, entry_point)
+        case ast.Call(func=ast.Name(id=name), args=[value], keywords=[]):
+            return name in _ASKING and _is_object(value, entry_point)
+    return False
+
+
+def _is_object(node: ast.expr, entry_point: str) -> bool:
+    """Whether it is an object of the class, or what an operator makes of one."""
+    return is_made(node, entry_point) or (
+        isinstance(node, ast.BinOp | ast.UnaryOp) and is_operation(node, entry_point)
+    )
+
+
+def others_in(node: ast.AST, entry_point: str) -> list[str]:
+    """Names that must be the program's own beside the entry point: called, or with an attribute, and known to nobody
+    else."""
+    bases = [each.func if isinstance(each, ast.Call) else each.value for each in ast.walk(node)
+             if isinstance(each, ast.Call | ast.Attribute)]  # fmt: skip
+    names = {base.id for base in bases if isinstance(base, ast.Name)}
+    return sorted(name for name in names if _is_of_program(name) and name != entry_point.partition("()")[0])
+
+
+def _is_of_program(name: str) -> bool:
+    return name[:1].isupper() and name not in SHORT and not hasattr(builtins, name)
+
+
+def member(node: ast.AST) -> str:
+    """Of what may be a member of an Enum of the program, `Color.RED`, its name; else empty."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=owner), attr=name) if _is_of_program(owner) and not name.startswith("_"):
+            return name
+    return ""
+
+
+def is_set(node: ast.Attribute) -> bool:
+    """Whether an attribute is asked for that the test has set itself, which any program would keep."""
+    while isinstance(node.value, ast.Attribute):
+        node = node.value
+    if not _is_history(node.value):
+        return False
+    calls = node.value.func.body.value.elts  # type: ignore[attr-defined]
+    named = [call.args[0] for call in calls if isinstance(call, ast.Call) and _method(call) == "__setattr__"]
+    return any(isinstance(name, ast.Constant) and name.value == node.attr for name in named)
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def roots(node: ast.expr, entry_point: str) -> str:
+    """The names of the program that a question has in it, with blanks between them."""
+    return " ".join([entry_point.partition("()")[0], *others_in(node, entry_point)])
 
 
 def is_of_class(entry_point: str) -> bool:
@@ -55,7 +122,19 @@ def is_of_class(entry_point: str) -> bool:
 
 def is_made(node: ast.expr, entry_point: str) -> bool:
     """Whether an expression is an object of the class: new, or after calls."""
-    return is_of_class(entry_point) and grammar.is_call(made_of(node), entry_point)
+    return is_of_class(entry_point) and _is_new(made_of(node), entry_point)
+
+
+def _is_new(node: ast.expr, entry_point: str) -> bool:
+    """Whether it is made by the class, or by a method of the class itself: `C(5)`, `C.of(5)`."""
+    return grammar.is_call(node, entry_point) or _is_by_class(node, entry_point)
+
+
+def _is_by_class(node: ast.expr, entry_point: str) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
+            return name == entry_point and method not in _OF_DATA and not method.startswith("_")
+    return False
 
 
 def made_of(node: ast.expr) -> ast.expr:
@@ -138,6 +217,8 @@ def _is_it(node: ast.AST) -> bool:
 def _is_rooted(node: ast.expr, entry_point: str) -> bool:
     """Whether calls and attributes lead from the entry point to it."""
     while not grammar.is_call(node, entry_point) and not _is_history(node):
+        if _is_by_class(node, entry_point) or (is_of_class(entry_point) and is_operation(node, entry_point)):
+            return is_of_class(entry_point)
         if isinstance(node, ast.Call) and known_name(node.func) == _WAITING and len(node.args) == 1:
             node = node.args[0]
         elif isinstance(node, ast.Call):
@@ -155,23 +236,37 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         _check_arguments(node, entry_point, is_inside)  # type: ignore[arg-type]  # a Call
     elif _is_history(node):
         _check_history(node, entry_point, is_inside)  # type: ignore[arg-type]
+    elif is_operation(node, entry_point):
+        _check_operation(node, entry_point, is_inside)
     elif isinstance(node, ast.Attribute):
-        if node.attr.startswith(("_", "format")) or not is_of_class(entry_point):
+        is_own = is_inside and _is_it(node.value) and node.attr in _CHANGING
+        if (node.attr.startswith(("_", "format")) and not is_own) or not is_of_class(entry_point):
             raise Rejected(Reason.ATTRIBUTE)
-        if is_changed(node.value, entry_point):
+        if is_changed(node.value, entry_point) or is_set(node):
             raise Rejected(Reason.ATTRIBUTE)
-        _check(node.value, entry_point, is_inside)
+        if not (isinstance(node.value, ast.Name) and node.value.id == entry_point):  # a method of the class
+            _check(node.value, entry_point, is_inside)
     elif isinstance(node, ast.Call) and known_name(node.func) == _WAITING and len(node.args) == 1:
         _check(node.args[0], entry_point, is_inside)
     elif isinstance(node, ast.Call):
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         is_own = owner is None or is_made(owner, entry_point) or (is_inside and _is_it(owner))
+        is_own = is_own or _is_by_class(node, entry_point) or (is_inside and isinstance(owner, ast.Call))
         if not is_own and (isinstance(owner, ast.Attribute) or node.func.attr in _OF_DATA):  # type: ignore[attr-defined]
             raise Rejected(Reason.ATTRIBUTE)
         _check(node.func, entry_point, is_inside)
         _check_arguments(node, entry_point, is_inside)
     elif not (is_inside and _is_it(node)):
         raise Rejected(Reason.WRAPPED_CALL)
+
+
+def _check_operation(node: ast.expr, entry_point: str, is_inside: bool) -> None:
+    parts = node.args if isinstance(node, ast.Call) else list(ast.iter_child_nodes(node))
+    for part in parts:
+        if isinstance(part, ast.expr) and _is_object(part, entry_point):
+            _check(part, entry_point, is_inside)
+        elif isinstance(part, ast.expr):
+            _check_part(part, entry_point, is_inside)
 
 
 def _check_history(node: ast.Call, entry_point: str, is_inside: bool) -> None:
@@ -205,10 +300,16 @@ def _check_part(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         _check(node, entry_point, is_inside)
         return
     is_whole = not grammar.mentions(node, entry_point) and not (is_inside and grammar.mentions(node, IT))
-    if is_whole:
+    if is_whole and not others_in(node, entry_point):
         check_code(node, entry_point, (), grammar.MAX_DEPTH)
         return
-    is_builtin = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in PURE
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and _is_of_program(node.value.id):
+        if node.attr.startswith("_"):
+            raise Rejected(Reason.ATTRIBUTE)
+        return  # `Color.RED`
+    is_builtin = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (
+        node.func.id in PURE or _is_of_program(node.func.id)
+    )
     if not is_builtin and not isinstance(node, _CONTAINERS):
         raise Rejected(Reason.ENTRY_POINT_AGAIN)
     inner = _given(node) if isinstance(node, ast.Call) else ast.iter_child_nodes(node)

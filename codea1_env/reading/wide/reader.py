@@ -34,13 +34,16 @@ from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
 from codea1_env.reading.wide.exceptions import RAISING, Said, TryStatement, condition_of_exception, said_of, tried
+from codea1_env.reading.wide.doctests import asserts_of_doctests
+from codea1_env.reading.wide.drawing import Drawn, is_drawn, is_next
+from codea1_env.reading.wide.expanding import Expanded, copied, parts
 from codea1_env.reading.wide.fixtures import Fixtures, is_fixture
-from codea1_env.reading.wide.objects import Objects
+from codea1_env.reading.wide.objects import Objects, setting
 from codea1_env.reading.wide.parametrized import name_of, rows_of
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, IMPORTED, read_condition
 from codea1_env.reading.wide.setup import with_setup
-from codea1_env.reading.wide.statements import Statements, as_code, is_main, unpacked
+from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, unpacked
 from codea1_env.sandbox.inside.scope import SHORT
 
 MAX_TESTS = 256
@@ -91,21 +94,27 @@ class WideReader:
     _statements: Statements = field(init=False)
     _fixtures: Fixtures = field(init=False)
     _objects: Objects = field(init=False)
+    _expanded: Expanded = field(init=False)
     _functions: MutableMapping[str, _Function] = field(default_factory=dict, init=False)
     """What a call of each name is a call of."""
     _helpers: list[_Function] = field(default_factory=list, init=False)
     """Functions that are no tests: they are read where the suite calls them."""
+    _around: list[tuple[ast.expr, ast.expr]] = field(default_factory=list, init=False)
+    """Targets and items of the loops over what a call returns that are being read."""
+    _left: dict[str, ast.expr] = field(default_factory=dict, init=False)
+    """What is left of iterators of which a condition takes items."""
     _level: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._names = SuiteNames(self.entry_point, self._steps)
         self._statements = Statements(self._steps)
         self._objects = Objects(self.entry_point, self._names, self._steps)
-        self._fixtures = Fixtures(self._names, self._statements, self._assign, self._inlined)
+        self._expanded = Expanded(self.entry_point, self._steps)
+        self._fixtures = Fixtures(self._names, self._statements, self._value_of, self._inlined)
 
     def read(self, code: str) -> None:
         """Take everything that can be read of the code."""
-        code = unindented(code)
+        code = asserts_of_doctests(unindented(code))
         try:
             try:
                 module = parse(code)
@@ -134,7 +143,7 @@ class WideReader:
         for statement in module.body:
             if isinstance(statement, ast.FunctionDef):
                 self._functions.setdefault(statement.name, _Function(statement, source))
-                self._fixtures.add(statement)
+                self._fixtures.add(statement, source)
         self._body(module.body, source)
 
     def _recover(self, code: str, level: int) -> None:
@@ -226,9 +235,12 @@ class WideReader:
             return
         is_one = is_raised
         try:
-            known = self._inlined(condition)
-            if not mentions(known, self.entry_point):
+            known = self._expanded.of(self._inlined(self._drawn(condition)))
+            if not self._around and not mentions(known, self.entry_point):
                 known = self._objects.with_changes(condition)
+            for target, items in reversed(self._around):  # of every item
+                clause = ast.comprehension(target, items, [], 0)
+                known = ast.Call(ast.Name("all", ast.Load()), [ast.GeneratorExp(known, [clause])], [])
             if expected := self._objects.expected_by(condition):
                 known, is_one = ast.BoolOp(ast.And(), [*expected, known]), True
         except Rejected as error:
@@ -238,9 +250,20 @@ class WideReader:
             if not is_raised:
                 self._objects.follow(condition)
             self._note_changes(condition)
-        is_several = isinstance(known, ast.BoolOp) and isinstance(known.op, ast.And) and not is_one
-        for part in known.values if is_several else [known]:  # type: ignore[attr-defined]  # a BoolOp
+        for part in [known] if is_one else parts(known, self.entry_point):
             self._keep(read_condition(part, source, self.entry_point))
+
+    def _drawn(self, condition: ast.expr) -> ast.expr:
+        """The condition with items of what the entry point returned, `g = f(1)`, in the place of `next(g)`: each takes
+        the next one."""
+        names = {node.args[0].id for node in ast.walk(condition) if is_next(node)}  # type: ignore[attr-defined]
+        for name in sorted(names):
+            known = self._names.inlined(ast.Name(name, ast.Load()))
+            if isinstance(known, ast.Call) and (is_call(known, self.entry_point) or is_drawn(known)):
+                drawn = Drawn(name, known)
+                condition = drawn.visit(copied(condition))
+                self._left[name] = drawn.rest()
+        return condition
 
     def _inlined(self, expression: ast.expr) -> ast.expr:
         """The expression with names in place and elements taken out of displays. Raises Rejected."""
@@ -269,14 +292,37 @@ class WideReader:
             if isinstance(call.func, ast.Name) and call.func.id in self._functions:
                 self._called(self._functions[call.func.id], call)
                 return
+        if is_next(call):  # an item that nobody looks at
+            with contextlib.suppress(Rejected):
+                self._drawn(call)
+                self._note_changes(call)
+                return
+        if (grown := self._grown(call)) is not None:
+            self._names.bind([grown], is_inlined=True)
+            return
         self._objects.follow(call)
         with self._objects.kept(self._objects.named_in(statement)):
             self._names.forget(statement)
         self._skip(Ignored.STATEMENT, statement)
 
+    def _grown(self, call: ast.expr) -> tuple[str, ast.expr] | None:
+        """The name of a list that gets one item more, with what it stands for then."""
+        match call:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[item], keywords=[]):
+                with contextlib.suppress(Rejected):
+                    known = self._known(name)
+                    if known is not None and not self._around:
+                        return name, ast.List([*known.elts, self._inlined(item)], ast.Load())
+        return None
+
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        value = statement.value
+        if len(targets) == 1 and (asked := setting(targets[0], statement.value)) is not None:
+            self._objects.follow(asked)
+            with self._objects.kept(self._objects.named_in(targets[0])):
+                self._names.forget(statement)
+            return
+        value = self._made_by(statement.value)
         if isinstance(targets[0], ast.Tuple | ast.List) and isinstance(value, ast.Name | ast.Subscript):
             value = self._row(value)  # `given, right = case`
         is_asked = value is not None and is_call(value, self.entry_point)
@@ -296,6 +342,8 @@ class WideReader:
         """Behind the objects that are followed, of which all calls are known."""
         with self._objects.kept(self._objects.named_in(expression)):
             self._names.note_changes(expression)
+        self._names.bind(self._left.items(), is_inlined=True)
+        self._left.clear()
 
     def _row(self, value: ast.expr) -> ast.expr:
         """What a name stands for, where that is a row; else the name."""
@@ -370,6 +418,48 @@ class WideReader:
             self._body(known.node.body, known.source)
         known.is_open = False
 
+    def _value_of(self, body: Sequence[ast.stmt], source: SourceText) -> ast.expr:
+        """What a function gives at its end, names in place; the asserts in it are read where it is called for them.
+        Raises Rejected where it may end elsewhere."""
+        for statement in body:
+            self._statements.charge(statement)
+            value = statement.value if isinstance(statement, ast.Return | ast.Expr) else None
+            if isinstance(value, ast.Yield):
+                value = value.value
+            elif not isinstance(statement, ast.Return):
+                if isinstance(statement, ast.Assert) or self._statement(statement, source):
+                    break
+                continue
+            if value is None:
+                break
+            return self._inlined(value)
+        raise Rejected(Reason.NOT_PLAIN_DATA)
+
+    def _made_by(self, value: ast.expr | None) -> ast.expr | None:
+        """What a call of a function of the suite's gives, names in place; another expression itself."""
+        known = self._functions.get(value.func.id) if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else None
+        if known is None or known.is_open or known.node.decorator_list or as_code(known.node) is not None:
+            return value
+        assert isinstance(value, ast.Call)
+        given = known.node.args
+        if value.keywords or given.kwonlyargs or given.vararg or given.defaults or len(value.args) != len(known.parameters):
+            return value
+        unread, kept = self.unread.copy(), len(self.tests)
+        known.is_open = True
+        try:
+            row = dict(zip(known.parameters, [self._inlined(argument) for argument in value.args], strict=True))
+            with self._names.function(is_nested=known.is_nested):
+                self._names.bind(row.items(), is_inlined=True)
+                made = self._value_of(known.node.body, known.source)
+        except Rejected:
+            return value
+        finally:
+            known.is_open = False
+            self.unread = unread
+            del self.tests[kept:]
+        known.is_read = True
+        return made
+
     def _called(self, known: _Function, call: ast.Call) -> None:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
         if known.node.decorator_list or call.keywords or known.node.args.kwonlyargs or known.node.args.vararg:
@@ -395,7 +485,7 @@ class WideReader:
         with self._names.scope(), self._fixtures.scope():
             for each in node.body:
                 if isinstance(each, ast.FunctionDef):
-                    self._fixtures.add(each)
+                    self._fixtures.add(each, source)
             for method in with_setup(node, methods):
                 self._statements.charge(method)
                 self._functions = ChainMap({method.name: _Function(method, source)}, outside)
@@ -404,9 +494,12 @@ class WideReader:
 
     def _loop(self, statement: ast.For, source: SourceText) -> str:
         try:
-            known = table(self._inlined(statement.iter))
+            items = self._expanded.of(self._inlined(statement.iter))
+            known = table(items)
         except Rejected:
-            known = None
+            items = known = None
+        if items is not None and known is None and mentions(items, self.entry_point) and not statement.orelse:
+            return self._of_items(statement, items, source)
         if known is None or statement.orelse:
             self._names.forget(statement)
             self._skip(Ignored.BLOCK, statement)
@@ -423,9 +516,29 @@ class WideReader:
         else:
             if known.is_cut:
                 self._skip(Ignored.ROWS, statement)
+        whole = not left and not known.is_cut
+        grown = [(name, made) for name in grown_in(statement) if whole and (made := self._known(name)) is not None]
         with self._objects.kept(self._objects.named_in(statement)):
             self._names.forget(statement)
+        self._names.bind(grown, is_inlined=True)
         return "return" if left == "return" else ""
+
+    def _known(self, name: str) -> ast.expr | None:
+        """The list that a name stands for."""
+        try:
+            known = self._inlined(ast.Name(name, ast.Load()))
+        except Rejected:
+            return None
+        return known if isinstance(known, ast.List) else None
+
+    def _of_items(self, statement: ast.For, items: ast.expr, source: SourceText) -> str:
+        """A loop over what a call returns: each assert in it claims something of every item. One of LEAVES."""
+        self._names.forget(statement)
+        self._around.append((statement.target, items))
+        left = self._body(statement.body, source)
+        self._around.pop()
+        self._names.forget(statement)
+        return left if left == "return" else ""
 
     def _with(self, statement: ast.With, source: SourceText) -> str:
         opened = [item.context_expr for item in statement.items]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from codea1_env.reading import grammar
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert, rejected
@@ -108,6 +109,7 @@ _OUTSIDE: Mapping[type[ast.AST], Reason] = {
 def read_condition(condition: ast.expr, source: str, entry_point: str) -> WrittenTest:
     """Judge the condition of one assert: an equality by the strict grammar, else a relation. Remembered names are
     inlined, and `entry_point` is a `canonical_name`."""
+    condition = _by_name(condition, entry_point)
     test = read_assert(condition, source, entry_point)
     if not test.reason:
         return test
@@ -134,19 +136,26 @@ def read_relational_case(case: TestCase, entry_point: str) -> WrittenTest:
 def _claim(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test: a relation, or else a look. Raises Rejected."""
     try:
-        return _relational(condition, source, entry_point, max_depth)
+        test = _relational(condition, source, entry_point, max_depth)
     except Rejected as error:
+        if error.reason in (Reason.TOO_LARGE, Reason.TOO_DEEP):
+            raise
         try:
             return _looked(condition, source, entry_point, max_depth)
         except Rejected as other:
             raise error if other.reason == Reason.WRAPPED_CALL else other from None
+    try:
+        look = look_of(condition, entry_point, max_depth)
+    except Rejected:
+        return test
+    return replace(test, or_look=look.source) if look.arguments.encoded == test.arguments else test
 
 
 def _looked(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test that is a look. Raises Rejected."""
     if not grammar.mentions(condition, entry_point):
         raise Rejected(Reason.NOT_ENTRY_POINT)
-    look = look_of(condition, entry_point, _root(entry_point), max_depth)
+    look = look_of(condition, entry_point, max_depth)
     return WrittenTest(
         source=source[: grammar.MAX_SHOWN],
         reason="",
@@ -154,10 +163,10 @@ def _looked(condition: ast.expr, source: str, entry_point: str, max_depth: int) 
         stated="()",
         arguments=look.arguments.encoded,
         value=encode({"t": []}),
-        inner=look.arguments.source if look.is_question else f"{entry_point}({look.arguments.source})",
+        inner=look.arguments.source if look.asks else f"{entry_point}({look.arguments.source})",
         look=look.source,
         calls=look.calls,
-        asks=_root(entry_point) if look.is_question else "",
+        asks=look.asks,
         relation=LOOKED,
     )
 
@@ -187,14 +196,21 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
         if all(constant.is_literal for constant in reader.constants)
         else None,
         inner=f"{entry_point}({reader.call.source})" if reader.asked is None else reader.call.source,
-        asks=_root(entry_point) if reader.asked is not None else "",
+        asks=questions.roots(reader.asked, entry_point) if reader.asked is not None else "",
         relation=relation,
     )
 
 
-def _root(entry_point: str) -> str:
-    """The name that a program defines: of a method, its class."""
-    return entry_point.partition("()")[0]
+def _by_name(condition: ast.expr, entry_point: str) -> ast.expr:
+    """What is compared with a member of an Enum of the program, compared by its name: `f(x) == Color.RED`."""
+    match condition:
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.Is() | ast.NotEq() | ast.IsNot() as op], comparators=[right]):
+            operator = ast.Eq() if isinstance(op, ast.Eq | ast.Is) else ast.NotEq()
+            for value, other in ((left, right), (right, left)):
+                name = questions.member(other)
+                if name and grammar.mentions(value, entry_point) and not questions.member(value):
+                    return ast.Compare(ast.Attribute(value, "name", ast.Load()), [operator], [ast.Constant(name)])
+    return condition
 
 
 def _check_change(asked: ast.expr, relation: Relation, constants: Sequence[grammar.Pure]) -> None:
@@ -235,6 +251,8 @@ class _Terms:
             return self._constant(node)
         if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
             return self._each(node, room - 1)
+        if questions.is_operation(node, self._entry_point):
+            return self._question(node)
         if type(node) is ast.Call:
             return self._called(node, room - 1)
         if type(node) is ast.Compare:
@@ -250,6 +268,8 @@ class _Terms:
             return Relation(_BINARY[type(node.op)], (self.of(node.left, room - 1), self.of(node.right, room - 1)))
         if type(node) is ast.Subscript:
             return self._subscript(node, room - 1)
+        if type(node) is ast.Attribute and questions.is_set(node):
+            raise Rejected(Reason.NOT_ENTRY_POINT)
         if type(node) is ast.Attribute and not node.attr.startswith("_"):
             return Relation("attribute", (self.of(node.value, room - 1), self._text(repr(node.attr))))
         raise Rejected(_OUTSIDE.get(type(node), Reason.WRAPPED_CALL))
@@ -350,11 +370,12 @@ class _Terms:
             return False
         return not questions.is_made(node.func.value, self._entry_point)
 
-    def _question(self, node: ast.Call) -> Relation:
+    def _question(self, node: ast.expr) -> Relation:
         questions.check_question(node, self._entry_point)
         text = grammar.shallow_source(node, 2 * self._max_depth)
         self.asked = node
-        return self._asking(grammar.CallArguments(text, encode([[{"e": [_root(self._entry_point), text]}], []])))
+        roots = questions.roots(node, self._entry_point)
+        return self._asking(grammar.CallArguments(text, encode([[{"e": [roots, text]}], []])))
 
     def _of_arrays(self, called: str, node: ast.Call, room: int) -> Relation:
         """`np.allclose(f(x), [1.0])`, `pd.testing.assert_frame_equal(f(x), ...)`."""

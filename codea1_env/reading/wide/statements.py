@@ -94,6 +94,18 @@ def is_main(statement: ast.If) -> bool:
     return "__name__" in {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
 
 
+def grown_in(statement: ast.stmt) -> list[str]:
+    """The names of lists that get items by `append` in a statement, and change in no other way there."""
+    owners = [
+        node.func.value
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append"
+    ]
+    appended = dict.fromkeys(owner.id for owner in owners if isinstance(owner, ast.Name))
+    others = [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and node not in owners]
+    return [name for name in appended if name not in others]
+
+
 def unpacked(target: ast.expr, call: ast.expr) -> list[tuple[str, ast.expr]] | None:
     """Each name of `a, b = call` with what it stands for, as `(lambda a, b: a)(*call)`: as many items as there are
     names, and no more. None for other targets."""

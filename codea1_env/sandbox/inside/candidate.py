@@ -284,11 +284,12 @@ def _moved(seed: int) -> Iterator[None]:
 
 
 def _asked(namespace: dict[str, Any], function: Any, name: str, text: str) -> object:
-    """The answer to a question: a text that has a name of the program's, evaluated where an exception is an answer if
-    `function` makes it one. Methods are asked of a class alone."""
-    if values.scope is None or (name[:1].isupper() and not isinstance(namespace[name], type)):
+    """The answer to a question: a text that has names of the program's, the first of which is the entry point's,
+    evaluated where an exception is an answer if `function` makes it one. Methods are asked of a class alone."""
+    asked, *others = name.split()
+    if values.scope is None or (asked[:1].isupper() and not isinstance(namespace[asked], type)):
         raise TypeError("a question must be of a class")
-    names = {**values.scope(text), name: namespace[name]}
+    names = {**values.scope(text), asked: namespace[asked], **{other: namespace[other] for other in others}}
 
     def answer() -> object:
         return eval(text, names)

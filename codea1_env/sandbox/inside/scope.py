@@ -13,7 +13,7 @@ PURE = frozenset(
     sorted str sum tuple zip""".split()
 )
 """Builtins that a pure expression may call."""
-STATED = PURE | frozenset("bytearray divmod pow repr slice".split())
+STATED = PURE | frozenset("all any bytearray divmod pow repr slice".split())
 """Likewise, but not in paper fidelity."""
 SINGLE = frozenset(
     """bool bytearray bytes complex dict Ellipsis float frozenset int list NotImplemented object range set slice str

@@ -1,0 +1,249 @@
+"""What a suite's own lambdas and comprehensions over tables say, written out: without evaluating anything.
+
+    (lambda a, b: a == f(b))(1, 2)          1 == f(2)
+    [f(n) for n in (1, 2)], map(f, (1, 2))  [f(1), f(2)]
+    [n for n in (1, 2) if f(n)]             [n for (n, given_0) in [(1, f(1)), (2, f(2))] if given_0]
+
+and the parts of a claim that hold one by one: of `all([...])`, `not any([...])`, `[f(1), f(2)] == [3, 4]`. Leaves alone
+what calls the entry point nowhere, or with what is no row of a table; and what `questions.py` calls an object.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from codea1_env.reading import grammar
+from codea1_env.reading.steps import Steps
+from codea1_env.reading.wide import questions
+from codea1_env.reading.wide.displays import table
+
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
+_GIVEN = "given_"
+"""Begins the names of what calls come to in the rows of a comprehension."""
+
+
+class Expanded(ast.NodeTransformer):
+    """Writes out one condition, all names in it inlined. Every method may raise TooMuch."""
+
+    def __init__(self, entry_point: str, steps: Steps) -> None:
+        self._entry_point, self._steps = entry_point, steps
+
+    def of(self, condition: ast.expr) -> ast.expr:
+        """The condition itself where there is nothing to write out."""
+        nodes = list(ast.walk(condition))
+        self._steps.take(len(nodes))
+        may_be = any(isinstance(node, _SCOPES) or _is_map(node) for node in nodes)
+        if not may_be or not grammar.mentions(condition, self._entry_point):
+            return condition
+        copy: ast.expr = self.visit(copied(condition))
+        return copy
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if questions.is_question(node, self._entry_point):
+            return node
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Lambda) and (body := self._applied(node.func, node)) is not None:
+            return self.visit(body)  # type: ignore[no-any-return]
+        if _is_map(node) and grammar.mentions(node.args[0], self._entry_point):
+            item = ast.Name(f"{_GIVEN}item", ast.Load())
+            made: ast.expr = ast.Call(node.args[0], [item], [])
+            if isinstance(node.args[0], ast.Lambda):
+                made = self.visit(made)
+            clause = ast.comprehension(ast.Name(item.id, ast.Store()), node.args[1], [], 0)
+            return self._written_out(ast.GeneratorExp(made, [clause]))
+        if isinstance(node.func, ast.Name) and len(node.args) == 1 and not node.keywords:
+            given = node.args[0]
+            if node.func.id in ("list", "tuple") and isinstance(given, ast.List):
+                return given if node.func.id == "list" else ast.Tuple(given.elts, ast.Load())
+        return node
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        return self._comprehension(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
+        return self._comprehension(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        return self._comprehension(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        return self._comprehension(node)
+
+    def _comprehension(self, node: _Comprehension) -> ast.AST:
+        self.generic_visit(node)
+        return self._written_out(node)
+
+    def _written_out(self, node: _Comprehension) -> ast.expr:
+        """A display of what a comprehension makes of each row; itself where its rows are not known or need no call."""
+        clause, made = node.generators[0], _made_of(node)
+        inside = [*made, *clause.ifs]
+        calls = [call for each in inside for call in self._calls(each)]
+        if len(node.generators) > 1 or not calls or not clause.is_async == 0:
+            return node
+        rows = table(clause.iter)
+        bound = None if rows is None or rows.is_cut else [_bound(clause.target, row) for row in rows.rows]
+        if not bound or None in bound or any(_binds(each, {*(bound[0] or ())}) for each in inside):
+            return node
+        self._steps.take(len(bound) * sum(1 for each in inside for _ in ast.walk(each)))
+        written = [{**each} for each in bound if each is not None]
+        if clause.ifs:
+            return self._filtered(node, written, calls)
+        rows_made = [[_put(part, each) for part in made] for each in written]
+        if isinstance(node, ast.DictComp):
+            return ast.Dict([key for key, _ in rows_made], [value for _, value in rows_made])
+        items = [item for (item,) in rows_made]
+        return ast.Set(items) if isinstance(node, ast.SetComp) else ast.List(items, ast.Load())
+
+    def _filtered(
+        self, node: _Comprehension, rows: list[dict[str, ast.expr]], calls: list[ast.Call]
+    ) -> ast.expr:
+        """The comprehension over rows that hold what its calls come to."""
+        clause, names = node.generators[0], list(rows[0])
+        given = [f"{_GIVEN}{number}" for number in range(len(calls))]
+        values = [
+            ast.Tuple([*row.values(), *(_put(call, row) for call in calls)], ast.Load()) for row in rows
+        ]  # fmt: skip
+        holes = _Named(dict(zip(map(ast.dump, calls), given, strict=True)))
+        clause.ifs = [holes.visit(each) for each in clause.ifs]
+        for field in ("elt", "key", "value"):
+            if hasattr(node, field):
+                setattr(node, field, holes.visit(getattr(node, field)))
+        clause.target = ast.Tuple([ast.Name(name, ast.Store()) for name in (*names, *given)], ast.Store())
+        clause.iter = ast.List([*values], ast.Load())
+        return node
+
+    def _calls(self, node: ast.expr) -> list[ast.Call]:
+        """The calls of the entry point, and questions, that stand in it."""
+        name = self._entry_point
+        if isinstance(node, ast.Call) and (grammar.is_call(node, name) or questions.is_question(node, name)):
+            return [node]
+        return [call for child in ast.iter_child_nodes(node) for call in self._calls(child)]  # type: ignore[arg-type]
+
+    def _applied(self, function: ast.Lambda, call: ast.Call) -> ast.expr | None:
+        """What a lambda makes of its arguments; None where that is not plain to see."""
+        given = function.args
+        names = [each.arg for each in (*given.posonlyargs, *given.args)]
+        more = (given.vararg, given.kwarg, *given.kwonlyargs, *given.defaults)
+        if any(more) or call.keywords or len(names) != len(call.args) or any(map(_is_starred, call.args)):
+            return None
+        free = {node.id for each in call.args for node in ast.walk(each) if isinstance(node, ast.Name)}
+        if _binds(function.body, {*names, *free}):
+            return None
+        body = _put(function.body, dict(zip(names, call.args, strict=True)))
+        self._steps.take(sum(1 for _ in ast.walk(body)))
+        return body
+
+
+def parts(condition: ast.expr, entry_point: str) -> Iterator[ast.expr]:
+    """What must hold one by one for the condition to hold: at least itself."""
+    match condition:
+        case ast.BoolOp(op=ast.And(), values=values):
+            for value in values:
+                yield from parts(value, entry_point)
+            return
+        case ast.Call(func=ast.Name(id="all"), args=[ast.List(elts=[_, *_] as items)], keywords=[]):
+            for item in items:
+                yield from parts(item, entry_point)
+            return
+        case ast.UnaryOp(
+            op=ast.Not(), operand=ast.Call(func=ast.Name(id="any"), args=[ast.List(elts=[_, *_] as items)], keywords=[])
+        ):
+            for item in items:
+                yield ast.UnaryOp(ast.Not(), item)
+            return
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            pairs = _paired(left, right, entry_point)
+            if pairs is not None:
+                yield from pairs
+                return
+    yield condition
+
+
+def _paired(left: ast.expr, right: ast.expr, entry_point: str) -> list[ast.expr] | None:
+    """The equalities of two displays' items; None for other sides."""
+    match left, right:
+        case (ast.List(elts=ones), ast.List(elts=others)) | (ast.Tuple(elts=ones), ast.Tuple(elts=others)):
+            rows = list(zip(ones, others, strict=False)) if len(ones) == len(others) else []
+        case ast.Dict(keys=keys, values=ones), ast.Dict(keys=other_keys, values=others) if None not in keys:
+            known = {ast.dump(key): value for key, value in zip(other_keys, others, strict=True) if key is not None}
+            is_same = [*map(ast.dump, keys)] == [*dict.fromkeys(map(ast.dump, keys))] and {*map(ast.dump, keys)} == {*known}  # type: ignore[arg-type]
+            rows = [(one, known[ast.dump(key)]) for key, one in zip(keys, ones, strict=True)] if is_same else []  # type: ignore[arg-type]
+        case _:
+            return None
+    asked = [(one, other) for one, other in rows if ast.dump(one) != ast.dump(other)]
+    if not asked or not all(grammar.mentions(one, entry_point) or grammar.mentions(other, entry_point) for one, other in asked):
+        return None
+    return [ast.Compare(one, [ast.Eq()], [other]) for one, other in asked]
+
+
+def _is_map(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "map" and len(node.args) == 2
+    )
+
+
+def _is_starred(node: ast.expr) -> bool:
+    return isinstance(node, ast.Starred)
+
+
+def _made_of(node: _Comprehension) -> list[ast.expr]:
+    return [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+
+
+def _bound(target: ast.expr, row: ast.expr) -> dict[str, ast.expr] | None:
+    """What the names of a target stand for in a row; None where that is not plain to see."""
+    if isinstance(target, ast.Name):
+        return {target.id: row}
+    if not isinstance(target, ast.Tuple | ast.List) or not isinstance(row, ast.Tuple | ast.List):
+        return None
+    if len(target.elts) != len(row.elts) or any(map(_is_starred, (*target.elts, *row.elts))):
+        return None
+    found = [_bound(*pair) for pair in zip(target.elts, row.elts, strict=True)]
+    return None if None in found else {name: value for each in found for name, value in (each or {}).items()}
+
+
+def _binds(node: ast.AST, names: set[str]) -> bool:
+    """Whether something in it binds one of these names."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.arg) and each.arg in names:
+            return True
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id in names:
+            return True
+    return False
+
+
+class _Put(ast.NodeTransformer):
+    def __init__(self, known: Mapping[str, ast.expr]) -> None:
+        self._known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self._known.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+
+
+def _put(node: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
+    """A copy with these names in place."""
+    copy: ast.expr = _Put(known).visit(copied(node))
+    return copy
+
+
+class _Named(ast.NodeTransformer):
+    """Puts names in the place of calls, by their dumps."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        name = self._names.get(ast.dump(node))
+        return self.generic_visit(node) if name is None else ast.Name(name, ast.Load())
+
+
+def copied(node: ast.expr) -> ast.expr:
+    """Nodes of remembered names are shared, and never changed."""
+    fields: dict[str, object] = {}
+    for name, value in ast.iter_fields(node):
+        fields[name] = [copied(each) if isinstance(each, ast.AST) else each for each in value] if isinstance(  # type: ignore[arg-type]
+            value, list
+        ) else copied(value) if isinstance(value, ast.AST) else value  # type: ignore[arg-type]
+    return type(node)(**fields)

@@ -101,13 +101,12 @@ def read_again(model: Any, prompt: tuple[int, ...], completion: Completion) -> t
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_both_engines_sample_the_same_and_tell_the_models_log_probabilities(
-    shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("codea1_env.language_models.over_generate.ROWS_AT_ONCE", 3)
+def test_both_engines_sample_the_same_and_tell_the_models_log_probabilities(shape: str, tmp_path: Path) -> None:
     model, packed = tiny(shape)
     fast = ContinuousEngine(packed, slots=4).sample(REQUESTS, SHORT)
-    slow = over_generate(model, packed, {}, tmp_path).sample(REQUESTS, SHORT)
+    engine = over_generate(model, packed, {}, tmp_path)
+    engine._rows_at_once = 3
+    slow = engine.sample(REQUESTS, SHORT)
     assert [[one.tokens for one in group] for group in fast] == [[one.tokens for one in group] for group in slow]
     assert [one.finish for one in flat(fast)] == [one.finish for one in flat(slow)]
     for request, group, other in zip(REQUESTS, fast, slow, strict=True):

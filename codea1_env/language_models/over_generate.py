@@ -1,21 +1,22 @@
-"""A rollout engine over transformers' `generate`: slow and plain, for any model that has it, and the one to copy.
+"""Rollout engines over transformers' `generate`: slow and plain, for any model that has it, and the ones to copy.
 
     algorithm: {rollouts: generate}
 
-It holds a second copy of the base, with the seat's adapter as PEFT's. It draws by the uniforms of the requests' keys,
-so that it samples what `continuous.ContinuousEngine` samples; an engine with a generator of its own, such as vLLM, has
-other samples of the same distribution.
+`GenerateEngine` holds a second copy of the base, with the seat's adapter as PEFT's. Both draw by the uniforms of the
+requests' keys, so that they sample what `continuous.ContinuousEngine` samples; an engine with a generator of its own,
+such as vLLM, has other samples of the same distribution.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from codea1_env.errors import PlayerError
 from codea1_env.extras import extra
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.loading import LanguageModel, load_weights, without_defaults
@@ -40,17 +41,12 @@ Asked = tuple[RolloutRequest, int]
 """A request, and which of its samples."""
 
 
-class GenerateEngine(RolloutEngine):
-    """Samples from a model of transformers, on the base's device."""
+class TransformersEngine(RolloutEngine):
+    """Samples from a model of transformers as it is, where it is."""
 
-    def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter]) -> None:
-        self._ends, self._tokenizer, self._adapters = model.ends, model.tokenizer, adapters
-        base = load_weights(model.source, "the model", model.tokenizer, dtype=model.base.dtype)
-        self._source, self._model = model.source, base.to(model.base.device).eval()
-        with extra("lora", "rollouts: generate needs"):  # here, since training by the other engine does without it
-            import peft
-        self._peft: Any = peft
-        self._is_adapted = False
+    def __init__(self, model: Any, tokenizer: Any, ends: Collection[int], rows_at_once: int = ROWS_AT_ONCE) -> None:
+        """`ends`: tokens that end an answer. `rows_at_once`: answers that grow together."""
+        self._model, self._tokenizer, self._ends, self._rows_at_once = model, tokenizer, ends, rows_at_once
 
     def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
         """The requests of one adapter that stand beside each other are sampled together."""
@@ -58,11 +54,54 @@ class GenerateEngine(RolloutEngine):
         for name, asked in groupby(requests, key=lambda request: request.adapter):
             rows = [(request, k) for request in asked for k in range(request.samples)]
             with self._beside(name):
-                for start in range(0, len(rows), ROWS_AT_ONCE):
-                    found += self._generate(rows[start : start + ROWS_AT_ONCE], sampling)
+                for start in range(0, len(rows), self._rows_at_once):
+                    found += self._generate(rows[start : start + self._rows_at_once], sampling)
         self.prompt_tokens = sum(len(prompt) for prompt, _ in {(one.prompt, one.adapter) for one in requests})
         answers = iter(found)
         return [[next(answers) for _ in range(request.samples)] for request in requests]
+
+    def _beside(self, name: str) -> Any:
+        """While the adapter of that name is beside the model."""
+        return nullcontext()
+
+    @torch.no_grad()
+    def _generate(self, rows: Sequence[Asked], sampling: RolloutSampling) -> list[Completion]:
+        longest = max(len(request.prompt) for request, _ in rows)
+        gaps = [longest - len(request.prompt) for request, _ in rows]
+        device = self._model.device
+        # Any token will do where the mask is 0.
+        ids = torch.tensor([[0] * gap + [*row.prompt] for gap, (row, _) in zip(gaps, rows, strict=True)], device=device)
+        mask = torch.tensor([[0] * gap + [1] * (longest - gap) for gap in gaps], device=device)
+        growing = _Growing(rows, sampling, self._ends, self._tokenizer)
+        was_training = self._model.training
+        self._model.eval()
+        try:
+            with without_defaults(self._model):
+                self._model.generate(
+                    input_ids=ids,
+                    attention_mask=mask,
+                    max_new_tokens=sampling.max_tokens,
+                    do_sample=False,  # the processor has drawn already
+                    logits_processor=[growing],
+                    stopping_criteria=[_Finished(growing)],
+                    pad_token_id=0,
+                )
+        finally:
+            self._model.train(was_training)
+        return growing.completions()
+
+
+class GenerateEngine(TransformersEngine):
+    """Samples from a copy of the base on its device, with adapters beside it."""
+
+    def __init__(self, model: LanguageModel, adapters: Mapping[str, Adapter]) -> None:
+        base = load_weights(model.source, "the model", model.tokenizer, dtype=model.base.dtype)
+        super().__init__(base.to(model.base.device).eval(), model.tokenizer, model.ends)
+        self._adapters, self._source = adapters, model.source
+        with extra("lora", "rollouts: generate needs"):  # here, since training by the other engine does without it
+            import peft
+        self._peft: Any = peft
+        self._is_adapted = False
 
     def _beside(self, name: str) -> Any:
         """The model with the adapter as it is now; without a name, the base alone."""
@@ -77,32 +116,11 @@ class GenerateEngine(RolloutEngine):
         self._peft.set_peft_model_state_dict(self._model, {key: tensor.detach() for key, tensor in adapter.named()})
         return nullcontext()
 
-    @torch.no_grad()
-    def _generate(self, rows: Sequence[Asked], sampling: RolloutSampling) -> list[Completion]:
-        longest = max(len(request.prompt) for request, _ in rows)
-        gaps = [longest - len(request.prompt) for request, _ in rows]
-        device = self._model.device
-        # Any token will do where the mask is 0.
-        ids = torch.tensor([[0] * gap + [*row.prompt] for gap, (row, _) in zip(gaps, rows, strict=True)], device=device)
-        mask = torch.tensor([[0] * gap + [1] * (longest - gap) for gap in gaps], device=device)
-        growing = _Growing(rows, sampling, self._ends, self._tokenizer)
-        with without_defaults(self._model):
-            self._model.generate(
-                input_ids=ids,
-                attention_mask=mask,
-                max_new_tokens=sampling.max_tokens,
-                do_sample=False,  # the processor has drawn already
-                logits_processor=[growing],
-                stopping_criteria=[_Finished(growing)],
-                pad_token_id=0,
-            )
-        return growing.completions()
-
 
 class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no types
     """Draws, writes down what was drawn, and leaves it as the only choice."""
 
-    def __init__(self, rows: Sequence[Asked], sampling: RolloutSampling, ends: frozenset[int], tokenizer: Any) -> None:
+    def __init__(self, rows: Sequence[Asked], sampling: RolloutSampling, ends: Collection[int], tokenizer: Any) -> None:
         self._uniforms = [Uniforms(request.key, k) for request, k in rows]
         self._endings = [AnswerEnd.of(request, sampling) for request, _ in rows]
         self._sampling, self._ends, self._tokenizer = sampling, ends, tokenizer
@@ -111,6 +129,8 @@ class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no 
         self.finished: list[Finish | None] = [None for _ in rows]
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        if scores.isnan().any():
+            raise PlayerError("the model must give numbers, got NaN")
         uniforms = torch.tensor([stream.next() for stream in self._uniforms], dtype=torch.float64)
         drawn = draw(scores.cpu(), uniforms, self._sampling.temperature, self._sampling.top_p)
         for row, (token, log_prob) in enumerate(zip(drawn.tokens.tolist(), drawn.log_probs.tolist(), strict=True)):
@@ -122,13 +142,22 @@ class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no 
     def _append(self, row: int, token: int, log_prob: float) -> None:
         self._tokens[row].append(token)
         self._log_probs[row].append(log_prob)
-        said = self._tokenizer.decode(self._tokens[row], skip_special_tokens=True)
         if token in self._ends:
             self.finished[row] = "end"
-        elif self._endings[row].is_reached(said):
+        elif self._is_reached(row):
             self.finished[row] = "stop"
         elif len(self._tokens[row]) == self._sampling.max_tokens:
             self.finished[row] = "length"
+
+    def _is_reached(self, row: int) -> bool:
+        """Whether the answer ends with its last token."""
+        tokens, ending = self._tokens[row], self._endings[row]
+        last = self._decoded(tokens[-1:])
+        return any(mark in last for mark in ending.marks) and ending.is_reached(self._decoded(tokens))
+
+    def _decoded(self, tokens: Sequence[int]) -> str:
+        said: str = self._tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return said
 
     def completions(self) -> list[Completion]:
         return [

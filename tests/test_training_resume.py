@@ -96,10 +96,8 @@ PAST = {
 }
 NEEDS_PEFT = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="the extra `lora` is not installed")
 RUNS: dict[str, dict[str, Any]] = {
-    "own, trl": {"algorithm": OWN, **TWICE},
-    "own, packed": {"algorithm": OWN, **TWICE, **PACKED},
-    "past, trl": PAST,
-    "past, packed": {**PAST, **PACKED},
+    "own and past, trl": {"algorithm": OWN, **TWICE, **PAST},
+    "own and past, packed": {"algorithm": OWN, **TWICE, **PAST, **PACKED},
     "alone, trl": {**ALONE, "algorithm": BY_SEAT, "options": Options(access="black-box", schedule="alternating")},
     "alone, packed": {**ALONE, **PACKED, "algorithm": BY_QUESTION, **VOTED, "grpo": TINY.grpo.changed({"beta": 0.1})},
     "adapters": {**ADAPTERS, "algorithm": BY_TEST},
@@ -113,11 +111,12 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     seats, preset = made(RUNS[name], tmp_path)
     if preset.trainer == "packed":
         monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails: the extra `train` does not bring it
-    rounds = 3 if name.startswith(("past", "alone")) else 2
-    arenas = 2 if name == "past, packed" else 1
+    rounds = 2 if name == "adapters" else 3
+    arenas = 2 if name == "own and past, packed" else 1
     whole = assert_resumes(base, tmp_path, rounds=rounds, preset=preset, seats=seats, arenas=arenas)
     assert [*seats] == sorted(path.parent.name for path in whole.glob("*/final"))
-    LOOKS[name.split(",")[0]](whole, base, preset)
+    for look in LOOKS[name.split(",")[0]]:
+        look(whole, base, preset)
 
 
 def made(sections: dict[str, Any], folder: Path) -> tuple[tuple[str, ...], Any]:
@@ -133,22 +132,23 @@ def look_at_parts(whole: Path, base: Path, preset: Any) -> None:
     assert yaml.safe_load((whole.with_name("parts") / "config.yaml").read_text())["starts"][1]["own_code"].keys() == own
     for seat in SEATS:
         checkpoint = last_checkpoint(whole / seat)
-        assert json.loads((checkpoint / "advantage.json").read_text()) == {"bar": 0.25, "rounds": 2}
+        assert json.loads((checkpoint / "advantage.json").read_text()) == {"bar": 0.25, "rounds": 3}
         states = [torch.load(file, weights_only=True) for file in checkpoint.glob("*.pt")]
         groups = [group for state in states for group in state.get("optimizer", state).get("param_groups", ())]
         assert {group["momentum"] for group in groups} == {0.9}
     asked = json.loads((last_checkpoint(whole / "coder") / "questions.json").read_text())
-    assert asked["asked"] == 2 * preset.round.questions
-    assert 0 < len(asked["passed"]) <= asked["asked"]
+    assert asked["asked"] == 3 * preset.round.questions
+    assert 0 < len(asked["passed"]) <= preset.problems.train
 
 
 def look_at_past(whole: Path, base: Path, preset: Any) -> None:
-    (fared,) = whole.glob(f"*/checkpoint-3/{RECORDS}")
+    updates = preset.round.updates
+    (fared,) = whole.glob(f"*/checkpoint-{3 * updates}/{RECORDS}")
     assert (fared.parent / BOOK).is_file()
     assert set(json.loads(fared.read_text())["coder"]) - {"0"}, "only the base was drawn: this run shows nothing"
     assert all("past_coder_reward" in record for record in records(whole, "round"))
     for final in whole.glob("*/final"):
-        assert same_weights(snapshot(final.parent, 2), final.parent / "checkpoint-2")
+        assert same_weights(snapshot(final.parent, 2), final.parent / f"checkpoint-{2 * updates}")
     if preset.trainer == "packed":
         assert not [name for name in shared_base(base, preset).adapters if SNAPSHOTS in name], "each was let go"
 
@@ -181,4 +181,6 @@ def look_at_adapters(whole: Path, base: Path, preset: Any) -> None:
         assert all("q_proj.weight" in name or "down_proj.weight" in name for name in changed)
 
 
-LOOKS = {"own": look_at_parts, "past": look_at_past, "alone": look_at_one_player, "adapters": look_at_adapters}
+LOOKS = {
+    "own and past": (look_at_parts, look_at_past), "alone": (look_at_one_player,), "adapters": (look_at_adapters,)
+}  # fmt: skip

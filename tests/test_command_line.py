@@ -147,7 +147,7 @@ def test_errors_of_the_system_and_faults_of_ours_are_told_apart_in_one_line(
     assert "Is a directory" in capsys.readouterr().err
     assert main(["report", object()]) == 70  # type: ignore[list-item]  # what nobody foresaw
     shown = capsys.readouterr().err
-    assert re.fullmatch(r"codea1: a fault of codea1, not of yours: TypeError: .*; --debug shows where\n", shown)
+    assert re.fullmatch(r"codea1: a fault of codea1, not yours: TypeError: .*; --debug shows where\n", shown)
 
 
 def test_a_reader_that_leaves_ends_the_command_without_a_word() -> None:

@@ -24,7 +24,7 @@ examples:
   codea1 bench run --budget tiny --part advantage=mine:Best --who "A. Name"
   codea1 bench run mine.py --budget small --model DIRECTORY
 
-It runs in a clone, with the extra `train`. The same command goes on with a run that was stopped.
+It runs in a clone, with the extra `train`. After an interruption the same command continues.
 """
 CHECK_EXAMPLES = """\
 examples:
@@ -41,45 +41,45 @@ examples:
 def add_bench(parser: Parser) -> None:
     """Add the command's actions."""
     actions = add_actions(parser)
-    about = "Train an entry on a track, and measure both seats on its held-out questions. The run lies beside the file."
+    about = "Train an entry on a track, and measure both seats on its held-out questions. The run is saved beside it."
     run = add_command(actions, "run", summary="train and measure one entry", description=about, examples=RUN_EXAMPLES)
     run.set_defaults(run=_run)
-    run.add_argument("entry", metavar="ENTRY", nargs="?", default=DEFAULT, help=f"one of {', '.join(RECIPES)}, or a "
-                     f"recipe of your own, FILE.py (default: {DEFAULT})")  # fmt: skip
-    run.add_argument("--budget", choices=BUDGETS, required=True, help="what training may take: tokens, and seconds of "
+    run.add_argument("entry", metavar="ENTRY", nargs="?", default=DEFAULT, help=f"one of {', '.join(RECIPES)}, or "
+                     f"your own recipe, FILE.py (default: {DEFAULT})")  # fmt: skip
+    run.add_argument("--budget", choices=BUDGETS, required=True, help="limit of training, in tokens and seconds of "
                      "the environment (docs/bench.md)")  # fmt: skip
     run.add_argument("--family", choices=SETS, help="the family of questions (default: the budget's first)")
     run.add_argument("--config", metavar="FILE.yaml", type=Path, help="what the entry changes in the track's "
                      "configuration, e.g. `reward: {alpha: 0.5}` (default: nothing)")  # fmt: skip
-    run.add_argument("--part", metavar="PART=module:Class", action="append", default=[], help="a part of your own, "
-                     "e.g. advantage=mine:Best; may be given several times")  # fmt: skip
-    run.add_argument("--seed", type=int, default=0, help=f"of the run, 0 to {MOST_SEED} (default: 0)")
-    run.add_argument("--name", help="of the entry, its column in tables (default: ENTRY's, or that of what it changes)")
-    run.add_argument("--who", default="", help="whose entry it is (default: nobody's)")
-    run.add_argument("--what", default="", help="what it is, in a line (default: ENTRY's own line)")
+    run.add_argument("--part", metavar="PART=module:Class", action="append", default=[], help="your own part, e.g. "
+                     "advantage=mine:Best; may be given several times")  # fmt: skip
+    run.add_argument("--seed", type=int, default=0, help=f"seed of the run, 0 to {MOST_SEED} (default: 0)")
+    run.add_argument("--name", help="name of the entry in tables (default: ENTRY, or what it changes)")
+    run.add_argument("--who", default="", help="author of the entry (default: none)")
+    run.add_argument("--what", default="", help="description in one line (default: ENTRY's)")
     _add_model(run)
-    run.add_argument("-o", "--output", metavar="FILE.json", type=Path, help="where the file goes (default: "
+    run.add_argument("-o", "--output", metavar="FILE.json", type=Path, help="the file to write (default: "
                      "runs/bench/NAME-BUDGET-FAMILY-SEED.json)")  # fmt: skip
-    about = "Measure an entry again from its weights, and say which cells do not hold."
+    about = "Measure an entry again from its weights, and list the cells that do not hold."
     check = add_command(actions, "check", summary="measure an entry again", description=about, examples=CHECK_EXAMPLES)
     check.set_defaults(run=_check)
-    check.add_argument("file", metavar="FILE.json", type=Path, help="what `codea1 bench run` wrote")
-    check.add_argument("--run", dest="directory", metavar="DIR", type=Path, help="the run with the weights (default: "
-                       "FILE without .json)")  # fmt: skip
+    check.add_argument("file", metavar="FILE.json", type=Path, help="an entry, written by `codea1 bench run`")
+    check.add_argument("--run", dest="directory", metavar="DIR", type=Path, help="directory of the run with the "
+                       "weights (default: FILE without .json)")  # fmt: skip
     check.add_argument("--questions", metavar="SEED", type=int, help="measure on the held-out questions of this seed, "
-                       "and tell the cells (default: those of the file)")  # fmt: skip
+                       "and print the cells (default: those of the file)")  # fmt: skip
     _add_model(check)
-    about = "Set all entries of a folder beside each other, track by track, as tables in Markdown."
+    about = "Compare all entries of a folder in Markdown tables, one for each track."
     table = add_command(actions, "table", summary="compare entries", description=about, examples=TABLE_EXAMPLES)
     table.set_defaults(run=_table)
     table.add_argument("folder", metavar="FOLDER", type=Path, help="a folder with files of `codea1 bench run`")
-    table.add_argument("--picture", metavar="FILE", type=Path, help="draw both seats, as .png or .svg; of a further "
-                       "track in FILE-2 (default: none)")  # fmt: skip
+    table.add_argument("--picture", metavar="FILE", type=Path, help="plot both seats as .png or .svg; a second track "
+                       "goes into FILE-2 (default: none)")  # fmt: skip
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="DIR", type=Path, help="the base, in Hugging Face format, for the family "
-                        "fineprint (default: none; the others build theirs)")  # fmt: skip
+    parser.add_argument("--model", metavar="DIR", type=Path, help="base model in Hugging Face format, for the family "
+                        "fineprint; the other families build theirs")  # fmt: skip
 
 
 def _run(options: argparse.Namespace) -> int:

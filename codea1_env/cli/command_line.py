@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 COMMANDS = (
-    ("play", "play", "play a game yourself against a scripted tester or coder"),
+    ("play", "play", "play a game yourself against a scripted player"),
     ("score", "score", "score recorded outputs of any LLMs"),
     ("replay", "replay", "play recorded games again and compare the rewards"),
     ("tournament", "tournament", "play coders against testers and rate them"),
     ("bench", "bench", "enter the benchmark: run, check and compare entries"),
     ("eval", "evaluate", "measure one player on problem sets, as the paper does"),
-    ("view", "view", "show duels on one page, and why each reward is what it is"),
+    ("view", "view", "show duels on one page, and explain every reward"),
     ("report", "report", "make one page of training runs, side by side"),
     ("data", "data", "check problem files, import public sets, choose questions"),
     ("pools", "pools", "make pools of the discrete game"),
@@ -78,7 +78,7 @@ def _ended(error: BaseException, message: str, given: Sequence[str]) -> int:
         status = FAILED
     else:
         status = FAULT
-        message = f"a fault of codea1, not of yours: {type(error).__name__}: {message}; --debug shows where"
+        message = f"a fault of codea1, not yours: {type(error).__name__}: {message}; --debug shows where"
     if message:
         print(f"codea1: {message}", file=sys.stderr)
     return status
@@ -94,7 +94,7 @@ def _parser(given: Sequence[str]) -> Parser:
     parser = Parser(
         prog="codea1",
         description="The game of code against tests. Each command has --help with examples.",
-        epilog="Exit codes: 0 is done, 1 is that a part of the work failed, 2 a wrong argument, 130 Ctrl-C.",
+        epilog="Exit codes: 0 success, 1 part of the work failed, 2 wrong arguments, 130 Ctrl-C.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"codea1 {__version__}, judge {VERSION}")

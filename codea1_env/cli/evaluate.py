@@ -62,7 +62,7 @@ DESCRIPTION = (
     "(avg@n, pass@k). A tester sees each function and writes n suites for it. Correct tests, killed mutants, and "
     "the lines and branches that run are counted as UnLeakedTestBench and the paper define them "
     "(docs/evaluation.md). With --against a tester writes n suites against each wrong program of a file, and the "
-    "share of programs that they expose is counted. A run that was killed goes on with the same command."
+    "share of programs that they expose is counted. After an interruption the same command continues."
 )
 EXAMPLES = f"""\
 players:
@@ -99,8 +99,8 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
                         "its rows; may be given several times")  # fmt: skip
     parser.add_argument("--n", dest="samples", metavar="N", type=int, default=PAPER_SAMPLES, help="answers to each "
                         f"request, >= 1 (paper and default: {PAPER_SAMPLES})")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="the directory of the results; a run that "
-                        "it holds already goes on (default: eval-SEAT-PLAYER, here)")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="the directory of the results; an unfinished "
+                        "run in it continues (default: eval-SEAT-PLAYER, here)")  # fmt: skip
     parser.add_argument("--limit", metavar="N", type=int, help="the first N problems of each set (default: all)")
     parser.add_argument("--suite-size", metavar="K", type=int, default=SUITE_SIZE, help="tests of a suite that count, "
                         f">= 1 (paper and default: {SUITE_SIZE})")  # fmt: skip
@@ -108,7 +108,7 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
                         "read, see docs/suites.md (default: strict)")  # fmt: skip
     parser.add_argument("--against", metavar="FILE", type=Path, help="programs to attack: lines with problem_id "
                         "and codes, the journal of another codea1 eval, or a problem file with mutants. The tester "
-                        "has to break those that the questions' tests find wrong; seat tester")  # fmt: skip
+                        "must break those that fail the questions' tests; seat tester")  # fmt: skip
     parser.add_argument("--access", choices=("white-box", "black-box"), default="white-box", help="whether the tester "
                         "sees the wrong program; with --against (default: white-box)")  # fmt: skip
     parser.add_argument("--judge", choices=("sealed", "scripts"), help="sealed: tests are data, and no program can "
@@ -117,17 +117,17 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", choices=("complete", "instruct"), default="complete", help="for bigcodebench: the "
                         "question as a signature with a docstring, or in words (default: complete)")  # fmt: skip
     parser.add_argument("--subset", metavar="full|hard|FILE", default="full", help="for bigcodebench: all 1,140 tasks; "
-                        "the 148 hard ones, from the hub; or those whose task_id the file holds, one a line, as for "
-                        "the hard ones of a local file (default: full)")  # fmt: skip
-    parser.add_argument("--select-by", metavar="PLAYER", help="a tester, any of those below but search, which "
-                        "chooses one of each question's n programs. The table compares its choice with the mean of "
+                        "the 148 hard ones, from the hub; or the tasks in this file, one task_id per line (default: "
+                        "full)")  # fmt: skip
+    parser.add_argument("--select-by", metavar="PLAYER", help="a tester (any below except search) that chooses one of "
+                        "each question's n programs. The table compares its choice with the mean of "
                         "the n, a majority by outputs and a random one; seat coder, --n >= 2")  # fmt: skip
     parser.add_argument("--trim", action=argparse.BooleanOptionalAction, help="also run each program reduced to "
                         "its entry point and what that needs, as EvalPlus does, and report both rates; seat coder "
                         f"(default: with --prompts {EVALPLUS})")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="seed of answers, inputs and intervals (default: 0)")
-    parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1; no more are "
-                        "lost when the run is killed (default: 8)")  # fmt: skip
+    parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1; an interruption "
+                        "loses at most these (default: 8)")  # fmt: skip
     add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print results.json instead of the table")
     add_models(parser, PAPER_SAMPLING)

@@ -40,13 +40,13 @@ from codea1_env.terminal import Painter, columns_of, printable
 
 DESCRIPTION = (
     "Play one game. As the tester you see a question and a program, and write asserts that are right and that the "
-    "program fails. As the coder you write the program, and a scripted tester attacks it. Verdicts and both rewards "
-    "are those that models get."
+    "program fails. As the coder you write the program, and a scripted tester attacks it. You get the same verdicts "
+    "and rewards as a model."
 )
 EXAMPLES = """\
 examples:
   codea1 play                                  # a program with a bug: break it
-  codea1 play --seat coder --opponent fuzz      # write a program that stands
+  codea1 play --seat coder --opponent fuzz      # write a program that survives
   codea1 play --problem bundled/run-lengths --seed 3
   printf 'assert run_lengths("") == []\\n.\\n' | codea1 play --problem bundled/run-lengths --json
 
@@ -63,14 +63,14 @@ _MEANINGS = {
     Status.RAISES: "the reference raises",
     Status.FLAKY: "the reference does not repeat itself",
     Status.REJECTED: "no test",
-    Status.SURPLUS: "one too many",
+    Status.SURPLUS: "beyond the first K",
 }
 _IGNORED = {
     "text": "prose",
     "assert_in_text": "prose with an assert in it",
     "main_block": "`if __name__` block",
-    "too_long": "what is beyond the longest answer",
-    "too_much": "what takes too long to read",
+    "too_long": "text beyond the longest answer",
+    "too_much": "text that takes too long to read",
     "assert_outside_fences": "assert outside the fenced blocks",
 }
 
@@ -91,10 +91,10 @@ def add_play(parser: argparse.ArgumentParser) -> None:
         "--problem",
         metavar="ID",
         help="the problem to play, from the set or from those that show each kind, such as kinds/shelf (default: "
-        "the seed draws one)",
+        "drawn by the seed)",
     )
-    parser.add_argument("--seed", metavar="N", type=int, help="draws the problem and the other seat's answers, >= "
-                        "0 (default: a new seed each time, which is shown)")  # fmt: skip
+    parser.add_argument("--seed", metavar="N", type=int, help="seed of the problem and of the other seat's answers, "
+                        ">= 0 (default: a new one each time, which is shown)")  # fmt: skip
     parser.add_argument("--suite-size", metavar="K", type=int, default=rewards.suite_size, help="asserts of a suite "
                         f"that count, >= 1 (paper and default: {rewards.suite_size})")  # fmt: skip
     parser.add_argument("--alpha", type=float, default=rewards.alpha, help="weight of validity in the tester's reward, "
@@ -164,11 +164,7 @@ def _show(score: MatchScore, options: argparse.Namespace, seed: int) -> None:
     _say(paint("-" * min(RULE_COLUMNS, columns_of(sys.stdout) or RULE_COLUMNS), "dim"))
     whose = "your program" if options.seat == "coder" else "the program"
     if game.duel.executes is False:
-        _say(
-            paint(
-                f"{whose} does not load: whatever is asked of it fails", "red" if options.seat == "coder" else "green"
-            )
-        )
+        _say(paint(f"{whose} does not load, so it fails every test", "red" if options.seat == "coder" else "green"))
     if not game.duel.tests:
         _say("no assert was found in the answer")
     for number, test in enumerate(game.duel.tests, 1):

@@ -40,7 +40,7 @@ HELP = """\
   testers   golden, random, fuzz
   either    human, recorded:FILE (what `codea1 score` reads, or the journal of a coder's `codea1 eval`),
             hf:DIRECTORY-OR-REPOSITORY, vllm:DIRECTORY-OR-REPOSITORY, openai:URL#MODEL,
-            mini:DIRECTORY (a model built from nothing, which knows its own short prompts only)
+            mini:DIRECTORY (a model trained from scratch, with its own short prompts)
 """
 SEARCH = "search"
 """The tester that searches for inputs by mutants of the program that it is shown: in `codea1 eval` only."""
@@ -74,17 +74,17 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling, *, suites: b
     models.add_argument("--max-tokens", type=int, default=sampling.max_tokens, help="longest answer "
                         f"(default: {sampling.max_tokens})")  # fmt: skip
     models.add_argument("--prompts", metavar="FILE-OR-NAME", help="the prompts that models get: one of "
-                        f"{', '.join(design_names())}, or a file of yours, see docs/your-model.md (default: "
+                        f"{', '.join(design_names())}, or your own file, see docs/your-model.md (default: "
                         f"{DEFAULT})"
                         )  # fmt: skip
-    models.add_argument("--stop-at-fence", action="store_true", help="hf: players stop where the first fenced block of "
-                        "an answer ends (default: only where the prompt begins the answer inside a block)"
+    models.add_argument("--stop-at-fence", action="store_true", help="hf: players stop after the first fenced block "
+                        "(default: only if the prompt opens that block)"
                         )  # fmt: skip
     if suites:
-        models.add_argument("--stop-at-tests", action="store_true", help="hf: testers stop with the last test that "
-                            "counts, at the top level of a fenced block (default: they go on)")  # fmt: skip
+        models.add_argument("--stop-at-tests", action="store_true", help="hf: testers stop after the last test that "
+                            "counts, at the top level of a fenced block (default: off)")  # fmt: skip
     traffic = Traffic()
-    servers = parser.add_argument_group("each server")
+    servers = parser.add_argument_group("servers, each")
     servers.add_argument("--timeout", metavar="S", type=float, default=traffic.timeout_s, help="seconds for a request "
                          f"(default: {traffic.timeout_s:g})")  # fmt: skip
     servers.add_argument("--retries", metavar="N", type=int, default=traffic.retries,

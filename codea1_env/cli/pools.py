@@ -32,8 +32,8 @@ examples:
   codea1 pools from-recorded recorded.jsonl -o pools.jsonl
   python -c "from codea1_env import discrete; discrete.parallel_env(discrete.read_pools('pools.jsonl'))"
 
-What is left out is said on stderr with its reason; a question or a line without any pool makes the exit code 1.
-Where there is no pool at all, nothing is written.
+Whatever is left out is reported on stderr with the reason. If a question or a line gives no pool, the exit code is 1.
+If there is no pool at all, nothing is written.
 """
 
 

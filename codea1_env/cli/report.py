@@ -35,7 +35,7 @@ examples:
   codea1 report runs/mini-seed0 --watch                  # a page at 127.0.0.1 that follows the run
   codea1 report s3://bucket/mini-seed0                   # report.html in the working directory
 
-The page is one file without scripts; it opens from disk and asks nobody for anything.
+The page is one file without scripts; it opens from disk and loads nothing from a network.
 """
 
 
@@ -44,11 +44,11 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_report)
     parser.add_argument("runs", metavar="RUN_DIR", nargs="+", type=place_of, help="directory of a training "
                         "run, or its address for fsspec (s3://bucket/run)")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes, with the picture "
-                        "beside it as .png (default: report.html in the first RUN_DIR; where that is "
-                        "an address, in the working directory)")  # fmt: skip
-    parser.add_argument("--no-duels", action="store_true", help="write no page of the duels that a run kept (default: "
-                        "one beside it for each run that kept any, as of `codea1 view`)")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="the page to write, with the picture "
+                        "beside it as .png (default: report.html in the first RUN_DIR, or in the working directory if "
+                        "RUN_DIR is an address)")  # fmt: skip
+    parser.add_argument("--no-duels", action="store_true", help="write no pages of duels (default: one for each run "
+                        "that kept duels, as by `codea1 view`)")  # fmt: skip
     parser.add_argument("--no-png", action="store_true", help="draw no picture (default: one, with matplotlib)")
     parser.add_argument("--watch", action="store_true", help="write nothing, but serve a page that refreshes itself, "
                         "to this machine only, until Ctrl-C")  # fmt: skip

@@ -34,10 +34,10 @@ examples:
 """
 AUDIT_DESCRIPTION = (
     "Send wrong programs that try to be counted as right, and honest ones, through any grader. A grader is a "
-    "command that reads an object a line (problem_id, entry_point, program, tests, cases, time_limit_s). It "
-    'answers each with a line {"passed": true} or false, and null for what it does not grade. It always runs in '
+    "command that reads one object per line (problem_id, entry_point, program, tests, cases, time_limit_s). It "
+    'answers each with a line {"passed": true} or false, or null if it does not grade it. It always runs in '
     "namespaces of its own. The exit code is 1 if a wrong program was counted as right or an honest one was lost. "
-    "docs/sandbox.md says what closes each class."
+    "docs/sandbox.md says how to close each class."
 )
 _FOR_SCRIPTS = "bigcodebench"
 """Among the names of packages: all that is installed, as by the extra of that name."""
@@ -62,18 +62,18 @@ def add_sandbox(parser: Parser) -> None:
         actions,
         "build-image",
         summary="make the image of the Docker sandbox",
-        description="Make the image of the Docker sandbox: on this machine alone, as root, with debootstrap (about a "
-        "minute the first time, seconds afterwards), or from a registry's Python image.",
+        description="Make the image of the Docker sandbox. By default it is made on this machine, as root, with "
+        "debootstrap; this takes about a minute the first time and seconds afterwards.",
         examples=_EXAMPLES,
     )
     build.add_argument("--tag", default=DEFAULT_IMAGE, help=f"the image's name (default: {DEFAULT_IMAGE})")
-    build.add_argument("--from-dockerfile", action="store_true", help="take the base that the Dockerfile names from "
-                       "its registry instead of making one here")  # fmt: skip
+    build.add_argument("--from-dockerfile", action="store_true", help="start from the Python image that the Dockerfile "
+                       "names, from its registry")  # fmt: skip
     build.add_argument("--with", dest="packages", nargs="*", choices=[*PACKAGES, _FOR_SCRIPTS], metavar="PACKAGE",
-                       help="packages for programs that import them, copied from this machine's Python, which must be "
-                       f"of the image's version: of {', '.join(PACKAGES)}; none where no name follows (default: all "
-                       f"that are installed here). {_FOR_SCRIPTS}: whatever is installed here, which programs beside "
-                       "test scripts alone may import")  # fmt: skip
+                       help="packages that programs may import, copied from this machine's Python, which must have the "
+                       f"image's version: any of {', '.join(PACKAGES)}; without a name, none (default: all that are "
+                       f"installed here). {_FOR_SCRIPTS}: all packages installed here, only for programs with test "
+                       "scripts")  # fmt: skip
     build.set_defaults(run=_build_image)
 
 

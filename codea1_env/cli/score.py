@@ -43,7 +43,7 @@ examples:
 
 A line that cannot be scored is reported with its number, here and in the output as {"line": n, "error": "..."};
 the others are scored and the exit code is 1. The journal, OUT.partial, has every scored line until the output is
-complete; a run that was killed goes on with the same command.
+complete. After an interruption the same command continues from it.
 """
 
 
@@ -54,9 +54,9 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="IN.jsonl", type=Path, help="recorded matches, one JSON object a line")
     parser.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
     add_sandbox(parser)
-    parser.add_argument("--arenas", metavar="N", type=int, help="processes that score lines of different questions "
-                        "and share nothing, each with a sandbox of W/N processes; with --sandbox ray they are on the "
-                        "nodes of the cluster; no byte depends on it (default: as many as W)")  # fmt: skip
+    parser.add_argument("--arenas", metavar="N", type=int, help="independent processes that score lines of different "
+                        "questions, each with a sandbox of W/N processes; with --sandbox ray they run on "
+                        "the cluster's nodes. The output does not depend on it (default: W)")  # fmt: skip
     parser.add_argument(
         "--fidelity", choices=("strict", "wide", "paper"), default=default.fidelity, help="how suites are read and "
         "counted: strict takes the first K asserts and == only, wide reads functions, loops and relations as well, "
@@ -68,23 +68,23 @@ def add_score(parser: argparse.ArgumentParser) -> None:
                         f"in [0, 1] (paper and default: {default.alpha})")  # fmt: skip
     parser.add_argument("--suite-size", metavar="K", type=int, default=default.suite_size,
                         help=f"asserts that a suite should hold (paper and default: {default.suite_size})")  # fmt: skip
-    parser.add_argument("--tester-reward", metavar="NAME", default=default.tester_reward, help="what a suite is paid: "
+    parser.add_argument("--tester-reward", metavar="NAME", default=default.tester_reward, help="reward of a suite: "
                         f"{', '.join(TESTER_REWARDS)}, or MODULE:CLASS of your own, see docs/training.md (default: "
                         f"{default.tester_reward})")  # fmt: skip
-    parser.add_argument("--tester-reward-args", metavar="JSON", type=json_arguments, default={}, help="arguments of a "
-                        "tester reward of your own, a JSON object")  # fmt: skip
-    parser.add_argument("--coder-reward", metavar="NAME", default=default.coder_reward, help="what a program is paid: "
+    parser.add_argument("--tester-reward-args", metavar="JSON", type=json_arguments, default={}, help="arguments of "
+                        "your own tester reward, a JSON object")  # fmt: skip
+    parser.add_argument("--coder-reward", metavar="NAME", default=default.coder_reward, help="reward of a program: "
                         f"{', '.join(CODER_REWARDS)}, or MODULE:CLASS of your own (default: what goes with the tester "
                         "reward)")  # fmt: skip
     parser.add_argument("--coder-reward-args", metavar="JSON", type=json_arguments, default={}, help="arguments of "
-                        "a coder reward of your own, a JSON object")  # fmt: skip
-    parser.add_argument("--accept", metavar="MODULE:CLASS", help="a class of yours that reads a program's text and "
-                        "decides whether it may run (default: every program may)")  # fmt: skip
+                        "your own coder reward, a JSON object")  # fmt: skip
+    parser.add_argument("--accept", metavar="MODULE:CLASS", help="your class that decides by a program's text whether "
+                        "it may run (default: every program may)")  # fmt: skip
     parser.add_argument(
         "--accept-args", metavar="JSON", type=json_arguments, default={}, help="arguments of --accept, a JSON object"
     )
-    parser.add_argument("--compare", metavar="JSON", type=json_value, default=0.0, help="how far a value may be "
-                        "off: a number, relative and absolute, for floats, or a mapping by type, see "
+    parser.add_argument("--compare", metavar="JSON", type=json_value, default=0.0, help="allowed error of values: a "
+                        "number for floats, both relative and absolute, or a mapping by type, see "
                         "docs/your-problems.md (default: 0)")  # fmt: skip
     parser.add_argument("--time-limit", metavar="JSON", type=json_value, help="time limit of a call for lines that "
                         'state none (default: 1 s). {"times_reference": 5, "at_least": 1} allows five times the '
@@ -98,7 +98,8 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--coder-tests", choices=("own", "union"), default=default.coder_tests, help="judge a "
                         "program by its own suites, or by all of its question's (paper and default: own)")  # fmt: skip
     parser.add_argument("--oracle", choices=("reference", "golden", "majority", "dual"), default=default.oracle,
-                        help="what decides the value of a call: the reference, the line's golden_tests, most of its "
+                        help="what decides the right value of a call: the reference, the line's golden_tests, most of "
+                            "its "
                         "programs, or their consensus with the tests (paper and default: reference)")  # fmt: skip
     parser.add_argument("--execution-cache-mb", metavar="MIB", type=int, default=EXECUTION_CACHE_MB, help="MiB of "
                         "results that each process remembers, so that no call of a program runs twice. No score "
@@ -106,8 +107,8 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--details", action="store_true", help="also write the question, the programs, what they "
                         "returned and what each test earned, for `codea1 view`")  # fmt: skip
     parser.add_argument("--book", metavar="PATH", type=Path, help="the Mistake Book, made if it does not exist: "
-                        "its tests are replayed, and the command updates it in the order of the input and saves it "
-                        "at the end. A directory holds a large one, of which only the needed parts are read and "
+                        "its tests are replayed. The command updates it in the order of the input and saves it at the "
+                        "end. A large book is a directory; only the needed parts of it are read and "
                         "written")  # fmt: skip
 
 

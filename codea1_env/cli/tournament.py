@@ -64,9 +64,9 @@ examples:
   codea1 tournament --coder oracle --coder mutant --tester golden --tester fuzz --questions 16
   codea1 tournament --coder hf:./mine --coder base=hf:org/base --tester openai:http://localhost:8000/v1#m --json
 
-An OpenAI-compatible server gets the key in OPENAI_API_KEY, where it is set. Intervals say how much the choice of
-questions and the number of games matter; from fewer than {FEWEST} games there is none. A tournament that was killed
-goes on with the same command.
+An OpenAI-compatible server gets the key in OPENAI_API_KEY, if it is set. Intervals show how much the choice of
+questions and the number of games matter; with fewer than {FEWEST} games there is none. After an interruption the same
+command continues.
 """
 _SPEC = re.compile(r"(?:(?P<name>[^=:/]+)=)?(?P<spec>[a-z]+(?::.+)?)", re.DOTALL)
 
@@ -91,8 +91,8 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
     add_sandbox(parser)
     parser.add_argument("--record", metavar="GAMES.jsonl", type=Path, help="replace this file and write every game "
                         "to it as it is played; `codea1 replay` plays them again")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="JOURNAL.jsonl", type=Path, help="the journal of answers and "
-                        "games; a tournament that it holds already goes on (default: "
+    parser.add_argument("-o", "--output", metavar="JOURNAL.jsonl", type=Path, help="the journal of answers and games; "
+                        "an unfinished tournament in it continues (default: "
                         "tournament-DIGEST.journal.jsonl, here, until the tournament has ended)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     add_models(parser, Sampling())

@@ -17,8 +17,8 @@ from codea1_env.viewer import read_games
 from codea1_env.viewer.notebook import DEFAULT_LIMIT, left_out, page_of
 
 DESCRIPTION = (
-    "Write one HTML page that shows duels: question, program, suite, every verdict, and every term of both rewards. It "
-    "needs no network and no other file, and nothing that a program says can run in it."
+    "Write one HTML page that shows duels: question, program, suite, every verdict, and every term of both rewards. "
+    "It needs no network and no other file, and no text of a program can run in it."
 )
 EXAMPLES = """\
 examples:
@@ -27,8 +27,8 @@ examples:
   codea1 view s3://bucket/mini-seed0
   codea1 score recorded.jsonl -o scored.jsonl --details && codea1 view scored.jsonl
 
-What a file does not hold is said on the page. --execute plays recorded games again in the sandbox and shows what they
-come to now, also for recordings that were written without scores.
+The page says what a file does not hold. --execute plays recorded games again in the sandbox and shows the verdicts of
+today, also for recordings without scores.
 """
 
 
@@ -38,13 +38,13 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="RUN_OR_FILE", type=place_of, help="a training run's directory, the "
                         "output of `codea1 score`, or a recording of games: a path, or an address "
                         "for fsspec")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="where the page goes (default: the "
+    parser.add_argument("-o", "--output", metavar="PAGE.html", type=Path, help="the page to write (default: the "
                         "input's name with .html, in the working directory)")  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
     parser.add_argument("--limit", metavar="N", type=int, default=DEFAULT_LIMIT, help="most duels on the page, >= "
                         f"1; if there are more, games are left out evenly (default: {DEFAULT_LIMIT})")  # fmt: skip
-    parser.add_argument("--execute", action="store_true", help="play recorded games again instead of showing what is "
-                        "written about them")  # fmt: skip
+    parser.add_argument("--execute", action="store_true", help="play recorded games again instead of showing the "
+                        "recorded verdicts")  # fmt: skip
     parser.add_argument("--sandbox", choices=BACKENDS, help="where --execute runs programs (default: "
                         "local)")  # fmt: skip
 

@@ -29,7 +29,7 @@ def add_card(actions: Commands) -> None:
         examples=_EPILOG,
     )
     card.add_argument("file", metavar="FILE.jsonl", type=Path, help="a problem file")
-    card.add_argument("-o", "--output", metavar="README.md", type=Path, help="where it goes (default: printed)")
+    card.add_argument("-o", "--output", metavar="README.md", type=Path, help="the file to write (default: print it)")
     card.set_defaults(run=_card)
 
 

@@ -36,8 +36,8 @@ examples:
   codea1 data choose mbpp.jsonl --player hf:BASE --prompts evalplus --limit 100 -o chosen.jsonl
 
 A program is right if it passes all golden and hidden tests. The journal, OUT.jsonl.journal.jsonl, has every answer and
-score; a run that was killed goes on with the same command. The output holds the chosen questions as they are, in the
-order of the file, and its digest is printed.
+score. After an interruption the same command continues from it. The output holds the chosen questions unchanged, in the
+order of the file. The command prints its digest.
 """
 
 
@@ -47,8 +47,8 @@ def add_choose(actions: Commands) -> None:
         actions,
         "choose",
         summary="the questions that a model solves sometimes, as a problem file",
-        description="Ask a coder each question n times. Keep the questions of which it answers at least LOW and at "
-        "most HIGH rightly.",
+        description="Ask a coder each question n times. Keep the questions whose share of right answers is between "
+        "LOW and HIGH.",
         examples=_CHOOSE_EPILOG,
     )
     choose.add_argument("file", metavar="FILE.jsonl", type=Path, help="a problem file, with tests")
@@ -60,8 +60,8 @@ def add_choose(actions: Commands) -> None:
     choose.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
     choose.add_argument("--limit", metavar="N", type=int, help="ask only the first N questions (default: all)")
     choose.add_argument("--seed", type=int, default=0, help="seed of the answers (default: 0)")
-    choose.add_argument("--batch", metavar="N", type=int, default=8, help="questions at a time, >= 1; no more are "
-                        "lost when the run is killed (default: 8)")  # fmt: skip
+    choose.add_argument("--batch", metavar="N", type=int, default=8, help="questions at a time, >= 1; an interruption "
+                        "loses at most these (default: 8)")  # fmt: skip
     add_sandbox(choose)
     choose.set_defaults(run=_choose, suite_size=1, stop_at_tests=False)
     add_models(choose, Sampling(), suites=False)

@@ -56,22 +56,22 @@ examples:
   codea1 data import kodcode-v1 --difficulty hard --limit 1000 -o kodcode.jsonl --workers 2
   codea1 data import codea1 kodcode_hard_dual_model_training_data_mix.parquet -o kodcode.jsonl
 
-The report, OUT.jsonl.report.jsonl, has a line for each row: its status (all, some or none of its tests are test cases
-that the reference passes, or unusable), which tests the reference failed, and how many were left out for which reason.
-Unusable rows are in the report only; where no row is usable, OUT stays as it was and the exit code is 1.
-A test case is one call with plain arguments and the value that it must equal;
-what needs more cannot be judged without trusting the candidate's process. A question about a whole program becomes one
-about a function from standard input to standard output, both as text; with --as-programs it stays what it is: the coder
-writes a script, a test is an input and the output that is expected, compared as the set's own grader does. A set
-without references (livecodebench) gives problems that nobody has checked: games about them need an oracle that is no
-reference.
+The report, OUT.jsonl.report.jsonl, has a line for each row. It says whether all, some or none of the row's tests are
+test cases that the reference passes, or that the row is unusable. It lists the tests that the reference failed, and
+counts those that were left out, by reason. Unusable rows are only in the report. If no row is usable, OUT does not
+change and the exit code is 1.
+
+A test case is one call with plain arguments and the value that it must equal. Any other test could only be judged by
+trusting the candidate's process. A question about a whole program becomes a function from input text to output text.
+With --as-programs it stays a script; a test is an input and its output, compared as by the set's own grader. The
+problems of a set without references (livecodebench) are unchecked, and games about them need another oracle.
 """
 
 _CHECK_EPILOG = """\
-A problem can be used in the coder's seat, the tester's seat or both, each with the oracles in parentheses, as in
-RewardConfig(oracle=...): the reference, golden tests, or what solutions agree on (majority, dual). What keeps it from
-more stands behind the semicolon. The exit code is 1 if no problem can be used in any seat. Rows of a public set, such
-as EvalPlus' own files of HumanEval+ and MBPP+, become a problem file by `codea1 data import`.
+A problem can be used in the coder's seat, the tester's seat or both. The oracles of each seat are in parentheses, as in
+RewardConfig(oracle=...): the reference, golden tests, or the agreement of solutions (majority, dual). Reasons against
+other uses follow the semicolon. The exit code is 1 if no problem can be used in any seat. `codea1 data import` makes a
+problem file from the rows of a public set, such as EvalPlus' own files of HumanEval+ and MBPP+.
 
 examples:
   codea1 data check mine.jsonl
@@ -103,9 +103,7 @@ def add_data(parser: Parser) -> None:
                       "eval --judge scripts (bigcodebench always does: its tests can seldom be read)")  # fmt: skip
     load.add_argument("--split", help="the split of the data set on the hub (default: the set's own)")
     load.add_argument("--revision", help="the revision of the data set on the hub (default: the latest)")
-    load.add_argument(
-        "--difficulty", help="keep only rows of this difficulty, such as hard; upper and lower case are equal"
-    )
+    load.add_argument("--difficulty", help="keep only rows of this difficulty, such as hard (case does not matter)")
     load.add_argument("--against", metavar="FILE.jsonl", type=Path, action="append", default=[], help="a problem "
                       "file for evaluation: rows that share a question or a reference with it are left out and "
                       "reported; may be given several times")  # fmt: skip
@@ -118,12 +116,12 @@ def add_data(parser: Parser) -> None:
     load.add_argument("--fields", metavar="KEY=FIELD,...", help=f"for {ROWS}: which field of a row is the question, "
                       "reference_solution, tests (a script or a list of asserts), golden_tests (pairs of call and "
                       "value), mutants (wrong programs), entry_point, problem_id, difficulty (default: those names; a "
-                      "row without an id gets one made of its entry point and a digest); a problem's "
-                      f"{', '.join(NAMED_FIELDS)} are read only where they are named here")  # fmt: skip
+                      "row without an id gets one from its entry point and a digest); a problem's "
+                      f"{', '.join(NAMED_FIELDS)} are read only if they are named here")  # fmt: skip
     load.add_argument("--license", dest="licence", metavar="NAME", help=f"for {ROWS}: each problem's licence")
     load.add_argument("--mutants", metavar="N", type=int, default=0, help="wrong programs for each problem that has "
-                      "none, so that testers can be measured: up to N changes of its reference by one token, each told "
-                      "from it by a test or by an input like a test's; 0 to 64 (default: 0)")  # fmt: skip
+                      "none, so that testers can be measured: up to N changes of its reference by one token, each of "
+                      "which gives another value on a test or a similar input; 0 to 64 (default: 0)")  # fmt: skip
     load.add_argument("--limit", metavar="N", type=int, help="stop after N rows, >= 1 (default: all)")
     add_sandbox(load, "references")
     load.set_defaults(run=_import)

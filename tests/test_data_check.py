@@ -160,8 +160,8 @@ def test_a_trainer_leaves_out_what_cannot_be_judged_and_refuses_too_few(
     assert "Mistake Book replays nothing" not in shown, "questions come back"
     few = dataclasses.replace(SMOKE, rounds=2, round=dataclasses.replace(SMOKE.round, questions=2))
     assert book_note(few, 4) == (
-        "2 rounds ask 4 of 4 questions, each once at most, so the Mistake Book replays nothing; problems.limit takes "
-        "fewer questions"
+        "2 rounds ask 4 of 4 questions, each at most once, so the Mistake Book replays nothing; a lower "
+        "problems.limit repeats questions"
     )
     assert not book_note(few, 3)
     assert not book_note(dataclasses.replace(few, reward=dataclasses.replace(few.reward, replay_limit=0)), 4)
@@ -182,7 +182,7 @@ def test_a_dry_run_says_that_no_question_comes_back(tmp_path: Path, capsys: Any)
     given = f"file: {tmp_path / 'all.jsonl'}, "
     missing = tmp_path / "none.jsonl"
     assert "can be trained on" not in planned(f"{given} held_out_file: {missing}"), "a plan of files to come"
-    note = "2 rounds ask 4 of 4 questions, each once at most, so the Mistake Book replays nothing"
+    note = "2 rounds ask 4 of 4 questions, each at most once, so the Mistake Book replays nothing"
     assert note in planned(f"{given} held_out_limit: 1")
     assert note not in planned(f"{given} held_out_limit: 1", "golden"), "no book there"
 
@@ -217,8 +217,8 @@ def test_questions_that_are_learnt_from_and_measured_on_are_told(tmp_path: Path,
     files = f"{{file: {tmp_path / 'train.jsonl'}, held_out_file: {tmp_path / 'held_out.jsonl'}}}"
     config.write_text(f"extends: smoke\nround: {{questions: 1}}\nproblems: {files}\n")
     assert (
-        "note       1 of the problems that are trained on are among those measured on, or much like one: p1 shares a "
-        "run of 13 words with the evaluation problem h0; leave them out of one file"
+        "note       1 of the training problems are also among the held-out ones, or much like one of them: p1 shares a "
+        "run of 13 words with the evaluation problem h0; remove them from one file"
     ) in ended(capsys, "--config", str(config), "--dry-run", status=0)
 
 

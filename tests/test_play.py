@@ -76,10 +76,10 @@ def test_a_closed_standard_input_has_no_answer(problems: Path, monkeypatch: Any,
 def test_what_is_no_assert_is_said_and_not_dropped_in_silence(problems: Path, monkeypatch: Any, capsys: Any) -> None:
     game = ("--problems", str(problems), "--seed", "1")
     for answer, told in (
-        ("assert double(2) == 4\ndouble(3)\nprint(double(4))\n.\n", "no assert of its own: statement (2)"),
-        ("these are my tests, then\nassert double(2) == 4\n.\n", "no assert of its own: prose (1)"),
-        ("So assert double(2) == 4\n.\n", "no assert of its own: prose with an assert in it (1)"),
-        ("def test_it():\n    assert double(2) == 4\n.\n", "no assert of its own: function (1)"),
+        ("assert double(2) == 4\ndouble(3)\nprint(double(4))\n.\n", "not read as tests: statement (2)"),
+        ("these are my tests, then\nassert double(2) == 4\n.\n", "not read as tests: prose (1)"),
+        ("So assert double(2) == 4\n.\n", "not read as tests: prose with an assert in it (1)"),
+        ("def test_it():\n    assert double(2) == 4\n.\n", "not read as tests: function (1)"),
     ):
         assert told in played(answer, *game, monkeypatch=monkeypatch, capsys=capsys)[1]
     quiet = played("assert double(2) == 4\n.\n", *game, monkeypatch=monkeypatch, capsys=capsys)[1]

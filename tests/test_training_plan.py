@@ -148,7 +148,7 @@ def test_the_plan_counts_suites_that_are_written_ahead_and_what_they_run_on() ->
     """4 questions, 4 suites of 4 tests against 2 of 8 programs: 32 suites, 128 asserts, each run on 8 programs."""
     shared = {"round": {"suites": 4}, "reward": {"coder_tests": "union"}, "options": {"selection": "ahead"}}
     plan = plan_of(preset_from_dict(shared, load_preset("0.5b")))
-    assert "4 questions, 8 programs each, 4 suites against 2 of them, of which those against 2 train the tester" in plan
+    assert "4 questions, 8 programs each, 4 suites against 2 of them; the suites against 2 train the tester" in plan
     assert "at most 128 asserts on references, 1,024 on programs" in plan
     assert next(line.split()[-1] for line in plan.splitlines() if line.startswith("  sampled ")) == "32"
 

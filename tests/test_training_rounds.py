@@ -228,7 +228,7 @@ def journal_says(directory: Path, capsys: pytest.CaptureFixture[str], *lines: tu
 def test_a_run_shows_what_is_unreadable_and_earned_without_its_purpose_and_the_speed_of_both_seats(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = "round 1: 75% of the tester's suites hold no test that can be read and earn nothing; what they hold is text"
+    shown = "round 1: 75% of the tester's suites hold no readable test and earn nothing; they hold text"
     for share, is_said in ((0.75, True), (0.5, False)):
         row = {"unreadable": share, "unreadable_function": share / 3, "unreadable_text": share}
         told = journal_says(tmp_path / f"unreadable {share}", capsys, ("round", row), ("round", row))

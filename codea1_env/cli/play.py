@@ -172,12 +172,12 @@ def _show(score: MatchScore, options: argparse.Namespace, seed: int) -> None:
         _say(_told(number, test, whose, options.seat, paint))
     if game.duel.ignored:
         reasons = ", ".join(f"{_IGNORED.get(reason, str(reason))} ({count})" for reason, count in game.duel.ignored)
-        _say(paint(f"the rest of the answer was not read, for it is no assert of its own: {reasons}", "yellow"))
+        _say(paint(f"other lines of the answer were not read as tests: {reasons}", "yellow"))
     if game.terms is not None:
         _say("")
         for line in _rewards(score, game, game.terms, options.seat, paint):
             _say(line)
-    _say(paint(f"the same game again: {_again(options, score.problem_id, seed)}", "dim"))
+    _say(paint(f"play the same game again: {_again(options, score.problem_id, seed)}", "dim"))
 
 
 def _again(options: argparse.Namespace, problem_id: str, seed: int) -> str:

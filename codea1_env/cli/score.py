@@ -193,7 +193,7 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
             raise ConfigurationError(f"the input must have a line to score, got none in {options.input}")
         if failed == lines and not verdicts and options.output.exists():
             journal.remove()
-            say(f"{lines} lines, none of which could be scored; {options.output} is as it was")
+            say(f"{lines} lines, none could be scored; {options.output} was not changed")
             return 1
         _finish(options, journal, book)
     lost = f", {failed} lines could not be scored" if failed else ""
@@ -201,16 +201,16 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
     if 2 * len(unreadable) > suites:
         counts = Counter(reason for reasons in unreadable for reason in reasons).most_common(5)
         say(
-            f"{len(unreadable)} of {suites} suites hold no test that can be read: what they hold is "
-            f"{', '.join(f'{reason} ({count})' for reason, count in counts)}; `reason` and `ignored` in the output say "
-            "which, docs/command-line.md what a test is"
+            f"{len(unreadable)} of {suites} suites hold no readable test; they hold "
+            f"{', '.join(f'{reason} ({count})' for reason, count in counts)}. The output lists them in `reason` and "
+            "`ignored`; docs/command-line.md says what a test is"
         )
     if denied:
         kinds = Counter(note for notes in denied for note in notes).most_common(5)
         say(
             f"{len(denied)} of {programs} programs were denied something by the sandbox: "
-            f"{', '.join(f'{kind} ({count})' for kind, count in kinds)}; `denied` in the output says which, "
-            "docs/sandbox.md what a program may use"
+            f"{', '.join(f'{kind} ({count})' for kind, count in kinds)}. The output lists them in `denied`; "
+            "docs/sandbox.md says what a program may use"
         )
     return 1 if failed else 0
 

@@ -274,7 +274,7 @@ def _as_text(played: Tournament) -> str:
             lines.append(f"{each.name:<{width}}  {rating.points:6.0f}  {interval:>16}  {each.won:>5}  {each.drawn:>5}  "
                          f"{each.lost:>5}  {reward:>6}")  # fmt: skip
         lines.append("")
-    lines.append("the coder's share of each pair's games, draws half")
+    lines.append("the coder's share of each pair's games (a draw counts half)")
     columns = [max(len(tester.name), 5) for tester in played.testers]
     heads = [f"{tester.name:>{size}}" for tester, size in zip(played.testers, columns, strict=True)]
     lines.append("  ".join([" " * width, *heads]))

@@ -102,7 +102,7 @@ def parse_arguments(
             if checked := checked_files(preset, recipe):
                 print(f"\n{checked}")
             elif isinstance(preset.problems, ProblemFiles):
-                print("the problems were not checked, for a file of theirs is not there yet", file=sys.stderr)
+                print("the problems were not checked, because one of their files is missing", file=sys.stderr)
             parser.exit(0)
         arguments = _resumed(given, recipe) if given.resume else _fresh(given, recipe)
         if arguments.resume and _is_finished(arguments) and holds(address, arguments.output / SUMMARY):

@@ -120,7 +120,7 @@ def _remedy(preset: Preset, seat: str, placed: SeatPlacement, largest: str) -> s
 
 def _header(preset: Preset, roles: Roles) -> list[str]:
     model, problems = preset.model, preset.problems
-    named = model.pretrained if isinstance(model, PretrainedModel) else "built from nothing"
+    named = model.pretrained if isinstance(model, PretrainedModel) else "built from scratch"
     asked = (
         f"{problems.file}, measured on {problems.held_out_file or 'its last ones'}"
         if isinstance(problems, ProblemFiles)
@@ -140,7 +140,7 @@ def _rows(preset: Preset, roles: Roles, rows: Mapping[str, SeatRows]) -> list[st
     programs = preset.round.questions * preset.round.programs
     replays = programs * preset.reward.replay_limit if roles.has_book else 0
     updates = preset.round.updates
-    steps = f"; {updates} step{'s' if updates > 1 else ''} of each model that learns"
+    steps = f"; {updates} step{'s' if updates > 1 else ''} per learning model"
     return [
         _title("rows a round", *rows),
         _line("sampled", (each.sampled for each in rows.values())),
@@ -176,7 +176,7 @@ def _game(preset: Preset, roles: Roles, steps: str = "", replays: str = "") -> l
         return [f"{shape.questions} questions, {programs if roles.plays else f'{suites} suites'}{steps}"]
     put = preset.options.put_to_tester(shape.programs, shape.attacked)
     against = "a program" if put == shape.programs else f"against {put} of them"
-    learnt = f", of which those against {shape.attacked} train the tester" if roles.learns != ("coder",) else ""
+    learnt = f"; the suites against {shape.attacked} train the tester" if roles.learns != ("coder",) else ""
     asserts = seat_rows(preset, "tester").sampled * preset.reward.suite_size
     tried = asserts * (shape.programs if asks_all(preset.reward) else 1)
     return [
@@ -192,12 +192,12 @@ def _packed_memory(preset: Preset, roles: Roles) -> list[str]:
     lines = [_title("GiB, all on one base, about", f"{DEVICES['cpu']}, float32", f"{DEVICES['cuda']}, {number}")]
     lines += _by_phase([*memories.values()], loading="it loads", sampling="it samples", learning="it learns")
     need = memories["cuda"].need
-    fits = ", ".join(f"{size} GiB {'suffice' if size * GIB >= need else 'do not'}" for size in GPU_SIZES)
+    fits = ", ".join(f"{size} GiB {'is enough' if size * GIB >= need else 'is too small'}" for size in GPU_SIZES)
     return [
         *lines,
-        f"with {FREE:.0%} left free, a machine without a GPU must have {_gib(memories['cpu'].need)} GiB: weights and "
-        "activations take half where the processor has bfloat16",
-        f"and one GPU {_gib(need)} GiB: {fits}",
+        f"with {FREE:.0%} left free, a machine without a GPU must have {_gib(memories['cpu'].need)} GiB; in bfloat16, "
+        "if the processor has it, weights and activations take half",
+        f"one GPU must have {_gib(need)} GiB: {fits}",
     ]
 
 
@@ -247,12 +247,12 @@ def _disk(preset: Preset, files: Mapping[str, tuple[int, int]], what: str) -> li
         _line("* kept", (kept for _ in sizes)),
         _sizes(f"+ final {what}", (final for _, final in sizes)),
         _sizes("= at most", (kept * checkpoint + final for checkpoint, final in sizes)),
-        f"a checkpoint every {preset.save_rounds} rounds; a failure loses the rounds since the last one",
+        f"a checkpoint every {preset.save_rounds} rounds; a failure loses the rounds after the last one",
     ]
 
 
 def _places(preset: Preset, roles: Roles) -> list[str]:
-    lines = ["actors (under --engine ray; the local engine has all of it in one process)"]
+    lines = ["actors (with --engine ray; the local engine runs all in one process)"]
     gpus = 0
     for seat in roles.seats:
         placed = preset.placement.of(seat)
@@ -262,7 +262,7 @@ def _places(preset: Preset, roles: Roles) -> list[str]:
         )
         nodes = "1 node" if placed.nodes == 1 else f"each of {placed.nodes} nodes"
         own = f", tensor parallel {placed.tensor_parallel}" if placed.tensor_parallel > 1 else ""
-        sampler = {"off": "generate of transformers", "colocate": f"vLLM beside the trainer{own}"}.get(
+        sampler = {"off": "transformers' generate", "colocate": f"vLLM beside the trainer{own}"}.get(
             placed.vllm, f"vLLM server {placed.vllm_server}"
         )
         lines.append(
@@ -270,7 +270,7 @@ def _places(preset: Preset, roles: Roles) -> list[str]:
         )
     book = "the Mistake Book and " if roles.has_book else ""
     lines.append(f"arena      in the first process, with {book}the sandbox's workers")
-    lines.append(f"in all     {gpus} GPUs")
+    lines.append(f"total      {gpus} GPUs")
     return lines
 
 

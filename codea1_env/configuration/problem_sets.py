@@ -112,8 +112,8 @@ def shared_note(sets: ProblemSets) -> str:
         return ""
     name, why = shared[0]
     return (
-        f"{len(shared)} of the problems that are trained on are among those measured on, or much like one: {name} "
-        f"{why}; leave them out of one file, or what is measured there was learnt from"
+        f"{len(shared)} of the training problems are also among the held-out ones, or much like one of them: {name} "
+        f"{why}; remove them from one file, or the measurement is contaminated"
     )
 
 
@@ -123,8 +123,8 @@ def book_note(preset: Preset, questions: int) -> str:
     if not preset.reward.replay_limit or preset.rounds == 1 or asked > questions:
         return ""
     return (
-        f"{preset.rounds} rounds ask {asked} of {questions} questions, each once at most, so the Mistake Book replays "
-        "nothing; problems.limit takes fewer questions"
+        f"{preset.rounds} rounds ask {asked} of {questions} questions, each at most once, so the Mistake Book replays "
+        "nothing; a lower problems.limit repeats questions"
     )
 
 

@@ -34,38 +34,37 @@ _Required = Literal["yes", "no", "this or landlock", "this or root"]
 _GIVES: dict[str, tuple[_Required, str]] = {
     "namespaces": (
         "no",
-        "own user, PID, mount, network, IPC and UTS namespaces: processes outside cannot be named, no network "
-        "interface is up, and when the sandbox ends every process inside ends",
+        "own user, PID, mount, network, IPC and UTS namespaces: processes outside cannot be named, there is no "
+        "network, and all processes inside end with the sandbox",
     ),
     "root": (
         "this or landlock",
         "an empty read-only root: only the standard library, the system's shared libraries and three devices exist; "
         "directories of installed packages are empty",
     ),
-    "capabilities": ("no", "no capability is left: root inside has no privilege (an ordinary user had none)"),
-    "no_new_privileges": ("yes", "a set-uid program gains nothing; the condition for Landlock and seccomp"),
+    "capabilities": ("no", "no capability is left, so root inside has no privilege"),
+    "no_new_privileges": ("yes", "a set-uid program gains nothing; Landlock and seccomp need this"),
     "landlock": ("this or root", ""),
     "rlimits": (
         "yes",
-        "no file grows (but to 16 MiB in a program's own directory and on its output), no core dump, no locked memory, "
-        "no message queue, 64 descriptors, 64 MiB of stack; besides, always, each job's own limits of memory and CPU "
-        "seconds",
+        "files do not grow, except to 16 MiB in a program's own directory and on its output; no core dump, no locked "
+        "memory, no message queue, 64 descriptors, 64 MiB of stack; each job has limits of memory and CPU seconds as "
+        "well",
     ),
-    "hidden_memory": ("no", "processes of the same user (root apart) cannot trace the sandbox or read its memory"),
+    "hidden_memory": ("no", "processes of the same user, except root, cannot trace the sandbox or read its memory"),
     "seccomp": (
         "yes",
-        "system calls by an allow-list, enough to compute, read files and tell the time: no new process, signal, "
-        "socket, change of a file, tracing, or anything else that the list does not name; threads and files of its own "
-        "for programs whose text uses them",
+        "an allow-list of system calls, enough to compute, read files and tell the time: no new process, no signal, "
+        "no socket, no change of a file, no tracing. Programs whose text uses threads or files may use their own",
     ),
     "scratch": (
         "no",
-        "programs whose text uses files have a directory of their own: 16 MiB, empty when a process starts, gone when "
-        "it ends; it is their working directory and tempfile's",
+        "programs whose text uses files have their own directory of 16 MiB, also for tempfile: empty when a process "
+        "starts, gone when it ends",
     ),
     "processes": (
         "no",
-        "programs beside test scripts, which are unsealed, may start processes; all end with the program",
+        "programs with test scripts (unsealed) may start processes, which end with the program",
     ),
 }  # fmt: skip
 
@@ -144,8 +143,8 @@ def landlock_abi() -> int:
 def landlock_gives(abi: int) -> str:
     """What Landlock restricts at this version of its interface."""
     gives = [
-        "files are read below the standard library and shared libraries only, three devices apart; none is made, "
-        "written, moved or removed"
+        "only the standard library, the shared libraries and three devices can be read; no file is made, written, "
+        "moved or removed"
     ]
     missing: list[str] = []
     for since, what in ((3, "truncate(2)"), (4, "TCP bind and connect"), (5, "ioctl on devices"),
@@ -212,10 +211,10 @@ def as_text(report: Report, columns: int | None = None) -> str:
     lines = textwrap.wrap(head, max(columns, 20))
     there = [f"{name} {version}" for name, version in report.packages.items() if version != "none"]
     missing = [name for name, version in report.packages.items() if version == "none"]
-    told = "the standard library, threads within the process, files in a directory of its own, and the packages "
+    told = "the standard library, threads, files in its own directory, and the packages "
     lines += textwrap.wrap(f"a program may use {told}{', '.join(there) or 'none'}", max(columns, 20))
     if missing:
-        more = f"not installed: {', '.join(missing)} (pip install 'codea1-env[worlds]')"
+        more = f"not installed: {', '.join(missing)} (the extra `worlds` installs them)"
         lines += textwrap.wrap(more, max(columns, 20), break_on_hyphens=False)
     for backend in report.backends:
         lines += ["", *(line for row in _backend_rows(backend) for line in _row(*row, columns))]
@@ -235,7 +234,7 @@ def _backend_rows(backend: BackendReport) -> list[tuple[str, str, str]]:
     for guarantee in backend.guarantees:
         told = guarantee.gives if guarantee.active else f"{guarantee.why} (required: {guarantee.required})"
         rows.append((f"  {guarantee.name}", "yes" if guarantee.active else "NO", told))
-    rows.append(("  attack", "held", "what it tried, and what it came to"))
+    rows.append(("  attack", "held", "what it tried: what happened"))
     if not backend.attacks:
         rows.append(("  none", "", "not tried: the backend does not run"))
     for attack in backend.attacks:

@@ -110,8 +110,8 @@ def _run(attack: _Attack, canaries: _Canaries, sandbox: Sandbox) -> AttackResult
     hostile = ran[0] if len(ran) == 1 else JobResult(True, None, tuple(one for job in ran for one in job.outcomes))
     why = attack.judge(canaries, hostile)
     if not why and [outcome.value for outcome in honest.outcomes] != [_HONEST_VALUE]:
-        why = f"the next program, an honest one, came to {_told(honest)}"
-    return AttackResult(attack.name, attack.tries, bool(why), why or f"came to {_told(hostile)}")
+        why = f"the next program, an honest one, got {_told(honest)}"
+    return AttackResult(attack.name, attack.tries, bool(why), why or _told(hostile))
 
 
 @contextlib.contextmanager
@@ -217,14 +217,14 @@ def _has_allocated(canaries: _Canaries, result: JobResult) -> str:
 _ATTACKS = (
     _Attack(
         "read a file",
-        "return the text of a file of this user's and of /etc/passwd",
+        "return the text of a file of this user and of /etc/passwd",
         programs.READ_FILE,
         lambda canaries: [[str(canaries.file)]],
         _has_read,
     ),
     _Attack(
         "read the environment",
-        "see this process's variables, in its own environment and in every /proc/PID/environ",
+        "find this process's variables in its own environment and in every /proc/PID/environ",
         programs.ENVIRONMENT,
         _no_arguments,
         _has_seen_variables,
@@ -239,14 +239,14 @@ _ATTACKS = (
     _Attack("start a process", "fork", programs.FORK, _no_arguments, _has_forked),
     _Attack(
         "kill the parent",
-        "send SIGKILL to the process that it was forked from and to one outside the sandbox",
+        "send SIGKILL to its parent and to a process outside the sandbox",
         programs.KILL_PARENT,
         lambda canaries: [[canaries.process.pid]],
         _has_killed,
     ),
     _Attack(
         "write a file",
-        "make a file and empty another, both this user's",
+        "make a file and empty another, both of this user",
         programs.WRITE_FILE,
         lambda canaries: [[str(canaries.file), str(canaries.written)]],
         _has_written,
@@ -260,24 +260,23 @@ _ATTACKS = (
     ),
     _Attack(
         "forge a record",
-        "write answers of its own, and too many, into the memory where results are collected; each counts as the value "
-        "that it claims, which must be the right one to pass",
+        "write its own answers, and too many, into the memory where results are collected; each counts as a returned "
+        "value",
         programs.FORGE,
         lambda canaries: [[_FORGED], [_FORGED]],
         _has_forged,
     ),
-    _Attack("never end", "loop for ever, deaf to exceptions and signals", programs.LOOP, _no_arguments, _has_outlived),
+    _Attack("never end", "loop forever, ignoring exceptions and signals", programs.LOOP, _no_arguments, _has_outlived),
     _Attack(
         "exhaust memory",
-        "allocate twice the memory that it may have",
+        "allocate twice its memory",
         programs.MEMORY,
         lambda canaries: [[_LIMITS.memory_mb]],
         _has_allocated,
     ),
     _Attack(
         "remember",
-        "leave bits for a later candidate: the offsets of open files, and what the process above it knows of the one "
-        "before",
+        "leave bits for a later program, in the offsets of open files and in what its parent knows of it",
         programs.REMEMBER,
         lambda canaries: [[1 + 4 * k] for k in range(3)],
         _has_remembered,

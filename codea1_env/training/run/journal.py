@@ -85,8 +85,8 @@ class RunJournal:
             named = [f"{reason} ({part:.0%})" for reason, part in commonest]
             shows = f"; `codea1 view {self._run.directory}` shows them" if self._run.preset.keep_duels else ""
             self.say(
-                f"round {rounds_done}: {share:.0%} of the tester's suites hold no test that can be read and earn "
-                f"nothing; what they hold is {', '.join(named)} (docs/command-line.md says what a test is{shows})"
+                f"round {rounds_done}: {share:.0%} of the tester's suites hold no readable test and earn nothing; "
+                f"they hold {', '.join(named)} (docs/command-line.md says what a test is{shows})"
             )
 
     def write_measured(self, measured: MeasuredSeats, rounds_done: int) -> None:

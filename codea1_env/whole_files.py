@@ -1,8 +1,9 @@
-"""Files that are there whole or not at all, and that one run at a time writes.
+"""Files that are there whole or not at all, and files and directories that one run at a time writes.
 
 `whole_file` writes beside the place, puts the content on the disk and renames it. `claimed` keeps other runs away from
-a place for as long as a run works on what goes there. Neither promises anything about programs that are not codea1's,
-nor, on a file system without flock, about two runs with one place.
+a place for as long as a run works on what goes there; `RunLock` is what every process of a run holds on its directory.
+None promises anything about programs that are not codea1's, nor, on a file system without flock, about two runs with
+one place.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import fcntl
 import io
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -134,3 +136,39 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+WAIT_S = 30.0
+
+
+class RunLock:
+    """The lock on one run's directory, held until `release`."""
+
+    def __init__(self, directory: Path, *, alone: bool) -> None:
+        """`alone`: nobody else may hold it. Raises ConfigurationError where it is not to be had within WAIT_S."""
+        self._descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        deadline = time.monotonic() + WAIT_S
+        while not self._try(fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
+            if time.monotonic() > deadline:
+                self.release()
+                raise ConfigurationError(
+                    f"the run must not be in use by another process, got {directory}, which is; wait for it or end it"
+                )
+            time.sleep(0.1)
+
+    def share(self) -> None:
+        """From now on others who write for this run may hold it, too."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def release(self) -> None:
+        """Idempotent."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _try(self, kind: int) -> bool:
+        try:
+            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

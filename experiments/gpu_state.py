@@ -34,11 +34,10 @@ from typing import Any
 
 from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.language_models.directories import ADAPTER, BASE
-from codea1_env.records.lock import LOCK
 from codea1_env.terminal import Parser
 from codea1_env.training.run.checkpoints import latest_common, mark_complete, rounds_of
 from codea1_env.training.run.resuming import STATE
-from codea1_env.whole_files import write_whole
+from codea1_env.whole_files import LOCK, write_whole
 
 RUNS = {"code-a1": ("coder", "tester"), "golden": ("coder",)}
 """With their seats, in order."""

@@ -153,7 +153,7 @@ def test_only_training_and_language_models_import_what_is_heavy_and_each_backend
         PACKAGE / "adapters" / "openrlhf.py": {"torch"},
         PACKAGE / "bench" / "estimates.py": {"scipy"},
         PACKAGE / "report" / "picture.py": {"matplotlib"},
-        PACKAGE / "bench" / "picture.py": {"matplotlib"},
+        PACKAGE / "bench" / "table.py": {"matplotlib"},
         PACKAGE / "configuration" / "grpo_section.py": {"trl"},
         PACKAGE / "players" / "vllm_offline.py": {"vllm"},
     }

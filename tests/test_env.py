@@ -30,7 +30,7 @@ from codea1_env import discrete
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.discrete.single_seat import DiscreteCoderEnv
-from codea1_env.envs import pictures, testing
+from codea1_env.envs import rendering, testing
 from codea1_env.envs.environment import env, parallel_env, raw_env
 from codea1_env.envs.episode import CODER, RENDER_MODES, TESTER, plain_score
 from codea1_env.envs.single_seat import CoderEnv, TesterEnv
@@ -645,19 +645,19 @@ class TestRendering:
             game.step({CODER: SQUARE})
             game.step({TESTER: SUITE})
         after = drawn.render()
-        assert before.shape == after.shape == pictures.picture("x\n" * 1_000).shape
+        assert before.shape == after.shape == rendering.picture("x\n" * 1_000).shape
         assert after.dtype == np.uint8
         assert [side % 2 for side in after.shape[:2]] == [0, 0]  # video codecs refuse odd sides
-        assert np.array_equal(after, pictures.picture(shown.render()))
+        assert np.array_equal(after, rendering.picture(shown.render()))
         assert not np.array_equal(after, before)
 
     def test_a_picture_breaks_long_lines_leaves_out_the_middle_and_takes_any_text(self) -> None:
-        lines = pictures.fitted("\n".join(map(str, range(200))))
-        assert len(lines) == pictures.LINES
+        lines = rendering.fitted("\n".join(map(str, range(200))))
+        assert len(lines) == rendering.LINES
         assert (lines[0], lines[-1]) == ("0", "199")
         assert "... 151 lines are left out here ..." in lines
-        assert pictures.fitted("a" * 250) == ["a" * 100, "a" * 100, "a" * 50]
-        assert pictures.picture("\ud800 é 漢\t\x00").shape == pictures.picture("").shape
+        assert rendering.fitted("a" * 250) == ["a" * 100, "a" * 100, "a" * 50]
+        assert rendering.picture("\ud800 é 漢\t\x00").shape == rendering.picture("").shape
 
     def test_gymnasium_records_a_video_of_a_view(self, sandbox: LocalSandbox, tmp_path: Path) -> None:
         pytest.importorskip("moviepy", reason="the extra `video` is not installed")

@@ -25,7 +25,7 @@ from test_sources_contests import APPS_CALL_ROW, APPS_ROW, CONTESTS_ROW, LIVE_CA
 import codea1_env
 from codea1_env.arena.tester_book import TesterBook
 from codea1_env.audit.result import read_result
-from codea1_env.discrete.pool_files import bundled_pools, read_pools, write_pools
+from codea1_env.discrete.pool import bundled_pools, read_pools, write_pools
 from codea1_env.errors import ConfigurationError, FormatError, PlayerError
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.wrong_programs import read_programs

@@ -35,7 +35,6 @@ from codea1_env.configuration.presets import Preset, load_preset
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.players.templates import begun
 from codea1_env.training import advantages
-from codea1_env.training.credit import token_offsets
 from codea1_env.training.loop import Recipe
 from codea1_env.training.losses import LossBatch, own_loss, value_of
 from codea1_env.training.models.lora import adapter_config
@@ -44,7 +43,7 @@ from codea1_env.training.policies.arguments import grpo_arguments
 from codea1_env.training.policies.trl_policy import PRIVATE, SeatTrainer, TrlPolicy
 from codea1_env.training.process import prepare_process
 from codea1_env.training.round.rounds import Score
-from codea1_env.training.samples import Prompt, Row, RowLabel, Sample
+from codea1_env.training.samples import Prompt, Row, RowLabel, Sample, token_offsets
 from codea1_env.training.seat_run import SeatRun
 
 ALGORITHM = Algorithm()

@@ -16,8 +16,7 @@ from trl.trainer.utils import nanstd
 
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.training.advantages import NO_SIGNAL, Estimator, advantages_of, described, estimator_of, without_signal
-from codea1_env.training.credit import token_advantages
-from codea1_env.training.samples import Row, RowLabel, Sample, Span
+from codea1_env.training.samples import Row, RowLabel, Sample, Span, token_advantages
 
 
 def labels(groups: Sequence[str], questions: Sequence[str] = "", seats: Sequence[str] = ()) -> list[RowLabel]:

@@ -20,13 +20,13 @@ import yaml
 from command_lines import ended
 from safetensors.torch import save_file
 
+from codea1_env import whole_files
 from codea1_env.configuration.arguments import RecipeArguments, exit_status, parse_arguments
 from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import SMOKE, Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems import bundled_problems
-from codea1_env.records import lock
 from codea1_env.training.run.checkpoints import UnusableCheckpoint, forget_old, latest_common, mark_complete, rounds_of
 from codea1_env.training.run.provenance import code_revision, processor
 from codea1_env.training.run.run_dir import Run
@@ -458,9 +458,9 @@ def test_a_configuration_that_is_none_ends_a_resumed_run_in_one_line(
 
 
 def test_two_processes_do_not_write_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "WAIT_S", 0.2)
+    monkeypatch.setattr(whole_files, "WAIT_S", 0.2)
     hold = (
-        "import sys; from pathlib import Path; from codea1_env.records.lock import RunLock;"
+        "import sys; from pathlib import Path; from codea1_env.whole_files import RunLock;"
         "lock = RunLock(Path(sys.argv[1]), alone=False); print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold, str(tmp_path)]

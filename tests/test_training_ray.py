@@ -39,11 +39,11 @@ from training_runs import (
     without_evaluations,
 )
 
+from codea1_env import whole_files
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError, SandboxError, SeatFailed
-from codea1_env.records import lock
 from codea1_env.training.policies.ray_seats import RankPlace
 from codea1_env.training.policies.remote import rank_environments
 
@@ -275,16 +275,16 @@ def test_actors_hold_the_lock_of_their_run_until_they_have_ended(base: Path, tmp
 
     def go_on_without_the_first_process(run: Any, score: Any) -> None:
         run._run._lock.release()  # as when it is killed
-        monkeypatch.setattr(lock, "WAIT_S", 0.5)
+        monkeypatch.setattr(whole_files, "WAIT_S", 0.5)
         with pytest.raises(ConfigurationError, match="must not be in use by another"):
-            lock.RunLock(tmp_path, alone=True)
+            whole_files.RunLock(tmp_path, alone=True)
         monkeypatch.undo()
         tried.append(run)
 
     what = in_round(1, go_on_without_the_first_process)
     assert not play_duel(tmp_path, base, rounds=1, preset=UNMEASURED, engine="ray", **what)
     assert tried
-    lock.RunLock(tmp_path, alone=True).release()
+    whole_files.RunLock(tmp_path, alone=True).release()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from codea1_env.discrete.environment import DEFAULT_REWARDS
 from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode
 from codea1_env.envs.episode import AGENTS
 from codea1_env.envs.faces import move_from
-from codea1_env.envs.pictures import Picture
+from codea1_env.envs.rendering import Picture
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 

@@ -51,11 +51,10 @@ from codea1_env.problems.sources import SOURCES, Source, find_source
 from codea1_env.problems.sources.draft import Row
 from codea1_env.problems.sources.functions import BIG_CODE_BENCH, BIG_CODE_BENCH_INSTRUCT
 from codea1_env.problems.sources.rows import rows_of_source
-from codea1_env.records.lock import RunLock
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.terminal import Progress, printable
-from codea1_env.whole_files import write_whole
+from codea1_env.whole_files import RunLock, write_whole
 
 DESCRIPTION = (
     "Measure one player in one seat. A coder writes n programs for each question, which run on all its tests "

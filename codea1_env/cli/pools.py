@@ -93,8 +93,7 @@ def _from_recorded(options: argparse.Namespace) -> int:
 
 def _write(path: Path, results: Iterable[object]) -> int:
     from codea1_env.discrete.build import Built
-    from codea1_env.discrete.pool import Pool
-    from codea1_env.discrete.pool_files import write_pools
+    from codea1_env.discrete.pool import Pool, write_pools
 
     began = time.monotonic()
     counts = {"pools": 0, "programs": 0, "tests": 0, "left out": 0, "failed": 0}

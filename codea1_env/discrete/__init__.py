@@ -13,8 +13,7 @@ There is no Mistake Book here: a choice pays the same in every episode, which is
 
 from codea1_env.discrete.environment import env, parallel_env, raw_env
 from codea1_env.discrete.policies import Policy, Situation, attacking, uniform
-from codea1_env.discrete.pool import Pool
-from codea1_env.discrete.pool_files import bundled_pools, read_pools, write_pools
+from codea1_env.discrete.pool import Pool, bundled_pools, read_pools, write_pools
 from codea1_env.discrete.scoring import PairScore, PoolScorer
 
 __all__ = [

@@ -24,13 +24,11 @@ from gymnasium import spaces
 
 from codea1_env.checks import require, require_bool, require_choice
 from codea1_env.discrete.policies import Policy, Situation
-from codea1_env.discrete.pool import Pool
-from codea1_env.discrete.pool_files import bundled_pools
+from codea1_env.discrete.pool import Pool, bundled_pools
 from codea1_env.discrete.scoring import PairScore, PoolScorer
 from codea1_env.envs.arguments import check_render_mode, checked_items, checked_options
 from codea1_env.envs.episode import AGENTS, CODER, TESTER
-from codea1_env.envs.pictures import Picture
-from codea1_env.envs.rendering import rendered
+from codea1_env.envs.rendering import Picture, rendered
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.terms import SuiteTerms

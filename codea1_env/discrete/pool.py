@@ -7,11 +7,14 @@ paid from what each test came to alone.
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ import numpy.typing as npt
 from codea1_env.checks import json_object, require
 from codea1_env.errors import FormatError
 from codea1_env.rewards.duel import Status
+from codea1_env.whole_files import whole_file
 
 _require = partial(require, error=FormatError)
 
@@ -182,3 +186,42 @@ def _status(value: Any) -> Status:
     known = {str(status): status for status in sorted(_STATUSES)}
     _require(isinstance(value, str) and value in known, "a test's status", f"be one of {', '.join(known)}", value)
     return known[value]
+
+
+@functools.cache
+def bundled_pools() -> tuple[Pool, ...]:
+    """A pool for each bundled problem: its reference and mutants; golden tests, perturbed ones, right and wrong.
+
+    The same tuple at every call. Made by `codea1 pools build`; hidden tests are not in them.
+    """
+    resource = resources.files("codea1_env.discrete").joinpath("bundled.jsonl")
+    with resource.open("rb") as lines:
+        return _parsed(lines, "bundled.jsonl")
+
+
+def read_pools(path: str | os.PathLike[str]) -> tuple[Pool, ...]:
+    """All pools of a file, in order. Raises FormatError with path, line, field, what it must be and what it was."""
+    with open(path, "rb") as lines:
+        return _parsed(lines, os.fspath(path))
+
+
+def write_pools(path: str | os.PathLike[str], pools: Iterable[Pool]) -> None:
+    """Write a file of pools, whole or not at all. Equal pools, equal bytes."""
+    with whole_file(path) as file:
+        for pool in pools:
+            file.write(pool.to_json().encode("ascii") + b"\n")
+
+
+def _parsed(lines: Iterable[bytes], name: str) -> tuple[Pool, ...]:
+    pools: dict[str, Pool] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            pool = Pool.from_json(line)
+        except FormatError as error:
+            raise FormatError(f"{name}:{number}: {error}") from None
+        if pool.problem_id in pools:
+            raise FormatError(f"{name}:{number}: problem_id must be unique in its file, got {pool.problem_id!r} again")
+        pools[pool.problem_id] = pool
+    return tuple(pools.values())

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from codea1_env.arena.arena import is_sandbox
 from codea1_env.checks import require
-from codea1_env.envs.pictures import require_pillow
+from codea1_env.envs.rendering import require_pillow
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.problems.limits import rule_of
 from codea1_env.mistake_book.book import MistakeBook

@@ -32,8 +32,7 @@ from codea1_env.envs.arguments import (
     checked_options,
     checked_problems,
 )
-from codea1_env.envs.pictures import Picture
-from codea1_env.envs.rendering import html_page, plain_text, rendered
+from codea1_env.envs.rendering import Picture, html_page, plain_text, rendered
 from codea1_env.envs.scoring import Scoring
 from codea1_env.envs.spaces import FreeText
 from codea1_env.errors import ConfigurationError

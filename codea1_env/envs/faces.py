@@ -16,7 +16,7 @@ from gymnasium.utils import seeding
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from codea1_env.envs.pictures import Picture
+from codea1_env.envs.rendering import Picture
 from codea1_env.errors import ConfigurationError
 
 Given = ParamSpec("Given")

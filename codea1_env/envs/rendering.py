@@ -6,12 +6,15 @@ This module does not judge or score; it shows what the score says. Every text th
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Callable, Sequence
 
 import gymnasium
+import numpy as np
+import numpy.typing as npt
 
 from codea1_env.arena.match import MatchScore
-from codea1_env.envs.pictures import Picture, picture
+from codea1_env.extras import extra
 from codea1_env.problems.problem import Problem
 from codea1_env.rewards.duel import Duel
 from codea1_env.terminal import printable
@@ -101,3 +104,48 @@ def _rewards(score: MatchScore) -> str:
     testers = "tester's reward" if len(score.suites[0]) == 1 else "testers' rewards"
     paid = ", ".join(f"{suite.reward:.3f}" for suite in score.suites[0])
     return f"coder's reward {score.codes[0].reward:.3f}{refused}, {testers} {paid}"
+
+
+COLUMNS = 100
+"""Characters in a line."""
+LINES = 50
+_LETTER = (6, 11)  # pixels, width and height, of Pillow's built-in font; all its letters are as wide
+_MARGIN = 10
+_SCALE = 2
+_INK, _PAPER = 20, 250  # of 255
+
+Picture = npt.NDArray[np.uint8]
+
+
+def require_pillow() -> None:
+    """Raise ImportError that names the extra, when an environment is made and not in the middle of an episode."""
+    with extra("video", 'render_mode="rgb_array" needs'):
+        import PIL.ImageDraw
+        import PIL.ImageFont  # noqa: F401
+
+
+def picture(text: str) -> Picture:
+    """The text in black on white, (height, width, 3). Both sides are even, as video codecs want them."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    width, height = (n * size + 2 * _MARGIN for n, size in zip((COLUMNS, LINES), _LETTER, strict=True))
+    sheet = Image.new("L", (width, height), _PAPER)
+    canvas, font = ImageDraw.Draw(sheet), ImageFont.load_default_imagefont()
+    for number, line in enumerate(fitted(text)):
+        shown = line.encode("latin-1", "replace").decode("latin-1")
+        canvas.text((_MARGIN, _MARGIN + number * _LETTER[1]), shown, fill=_INK, font=font)
+    grey = np.asarray(sheet).repeat(_SCALE, axis=0).repeat(_SCALE, axis=1)  # (height, width)
+    return np.stack([grey] * 3, axis=2)
+
+
+def fitted(text: str) -> list[str]:
+    """At most LINES lines of at most COLUMNS characters."""
+    lines = [
+        part
+        for line in text.expandtabs(4).split("\n")
+        for part in textwrap.wrap(line, COLUMNS, drop_whitespace=False, replace_whitespace=False) or [""]
+    ]
+    if len(lines) <= LINES:
+        return lines
+    first, last = LINES // 2, LINES - LINES // 2 - 1
+    return [*lines[:first], f"... {len(lines) - first - last} lines are left out here ...", *lines[-last:]]

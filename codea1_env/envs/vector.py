@@ -40,7 +40,7 @@ from codea1_env.envs.arguments import MAX_EPISODES, GivenProblems
 from codea1_env.envs.environment import DEFAULT_REWARDS
 from codea1_env.envs.episode import MAX_TEXT_LENGTH, RENDER_MODES, Episode, move_all
 from codea1_env.envs.faces import due_actions
-from codea1_env.envs.pictures import Picture
+from codea1_env.envs.rendering import Picture
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig

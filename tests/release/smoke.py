@@ -36,7 +36,6 @@ _OF_EXTRAS = (
     "players.hugging_face",
     "players.vllm_offline",
     "bench.estimates",
-    "bench.measure",
     "bench.run",
 )
 NEEDING_EXTRAS = tuple(f"codea1_env.{name}" for name in _OF_EXTRAS)

@@ -18,7 +18,7 @@ import ray
 
 from codea1_env.class_paths import look_in
 from codea1_env.errors import SeatFailed
-from codea1_env.records.lock import RunLock
+from codea1_env.whole_files import RunLock
 
 if TYPE_CHECKING:
     from codea1_env.configuration.presets import Preset

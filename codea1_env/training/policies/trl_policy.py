@@ -17,7 +17,6 @@ from codea1_env.configuration.batches import seat_rows
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.training.advantages import Advantages
-from codea1_env.training.credit import token_advantages, token_offsets
 from codea1_env.training.losses import Loss, LossBatch, own_loss, require_finite, value_of
 from codea1_env.training.models.lora import adapter_config, merged
 from codea1_env.training.models.sampling import answers_of
@@ -27,7 +26,7 @@ from codea1_env.training.policies.policy import Policy
 from codea1_env.training.policies.streams import OwnStreams
 from codea1_env.training.policies.vllm_colocated import after_building, before_building
 from codea1_env.training.run.resuming import as_configured
-from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens
+from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens, token_advantages, token_offsets
 from codea1_env.training.seat_run import SeatRun
 
 with extra("train", "training needs"):

@@ -26,7 +26,6 @@ from codea1_env.problems.jsonl import problems_hash
 from codea1_env.problems.problem import Problem
 from codea1_env.records.addresses import CONFIG_FILE, SUMMARY, shown
 from codea1_env.records.duel_sample import FOLDER, DuelSample
-from codea1_env.records.lock import RunLock
 from codea1_env.records.remote_copy import RemoteCopy
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
@@ -34,7 +33,7 @@ from codea1_env.training.run.provenance import FILES, changed, this_start, weigh
 from codea1_env.training.run.resuming import require_fitting
 from codea1_env.training.run.trackers import Trackers
 from codea1_env.training.seat_run import SeatRun
-from codea1_env.whole_files import write_whole
+from codea1_env.whole_files import RunLock, write_whole
 
 with extra("train", "training needs"):
     import yaml

@@ -113,6 +113,12 @@ def is_adapted(model: Any) -> bool:
     return bool(getattr(model, "_hf_peft_config_loaded", False))
 
 
+def ends_of(model: Any, tokenizer: Any) -> set[int]:
+    """The tokens that end an answer."""
+    ends = model.generation_config.eos_token_id
+    return {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
+
+
 @contextmanager
 def without_defaults(model: Any) -> Iterator[None]:
     """`generate` without what the authors of a model recommend, such as a penalty or a least length: it would bend what
@@ -160,8 +166,7 @@ def place(source: str | Path) -> dict[str, Any]:
 
 def ready(model: Any, tokenizer: Any, *, source: str, dtype: str = "bfloat16", device: str = "cpu") -> LanguageModel:
     """From a model of transformers, which is not changed."""
-    ends = model.generation_config.eos_token_id
-    known = {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
+    known = ends_of(model, tokenizer)
     place = torch.device(device)
     if dtype == "bfloat16" and not has_bfloat16(place):
         dtype = "float32"

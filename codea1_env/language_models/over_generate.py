@@ -132,12 +132,12 @@ class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no 
         if scores.isnan().any():
             raise PlayerError("the model must give numbers, got NaN")
         uniforms = torch.tensor([stream.next() for stream in self._uniforms], dtype=torch.float64)
-        drawn = draw(scores.cpu(), uniforms, self._sampling.temperature, self._sampling.top_p)
+        drawn = draw(scores, uniforms, self._sampling.temperature, self._sampling.top_p)
         for row, (token, log_prob) in enumerate(zip(drawn.tokens.tolist(), drawn.log_probs.tolist(), strict=True)):
             if self.finished[row] is None:
                 self._append(row, token, log_prob)
         only = torch.full_like(scores, float("-inf"))
-        return only.scatter_(1, drawn.tokens[:, None].to(scores.device), 0.0)
+        return only.scatter_(1, drawn.tokens[:, None], 0.0)
 
     def _append(self, row: int, token: int, log_prob: float) -> None:
         self._tokens[row].append(token)

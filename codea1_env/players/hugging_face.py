@@ -68,8 +68,7 @@ class HuggingFacePlayer:
         self._tokenizer = tokenizer
         self._prompt = prompt
         self._keeps_tokens = keeps_tokens
-        told = model.generation_config.eos_token_id
-        ends = {tokenizer.eos_token_id, *(told if isinstance(told, list) else [told])} - {None}
+        ends = loading.ends_of(model, tokenizer)
         self._engine: RolloutEngine = TransformersEngine(model, tokenizer, ends, rows_at_once)
         self._adapter = ""
         self._positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)

@@ -1,7 +1,7 @@
 """Sampling a model outside of its own training: to measure it, or because it plays and does not learn.
 
 With transformers' `generate`; from a base with an adapter, with the engine that its policy samples with. Reproducible,
-and the global streams are as they were. Does not promise equal samples for other batch sizes or versions of torch.
+and the global streams are as they were. Does not promise equal samples for other versions of torch.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.configuration.presets import Preset
-from codea1_env.extras import extra
-from codea1_env.language_models.loading import load_tokenizer, load_weights, without_defaults
+from codea1_env.language_models.loading import ends_of, load_tokenizer, load_weights
+from codea1_env.language_models.over_generate import TransformersEngine
 from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.training.models.chat import Prompter, chat_of
 from codea1_env.training.models.shared_base import SeatModel, seat_model
 from codea1_env.training.samples import Model, Prompt, SamplerSettings, Tokens, answers
-
-with extra("train", "training needs"):
-    import torch
 
 ROWS_AT_ONCE = 400
 
@@ -86,54 +83,16 @@ class Sampler:
 def answers_of(
     model: Any, preset: Preset, prompts: Sequence[Prompt], n: int, how: SamplerSettings, tokenizer: Any = None
 ) -> list[list[Tokens]]:
-    """What a model of transformers or a `SeatModel` says. The latter's answers do not depend on what else is asked."""
-    if isinstance(model, SeatModel):
-        sampling = RolloutSampling(how.temperature, how.top_p, how.tokens, preset.stop_at_fence)
-        requests = [
-            RolloutRequest(prompt.tokens, n, (how.seed, place), model.adapter, prompt.begun.answer, prompt.tests)
-            for place, prompt in enumerate(prompts)
-        ]
-        return [
-            [Tokens(tuple(one.tokens), tuple(one.log_probs), one.finish) for one in group]
-            for group in model.shared.sample(requests, sampling)
-        ]
-    at_once = max(1, ROWS_AT_ONCE // n)
-    was_training = model.training
-    model.eval()
-    found: list[list[Tokens]] = []
-    try:
-        streams = torch.random.fork_rng(devices=[model.device] if model.device.type == "cuda" else [])
-        with streams, torch.no_grad(), without_defaults(model):
-            torch.manual_seed(how.seed)
-            for start in range(0, len(prompts), at_once):
-                found += _generated(model, tokenizer, prompts[start : start + at_once], n, how)
-    finally:
-        model.train(was_training)
-    return found
-
-
-def _generated(
-    model: Any, tokenizer: Any, prompts: Sequence[Prompt], n: int, how: SamplerSettings
-) -> list[list[Tokens]]:
-    asked = {"input_ids": [list(prompt.tokens) for prompt in prompts]}
-    encoded = tokenizer.pad(asked, padding_side="left", return_tensors="pt").to(model.device)
-    sampling = {"do_sample": True, "temperature": how.temperature, "top_k": 0, "top_p": how.top_p}
-    tokens = model.generate(
-        input_ids=encoded["input_ids"],
-        attention_mask=encoded["attention_mask"],
-        max_new_tokens=how.tokens,
-        num_return_sequences=n if how.temperature else 1,
-        **(sampling if how.temperature else {"do_sample": False}),
-    )
-    told = model.generation_config.eos_token_id
-    ends = set(told if isinstance(told, list) else [told])
-    rows = [Tokens(_ended(row, ends)) for row in tokens[:, encoded["input_ids"].shape[1] :].tolist()]
-    if not how.temperature:  # all samples are the same
-        rows = [row for row in rows for _ in range(n)]
-    return [rows[start : start + n] for start in range(0, len(rows), n)]
-
-
-def _ended(row: Sequence[int], ends: set[int]) -> tuple[int, ...]:
-    """Without what fills it up behind the token that ends it."""
-    end = next((place for place, token in enumerate(row) if token in ends), len(row))
-    return tuple(row[: end + 1])
+    """What a model of transformers or a `SeatModel` says. An answer does not depend on what else is asked."""
+    sampling = RolloutSampling(how.temperature, how.top_p, how.tokens, preset.stop_at_fence)
+    is_seat = isinstance(model, SeatModel)
+    engine = model.shared if is_seat else TransformersEngine(model, tokenizer, ends_of(model, tokenizer), ROWS_AT_ONCE)
+    adapter = model.adapter if is_seat else ""
+    requests = [
+        RolloutRequest(prompt.tokens, n, (how.seed, place), adapter, prompt.begun.answer, prompt.tests)
+        for place, prompt in enumerate(prompts)
+    ]
+    return [
+        [Tokens(tuple(one.tokens), tuple(one.log_probs), one.finish) for one in group]
+        for group in engine.sample(requests, sampling)
+    ]

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
+from training_runs import recipes_here
 
 from codea1_env.bench import track as tracks
 from codea1_env.bench.entry import RECIPES
@@ -48,6 +49,7 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bench")
     with pytest.MonkeyPatch.context() as patch:
         on_small_track(folder, patch)
+        recipes_here(patch)
         (folder / "mine.py").write_text(ESTIMATOR)
         arguments = ["--part", "advantage=mine:Signs", "--name", "signs", "--who", "me"]
         assert main(["bench", "run", "--budget", "tiny", *arguments, "-o", "out/signs.json"]) == 0
@@ -144,12 +146,14 @@ def test_a_track_has_the_same_questions_for_all_and_another_seed_has_others() ->
             track = track_of(budget, family)
             preset = track.preset()
             track.require_kept(preset)
-            assert track.digest() == Track(budget, family).digest() != track.digest(PUBLIC + 1)
+            digest = track.digest()
+            assert digest != track.digest(PUBLIC + 1)
             for held_out in track.sets:
                 public, hidden = (held_out.draw(seed) for seed in (PUBLIC, 12345))
                 assert len({problem.question for problem in (*public, *hidden)}) > 1.3 * len(public)
                 trained = {p.question for p in tracks.FAMILIES[held_out.family].draw("train", 40, 0, 0.0)}
                 assert not trained & {problem.question for problem in (*public, *hidden)}
+    assert digest == Track(budget, family).digest()
     assert track_of("tiny", None).family == "bands"
     with pytest.raises(ConfigurationError, match="--family must be one of fineprint with --budget small"):
         track_of("small", "bands")

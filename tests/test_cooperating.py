@@ -252,7 +252,7 @@ def test_what_is_run_does_not_depend_on_what_is_right(sandbox: LocalSandbox, nam
     for truth in TRUTHS:
         for stated in TRUTHS:
             watched = Watched(sandbox)
-            problem = dataclasses.replace(world(truth), time_limit_s=0.1)
+            problem = dataclasses.replace(world(truth), time_limit_s=0.05)
             with Arena(watched, config) as arena:
                 text = suite(range(1, 6), stated)
                 arena.play(

@@ -1,9 +1,6 @@
 """`make demo`: both recipes run from one base, and table, picture and page show what their runs found."""
 
-import contextlib
 import json
-import runpy
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +11,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import run_here, same_weights
+from training_runs import recipes_here, run_here, same_weights
 
 from codea1_env.configuration.presets import load_preset
 from codea1_env.training.models.warm_start import base_model
@@ -73,38 +70,11 @@ def run(
     return lambda output: here("--seed", "3", "--config", str(tmp_path / "tiny.yaml"), "--output", str(output))
 
 
-@pytest.fixture
-def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is started as a recipe runs here, one after the other: torch and TRL are loaded once for all."""
-
-    class Recipe:
-        def __init__(self, command: list[str], stdout: Any) -> None:
-            with monkeypatch.context() as patch, contextlib.redirect_stdout(stdout):
-                patch.setattr(sys, "argv", command[1:])
-                try:
-                    runpy.run_path(command[1], run_name="__main__")
-                    self.status: Any = 0
-                except SystemExit as ended:
-                    self.status = ended.code or 0
-
-        def wait(self) -> int:
-            return int(self.status)
-
-    def started(command: Any, **how: Any) -> Any:
-        is_recipe = command[0] == sys.executable and command[1] in (
-            str(ROOT / recipe) for recipe in demo.RECIPES.values()
-        )
-        return Recipe(command, how["stdout"]) if is_recipe else process(command, **how)
-
-    process = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", started)
-
-
 @pytest.mark.longest
-@pytest.mark.usefixtures("_in_one_process")
 def test_a_demo_ends_with_a_table_a_picture_and_a_page_and_goes_on_where_it_was_stopped(
-    run: Callable[[Path], str], bases: Path, tmp_path: Path
+    run: Callable[[Path], str], bases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    recipes_here(monkeypatch)
     first = tmp_path / "first"
     printed = run(first)
     found = json.loads((first / "demo.json").read_text())

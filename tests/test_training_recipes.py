@@ -58,7 +58,8 @@ def here(bases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 def finished(bases: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     output, printed = tmp_path_factory.mktemp("runs") / "smoke", io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
-        run_here("agents/train_grpo.py", "--preset", "smoke", "--output", str(output), cache=bases, patch=patch)
+        argv = ("agents/train_grpo.py", "--preset", "smoke", "--output", str(output))
+        run_here(*argv, cache=bases, patch=patch, draws=True)
     return output, printed.getvalue()
 
 

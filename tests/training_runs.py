@@ -6,8 +6,10 @@ import dataclasses
 import json
 import runpy
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +64,13 @@ class NoSandbox:
         pass
 
 
-def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any = None, status: int = 0) -> str:
+def run_here(
+    script: str, *argv: str, cache: Path, patch: Any, capsys: Any = None, status: int = 0, draws: bool = False
+) -> str:
     """Run a recipe or an example in this process, as its command line does: torch and TRL are loaded once for all.
-    What it prints; it must end with `status`."""
+    What it prints; it must end with `status`. `draws`: its curves, which take a third of a short run."""
+    if not draws:
+        patch.setattr("codea1_env.training.recipe.plot_curves", lambda records, file: None)
     patch.setenv("CODEA1_CACHE", str(cache))
     patch.setattr("sys.argv", [script, *argv])
     try:
@@ -75,6 +81,31 @@ def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any = Non
     out, err = capsys.readouterr() if capsys else ("", "")
     assert ended == status, err[-2000:]
     return str(out)
+
+
+def recipes_here(patch: pytest.MonkeyPatch) -> None:
+    """What is started as a recipe runs in this process, one after the other, and draws nothing."""
+    process = subprocess.Popen
+
+    class Here:
+        def __init__(self, command: Sequence[str], stdout: Any) -> None:
+            with pytest.MonkeyPatch.context() as own, redirect_stdout(stdout), redirect_stderr(stdout):
+                own.setattr(sys, "argv", [*command[1:]])
+                own.setattr("codea1_env.training.recipe.plot_curves", lambda records, file: None)
+                try:
+                    runpy.run_path(command[1], run_name="__main__")
+                    self.status: Any = 0
+                except SystemExit as ended:
+                    self.status = ended.code or 0
+
+        def wait(self) -> int:
+            return int(self.status)
+
+    def started(command: Any, **how: Any) -> Any:
+        is_recipe = command[0] == sys.executable and Path(command[1]).parent in (ROOT / "agents", ROOT / "baselines")
+        return Here(command, how["stdout"]) if is_recipe else process(command, **how)
+
+    patch.setattr(subprocess, "Popen", started)
 
 
 def tiny_base(cache: Path, preset: Preset = TINY) -> Path:

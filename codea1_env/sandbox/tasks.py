@@ -162,13 +162,13 @@ def payload(task: Task) -> tuple[bytes, bytes]:
         items = [task.items[place] for place in task.company.again]
         return _handed_over(task, items, looks=True, elsewhere=_digest(b"".join(items)))
     first = len(task.outcomes)
-    most = first + 1 if wants_a_process_each(task) else len(task.items)
-    size, last = 0, first
-    while last < min(most, len(task.items)) and (last == first or size + len(task.items[last]) < JOB_BYTES):
-        if last > first and (_is_apart(task, last - 1) or _is_apart(task, last)):
+    left = task.items[first : first + 1] if wants_a_process_each(task) else task.items[first:]
+    size, last, was_apart = 0, first, False
+    for item in left:
+        is_apart = len(left) > 1 and _is_apart(task, item)
+        if last > first and (was_apart or is_apart or size + len(item) >= JOB_BYTES):
             break
-        size += len(task.items[last])
-        last += 1
+        size, last, was_apart = size + len(item), last + 1, is_apart
     looks = isinstance(task.job, CallsJob) and task.job.company is Company.OBSERVED and last - first > 1
     task.company = _SharedProcess(first, task.strikes, task.spent_ns, task.asleep_s) if looks else None
     return _handed_over(task, task.items[first:last], looks)
@@ -177,16 +177,16 @@ def payload(task: Task) -> tuple[bytes, bytes]:
 def _handed_over(task: Task, items: Sequence[bytes], looks: bool, elsewhere: int = 0) -> tuple[bytes, bytes]:
     task.handed_over = len(items)
     task.head = task.head or _head(task.job)
-    floats = len(items) > 1 and not task.floats_apart and any(map(_FLOATS.search, items))
-    sets = any(map(_SETS.search, items))
+    body = b"".join(items)
+    floats = len(items) > 1 and not task.floats_apart and _FLOATS.search(body) is not None
+    sets = _SETS.search(body) is not None
     told = {"looks": looks, "elsewhere": elsewhere, "floats": floats, "sets": sets, "sizes": [*map(len, items)]}
-    return marshal.dumps(task.head | told), b"".join(items)
+    return marshal.dumps(task.head | told), body
 
 
-def _is_apart(task: Task, item: int) -> bool:
+def _is_apart(task: Task, call: bytes) -> bool:
     """Whether no other item is to be in its process: the hash of a NaN is its address, and what one question returns,
     another one may change."""
-    call = task.items[item]
     if not isinstance(task.job, CallsJob):
         return False
     if _QUESTION in call:

@@ -11,7 +11,7 @@ import ast
 import functools
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 PACKAGES = (
@@ -79,18 +79,19 @@ def world_of(source: str) -> World:
     return World(packages, threads, bool(packages or opens or imported & _FILES))
 
 
-def with_calls(world: World, calls: Iterable[bytes]) -> World:
+def with_calls(world: World, calls: Collection[bytes]) -> World:
     """The world with the packages whose values, or names in code, are among the arguments of calls."""
-    given = {name for call in calls for name in _VALUES_OF if name not in world.packages and _is_given(name, call)}
+    code = [call for call in calls if b'{"e":' in call]
+    text = b"".join(calls)
+    given = {
+        package
+        for package, (values, names) in _VALUES_OF.items()
+        if package not in world.packages and (values.search(text) or any(map(names.search, code)))
+    }
     if not given:
         return world
     packages = tuple(name for name in PACKAGES if name in given or name in world.packages)
     return replace(world, packages=packages, scratch=True)
-
-
-def _is_given(package: str, call: bytes) -> bool:
-    values, names = _VALUES_OF[package]
-    return values.search(call) is not None or (b'{"e":' in call and names.search(call) is not None)
 
 
 _VALUES_OF = {

@@ -254,7 +254,7 @@ class Looks:
 
     def is_plain(self) -> bool:
         """Whether nothing that the program does can reach, or show, more than its arguments and what it keeps."""
-        if self.catches or "numpy" in self.tops or not self.names <= _pure | self._own:
+        if self.catches or "numpy" in self.tops or not self.names - self._own <= _pure:
             return False
         iterates, is_opaque = not self.names.isdisjoint(_MAKERS), self._makes_opaque()
         if self.makes_sets:

@@ -61,6 +61,8 @@ _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
 }  # fmt: skip
 """What the references of an object of a type, as the collector follows them, do not show of it."""
 
+_aliases: "frozenset[type]" = frozenset()
+"""Of `typing`: their objects change where somebody stores an attribute of theirs, and not otherwise."""
 _old: "frozenset[int]" = frozenset()
 _kept: "list[object]" = []
 _of_tops: "dict[str, list[types.ModuleType]]" = {}
@@ -69,8 +71,11 @@ _of_tops: "dict[str, list[types.ModuleType]]" = {}
 
 def learn() -> None:
     """In the zygote: everything that there is now was there before any program."""
-    global _old
+    global _old, _aliases
     looks.learn()
+    typing = vars(sys.modules["typing"])
+    kinds = [kind for kind in typing.values() if isinstance(kind, type)]
+    _aliases = frozenset(kind for kind in kinds if issubclass(kind, typing["_BaseGenericAlias"]))
     modules = [*sys.modules.values()]
     _kept[:] = [*modules, *map(vars, modules), *(value for module in modules for value in vars(module).values())]
     _old = frozenset(id(value) for value in _kept if type(value) not in _CONSTANT)
@@ -95,7 +100,7 @@ class State:
             module.__name__: vars(module)
             for top in self._tops()
             for module in _of_tops.get(top, ())
-            if top in self._names or not self._names.isdisjoint(vars(module))
+            if top in self._names or any(name in vars(module) for name in self._names)
         }
         """What the modules hold that it names, or something of."""
         self._visited = {id(namespace)}
@@ -156,13 +161,16 @@ class State:
 
     def _note(self, value: Any) -> "list[object]":
         """Everything that is inside an object."""
-        is_code = type(value) is types.FunctionType or isinstance(value, type)
+        is_alias = type(value) in _aliases
+        is_code = type(value) is types.FunctionType or isinstance(value, type) or is_alias
         may_change = type(value) not in _UNCHANGING and (self._code.stores or not is_code)
         if _flags(type(value)) & _HEAP_TYPE:
             with contextlib.suppress(AttributeError):
                 object.__getattribute__(value, "__dict__")  # from now on an object of its own, with the names
-        references, inside = _references(value), _inside(value)
-        if isinstance(value, type) and not may_change:
+        references, inside = _references(value), _inside(value) if may_change or not is_alias else ()
+        if is_alias and not may_change:
+            references = [*object.__getattribute__(value, "__dict__").values()]
+        elif isinstance(value, type) and not may_change:
             references = [*_namespace(value).values(), *_mro(value)[1:]]
         if may_change:
             self._seen.append((value, references, inside))

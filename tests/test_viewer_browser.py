@@ -510,6 +510,23 @@ def test_what_cannot_be_seen_is_spelt_out(open_page: Open, tmp_path: Path) -> No
     assert texts(page, ".program .hidden") == ["\\u202e", "\\x1b", "\\0 ×3", "\\ud800", "\\u200b"]
 
 
+def test_code_in_a_question_is_shown_as_code_and_nothing_else_of_it_is_markup(open_page: Open, tmp_path: Path) -> None:
+    question = (
+        "Write `f(x)`, or ``a`b``; a lone ` stays.\n\n<b>`<i>x</i>`</b>.\n\nNot `across\n\nparagraphs`.\n"
+        "```python\n<img src=x onerror=pwned=1>\n`raw`\n```\nAfter **it**.\n~~~\nnever closed"
+    )
+    page = open_page(write_page(tmp_path / "page.html", [game("p", question=question)]))
+    assert texts(page, ".prose > code") == ["f(x)", "a`b", "<i>x</i>"]
+    assert texts(page, ".prose > pre") == ["<img src=x onerror=pwned=1>\n`raw`", "never closed"]
+    told = page.evaluate("document.querySelector('.prose').textContent")
+    assert "; a lone ` stays.\n\n<b>" in told
+    assert "Not `across\n\nparagraphs`." in told
+    assert "After **it**." in told
+    assert page.evaluate("[...document.querySelectorAll('.prose *')].map((each) => each.localName)").count("code") == 5
+    assert page.evaluate("document.querySelectorAll('.prose b, .prose i, .prose img').length") == 0
+    assert page.evaluate("window.pwned") is None
+
+
 @pytest.mark.parametrize(
     ("code", "error"),
     [

@@ -78,6 +78,7 @@ def write_page(
 
 
 ATTACKS = {
+    "backticks": "`` ` ```x` \n" * 8_000 + "```\n" + "`" * 2_000 + "<img src=x onerror=pwned=1>",
     "ends the data": "</template><script>window.pwned = 1</script>",
     "ends a script": "</script><script>window.pwned = 1</script>",
     "comment": "<!--<script>window.pwned = 1</script>-->",

@@ -53,7 +53,7 @@ class Detail {
     this.main.replaceChildren(
       this.head,
       make("section", { class: "question", "aria-labelledby": "question-title" },
-        make("h3", { id: "question-title" }, "Question"), make("p", { class: "prose" }, shown(game.question || "not in this file")), reference(game)),
+        make("h3", { id: "question-title" }, "Question"), make("div", { class: "prose" }, prose(game.question || "not in this file")), reference(game)),
       make("section", { class: "board", "aria-labelledby": "board-title" }, make("h3", { id: "board-title" }, "Programs × tests"), board),
       this.why, this.program, this.suite,
     );

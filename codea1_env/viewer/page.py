@@ -20,7 +20,7 @@ from codea1_env.viewer.accounts import accounted
 from codea1_env.viewer.games import Json
 
 _FOLDER = Path(__file__).parent
-SCRIPTS = ("text", "python", "rows", "data", "filters", "list", "matrix", "why", "detail", "book", "main")
+SCRIPTS = ("text", "python", "prose", "rows", "data", "filters", "list", "matrix", "why", "detail", "book", "main")
 """In this order: each uses what stands before it."""
 STYLES = ("theme", "layout", "list", "duel", "book")
 _CLOSING = ("</script", "</style", "<!--")

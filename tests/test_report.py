@@ -86,7 +86,7 @@ def assert_harmless(text: str) -> Tags:
 def test_a_finished_run_is_shown_from_outcome_to_configuration(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     found = assert_harmless(paged(read_runs([run])))
-    headings = "The run What came of it Held-out problems Rewards Diagnostics Mistake Book Where the time goes"
+    headings = "The run Outcome Held-out problems Rewards Diagnostics Mistake Book Where the time goes"
     anchors = {a["id"] for tag, a in found.tags if tag == "section"}
     assert {a["href"] for tag, a in found.tags if tag == "a"} == {f"#{anchor}" for anchor in anchors}
     for sentence in (

@@ -62,7 +62,7 @@ def test_terms_that_the_formulas_do_not_come_to_are_shown_as_they_stand() -> Non
     other = game()
     other["programs"][1]["suites"][0]["reward"] = 0.9
     found = account(other)
-    assert "does not come to these terms" in found["note"]
+    assert "does not give these terms" in found["note"]
     assert lines(found["lines"])["validity"] == ("", 0.5)
     assert found["sums"] is None
 

@@ -83,8 +83,8 @@ def test_a_click_on_a_cell_shows_call_values_and_every_term(open_page: Open, pla
     ]
     # Without it: v = 2, f_new = 0, R_adv = 1/6, R_val = 0.5: R_T = 1/3; the coder: p_new = 2/2, share 2/3.
     assert texts(page, ".difference li") == [
-        "+0.0625 in the tester's reward: 0.3958 with it, 0.3333 had it counted for nothing",
-        "−0.1667 in what the suite pays the coder: 0.5 with it, 0.6667 had it counted for nothing",
+        "+0.0625 in the tester's reward: 0.3958 with it, 0.3333 without it",
+        "−0.1667 in the coder's reward from this suite: 0.5 with it, 0.6667 without it",
     ]
 
 
@@ -95,7 +95,7 @@ def test_a_corrected_and_a_rejected_test_say_what_they_count_for(open_page: Open
     assert "one of v = 3 valid tests, and as one of 2 invalid asserts" in page.inner_text(".why")
     assert texts(page, ".facts dd") == ["f(2)", "5", "4", "4"]
     page.click('.asserts [data-place="3"]')
-    assert "is no test by the grammar. Reason: operator." in page.inner_text(".why")
+    assert "is not a test in this grammar. Reason: operator." in page.inner_text(".why")
     assert texts(page, ".facts dd")[-1] == "not run"
 
 
@@ -114,7 +114,7 @@ def test_what_of_a_response_was_not_read_stands_under_its_suite(open_page: Open,
 def test_a_replayed_test_has_its_panel(open_page: Open, plain: Path) -> None:
     page = open_page(plain)
     page.click('.matrix [aria-label="program 1, replayed test 3: times out"]')
-    assert "one of 3 in f_hist and p_hist" in page.inner_text(".why")
+    assert "one of 3 tests in f_hist and p_hist" in page.inner_text(".why")
 
 
 def book_page(path: Path, games: list[Any]) -> Path:
@@ -131,7 +131,7 @@ def book_page(path: Path, games: list[Any]) -> Path:
 def test_the_book_shows_its_tests_and_leads_to_where_they_were_replayed(open_page: Open, tmp_path: Path) -> None:
     page = open_page(book_page(tmp_path / "book.html", [game("twice"), game("second")]))
     page.click("#book")
-    assert "As in coder/checkpoint-2/book.jsonl." in page.inner_text("main")
+    assert "From coder/checkpoint-2/book.jsonl." in page.inner_text("main")
     assert "Shown are 23 of 100 tests." in page.inner_text("main")
     rows = [re.sub(r"\s+", " ", text) for text in texts(page, ".shelf tbody tr")[:3]]
     assert rows == [
@@ -226,7 +226,7 @@ def test_terms_that_the_formula_does_not_give_are_shown_as_they_stand(open_page:
     other = game()
     other["programs"][0]["suites"][0]["reward"] = 0.9
     page = open_page(write_page(tmp_path / "page.html", [other]), address="#1.1.1.1")
-    assert "The formula does not come to these terms" in page.inner_text(".why")
+    assert "The formula does not give these terms" in page.inner_text(".why")
     assert page.locator(".difference").count() == 0
 
 
@@ -245,7 +245,7 @@ def test_games_with_holes_are_shown_with_what_they_have(open_page: Open, tmp_pat
     page.wait_for_selector(".facts")
     assert "codea1 score --details writes it" in page.inner_text(".program")
     page.evaluate("location.hash = '#3.1.1'")
-    page.wait_for_selector("text=No suites were written against these programs.")
+    page.wait_for_selector("text=No suite was written against these programs.")
     open_page(write_page(tmp_path / "empty.html", []))
 
 

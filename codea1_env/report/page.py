@@ -80,7 +80,7 @@ def _sections(runs: Sequence[RunRead], shown_runs: Sequence[RunOnPage]) -> Itera
     """(anchor, heading, HTML) of whatever there is something to say about."""
     yield "runs", "The run" if len(runs) == 1 else "The runs", _about(runs)
     if final := _final(runs):
-        yield "outcome", "What came of it", final
+        yield "outcome", "Outcome", final
     for number, chapter in enumerate(CHAPTERS):
         figures = ""
         for panel in chapter.panels:
@@ -230,7 +230,7 @@ def _times(runs: Sequence[RunRead]) -> str:
         for name in dict.fromkeys(name for run in runs for name in run.seconds)
     ]
     whole = table("the whole run", ["part", *(run.shown for run in runs)], rows) if rows else ""
-    note = "<p>Medians over rounds. A seat that waits leaves the machine to the other one.</p>" if bars else ""
+    note = "<p>Medians over rounds. While a seat waits, the other one has the machine.</p>" if bars else ""
     return note + (legend_of_parts() if bars else "") + bars + whole
 
 
@@ -257,7 +257,7 @@ def _configuration(runs: Sequence[RunRead]) -> str:
         owner = f"{run.shown}: " if len(known) > 1 else ""
         stated = stated_differences(run)
         if stated:
-            sections += f"<h3>{text(owner)}what its preset says of the paper</h3>{listed(stated)}"
+            sections += f"<h3>{text(owner)}the preset's remarks on the paper</h3>{listed(stated)}"
         changed = [(row.field, row.paper, row.run) for row in differences_from_paper(run)]
         if changed:
             inner = table(f"{owner}differs from the paper's run", ["field", "paper (preset 1.5b)", "this run"], changed)

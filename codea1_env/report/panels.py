@@ -86,7 +86,7 @@ CHAPTERS = (
         (
             Panel(
                 "coder",
-                "Nobody is paid for these: they say whether the coder got better.",
+                "No seat is paid for these, so they show whether the coder got better.",
                 "evaluation",
                 "coder",
                 (
@@ -98,7 +98,7 @@ CHAPTERS = (
             ),
             Panel(
                 "tester",
-                "Against mutants of held-out references: does it still aim where it was not trained?",
+                "Against mutants of held-out references: whether its aim carries over to new questions.",
                 "evaluation",
                 "tester",
                 (
@@ -115,7 +115,7 @@ CHAPTERS = (
         (
             Panel(
                 "both seats",
-                "One seat's gain is partly the other's loss: read them beside the held-out scores.",
+                "A gain of one seat is partly a loss of the other, so compare the held-out scores.",
                 "round",
                 "",
                 (
@@ -132,13 +132,13 @@ CHAPTERS = (
                 (
                     ("paid_validity", "for validity"),
                     ("paid_adversarial", "for breaking the program"),
-                    ("paid_penalty", "taken off"),
+                    ("paid_penalty", "penalty"),
                 ),
             ),
             Panel(
                 "what the coder is paid for",
-                "Shares of the new and of the replayed tests that programs pass; of programs that load, and of those "
-                "that the sandbox denied something.",
+                "Share of new and of replayed tests passed, of programs that load, and of programs that the sandbox "
+                "denied something.",
                 "round",
                 "",
                 (
@@ -150,7 +150,7 @@ CHAPTERS = (
             ),
             Panel(
                 "tests",
-                "Of K asserts: valid as written, and failed by the program that they were written against.",
+                "Share of K asserts that are valid as written, and that their program fails.",
                 "round",
                 "",
                 (("valid_tests", "valid"), ("killing_tests", "killing")),
@@ -170,7 +170,7 @@ CHAPTERS = (
             ),
             Panel(
                 "groups that teach nothing",
-                "All rewards of a group are equal, so that no row has an advantage.",
+                "All rewards of a group are equal, so no row has an advantage.",
                 "round",
                 "",
                 (("coder_zero_groups", "coder"), ("tester_zero_groups", "tester")),
@@ -189,8 +189,8 @@ CHAPTERS = (
             ),
             Panel(
                 "collusion gap",
-                "Reward minus the hidden tests passed, on the same programs: if it rises, the seats suit each other "
-                "and nobody else.",
+                "Reward minus hidden tests passed, on the same programs. If it rises, the seats please each other "
+                "without getting better.",
                 "round",
                 "",
                 (("collusion_gap", "gap"), ("hidden_tests_passed", "hidden tests passed")),

@@ -60,7 +60,7 @@ def _account(
         values = {name: getattr(terms, name) for name in SuiteTerms.__slots__}
         shown = {name: None if isinstance(value, bool) else value for name, value in values.items()}
         lines: list[Line] = [[name, "as in the file", [], value, []] for name, value in shown.items()]
-        note = "The formula does not come to these terms; they are shown as they stand."
+        note = "The formula does not give these terms; they are shown as in the file."
         return account | {"title": ["Tester"], "lines": lines, "note": note}
     return account | {
         "title": [f"Tester · K = {terms.suite_size}, α = ", terms.alpha],
@@ -110,7 +110,7 @@ def _code_a1_lines(suite: Json, terms: SuiteTerms, sums: AssertCounts) -> list[L
         ["f_new", "valid tests that the program fails / K", [f"{sums.broken}/{size}"], terms.f_new, ["broken"]],
     ]
     if terms.f_hist is None:
-        lines.append(["R_adv", "f_new, as nothing was replayed", [terms.f_new], terms.adversarial, ["broken"]])
+        lines.append(["R_adv", "f_new, because nothing was replayed", [terms.f_new], terms.adversarial, ["broken"]])
     else:
         failed = sum(verdict != Verdict.PASS for verdict in replays)
         replayed = [f"{failed}/{len(replays)}"]
@@ -138,13 +138,13 @@ def _utrl_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
 
 
 def _cure_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
-    return [["R_T", "what the first K asserts earn / K", _mean_of_tests(suite, terms, ""), suite["reward"], []]]
+    return [["R_T", "rewards of the first K asserts / K", _mean_of_tests(suite, terms, ""), suite["reward"], []]]
 
 
 def _skill_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
     missing = max(terms.suite_size - len(suite["tests"]), 0)
     lack = f" − {missing} · 0.5 for missing asserts" if missing else ""
-    return [["R_T", "what the first K asserts earn / K", _mean_of_tests(suite, terms, lack), suite["reward"], []]]
+    return [["R_T", "rewards of the first K asserts / K", _mean_of_tests(suite, terms, lack), suite["reward"], []]]
 
 
 def _own_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
@@ -179,7 +179,7 @@ def _coder_lines(
     new = [f"{terms.passed}/{terms.v}"] if terms.v else ["no valid test"]
     share = share_passed(terms.p_hist, terms.p_new)
     lines: list[Line] = [["p_new", "valid tests passed / v", new, terms.p_new, ["passed", "v"]]]
-    formula = "the one that is there, else 0"
+    formula = "the one that exists, else 0"
     numbers: list[Any] = [share]
     if terms.p_hist is not None:
         lines.append(["p_hist", "1 − f_hist", ["1 − ", terms.f_hist], terms.p_hist, []])

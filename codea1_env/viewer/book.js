@@ -6,8 +6,8 @@ const MOST_OPEN = 3;
 
 // `open(number, place)`: show the game of that number, and in it the replayed test at that place.
 function bookOf(book, open) {
-  const source = book.source ? "As in " + oneLine(book.source, 200) + "." : "There is no book beside these duels: the tests are those that they replayed.";
-  const words = "Tests that programs failed, to be replayed to later programs of the question. Failures are as the book counts them: by default less the passes since.";
+  const source = book.source ? "From " + oneLine(book.source, 200) + "." : "These duels have no book of their own. The tests are those that they replayed.";
+  const words = "Tests that programs failed. They are replayed on later programs of the question. By default each later pass lowers the number of failures by 1.";
   const head = make("section", { class: "book", "aria-labelledby": "book-title" },
     make("h2", { id: "book-title" }, "Mistake Book"), make("p", {}, words), make("p", { class: "note" }, source),
     book.note ? make("p", { class: "note" }, book.note) : null,

@@ -7,13 +7,13 @@
 const STATUSES = {
   kept: ["kept", "is valid as written"],
   wrong_expected: ["wrong value", "states another value than the reference returns"],
-  wrong_relation: ["wrong claim", "claims what is not so of the reference's value"],
-  vacuous: ["vacuous", "claims what is so of too many other values"],
-  duplicate: ["duplicate", "repeats a call of this suite, and says nothing new of it"],
-  raises: ["raises", "asks for a call to which the reference returns no value"],
-  flaky: ["flaky", "asks for a call on which the reference does not repeat itself"],
-  rejected: ["rejected", "is no test by the grammar"],
-  surplus: ["surplus", "stands beyond the first K asserts"],
+  wrong_relation: ["wrong claim", "claims something that is not true of the reference's value"],
+  vacuous: ["vacuous", "claims something that is true of too many other values"],
+  duplicate: ["duplicate", "repeats a call of this suite and says nothing new"],
+  raises: ["raises", "makes a call for which the reference returns no value"],
+  flaky: ["flaky", "makes a call on which the reference does not repeat itself"],
+  rejected: ["rejected", "is not a test in this grammar"],
+  surplus: ["surplus", "comes after the first K asserts"],
   unknown: ["not judged", "the file holds no verdicts"],
 };
 const VERDICTS = { pass: "passes", fail: "fails", error: "raises", timeout: "times out", crash: "crashes" };

@@ -49,7 +49,7 @@ class Detail {
     this.suite = make("section", { class: "suite", "aria-labelledby": "suite-title" });
     this.why = make("section", { class: "why", "aria-labelledby": "why-title" });
     this.matrix = columnsOf(game).length ? new Matrix(game, (...picked) => this.picked(...picked)) : null;
-    const board = this.matrix ? [this.matrix.element, legend()] : [make("p", { class: "note" }, "No suites were written against these programs.")];
+    const board = this.matrix ? [this.matrix.element, legend()] : [make("p", { class: "note" }, "No suite was written against these programs.")];
     this.main.replaceChildren(
       this.head,
       make("section", { class: "question", "aria-labelledby": "question-title" },
@@ -77,7 +77,7 @@ class Detail {
   }
 
   suiteRows(duel) {
-    if (!duel.suite) return [make("p", { class: "note" }, "None was written against this program.")];
+    if (!duel.suite) return [make("p", { class: "note" }, "No suite was written against this program.")];
     const unread = unreadOf(duel.suite);
     if (!duel.suite.tests.length) return [make("p", { class: "note" }, duel.suite.error ? oneLine(duel.suite.error, 300) : "It holds no assert."), ...unread];
     const rows = duel.suite.tests.map((each, place) => {
@@ -126,7 +126,7 @@ function seat(name, reward, term) {
 }
 
 function missingProgram(program) {
-  return program.source === null ? "The program is not in this file: codea1 score --details writes it." : "The response holds no program.";
+  return program.source === null ? "This file does not hold the program. codea1 score --details writes it." : "The response holds no program.";
 }
 
 function reference(game) {

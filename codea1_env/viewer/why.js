@@ -5,9 +5,9 @@
 function outcomeOf(each) {
   if (each.verdict === "fail") return "The program returns another value than the reference.";
   if (each.verdict === "error") return "The program raises, or does not load.";
-  if (each.verdict === "timeout") return "The program takes too long, or hung too often before.";
+  if (each.verdict === "timeout") return "The program takes too long, or has hung too often.";
   if (each.verdict === "crash") return "The program's process dies.";
-  if (each.verdict === "pass") return each.returned ? "The program returns a value that is right, too." : "The program returns what the reference returns.";
+  if (each.verdict === "pass") return each.returned ? "The program returns another right value." : "The program returns what the reference returns.";
   return "It was not run on the program.";
 }
 
@@ -27,7 +27,7 @@ function oracleOf(game) {
 // The facts of a test: [name, node].
 function factsOf(each, game) {
   const source = (text, missing) => (text === null || text === undefined || text === "" ? make("span", { class: "note" }, missing) : codeInline(text, 1000));
-  const facts = [["call", source(each.call, "none that could be read")]];
+  const facts = [["call", source(each.call, "no readable call")]];
   if (each.stated !== null) facts.push(["the test states", source(each.stated, "nothing")]);
   const isSame = each.verdict === "pass" && !each.returned;
   facts.push([oracleOf(game) + " returns", source(each.expected, each.reason ? "nothing: " + oneLine(each.reason, 60) : "not asked")]);
@@ -58,18 +58,18 @@ function partsOf(own, sums) {
   if (own.has("invalid")) parts.push("one of " + sums.invalid + " invalid asserts");
   if (own.has("broken")) parts.push("one of " + sums.broken + " that break the program: 1/" + sums.size + " of f_new");
   if (own.has("passed")) parts.push("one of " + sums.passed + " that the program passes");
-  return parts.length ? "It counts as " + parts.join(", and as ") + "." : "It counts for nothing.";
+  return parts.length ? "It counts as " + parts.join(", and as ") + "." : "It does not count.";
 }
 
 function differenceOf(tester, coder) {
-  const list = [["the tester's reward", tester], ["what the suite pays the coder", coder]].map(([name, [after, before, change]]) =>
-    make("li", {}, make("b", {}, signed(change)), " in " + name + ": " + number(after) + " with it, " + number(before) + " had it counted for nothing"));
-  return [make("ul", { class: "difference" }, list), make("p", { class: "note part" }, "It has a part in the terms marked so.")];
+  const list = [["the tester's reward", tester], ["the coder's reward from this suite", coder]].map(([name, [after, before, change]]) =>
+    make("li", {}, make("b", {}, signed(change)), " in " + name + ": " + number(after) + " with it, " + number(before) + " without it"));
+  return [make("ul", { class: "difference" }, list), make("p", { class: "note part" }, "The marked terms include this assert.")];
 }
 
 // Of a suite that was written against another program.
 function sharedOf(suite) {
-  return "This suite was written against program " + (suite.against + 1) + ", and its reward is explained there. All programs of the question met it.";
+  return "This suite was written against program " + (suite.against + 1) + ", and its reward is explained there. All programs of the question ran on it.";
 }
 
 // Every number here stands in `suite.account`: nothing is computed on the page.
@@ -109,7 +109,7 @@ function whyReplay(duel, place) {
   const each = { status: "kept", verdict, call, stated: null, expected, returned: null, reason: "" };
   return [
     make("p", { class: "verdict is-" + verdict }, make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[verdict]), outcomeOf(each)),
-    make("p", {}, "A test of the Mistake Book, replayed on every program of the question: one of " + duel.suite.replays.length + " in f_hist and p_hist."),
+    make("p", {}, "A test of the Mistake Book, replayed on every program of the question. It is one of " + duel.suite.replays.length + " tests in f_hist and p_hist."),
     factsOf(each, duel.game),
     make("h3", {}, "Why this reward"),
     ...accountOf(duel, null),

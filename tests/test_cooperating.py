@@ -28,7 +28,7 @@ from codea1_env.sandbox.protocol import CallsJob, Job, JobResult, Sandbox
 MOST = 1 - 1 / REPETITIONS
 """Accuracy from which a channel is open. Chance gives more than this once in thousands of pairs."""
 HELD = [pair for pair in COOPERATING_PAIRS if pair.kind != "timing"]
-QUICK = some_of_each_kind(HELD, step=8)
+QUICK = some_of_each_kind(HELD, step=24)
 # Without namespaces /proc and the times of files are there to be asked for; SECURITY.md lists them.
 SEEN_WITHOUT_NAMESPACES = {
     "access_time_of_what_is_read",

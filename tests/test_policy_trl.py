@@ -56,9 +56,9 @@ def preset(weight_decay: float = 0.0, algorithm: Algorithm = ALGORITHM, **option
 
 @pytest.fixture(scope="module")
 def default(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two rounds of the default algorithm."""
+    """A round of the default algorithm."""
     directory = tmp_path_factory.mktemp("runs") / "default"
-    play_duel(directory, base, rounds=2, preset=preset())
+    play_duel(directory, base, rounds=1, preset=preset())
     return directory
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -57,16 +58,30 @@ def match(problem: Problem, codes: tuple[str, ...] = CODES) -> Match:
     return Match(problem, codes, ((SUITE,),) * len(codes))
 
 
-class Clocked(LocalSandbox):
+OPENED: list[LocalSandbox] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _opened(sandbox: LocalSandbox) -> None:
+    """Whose clock is another's: one for all."""
+    OPENED[:] = [sandbox]
+
+
+class Clocked(contextlib.AbstractContextManager[Any]):
     """A sandbox in which references that are measured take a given time: `seconds` by place of the call."""
 
     def __init__(self, *seconds: float) -> None:
-        super().__init__()
-        self.seconds = seconds
+        self.version, self.seconds = OPENED[0].version, seconds
         self.batches: list[list[CallsJob]] = []
 
+    def close(self) -> None:
+        """It stays open for the next."""
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()
+
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        results = super().run(jobs)
+        results = OPENED[0].run(jobs)
         self.batches.append([job for job in jobs if isinstance(job, CallsJob)])
         return [
             dataclasses.replace(result, outcomes=tuple(

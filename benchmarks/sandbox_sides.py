@@ -8,6 +8,7 @@ called by its own public function with its own settings, on programs, inputs and
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import pickle
@@ -199,4 +200,6 @@ if __name__ == "__main__":
     sys.modules["sandbox_sides"] = sys.modules[__name__]
     for kind in (Unit, Measured):
         kind.__module__ = "sandbox_sides"
-    serve(sys.argv[1])
+    parser = argparse.ArgumentParser(description="One executor; sandbox.py starts it and hands it units of work.")
+    parser.add_argument("name", choices=SIDES)
+    serve(parser.parse_args().name)

@@ -8,6 +8,7 @@ process. Does not look at what outlives it and does not notice that it hangs: `t
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import faulthandler
 import json
@@ -28,6 +29,7 @@ from known_answers import Known, cheap_hostile, endless, fix_hash_seed, honest, 
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox import Job, Sandbox, open_sandbox
+from codea1_env.terminal import Parser
 
 WORKERS = 2
 KILLS_PER_BATCH = {"zygote": 4, "container": 2, "node": 1}
@@ -242,8 +244,17 @@ def torment(target: str, kills: int, dice: random.Random, light: bool) -> dict[s
     return {"kills": dict(killed), "wrong": wrong, "left": left, "calm_s": calm_s, "slowest_s": slowest_s}
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", choices=KILLERS)
+    parser.add_argument("kills", type=int)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("light", type=int, choices=(0, 1))
+    options = parser.parse_args()
     fix_hash_seed()
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # where it hangs, if it does
-    _, target, kills, seed, light = sys.argv
-    print(json.dumps(torment(target, int(kills), random.Random(int(seed)), light == "1")))
+    print(json.dumps(torment(options.target, options.kills, random.Random(options.seed), options.light == 1)))
+
+
+if __name__ == "__main__":
+    main()

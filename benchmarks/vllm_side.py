@@ -6,6 +6,7 @@ line with the CPU-seconds that it took. What vLLM itself prints goes to standard
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -17,12 +18,20 @@ os.environ |= {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_CPU_OMP_THREADS_BIND": "nobi
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.parse_args()  # none
+    try:
+        asked = json.loads(sys.stdin.readline())
+    except ValueError as error:
+        parser.error(f"the first line of the input must be what to sample, in JSON, got: {error}")
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    import torch
-    import vllm
+    try:
+        import torch
+        import vllm
+    except ImportError as error:
+        parser.error(f"this interpreter must have vLLM (docs/cluster.md), got: {error}")
 
-    asked = json.loads(sys.stdin.readline())
     torch.set_num_threads(1)
     engine = vllm.LLM(
         model=asked["model"],

@@ -4,14 +4,10 @@ Needs bigcodebench in an environment of its own (pip install --no-deps bigcodebe
 runs programs without a sandbox: put a container around it.
 """
 
+import argparse
 import json
 import os
 import resource
-import sys
-
-import bigcodebench.eval as bigcodebench
-
-bigcodebench.TIMEOUT_LIMIT = float(sys.argv[1])
 
 
 def cpu_s():
@@ -20,6 +16,12 @@ def cpu_s():
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("time_limit_s", type=float, help="its limit of a whole script")
+    options = parser.parse_args()
+    import bigcodebench.eval as bigcodebench
+
+    bigcodebench.TIMEOUT_LIMIT = options.time_limit_s
     answers = os.fdopen(os.dup(1), "w")
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):

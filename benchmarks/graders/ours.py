@@ -3,7 +3,7 @@
 ours.py scripts: its unsealed judge, the tests as a class of unittest, as BigCodeBench has them.
 """
 
-import sys
+import argparse
 
 from lines import serve
 
@@ -22,6 +22,12 @@ def handed(request):
         time_limit_s=request["time_limit_s"],
     )
     return problem, request["program"], [TestCase(test.call, test.stated) for test in suite.tests if not test.reason]
+
+
+def backend_or_scripts(text):
+    if text.partition(":")[0] not in ("local", "docker", "ray", "scripts"):
+        raise argparse.ArgumentTypeError(f"must be local, docker, docker:IMAGE, ray or scripts, got {text!r}")
+    return text
 
 
 def grader(backend):
@@ -50,6 +56,9 @@ def by_script():
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "scripts":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("backend", type=backend_or_scripts, help="local, docker, docker:IMAGE, ray or scripts")
+    backend = parser.parse_args().backend
+    if backend == "scripts":
         serve(with_script, by_script())
-    serve(handed, grader(sys.argv[1]))
+    serve(handed, grader(backend))

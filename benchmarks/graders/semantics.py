@@ -8,6 +8,7 @@ worker processes that execute program and test, as in self-play that proposes it
 time, program, call and value in one namespace, a mark on standard output.
 """
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -136,7 +137,9 @@ BY_TESTS = {
 BY_CASES = {"values": values, "released": released}
 
 if __name__ == "__main__":
-    name = sys.argv[1]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", choices=[*BY_CASES, *BY_TESTS])
+    name = parser.parse_args().name
     if name in BY_CASES:
         serve(with_cases, BY_CASES[name])
     else:

@@ -6,6 +6,7 @@ With all layers that this machine has; `make test-attacks` runs it again with na
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -620,6 +621,26 @@ def test_the_filter_allows_the_listed_system_calls_and_no_other(machine: str) ->
         assert decision(program, allowed["prlimit64"], audit, [0, limit, new, 0, 0, 0]) == verdict
     assert decision(program, 0, audit ^ 1) == kill
     assert decision(program, 0x40000000 + 1, audit) == kill
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_filters_of_a_zygote_and_of_its_candidate_together_are_the_one_filter(machine: str) -> None:
+    """The kernel takes the answer of the stricter one: to kill, then an error, then to allow."""
+    table = syscalls.MACHINES[machine]
+    audit, whole, rest = table["audit"], syscalls.build_filter(machine), syscalls.build_rest(machine)
+    starting = syscalls.build_filter(machine, starting=True)
+    strictness = (0x80000000, 0x00050026, 0x00050001, 0x7FFF0000)
+    words = [0, 1, 2, 3, 4, 8, 11, 12, 14, 15, 16, 17, 21, 128, 393, 1030, 0x5401, 0x5412, 0x3D0F00, 1 << 32, 1 << 40]
+    looked_into = {(table["allowed"] | table["starting"]).get(name) for name in syscalls._RESTRICTED}
+    for number in (*range(512), 0x40000001):
+        arguments = itertools.product(words, words, (0, 1, 1 << 40)) if number in looked_into else [(0, 0, 0)]
+        for first, second, third in arguments:
+            alone, *both = [
+                decision(program, number, audit, [first, second, third, 0, 0, 0]) for program in (whole, starting, rest)
+            ]
+            assert alone == min(both, key=strictness.index), (number, first, second, third)
+    assert all(decision(starting, number, audit ^ 1) == 0x80000000 for number in range(512))
+    assert len(rest) < len(whole) / 4
 
 
 def test_no_dangerous_system_call_is_on_the_list() -> None:

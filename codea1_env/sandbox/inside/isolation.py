@@ -322,13 +322,12 @@ def limit(name: int, value: int) -> None:
 
 
 class SeccompFilter:
-    """The filter, built once in the zygote and installed in every child."""
+    """A filter, built once in the zygote and installed there or in every child."""
 
     INSTALL, PROBE = 1, 2
     """Operations of the system call: SECCOMP_SET_MODE_FILTER; SECCOMP_GET_ACTION_AVAIL, which changes nothing."""
 
-    def __init__(self, machine: str, threads: bool = False, scratch: bool = False, processes: bool = False) -> None:
-        program = syscalls.build_filter(machine, threads, scratch, processes)
+    def __init__(self, machine: str, program: bytes) -> None:
         self._buffer = ctypes.create_string_buffer(program, len(program))
         # struct sock_fprog: count, padding, pointer
         self._header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._buffer))

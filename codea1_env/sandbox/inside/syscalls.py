@@ -83,6 +83,14 @@ _PROCESSES_ARM64 = {
     "truncate": 45, "flock": 32, "fadvise64": 223, "sendfile": 71, "copy_file_range": 285, "statfs": 43, "fstatfs": 44,
 }  # fmt: skip
 
+# What a zygote does before and after each candidate, and a candidate before its program: not the program.
+_STARTING_X86_64 = {
+    "clone": 56, "wait4": 61, "getpid": 39, "prctl": 157, "dup2": 33, "memfd_create": 319, "seccomp": 317,
+}  # fmt: skip
+_STARTING_ARM64 = {
+    "clone": 220, "wait4": 260, "getpid": 172, "prctl": 167, "dup3": 24, "memfd_create": 279, "seccomp": 277,
+}  # fmt: skip
+
 
 class Machine(TypedDict):
     """What differs between processor architectures."""
@@ -94,6 +102,7 @@ class Machine(TypedDict):
     processes: dict[str, int]
     done: dict[str, int]
     none: dict[str, int]
+    starting: dict[str, int]
     seccomp: int
     clone: int
     pivot_root: int
@@ -110,6 +119,7 @@ MACHINES: dict[str, Machine] = {
         "processes": _PROCESSES_X86_64,
         "done": _DONE_X86_64,
         "none": _NONE_X86_64,
+        "starting": _STARTING_X86_64,
         "seccomp": 317,
         "clone": 56,
         "pivot_root": 155,
@@ -123,6 +133,7 @@ MACHINES: dict[str, Machine] = {
         "processes": _PROCESSES_ARM64,
         "done": _DONE_ARM64,
         "none": _NONE_ARM64,
+        "starting": _STARTING_ARM64,
         "seccomp": 277,
         "clone": 220,
         "pivot_root": 41,
@@ -167,6 +178,8 @@ _WITH_PROCESSES: dict[str, tuple[_Conditions, ...]] = {
     "clone": (((0, (0x3D0F00, 0x7D0F00, 0x1200011, 0x4111, 0x11)),),),
     "arch_prctl": (((0, (0x1002,)),),),  # ARCH_SET_FS, with which every program begins
 }
+_STARTING_FREELY = ("clone", "prlimit64")
+"""Restricted to a program alone."""
 _SHARED_LOCKS = "futex"
 """Restricted to one process, but where there are several: their locks are in memory that they share."""
 _FIONBIO = 0x5421
@@ -182,11 +195,13 @@ _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _EPERM, _ENOSYS, _EAGAIN, _EOPNOTSUPP, _DONE = (0x00050000 | number for number in (1, 38, 11, 95, 0))
 
 
-def build_filter(machine: str, threads: bool = False, scratch: bool = False, processes: bool = False) -> bytes:
+def build_filter(
+    machine: str, threads: bool = False, scratch: bool = False, processes: bool = False, starting: bool = False
+) -> bytes:
     """The BPF program for `machine`: allow the list, answer EPERM to the rest, ENOSYS to clone3 so that libc copes.
 
-    `threads` and `scratch` as in `worlds.World`; `processes` with both of them. Foreign architectures and x32 numbers
-    kill the process. Raises KeyError for an unknown machine.
+    `threads` and `scratch` as in `worlds.World`; `processes` with both of them; `starting`: with what `build_rest`
+    takes away again. Foreign architectures and x32 numbers kill the process. Raises KeyError for an unknown machine.
     """
     numbers = MACHINES[machine]
     program = [
@@ -204,6 +219,9 @@ def build_filter(machine: str, threads: bool = False, scratch: bool = False, pro
     if processes:
         allowed |= numbers["processes"] | numbers["done"]
         restricted = {name: how for name, how in (_RESTRICTED | _WITH_PROCESSES).items() if name != _SHARED_LOCKS}
+    if starting:
+        allowed |= numbers["starting"]
+        restricted = {name: how for name, how in _RESTRICTED.items() if name not in _STARTING_FREELY}
     if scratch:
         program += _answered(allowed["fcntl"], 2, _LOCKS, _DONE)
         for answer, calls in ((_DONE, {} if processes else numbers["done"]), (_EOPNOTSUPP, numbers["none"])):
@@ -220,6 +238,15 @@ def build_filter(machine: str, threads: bool = False, scratch: bool = False, pro
     steps = _steps(plain)
     program += _search(steps, 0, len(steps))
     return b"".join(program)
+
+
+def build_rest(machine: str) -> bytes:
+    """What makes of the filter for `starting` the one without, where both are in force: a fifth as long, and
+    each process that is given it pays for its length."""
+    numbers = MACHINES[machine]
+    denied = [op for number in numbers["starting"].values() for op in (_op(_EQUAL, number, 0, 1), _op(_RETURN, _EPERM))]
+    limits = _restricted(numbers["allowed"]["prlimit64"], _RESTRICTED["prlimit64"])
+    return b"".join([_op(_LOAD, 0), *denied, *limits, _op(_RETURN, _ALLOW)])
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

@@ -22,11 +22,13 @@ from typing import Any
 
 import denials
 import isolation
+import syscalls
 
 THREADS, SCRATCH, STREAMS, PROCESSES = 1, 2, 4, 8
 """What a job's process is to have: bits of one number."""
 KERNEL = THREADS | SCRATCH | PROCESSES
 """What the kernel's filter knows of."""
+OF_ZYGOTE = -1
 MOST_THREADS = 64
 """Threads of a process beside its first one."""
 MOST_PROCESSES = 128
@@ -101,12 +103,16 @@ def open_streams() -> None:
 
 
 def filters(machine: str, wide: "Widening | None") -> "dict[int, isolation.SeccompFilter]":
-    """By what a process has of KERNEL."""
-    kinds = [*range(1 if wide is None else 4), *[KERNEL] * (wide is not None and wide.has_processes)]
-    return {
-        has: isolation.SeccompFilter(machine, bool(has & THREADS), bool(has & SCRATCH), bool(has & PROCESSES))
-        for has in kinds
-    }
+    """Of candidates, by what they have of KERNEL, and OF_ZYGOTE, which all of its candidates have as well: in a wider
+    world they begin with more than a filter takes away, so the zygote has none."""
+    if wide is None:
+        programs = {OF_ZYGOTE: syscalls.build_filter(machine, starting=True), 0: syscalls.build_rest(machine)}
+    else:
+        programs = {
+            has: syscalls.build_filter(machine, bool(has & THREADS), bool(has & SCRATCH), bool(has & PROCESSES))
+            for has in [*range(4), *[KERNEL] * wide.has_processes]
+        }
+    return {has: isolation.SeccompFilter(machine, program) for has, program in programs.items()}
 
 
 def count_threads(denied: Callable[[str], None]) -> None:

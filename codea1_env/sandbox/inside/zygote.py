@@ -57,6 +57,7 @@ import forking  # noqa: E402
 import isolation  # noqa: E402
 import packages  # noqa: E402
 import state  # noqa: E402
+import syscalls  # noqa: E402
 import values  # noqa: E402
 import widening  # noqa: E402
 
@@ -169,7 +170,8 @@ def isolate(
     attempt("landlock", *((in_a_child, *restrict) if options["is_wide"] else restrict))
     attempt("rlimits", isolation.limit_resources, options["stack_mb"], widening.SCRATCH_MB)
     attempt("hidden_memory", isolation.hide_memory)
-    attempt("seccomp", in_a_child, lambda: isolation.SeccompFilter(machine).call(isolation.SeccompFilter.INSTALL))
+    seccomp = isolation.SeccompFilter(machine, syscalls.build_filter(machine))
+    attempt("seccomp", in_a_child, seccomp.call, seccomp.INSTALL)
     denials.prepare([*readable, *added])
     widening.count_threads(denials.note)
     wide = None
@@ -306,6 +308,8 @@ def serve(
     # A candidate behind the filter leaves no process; one without it may.
     spaces = widening.NEW_SPACES if wide is not None and wide.has_spaces else 0
     loop = forking.Forking(handles[0], machine, end_everything if own_pid == 1 and not filters else None, spaces)
+    if widening.OF_ZYGOTE in filters:
+        filters[widening.OF_ZYGOTE].call(isolation.SeccompFilter.INSTALL)
     loop.run()
     try:
         if own_pid != 1:  # the end of PID 1 ends all processes of its namespace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import os
@@ -19,12 +20,13 @@ import pytest
 
 from codea1_env.errors import SandboxError
 
-# `make fuzz` tries many more examples than `make test`.
-if os.environ.get("CODEA1_FUZZ"):
+# `make fuzz` tries many more examples than `make test`, which has thousands of tests.
+with contextlib.suppress(ImportError):  # the adapters' environments have no hypothesis
     from hypothesis import settings
 
+    settings.register_profile("quick", settings.default, max_examples=50)
     settings.register_profile("fuzz", max_examples=2000)
-    settings.load_profile("fuzz")
+    settings.load_profile("fuzz" if os.environ.get("CODEA1_FUZZ") else "quick")
 
 # Hundreds of processes start here: what one of them has compiled, the others read, and so does the next run.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

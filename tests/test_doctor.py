@@ -42,7 +42,7 @@ NEEDS_DATA_ONLY = {"leave with exit code 0", "forge a record", "never end", "exh
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The attack that never ends is ended soon."""
-    monkeypatch.setattr(self_test, "_LIMITS", dataclasses.replace(self_test._LIMITS, time_limit_s=0.2))
+    monkeypatch.setattr(self_test, "_LIMITS", dataclasses.replace(self_test._LIMITS, time_limit_s=0.1))
 
 
 def test_the_table_is_what_the_sandbox_reports_and_no_attack_succeeds() -> None:

@@ -311,8 +311,9 @@ def test_wherever_the_journal_was_cut_off_the_report_is_the_same_and_no_answer_i
         expected = evaluated(patient, whole, sandbox, seat)
         content = whole.read_bytes()
         lines = content.splitlines(keepends=True)
-        for kept in range(len(lines)):  # at the end of a line or in the middle of the next, of each seat's other lines
-            torn = lines[kept][: len(lines[kept]) // 2] if (kept + (seat == "tester")) % 2 else b""
+        kept_lines = range(0, len(lines), 1 if seat == "coder" else 2)
+        for turn, kept in enumerate(kept_lines):  # at the end of a line or in the middle of the next
+            torn = lines[kept][: len(lines[kept]) // 2] if turn % 2 else b""
             cut = tmp_path / "cut"
             cut.write_bytes(b"".join(lines[:kept]) + torn)
             player = Watched()

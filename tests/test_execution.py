@@ -128,7 +128,7 @@ def suites(calls: Sequence[Call], most: int = 6) -> st.SearchStrategy[list[list[
 # In company as alone
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(suites(QUICK + HANGS), st.sampled_from([STATELESS, STATEFUL]))
 @example([HANGS[:3], QUICK[:3]], STATELESS)
 @example([[*HANGS[:2], QUICK[0]], [HANGS[2], QUICK[1], *HANGS[:3], QUICK[2]]], STATELESS)
@@ -140,7 +140,7 @@ def test_a_job_comes_to_the_same_in_company_as_alone(rows: list[list[Call]], sou
         assert comes_to(result) == comes_to(alone)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(suites(QUICK[:8] + SLOW + HANGS[:2]))
 def test_slow_calls_of_other_jobs_take_nothing_from_a_job_either(rows: list[list[Call]]) -> None:
     """Two hangs at most, and calls that take most of their time: only the budget ends a process."""
@@ -271,7 +271,7 @@ def test_a_program_is_not_asked_on_because_it_says_that_others_took_its_time(
 BATCHES = st.lists(suites(QUICK + HANGS[:4] + SLOW, most=4), min_size=2, max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(BATCHES, st.sampled_from([STATELESS, STATEFUL]), st.sampled_from([0.0, 0.3]), st.sampled_from([2000, ROOM]))
 def test_no_result_tells_whether_anything_is_remembered(
     batches: list[list[list[Call]]], source: str, load_s: float, room: int

@@ -343,7 +343,7 @@ plain = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(value=plain, source=st.sampled_from(CONDITIONS))
 def test_any_plain_value_is_judged_as_python_would(value: object, source: str) -> None:
     if any(isinstance(each, float) for each in _leaves(value)):
@@ -358,7 +358,7 @@ def _leaves(value: object) -> list[object]:
     return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, list) else [value]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(value=plain.filter(lambda value: "inf" not in repr(value)))
 def test_an_equality_in_other_words_is_the_equality(value: object) -> None:
     tree = json.loads(wire(value))

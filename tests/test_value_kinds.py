@@ -33,7 +33,7 @@ def equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.one_of(
         st.tuples(values, values), st.tuples(numbers, numbers), st.tuples(moments, moments), st.tuples(keys, keys)
@@ -49,7 +49,7 @@ def test_two_values_compare_as_in_plain_python(pair: tuple[Any, Any]) -> None:
     assert same_value(encode(right), encode(left)) is equal(left, right)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(values)
 def test_a_value_equals_its_copy_and_is_plain(value: Any) -> None:
     encoded = encode(value)
@@ -59,7 +59,7 @@ def test_a_value_equals_its_copy_and_is_plain(value: Any) -> None:
     assert same_value(encoded, spaced), "as data, not as bytes"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(values)
 def test_a_value_survives_the_round_trip(value: Any) -> None:
     tree = json.loads(encode(value))
@@ -69,7 +69,7 @@ def test_a_value_survives_the_round_trip(value: Any) -> None:
     assert same_value(encode(again), encode(value))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(values)
 def test_the_source_of_a_value_evaluates_to_an_equal_one(value: Any) -> None:
     text = tree_source(json.loads(encode(value)))
@@ -118,7 +118,7 @@ def test_truth_is_that_of_plain_python(value: Any) -> None:
     assert truth(json.loads(encode(value))) is bool(value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(values)
 def test_other_values_are_sound_and_most_are_not_the_value(value: Any) -> None:
     tree = json.loads(encode(value))

@@ -43,7 +43,7 @@ def tree(value: Any) -> Any:
     return json.loads(encode(value))
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(arrays(), both)
 def test_an_array_equals_what_the_truth_of_numpys_comparison_says(left: Any, right: Any) -> None:
     """Where numpy gives one truth. Of several, arrays of one shape are equal where all are, and others never."""
@@ -61,7 +61,7 @@ def test_an_array_equals_what_the_truth_of_numpys_comparison_says(left: Any, rig
         assert found is (is_one_shape and bool(result.all()))
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(both, both)
 def test_array_equal_and_allclose_are_numpys(left: Any, right: Any) -> None:
     for name, function, more in (("array_equal", numpy.array_equal, ()), ("allclose", numpy.allclose, (1e-5, 1e-8))):

@@ -340,7 +340,7 @@ PIECES = [
 ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join) | st.lists(st.sampled_from(PIECES)).map("\n".join))
 def test_any_text_is_read_and_nothing_is_accepted_that_cannot_be_stored(code: str) -> None:
     for test in read(code).tests:

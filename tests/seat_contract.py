@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 from codea1_env import Arena, LocalSandbox
@@ -49,6 +50,7 @@ SUITES = {
 TESTER_LABEL = json.dumps({"problem": json.loads(LINE), "program": WRONG})
 
 
+@functools.cache
 def golden_by_the_arena() -> dict[str, float]:
     with Arena(LocalSandbox()) as arena:
         grades = arena.grade(PROBLEM, list(PROGRAMS.values()), PROBLEM.golden_tests)
@@ -59,6 +61,7 @@ def golden_by_the_arena() -> dict[str, float]:
     return paid
 
 
+@functools.cache
 def kills_by_the_arena() -> dict[str, float]:
     with Arena(LocalSandbox()) as arena:
         (score,) = arena.play([Match(PROBLEM, (WRONG,), (tuple(SUITES.values()),))], update_book=False)

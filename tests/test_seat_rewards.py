@@ -46,14 +46,15 @@ def test_a_coder_under_attack_earns_what_the_arena_pays(rewards: SeatRewards) ->
 
 
 def test_a_tester_earns_what_the_arena_pays_for_its_kills(rewards: SeatRewards) -> None:
+    by_the_arena = contract.kills_by_the_arena()
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         paid = threads.map(
             lambda text: rewards.now(rewards.kills(contract.LINE, contract.WRONG, text)).reward,
             contract.SUITES.values(),
         )
-        assert dict(zip(contract.SUITES, paid, strict=True)) == contract.kills_by_the_arena()
+        assert dict(zip(contract.SUITES, paid, strict=True)) == by_the_arena
     fenced = rewards.now(rewards.kills(contract.LINE, contract.fenced(contract.WRONG), contract.SUITES["right"]))
-    assert fenced.reward == contract.kills_by_the_arena()["right"]
+    assert fenced.reward == by_the_arena["right"]
 
 
 def test_what_the_model_is_told_holds_no_golden_test(rewards: SeatRewards) -> None:

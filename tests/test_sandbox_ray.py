@@ -32,7 +32,8 @@ from codea1_env.sandbox import (
     StdioJob,
     open_sandbox,
 )
-from codea1_env.sandbox.chunking import CHUNK_JOBS, MAX_CHUNK_JOBS, chunks, pack, unpack
+from codea1_env.sandbox.chunking import CHUNK_JOBS, MAX_CHUNK_JOBS, chunks
+from codea1_env.sandbox.frames import pack_result, unpacked_result
 from codea1_env.sandbox.ray_cluster import SandboxActor
 
 needs_ray = pytest.mark.usefixtures("cluster")
@@ -57,10 +58,11 @@ def test_chunks_hold_every_job_once_in_order_and_cut_no_program_that_fits(
 
 
 def test_packed_results_come_out_as_they_went_in() -> None:
-    results = local_answers(mixed())
+    jobs = mixed()
+    results = local_answers(jobs)
     assert {outcome.kind for result in results for outcome in result.outcomes} == {"value", "error", "timeout", "crash"}
     assert any(result.load_failure for result in results)
-    arrived = unpack(pack(results))
+    arrived = [unpacked_result(pack_result(result), job) for job, result in zip(jobs, results, strict=True)]
     assert arrived == results
     times = [[outcome.cpu_ns for outcome in result.outcomes] for result in results]
     assert [[outcome.cpu_ns for outcome in result.outcomes] for result in arrived] == times

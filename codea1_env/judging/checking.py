@@ -19,7 +19,7 @@ from codea1_env.judging.schedule import limits_of
 from codea1_env.problems.checkers import CHECK
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.signatures import placed
-from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits, Outcome, OutcomeKind, Sandbox
+from codea1_env.sandbox.protocol import CallsJob, Outcome, OutcomeKind, Sandbox
 from codea1_env.sandbox.worlds import world_of
 
 _TRUE = b"true"
@@ -74,15 +74,11 @@ class Checkers:
 
 def _job(problem: Problem, calls: Sequence[bytes]) -> CallsJob:
     """Every value has its whole time limit, whatever the others take."""
-    room = len(calls) + 10
-    limits = limits_of(problem)
-    budget_s = min(2 * room * limits.time_limit_s, MAX_BUDGET_S)
-    limits = Limits(limits.time_limit_s, budget_s, limits.memory_mb, strikes=room)
     return CallsJob(
         problem.checker,
         CHECK,
         tuple(calls),
-        limits,
+        limits_of(problem, room=len(calls) + 10),
         packages=problem.packages,
         is_checker=True,
         world=world_of(problem.checker),

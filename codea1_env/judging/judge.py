@@ -27,7 +27,7 @@ from codea1_env.problems.checkers import COMPARISONS
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.grammar import RETURNED, WrittenTest
-from codea1_env.reading.literals import tree_source
+from codea1_env.reading.literals import encode, tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards.duel import Verdict
@@ -356,7 +356,7 @@ def _stated(outcome: Outcome, other: Outcome) -> StatedTest:
         return StatedTest(b"", b"", Reason.UNSTABLE)
     # The expression passed the strict grammar, so this is our own evaluator's output; it is still parsed as data only.
     positional, named, value = json.loads(outcome.value)["t"]
-    stated = StatedTest(_dump([positional["t"], named["d"]]), _dump(value))
+    stated = StatedTest(encode([positional["t"], named["d"]]), encode(value))
     return StatedTest(b"", b"", Reason.NOT_PLAIN_DATA) if is_by_identity(stated.value) else stated
 
 
@@ -367,7 +367,3 @@ _CODE, _TEXT = b'{"e":', b'{"t":'
 def _same_seen(one: bytes, other: bytes) -> bool:
     left, right = (as_seen(side.replace(_CODE, _TEXT)) for side in (one, other))
     return same_value(left, right)
-
-
-def _dump(tree: object) -> bytes:
-    return json.dumps(tree, ensure_ascii=True, separators=(",", ":")).encode("ascii")

@@ -1,4 +1,4 @@
-"""What travels between a driver and its remote workers: chunks of a batch's jobs, and their results, packed.
+"""What travels from a driver to its remote workers: chunks of a batch's jobs.
 
 Does not run, send or order anything.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codea1_env.sandbox.protocol import ExpressionsJob, Job, JobResult, Outcome, OutcomeKind
+from codea1_env.sandbox.protocol import ExpressionsJob, Job
 
 CHUNK_JOBS = 8
 """Jobs that a call carries at least, where there are as many: below it the round trip shows."""
@@ -17,10 +17,6 @@ MAX_CHUNK_JOBS = 64
 """Jobs after which a chunk ends, whoever they belong to: no actor is left with all the work of one program."""
 CHUNKS_PER_WORKER = 4
 """Chunks that a batch is cut into per worker, at least, so that no worker waits long for the last one."""
-_KINDS = {kind.value: kind for kind in OutcomeKind}
-
-PackedResult = tuple[bool, Outcome | None, tuple[str, ...], list[str], list[bytes], list[str], list[bool], list[int]]
-"""A `JobResult` as few objects: pickling thousands of small ones costs as much as many a light job."""
 
 
 @dataclass(slots=True)
@@ -58,28 +54,3 @@ def chunks(jobs: Sequence[Job], workers: int) -> list[Chunk]:
 def _program(job: Job) -> object:
     """What makes two jobs neighbours: one program, as one entry point. Expressions have none."""
     return (job.source, getattr(job, "entry_point", "")) if not isinstance(job, ExpressionsJob) else job
-
-
-def pack(results: Sequence[JobResult]) -> list[PackedResult]:
-    """For the way."""
-    return [
-        (
-            result.loaded,
-            result.load_failure,
-            result.denied,
-            [outcome.kind.value for outcome in result.outcomes],
-            [outcome.value for outcome in result.outcomes],
-            [outcome.error for outcome in result.outcomes],
-            [outcome.tried for outcome in result.outcomes],
-            [outcome.cpu_ns for outcome in result.outcomes],
-        )
-        for result in results
-    ]
-
-
-def unpack(packed: Sequence[PackedResult]) -> list[JobResult]:
-    """What `pack` was given."""
-    return [
-        JobResult(loaded, failure, tuple(map(Outcome, map(_KINDS.__getitem__, kinds), *fields)), denied)
-        for loaded, failure, denied, kinds, *fields in packed
-    ]

@@ -111,7 +111,7 @@ def read_job(head: bytes, body: bytes) -> Job:
 
 
 def pack_result(result: JobResult) -> bytes:
-    """In the driver: the frame that answers a job."""
+    """In a driver or a worker: the frame that answers a job."""
     outcomes = [*result.outcomes] if result.load_failure is None else [result.load_failure]
     rows = [[one.kind.value, len(one.value), one.error, one.tried, one.cpu_ns] for one in outcomes]
     return pack(RESULT, [result.loaded, rows, result.denied], b"".join(outcome.value for outcome in outcomes))
@@ -139,6 +139,13 @@ def read_result(frame: Frame, job: Job) -> JobResult:
     )
     notes = tuple(denied)
     return JobResult(True, None, outcomes, notes) if loaded else JobResult(False, outcomes[0], (), notes)
+
+
+def unpacked_result(packed: bytes, job: Job) -> JobResult:
+    """The result of `job` that `pack_result` was given."""
+    kind, head_bytes, _ = HEADER.unpack_from(packed)
+    end = HEADER.size + head_bytes
+    return read_result(Frame(kind, packed[HEADER.size : end], packed[end:]), job)
 
 
 def read_head(frame: Frame) -> Any:

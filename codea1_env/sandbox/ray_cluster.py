@@ -23,7 +23,8 @@ from typing import Any
 from codea1_env.closing import Closing, interrupts_later
 from codea1_env.errors import SandboxError
 from codea1_env.extras import extra
-from codea1_env.sandbox.chunking import Chunk, PackedResult, chunks, pack, unpack
+from codea1_env.sandbox.chunking import Chunk, chunks
+from codea1_env.sandbox.frames import pack_result, unpacked_result
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.protocol import ExpressionsJob, Job, JobResult, require_arguments, require_usable
 
@@ -124,10 +125,10 @@ class SandboxActor:
         except SandboxError as error:
             return error
 
-    def run(self, jobs: Sequence[Job]) -> list[PackedResult] | SandboxError:
-        """One chunk."""
+    def run(self, jobs: Sequence[Job]) -> list[bytes] | SandboxError:
+        """One chunk. Its results are packed: thousands of small objects cost as much to pickle as many a light job."""
         try:
-            return pack(self._sandbox.run(jobs))
+            return list(map(pack_result, self._sandbox.run(jobs)))
         except SandboxError as error:
             return error
 
@@ -260,7 +261,7 @@ class RaySandbox(Closing):
             self._welcome(actor, answer)
             return
         _, chunk = actor.calls.popleft()
-        results[chunk.start : chunk.start + len(chunk.jobs)] = unpack(answer)
+        results[chunk.start : chunk.start + len(chunk.jobs)] = map(unpacked_result, answer, chunk.jobs)
 
     def _welcome(self, actor: _Actor, hello: Hello) -> None:
         if hello.version != self._version:

@@ -6,7 +6,6 @@ no known hole that this program checks for, and nothing here looks at bugs of th
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import json
 import os
@@ -18,7 +17,7 @@ from typing import Literal
 
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.sandbox import BACKENDS, LocalSandbox, open_sandbox
-from codea1_env.sandbox.inside.syscalls import LANDLOCK_CREATE_RULESET
+from codea1_env.sandbox.inside.syscalls import landlock_abi
 from codea1_env.sandbox.packages import version_of
 from codea1_env.sandbox.self_test import AttackResult, run_attacks
 from codea1_env.sandbox.worlds import PACKAGES
@@ -129,15 +128,6 @@ def examine(backends: Iterable[str] = BACKENDS, without: Collection[str] = ()) -
     system = platform.uname()
     packages = {name: version_of(name) for name in PACKAGES}
     return Report(platform.python_version(), system.machine, system.release, os.getuid(), abi, packages, tuple(reports))
-
-
-def landlock_abi() -> int:
-    """The kernel's Landlock version, 0 where there is none or a filter around this process hides it."""
-    libc = ctypes.CDLL(None)
-    libc.syscall.restype = ctypes.c_long
-    just_the_version = ctypes.c_uint32(1)
-    abi: int = libc.syscall(ctypes.c_long(LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), just_the_version)
-    return max(0, abi)
 
 
 def landlock_gives(abi: int) -> str:

@@ -233,12 +233,6 @@ def drop_capabilities(machine: str, but: int | None = None) -> None:
     )
 
 
-def landlock_abi() -> int:
-    """The kernel's Landlock version, 0 where there is none."""
-    abi: int = _libc.syscall(ctypes.c_long(syscalls.LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), 1)
-    return max(0, abi)
-
-
 _EXECUTE, _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 0, 1 << 2, 1 << 3, 1 << 1
 # Files and directories are made, read, written, moved and removed: no links, sockets, pipes, devices, no execution.
 _SCRATCH = _WRITE_FILE | _READ_FILE | _READ_DIR | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 13 | 1 << 14
@@ -265,7 +259,7 @@ def apply_landlock(rules: Rules, scratch: str = "", executes: bool = False) -> N
 
     No TCP, no abstract sockets, no signals out.
     """
-    abi = landlock_abi()
+    abi = syscalls.landlock_abi()
     if abi < 1:
         raise OSError(errno.ENOSYS, "the kernel has no Landlock")
     files = (1 << 13) - 1

@@ -73,22 +73,15 @@ _TEXT = re.compile(
     r"\"(?:[^\"\\\n]+|\\[\s\S])*\"|'(?:[^'\\\n]+|\\[\s\S])*')|#[^\n]*"
 )
 """A text or a comment."""
-_EXCEPT = re.compile(r"\bexcept\b([^\n:]*)")
-_HARMLESS = frozenset(
-    f"{name}Error"
-    for name in "Arithmetic Assertion Attribute Index Key Lookup Name Overflow Type Value ZeroDivision".split()
-) | {"StopIteration"}
-"""Exceptions that do not tell that memory or stack was exhausted."""
-_GOES_ON = re.compile(r"\b(?:finally|with)\b")
 _NUMBERS = frozenset("float complex inf infj Decimal Fraction statistics cmath".split())
 """What may make a number that is none, from infinite ones."""
-_RAISED = re.compile(r"\b(?:raise|except)\b[^\n]*")
-_ERRORS = re.compile(rf"\b(?:{_EXCEPTIONS})\b")
+_RAISED = re.compile(r"\b(?:raise|except)\b(?![^\n:]* as )[^\n]*")
+_KEPT_ERROR = re.compile(rf"\b(?:{_EXCEPTIONS})\b|\bexcept\b")
+"""Where what is only raised or caught is left out: one that is kept."""
 _VALUE = re.compile(r"\b(?:class|def)\s+\w+|\b([^\W\d]\w*)\b(?!\s*\()")
 """Names that are not only defined or called."""
 _CALLED_LAMBDA = re.compile(r"(?:\bkey\s*=\s*|\b(?:map|filter|reduce|defaultdict|accumulate)\s*\(\s*)lambda\b")
 _LAMBDA = re.compile(r"\blambda\b")
-_SHOWN = re.compile(r"(?<!map\()\b(?:str|repr|ascii|format\w*)\b")
 _SHOWING = frozenset(
     "str repr ascii format format_map format_field convert_field vformat substitute safe_substitute "
     "__str__ __repr__ __format__".split()
@@ -102,10 +95,10 @@ _OPAQUE = frozenset(
     "object Random TextWrapper JSONEncoder JSONDecoder Template Formatter Scanner scanner Context localcontext "
     "cached_property partialmethod singledispatch __iter__ __reversed__ __reduce__".split()
 )
-"""What makes objects whose text shows an address: to be iterated over, and others."""
-_OPAQUE_MODULES = frozenset(("hashlib", "queue"))
-_KEPT_METHOD = re.compile(r"\.\s*([^\W\d]\w*)\b(?!\s*[\w(=.\[])")
-_METHODS = frozenset(name for kind in (list, dict, set, str, bytes, tuple, int, float) for name in dir(kind))
+"""What makes objects whose text shows an address, beside those that are only iterated over."""
+_OPAQUE_MODULES = frozenset(("hashlib", "numpy", "queue"))
+_ATTRIBUTE = re.compile(r"\.\s*[^\W\d]\w*\b(?!\s*[\w(=.\[])")
+"""One that is not called, so that it may be a method that is kept."""
 _SETTERS = frozenset("update_wrapper wraps total_ordering dataclass runtime_checkable global_enum final".split())
 """What stores attributes of what it is given."""
 _hidden: "frozenset[str]" = frozenset()
@@ -153,7 +146,7 @@ class Looks:
             waiting += [(inner, depth + 1) for inner in part.co_consts if type(inner) is types.CodeType]
         self.tops = {module.partition(".")[0] for module in self.imported}
         self.makes_sets = has_sets or not (_SETS.isdisjoint(self._operations) and _SET_NAMES.isdisjoint(self.names))
-        self.catches = _CAUGHT in self._operations and self._goes_on()
+        self.catches = _CAUGHT in self._operations
         """Whether it may go on after memory or stack was exhausted, and so notice how much of it is left."""
         self.stores = not (
             self._operations.isdisjoint(_STORES) and self.names.isdisjoint(_SETTERS | {"__annotations__"})
@@ -230,10 +223,6 @@ class Looks:
             return "may meet what typing remembers"
         return ""
 
-    def _goes_on(self) -> bool:
-        caught = [set(re.findall(r"\w+", text.partition(" as ")[0])) for text in _EXCEPT.findall(self._source)]
-        return not all(names and names <= _HARMLESS for names in caught) or bool(_GOES_ON.search(self._source))
-
     def _has_addresses(self) -> bool:
         """Whether calls may make objects that have their address for a hash, and that are not only called or raised."""
         return (
@@ -241,8 +230,7 @@ class Looks:
             or self._has_functions()
             or not self.names.isdisjoint(("object", "iter"))
             or any("nan" in text.lower() for text in [*self._texts, *self.names])
-            or any(" as " in text for text in _EXCEPT.findall(self._source))
-            or _ERRORS.search(_RAISED.sub("", self._source)) is not None
+            or _KEPT_ERROR.search(_RAISED.sub("", self._source)) is not None
         )
 
     def _has_functions(self) -> bool:
@@ -254,28 +242,18 @@ class Looks:
 
     def is_plain(self) -> bool:
         """Whether nothing that the program does can reach, or show, more than its arguments and what it keeps."""
-        if self.catches or "numpy" in self.tops or not self.names - self._own <= _pure:
+        if self.catches or not self.names - self._own <= _pure:
             return False
-        iterates, is_opaque = not self.names.isdisjoint(_MAKERS), self._makes_opaque()
+        if not (self.names.isdisjoint(_OPAQUE) and self.tops.isdisjoint(_OPAQUE_MODULES)):
+            return False
+        makes_functions = bool(self._classes & self._in_functions) or self._yields or self._has_functions()
+        shows_addresses = makes_functions or not self.names.isdisjoint(_MAKERS)
         if self.makes_sets:
-            return not (iterates or is_opaque or self._is_large) and self.names.isdisjoint(_NUMBERS)
-        formats = not _FORMATS.isdisjoint(self._operations) or any(
+            return not (shows_addresses or self._is_large) and self.names.isdisjoint(_NUMBERS)
+        is_shown = not (_FORMATS.isdisjoint(self._operations) and self.names.isdisjoint(_SHOWING)) or any(
             "%" in text or text == "file" for text in self._texts
         )
-        if not formats and self.names.isdisjoint(_SHOWING):
-            return True
-        if is_opaque or any(name in _METHODS for name in _KEPT_METHOD.findall(self._source)):
-            return False
-        return not (iterates and (formats or _SHOWN.search(self._source) is not None))
-
-    def _makes_opaque(self) -> bool:
-        """Whether its calls may make objects that are not for iterating over, and whose text shows an address."""
-        return (
-            bool(self._classes & self._in_functions)
-            or self._yields
-            or not (self.names.isdisjoint(_OPAQUE) and self.tops.isdisjoint(_OPAQUE_MODULES))
-            or self._has_functions()
-        )
+        return not is_shown or not (shows_addresses or _ATTRIBUTE.search(self._source))
 
     @functools.cached_property
     def _source(self) -> str:

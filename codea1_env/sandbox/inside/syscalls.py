@@ -3,6 +3,7 @@
 Does not promise a filter for machines other than x86-64 and arm64: those are refused, never guessed.
 """
 
+import ctypes
 import struct
 from typing import TypedDict
 
@@ -142,6 +143,15 @@ MACHINES: dict[str, Machine] = {
 }
 CLONE3 = 435
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
+
+
+def landlock_abi() -> int:
+    """The kernel's Landlock version, 0 where there is none or a filter around this process hides it."""
+    libc = ctypes.CDLL(None)
+    libc.syscall.restype = ctypes.c_long
+    abi: int = libc.syscall(ctypes.c_long(LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    return max(0, abi)
+
 
 # Calls that are allowed with some arguments only: alternatives, each of which is a list of conditions (32-bit word of
 # the arguments, two to each; allowed values), all of which must hold.

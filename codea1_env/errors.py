@@ -40,7 +40,7 @@ class BookFormatError(FormatError):
 
 
 class PlayerError(Codea1Error):
-    """A player could not answer. Nothing is put in the answer's place."""
+    """A player could not answer. No answer is made up."""
 
 
 class PlayerUnavailable(PlayerError):
@@ -52,11 +52,11 @@ class PlayerRefused(PlayerError):
 
 
 class PlayerGarbled(PlayerError):
-    """The player's server answered something else than the protocol allows, in every attempt."""
+    """The player's server gave an answer that the protocol does not allow, in every attempt."""
 
 
 class OwnCodeFailed(Codea1Error):
-    """Code of the caller's own raised an error. `args`: what to say in one line, the traceback from that code on."""
+    """The caller's own code raised an error. `args`: the message in one line, and the traceback within that code."""
 
     def __str__(self) -> str:
         return str(self.args[0])

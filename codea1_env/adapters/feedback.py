@@ -1,4 +1,4 @@
-"""What a model is told about a program or a suite that it has handed in, before it may hand in another one.
+"""Feedback to a model about its program or suite, before it may submit another one.
 
 Holds nothing of the reference, and no golden test. Does not decide what anything is worth.
 """

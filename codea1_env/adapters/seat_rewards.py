@@ -1,4 +1,4 @@
-"""What one response earns: the shared core of adapters whose frameworks pay one response at a time.
+"""Rewards of single responses: the shared core of adapters whose frameworks pay one response at a time.
 
     rewards = SeatRewards()
     await rewards.golden(problem, response)           a coder's, by the problem's golden tests
@@ -47,7 +47,7 @@ class Earned:
     measures: Mapping[str, float]
     """For logs: `executes` of a coder; `validity` and `kills` of a tester, shares of K."""
     told: str
-    """What the model may be told about it, if it may hand in another one. No golden test is in it."""
+    """Feedback for a model that may answer again. It contains no golden test."""
 
 
 class SeatRewards:
@@ -120,7 +120,7 @@ class SeatRewards:
         return await _insist(play)
 
     def now(self, earned: Coroutine[Any, Any, _Result]) -> _Result:
-        """Waits for one of the above, in any thread: the work is done in a loop of its own."""
+        """Waits for one of the above, in any thread; the work runs in its own loop."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()

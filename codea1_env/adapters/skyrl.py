@@ -36,7 +36,7 @@ class SeatEnv(BaseTextEnv):  # type: ignore[misc]  # SkyRL Gym ships no types
         self.max_turns = int(row.get("max_turns", 1))
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Judges an answer: the reward of the last one, and what the model is told before it repairs another one."""
+        """Judges an answer. Returns the reward of the last one, and feedback before another one."""
         if self._seat == "tester":
             judged = self._rewards.kills(self._problem, self._program, action)
         else:

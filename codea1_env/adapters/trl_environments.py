@@ -1,8 +1,8 @@
 """Both seats as environments of TRL's GRPOTrainer (`environment_factory`): a model plays through a tool, turn by turn.
 
-The model reads the question, hands in a program or a suite by calling the tool, reads what became of it and may hand
-in another; the last one is paid. The other seat is a player, or a column of the data set, and does not learn. TRL makes
-the environments, one for each rollout under way, so pass something that it can call without arguments:
+The model reads the question, submits a program or a suite by calling the tool, reads the result and may submit another.
+The last one is paid. The other seat is a player, or a column of the data set, and does not learn. TRL makes the
+environments, one for each rollout under way, so pass something that it can call without arguments:
 
     GRPOTrainer(..., environment_factory=lambda: CoderSeat(arena, problems, GoldenTester(), attempts=2))
 

@@ -2,10 +2,9 @@
 
     read responses -> tests to data -> run programs -> ask the oracle -> verdicts -> rewards -> Mistake Book
 
-In this order: what programs are asked follows from texts alone, and nothing that was computed from a right value exists
-while one of them runs. The Mistake Book's replays are the one thing that older verdicts decide.
-Does not know torch, Ray or gradients, and does not decide who plays: environments and trainers bring responses and take
-scores. Not thread-safe: one arena serves one caller at a time.
+The calls of programs depend only on texts, and no value derived from a right one exists while a program runs. Only the
+Mistake Book's replays depend on older verdicts. Does not know torch, Ray or gradients, and does not decide who plays:
+environments and trainers bring responses and take scores. Not thread-safe: one arena serves one caller at a time.
 """
 
 from __future__ import annotations
@@ -86,12 +85,12 @@ class Arena(Closing):
     ) -> None:
         """Raises ConfigurationError for an argument of another kind.
 
-        `tolerance`: what values may be off by, by types or of floats; 0 is exact. What `config.compare` and a problem
-        allow counts, too.
+        `tolerance`: allowed error of values, a number for floats or a mapping by type; 0 is exact. `config.compare` and
+        the problem's own tolerance apply as well.
 
-        `execution_cache_mb`: MiB of outcomes of programs' calls to remember across batches; 0 runs everything anew.
+        `execution_cache_mb`: MiB of call outcomes to remember across batches; 0 remembers none.
         `read_cache_mb`: MiB of what is read to remember, each for programs, suites, tests of problems and references.
-        `on_score`: is told of every batch and what it came to, e.g. `codea1_env.records.recording.Recorder.write`.
+        `on_score`: is called with every batch and its scores, e.g. `codea1_env.records.recording.Recorder.write`.
         `on_failure`: what becomes of a batch that the sandbox fails. `unscored`: it has no rewards and no grades.
         `apart`: as `arena.failures` says, SandboxError where every further batch would fail, else only what fails by
         itself has none. `raise`: SandboxError.
@@ -121,7 +120,7 @@ class Arena(Closing):
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where its programs run. Not to be closed alone."""
+        """Where its programs run. Do not close it by itself."""
         return self._sandbox
 
     def play(
@@ -134,13 +133,12 @@ class Arena(Closing):
     ) -> list[MatchScore]:
         """Score every match, in order. All replays are taken before the batch; the book is updated after it, in order.
 
-        `books`: a Mistake Book of its own for each match, in the place of the arena's. Each match then comes to what
-        it would come to alone, in an arena with that book: they share the passes of the sandbox and nothing else.
-        `alpha`: in this batch, in the place of the configuration's.
-        If the sandbox fails, `on_failure` says what happens; by default every reward of the batch is None and the book
-        does not change. Raises UnusableReference
-        if the oracle is a reference that is missing or does not work, SandboxUnsafe if the machine is not safe, and
-        ConfigurationError if golden tests are asked for and a problem has none, for what is no match, and after
+        `books`: a Mistake Book for each match, instead of the arena's. Each match then scores as it would alone in an
+        arena with that book; only the passes of the sandbox are shared.
+        `alpha`: replaces the configuration's in this batch. If the sandbox fails, `on_failure` says what happens; by
+        default every reward of the batch is None and the book does not change. Raises UnusableReference if the oracle
+        is a reference that is missing or does not work, SandboxUnsafe if the machine is not safe, and
+        ConfigurationError if golden tests are asked for and a problem has none, for anything but matches, and after
         `close`.
         """
         self._require_open()
@@ -325,8 +323,8 @@ class Arena(Closing):
         return self._own_tests.readable([problem])[0].left_out
 
     def require_golden_tests(self, problems: Iterable[Problem]) -> None:
-        """Raise ConfigurationError or ProblemFormatError where `play` needs golden tests and a problem has none that
-        can be read."""
+        """Raise ConfigurationError or ProblemFormatError if `play` needs golden tests and a problem has no readable
+        one."""
         for problem in problems:
             self._golden(problem, self.config)
 
@@ -362,7 +360,7 @@ class Arena(Closing):
         """Run `tests`, whose expected values are trusted, on every response's program. Those that cannot be read are
         left out: their verdicts are None.
 
-        Programs are read strictly, whatever the rewards' fidelity: what is measured compares runs of all of them.
+        Programs are read strictly whatever the rewards' fidelity, so that measurements of all runs can be compared.
         """
         return self.grade_many([(problem, responses, tests)])[0]
 

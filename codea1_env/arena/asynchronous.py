@@ -8,7 +8,7 @@ group is judged as soon as it is sampled, and a program that hangs keeps one wor
 those of one batch: no score depends on which matches share a pass.
 
 Does not keep a Mistake Book: give `score` one, and `book_changes` of the score says what it would write. Does not stop
-what has begun: a caller that is cancelled goes at once, and its programs end within their own limits.
+a running match: a cancelled caller returns at once, and its programs end within their own limits.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class AsyncArena:
         read_cache_mb: int = 64,
     ) -> None:
         """`workers`: arenas at work at a time, >= 1. `sandbox`: what each of them opens, as `open_sandbox` names it.
-        `waiting`: calls that may wait, >= 1; further ones wait outside, which holds their callers back. `together`:
-        matches that share a pass at most, >= 1. `execution_cache_mb`, `read_cache_mb`: what each worker remembers, as
+        `waiting`: calls that may wait, >= 1; further calls block their callers. `together`: matches that share a pass
+        at most, >= 1. `execution_cache_mb`, `read_cache_mb`: what each worker remembers, as
         `Arena` says.
 
         Raises ConfigurationError, SandboxError.

@@ -33,7 +33,7 @@ class Match:
     suites: tuple[tuple[str, ...], ...]
     """`suites[i]`: the tester's M responses to `codes[i]`; a row may be empty."""
     by_reference: bool = False
-    """Whether to score it by `RewardConfig.by_reference` and not by the training's rewards: for measuring."""
+    """Whether to score it by `RewardConfig.by_reference`, for measuring, instead of by the training's rewards."""
 
     def __post_init__(self) -> None:
         require(isinstance(self.problem, Problem), "Match.problem", "be a codea1_env.Problem", self.problem)
@@ -54,7 +54,7 @@ class CodeScore:
     reward: float | None
     """R_C, in [0, 1], or [-1, 1] under `skill`, or what a reward of one's own pays; None if infrastructure failed."""
     program: str
-    """The program as read from the response."""
+    """The program, as read from the response."""
     replays: tuple[JudgedReplay, ...] = ()
     """The Mistake Book's tests, run on the program; those of its duels, if it has any."""
     refused: str = ""
@@ -86,7 +86,7 @@ class MatchScore:
     codes: tuple[CodeScore, ...]
     suites: tuple[tuple[SuiteScore, ...], ...]
     oracle_error: OracleError | None = None
-    """How wrong the oracle was, if it is not the reference and there is a reference to compare with."""
+    """The error of the oracle, if it is not the reference and the problem has one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
-"""An arena that is as many processes as one asks for, on this machine or on the nodes of a Ray cluster.
+"""An arena of several processes, on this machine or on the nodes of a Ray cluster.
 
     with ShardedArena(8, config, sandbox="ray") as arena:
         scores = arena.play(matches)
 
 Questions are independent. So a batch is split by question (`mistake_book.parts.part_of`); each part is read, run,
 compared and paid in a process of its own, with a sandbox of its own, and the results are put in the order of the
-matches. These processes share nothing and keep nothing but caches: whatever number of them works, and whoever of them
-is lost, the scores are those of one `Arena`, to the byte. The Mistake Book stays with the caller, who sends each
-question's tests along and records what came of them in order: that takes milliseconds a round, and a lost process takes
-no memory with it. A large book is divided by the same hash, on disk and in what is read of it (`MistakeBook`).
+matches. These processes share nothing and keep nothing but caches. So the scores are those of one `Arena`, to the byte,
+whatever their number and whichever are lost. The Mistake Book stays with the caller, who sends each question's tests
+along and records what came of them in order: that takes milliseconds a round, and a lost process takes no memory with
+it. A large book is divided by the same hash, on disk and in what is read of it (`MistakeBook`).
 
 Does not make one question faster, and does not divide the book's memory between machines.
 """
@@ -66,7 +66,7 @@ class ShardedArena(Arena):
         themselves are on the nodes of a cluster, and each runs its programs where it is. `workers`: of each sandbox,
         >= 1. `address`: as for `RaySandbox`. The others as for `Arena`; `execution_cache_mb` is each arena's.
 
-        A process that is lost is replaced, and its part begins again; where three in a row are, the sandbox has failed.
+        A lost process is replaced, and its part begins again. After three losses in a row the sandbox has failed.
         Raises ConfigurationError, and ImportError without the extra that the sandbox needs.
         """
         require_whole("arenas", arenas, 1)

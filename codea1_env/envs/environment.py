@@ -63,7 +63,7 @@ class _TextGame(Face):
     ) -> None:
         """Raises ConfigurationError for an argument outside its range.
 
-        problems: what is asked, each with a reference solution, or the path of a problem file; None: the bundled
+        problems: the questions, each with a reference solution, or the path of a problem file; None: the bundled
             problems.
         sandbox: where programs run; it stays the caller's to close. None: a LocalSandbox, started when it is first
             needed and stopped by `close()`.

@@ -17,10 +17,10 @@ Infos stay a dictionary for each episode, since Gymnasium's form, an array and a
 different length apart. Nothing begins anew by itself: all episodes have the same number of steps, so they end together,
 `agents` is empty then, as in PettingZoo, and one `reset` begins them all.
 
-Each episode has a Mistake Book of its own and is what `parallel_env` is alone: with equal seeds and actions it has the
-same observations, rewards, infos and book, and a recorder writes the same lines as for n environments that step in
-order. What is shared is the arena: one pass of the sandbox for all programs, one for all references, and what it
-remembers of both. Does not decide who plays, and is no `gymnasium.vector.VectorEnv`, whose wrappers know one agent.
+Each episode has its own Mistake Book and equals a `parallel_env` by itself: with equal seeds and actions it has the
+same observations, rewards, infos and book. A recorder writes the same lines as for n environments that step in order.
+What is shared is the arena: one pass of the sandbox for all programs, one for all references, and what it remembers of
+both. Does not decide who plays, and is no `gymnasium.vector.VectorEnv`, whose wrappers know one agent.
 """
 
 from __future__ import annotations

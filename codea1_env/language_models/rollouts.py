@@ -1,9 +1,9 @@
-"""What a rollout engine is: prompts in, samples with their log-probabilities out. An object that a reader can replace.
+"""A rollout engine: prompts in, samples with their log-probabilities out. You can replace it.
 
 `continuous.ContinuousEngine` is the fast one; the tests hold it to `over_generate.GenerateEngine`, which asks
-transformers. A sample depends on its prompt, its adapter, its key and its number, not on what else is
-asked: each draws from a stream of uniforms of its own. The model's numbers are the same in another batch up to rounding
-only, which can turn a draw that hangs on the last digits.
+transformers. A sample depends on its prompt, its adapter, its key and its number, and not on its batch: each draws from
+its own stream of uniforms. Only rounding of the model's numbers depends on the batch; it can change a draw that is
+decided by the last digits.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Key = tuple[int | str, ...]
 Finish = Literal["end", "stop", "length"]
 """end: the model ended its answer; stop: its fenced block was closed; length: it was cut off."""
 ROUNDING = 1e-3
-"""How far above 0 a log-probability may be."""
+"""The largest log-probability that still counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutRequest:
-    """One prompt and how often it is to be answered."""
+    """One prompt and its number of answers."""
 
     prompt: tuple[int, ...]
     """Tokens, up to where the answer begins."""
@@ -41,11 +41,11 @@ class RolloutRequest:
     adapter: str = ""
     """Name of the adapter that answers; empty: the base alone."""
     begun: str = ""
-    """What the answer begins with: the end of the prompt. Where it opens a fenced block, the answer ends where that is
-    closed."""
+    """The beginning of the answer, which ends the prompt. If it opens a fenced block, the answer ends where that block
+    closes."""
     tests: int = 0
-    """The answer ends, too, with the line that ends this many asserts at the top level of its fenced blocks, which
-    parse so far; 0: it goes on."""
+    """The answer also ends with the line that completes this many asserts at the top level of its fenced blocks, if
+    these parse; 0: off."""
 
     def __post_init__(self) -> None:
         if not self.prompt or self.samples < 1:
@@ -87,18 +87,18 @@ class Completion:
 
 
 class RolloutEngine(ABC):
-    """Samples from a base with adapters beside it. Subclass it, and name the class in `algorithm.rollouts`: it is
-    called with the `LanguageModel` and the adapters by name, which are what they are when `sample` is called."""
+    """Samples from a base with adapters. Subclass it and name the class in `algorithm.rollouts`. It is called with the
+    `LanguageModel` and the adapters by name; `sample` uses their weights at the time of the call."""
 
     prompt_tokens = 0
-    """Of the last call, each prompt once for each adapter."""
+    """Number of prompt tokens in the last call, each prompt once for each adapter."""
 
     @abstractmethod
     def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
         """`samples` completions of each request, in order. None is empty."""
 
     def release(self) -> None:  # noqa: B027  # there may be nothing to let go of
-        """Let go of memory that who learns next could use: called once a round, between sampling and learning."""
+        """Free memory for the seats that learn next. Called once a round, between sampling and learning."""
 
 
 def checked(

@@ -43,8 +43,9 @@ class MistakeBook:
     __hash__ = None  # type: ignore[assignment]  # changes
 
     def __init__(self, config: BookConfig = _RELEASED, *, parts: int = 1) -> None:
-        """`parts`: 1 to 65536. More than one: a directory on disk, of which a part is read when one of its questions is
-        asked for, and written if it has changed. For millions of questions; a rule's numbers do not depend on it."""
+        """`parts`: 1 to 65536. With more than one, the book is a directory on disk, for millions of questions. A part
+        is read when one of its questions is asked, and written if it has changed. The tests and their numbers do not
+        depend on it."""
         require(isinstance(config, BookConfig), "config", "be a codea1_env.BookConfig", config)
         is_number_of_parts = type(parts) is int and 1 <= parts <= MOST_PARTS
         require(is_number_of_parts, "parts", f"be a whole number from 1 to {MOST_PARTS}", parts)
@@ -93,7 +94,7 @@ class MistakeBook:
 
         Multiplicity counts. The pass of a test that is not, or no longer, in the book is ignored. `failed_replays` and
         `rated` are for rules that ask for them (`BookConfig`). Raises ConfigurationError for a `problem_id` that is no
-        string and where a policy of one's own keeps what no file could hold; the book is then as it was.
+        string, and if a user's policy keeps something that no file can hold. The book does not change then.
         """
         require(isinstance(problem_id, str), "problem_id", "be a string", problem_id)
         shelf = (self._shelves.get(problem_id) or Shelf()).copy()
@@ -178,9 +179,9 @@ class MistakeBook:
         may do so when it is first needed.
 
         `config` is the rule to follow from now on; the file itself only names the policy that made its numbers. A book
-        of a rule that ages needs a rule that ages. A book of a policy of one's own needs that policy, and unless its
-        module is already imported it must be named here, because a file never makes Python import a module. `parts`:
-        into how many it is divided from now on; None: as it is.
+        of a rule that ages needs such a rule. A book of a user's policy needs that policy. Name it here unless its
+        module is already imported, because a file never makes Python import a module. `parts`: the number of parts from
+        now on; None: unchanged.
         """
         path = Path(path)
         saved = read_index(path / INDEX) if path.is_dir() else read_file(path)

@@ -1,5 +1,5 @@
-"""The rules of what a Mistake Book keeps and replays: the released rule with a field for each change, or one's own
-policy.
+"""The rules by which a Mistake Book keeps and replays tests: the released rule with a field for each change, or a
+user's policy.
 
 A policy is two pure operations on one question's tests, `replayed` and `visited`; `book.py` holds the tests and
 the files. The defaults are the released code's. Whatever is drawn at random is drawn from the configured seed, the
@@ -25,7 +25,7 @@ Eviction: TypeAlias = Literal["fifo", "least_frequent"]
 ReplayRule: TypeAlias = Literal["frequent", "sampled", "best"]
 
 BOOK_POLICIES: Mapping[str, str] = {"counting": "codea1_env.mistake_book.policies:Counting"}
-"""The policies that come along, by name; one of your own is named by its `module:Class`."""
+"""The built-in policies by name. Your own is named `module:Class`."""
 _FAINT = 0.5
 """A frequency that age has brought below this is gone: half a failure."""
 _QUALITY = 1.0
@@ -119,12 +119,12 @@ class Shelf:
     """One question's tests, in the order in which they entered."""
 
     frequencies: dict[TestCase, float] = field(default_factory=dict)
-    """Above 0; whole numbers unless the book ages. A policy of one's own may count something else; who is in it is in
-    the book."""
+    """Above 0; whole numbers unless the book ages. Your own policy may count something else. A test is in the book if
+    it has an entry."""
     qualities: dict[TestCase, float] = field(default_factory=dict)
-    """Of the tests that were rated; a policy of one's own may keep another number of its tests here."""
+    """Qualities of rated tests. Your own policy may keep another number here."""
     visits: int = 0
-    """How often the question was visited since its first test entered; counted only by a policy that asks."""
+    """Number of visits to the question since its first test entered. Only some policies count it."""
 
     def copy(self) -> Shelf:
         """An equal shelf that changes on its own."""

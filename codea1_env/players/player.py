@@ -48,8 +48,8 @@ class Sampling(RolloutSampling):
     """How a language model samples. Scripted and recorded players ignore it."""
 
     stop_at_tests: int = 0
-    """A tester's answer ends with its so many-th test, or the problem's `suite_size`-th where it has one, at the top
-    level of a fenced block; 0: it goes on."""
+    """A tester's answer ends after this many tests, or after the problem's `suite_size`, at the top level of a fenced
+    block; 0: off."""
 
     def __post_init__(self) -> None:
         RolloutSampling.__post_init__(self)  # `super()` without arguments does not know a class with slots
@@ -80,7 +80,7 @@ class Response:
 
 
 class Player(Protocol):
-    """Whatever answers for a seat. The same requests, n, sampling and seed give the same responses."""
+    """Answers for a seat. The same requests, n, sampling and seed give the same responses."""
 
     @property
     def name(self) -> str: ...

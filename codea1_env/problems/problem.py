@@ -71,7 +71,7 @@ class Problem:
     time_limit_s: float = TIME_LIMIT_S
     """Seconds of CPU time for loading a solution and for each call, > 0."""
     time_limit: TimeLimit | None = None
-    """The rule that decides it, in its place, from what the reference takes on the problem's golden and hidden tests:
+    """Instead of `time_limit_s`: a limit relative to the reference's time on the problem's golden and hidden tests:
     {times_reference: 5, at_least: 1} (`problems/time_limits.py`)."""
     memory_mb: int = MEMORY_MB
     """MiB of address space of a solution's process, >= 64, beyond what its packages take."""
@@ -81,7 +81,8 @@ class Problem:
     """Relative and absolute tolerance, in [0, 1), within which a float that a solution returns or prints, and one that
     a tester states, is right; 0 is exact. A checker that is a program decides without it."""
     compare: Tolerances | None = None
-    """The same by types, in its place (`problems/tolerances.py`): {float: {relative: 1e-9, absolute: 1e-6}}."""
+    """Instead of `tolerance`: tolerances by type (`problems/tolerances.py`): {float: {relative: 1e-9, absolute:
+    1e-6}}."""
     packages: tuple[str, ...] = ()
     """Third-party packages that the sandbox must have for it, from `sandbox.worlds.PACKAGES`. Others can be imported
     where they are installed."""
@@ -89,7 +90,8 @@ class Problem:
     """What a solution is and how it is called (`problems/kinds.py`)."""
     checker: str = ""
     """What decides whether a value is right: a program, or the name of a comparison (`problems/checkers.py`). If it is
-    empty, a value is right if it equals the reference's. For programs, which are compared by lines, not a name."""
+    empty, a value is right if it equals the reference's, and the output of a program if its lines do. Programs take the
+    names `tokens` and `decimals` only."""
     raises: tuple[str, ...] = ()
     """Names of the exceptions that are answers: a call that raises ValueError has the value {'raises': 'ValueError'},
     and with 'ValueError(message)' also its 'message'. Every other exception is a failure. Not for programs."""
@@ -157,12 +159,13 @@ class Problem:
         _require(is_names, "raises", must, self.raises)
 
     def suite_size_or(self, usual: int) -> int:
-        """K of this problem; `usual` is the run's, which counts where the problem says none."""
+        """K of this problem, or `usual`, the run's, if the problem has none."""
         return usual if self.suite_size is None else self.suite_size
 
     @property
     def tolerances(self) -> Tolerances:
-        """What a value may be off by, whichever field says it; with the checker `tokens` a millionth if none does."""
+        """The allowed error of a value, from whichever field has it. With the checker `tokens` and neither field: a
+        millionth."""
         said = Tolerances.of(self.tolerance) if self.compare is None else self.compare
         return CLOSE if self.checker == TOKENS and not said else said
 
@@ -173,12 +176,12 @@ class Problem:
 
     @property
     def content_hash(self) -> str:
-        """Hex SHA-256 of every field as it is written down: problems of one hash are equal, and equal ones have one
-        hash where their numbers are of one type (limits of 2 and of 2.0 have two, since runs have noted them)."""
+        """Hex SHA-256 of every field as written. Equal hashes mean equal problems. Equal problems have equal hashes if
+        their numbers have equal types: limits of 2 and 2.0 differ."""
         return hashlib.sha256(self.to_json().encode("utf-8", "surrogatepass")).hexdigest()
 
     def to_json(self) -> str:
-        """One line of JSON; `from_json` gives back an equal problem."""
+        """One line of JSON, from which `from_json` makes an equal problem."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name in ("golden_tests", "hidden_tests"):
             record[name] = [[case.call, case.expected] for case in record[name]]

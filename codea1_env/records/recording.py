@@ -60,7 +60,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """What a match was worth; None where infrastructure failed."""
+    """The rewards of a match; None if infrastructure failed."""
 
     codes: tuple[float | None, ...]
     suites: tuple[tuple[float | None, ...], ...]
@@ -96,7 +96,7 @@ class RecordedMatch:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedMatch:
-    """A recorded match and what it is worth now."""
+    """A recorded match and its rewards now."""
 
     recorded: RecordedMatch
     rewards: Rewards

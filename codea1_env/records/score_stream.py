@@ -1,7 +1,7 @@
 """Scores a stream of recorded matches on several arenas: results in the order of the input, in flat memory.
 
-Arenas are processes of their own, on this machine or on the nodes of a Ray cluster, and share nothing; a line goes to
-the one of its question, or to one that is free. With a Mistake Book, a line is scored after all earlier lines of its
+Arenas are separate processes, on this machine or on the nodes of a Ray cluster, and share nothing; a line goes to the
+one of its question, or to one that is free. With a Mistake Book, a line is scored after all earlier lines of its
 question, so updates follow the order of the input whatever the number of arenas. Does not read or write files: see
 `codea1_env.cli`.
 """
@@ -35,7 +35,7 @@ _AHEAD = 4
 
 @dataclass(frozen=True, slots=True)
 class ScoredLine:
-    """What one input line came to."""
+    """The result of one input line."""
 
     number: int
     """From 1."""

@@ -40,12 +40,12 @@ TESTER_REWARDS: Mapping[str, str] = {
     "cure": "codea1_env.rewards.tester_rewards:CURE",
     "skill": "codea1_env.rewards.tester_rewards:Skill",
 }
-"""The tester rewards that come along, by name; one of your own is named by its `module:Class`."""
+"""The built-in tester rewards by name. Your own is named `module:Class`."""
 CODER_REWARDS: Mapping[str, str] = {
     "code-a1": "codea1_env.rewards.coder_rewards:CodeA1",
     "skill": "codea1_env.rewards.coder_rewards:Skill",
 }
-"""Likewise the coder rewards."""
+"""The built-in coder rewards by name."""
 _NEED_UNION = ("runs_stated", "runs_golden", "asks_best")
 _MOVED = ("program", "judges_by_union")
 """What is a coder reward's: a tester reward that has it was written before there were any."""
@@ -73,29 +73,29 @@ class RewardConfig:
     """Run a test that states a wrong value with the reference's value instead, as the released code does. A relation
     has no such value, so a wrong relation counts for nothing."""
     tester_reward: str = "code-a1"
-    """What a suite is paid: `code-a1`, `utrl`, `cure` or `skill` (`tester_rewards.py`), or `module:Class`, a subclass
+    """The reward of a suite: `code-a1`, `utrl`, `cure` or `skill` (`tester_rewards.py`), or `module:Class`, a subclass
     of `TesterReward` of your own. It is imported when rewards are paid (`reward`), not when a configuration is read or
     shown."""
     tester_reward_args: Mapping[str, Any] = field(default_factory=PartArguments)
     """Arguments of a tester reward of your own, beside the configuration."""
     coder_reward: str | None = None
-    """What a program is paid: `code-a1` or `skill` (`coder_rewards.py`), or `module:Class`, a subclass of `CoderReward`
-    of your own. None: what goes with the tester reward, which is `code-a1` for all but `skill`."""
+    """The reward of a program: `code-a1` or `skill` (`coder_rewards.py`), or `module:Class`, a subclass of
+    `CoderReward` of your own. None: `skill` with the tester reward `skill`, else `code-a1`."""
     coder_reward_args: Mapping[str, Any] = field(default_factory=PartArguments)
     """Arguments of a coder reward of your own, beside the configuration."""
     accept: str | None = None
-    """What says, from its text alone, whether a program may run: `module:Class`, a subclass of `Accept` of your own.
-    None: every program may."""
+    """Decides from a program's text alone whether it may run: `module:Class`, a subclass of `Accept` of your own. None:
+    every program may."""
     accept_args: Mapping[str, Any] = field(default_factory=PartArguments)
     """Its arguments, beside the configuration."""
     compare: Tolerances = EXACT
-    """What values may be off by, for all problems: a number, or by types, {float: {relative: 1e-9, absolute: 1e-6}}
-    (`problems/tolerances.py`). What a problem itself allows counts, too."""
+    """Allowed error of values in all problems: a number, or a mapping by type, {float: {relative: 1e-9, absolute:
+    1e-6}} (`problems/tolerances.py`). A problem's own tolerance applies as well."""
     time_limit: TimeLimit | None = None
-    """How the time limit of a problem that says none of its own follows from its reference's time:
-    {times_reference: 5, at_least: 1} (`problems/time_limits.py`). None: 1 s."""
+    """The time limit of a problem that has none of its own, relative to its reference's time: {times_reference: 5,
+    at_least: 1} (`problems/time_limits.py`). None: 1 s."""
     memory_mb: int | None = None
-    """What a program may use, in MiB, under a problem that says no `memory_mb` of its own, >= 64. None: 1024."""
+    """MiB that a program may use if its problem has no `memory_mb`, >= 64. None: 1024."""
     allow_unsealed: bool = False
     """Whether the golden tests' reward takes a question's test script where it has one: the share of its tests that
     pass. Programs and scripts share a process, so that a program can forge what it is paid
@@ -148,12 +148,12 @@ class RewardConfig:
         return _accept(self)
 
     def require_parts(self) -> None:
-        """Raise ConfigurationError where a part of one's own cannot be loaded: before anything runs."""
+        """Raise ConfigurationError if a part of the user's own cannot be loaded."""
         _ = self.reward, self.program_reward, self.accept_stage
 
     @property
     def own(self) -> dict[str, str]:
-        """The parts of one's own that it names: `module:Class` by option."""
+        """The user's own parts that it names: `module:Class` by option."""
         return {part: path for part in PARTS if is_class_path(path := getattr(self, part))}
 
     @property
@@ -187,12 +187,11 @@ class RewardConfig:
         return read_program(response, problem.entry_point, fidelity=self.fidelity, trim=is_trimmed)
 
     def with_suite_size(self, size: int | None) -> RewardConfig:
-        """The same choices where K is `size`, as for a problem that says its own (`Problem.suite_size`); None: as it
-        is."""
+        """The same choices with this K, as for a problem with its own `suite_size`; None: unchanged."""
         return self if size in (None, self.suite_size) else dataclasses.replace(self, suite_size=size)
 
     def with_alpha(self, alpha: float | None) -> RewardConfig:
-        """The same choices with this weight of validity; None: as it is."""
+        """The same choices with this weight of validity; None: unchanged."""
         return self if alpha in (None, self.alpha) else dataclasses.replace(self, alpha=alpha)
 
     @property

@@ -1,4 +1,4 @@
-"""What a program is paid, by the rewards of several methods, and which of a question's programs is the best. Pure.
+"""Rewards of a program by several methods, and the best program of a question. Pure.
 
     code-a1   the mean, over its suites, of the share of tests that it passes: `terms.py`
     skill     a public, simpler write-up of Code-A1: the share of all tests that it passes, and -1 if it does not load

@@ -1,6 +1,6 @@
 """What happened when one suite met one program: enough to recompute and to show every reward. Plain data.
 
-Does not promise anything about how it came about: `judging/judge.py` fills it in, `code_a1.py` reads it.
+Does not decide anything: `judging/judge.py` fills it in, and `code_a1.py` reads it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Status(StrEnum):
     """The claim is true of the reference, and of too many other values to say anything
     (`judging/relations/vacuity.py`)."""
     DUPLICATE = "duplicate"
-    """The same call as an earlier test of the suite; of a relation, one that refuses nothing that earlier tests of the
-    call do not refuse."""
+    """The same call as an earlier test of the suite. A relation is a duplicate if it refuses nothing new about its
+    call."""
     RAISES = "raises"
     """The reference raises, or the oracle has no value for the call."""
     FLAKY = "flaky"

@@ -1,7 +1,7 @@
-"""The interfaces of what the configuration of rewards names: who pays suites (`TesterReward`) and programs
-(`CoderReward`), what they are told, and who says which programs may run (`Accept`).
+"""The classes that a reward configuration may name, and the data they receive: `TesterReward` pays suites,
+`CoderReward` pays programs, and `Accept` decides which programs may run.
 
-Built-in ones are in `tester_rewards.py` and `coder_rewards.py`. Does not check what a subclass returns: who asks does.
+Built-in ones are in `tester_rewards.py` and `coder_rewards.py`. Does not check what a subclass returns; its callers do.
 """
 
 from __future__ import annotations
@@ -54,15 +54,16 @@ class TesterReward(abc.ABC):
     """
 
     runs_union: ClassVar[bool] = False
-    """Every suite runs on all solutions of its question, and `Group.verdicts` is there. The following need it."""
+    """Every suite runs on all solutions of its question, and `Group.verdicts` is set. The next three settings need
+    it."""
     runs_stated: ClassVar[bool] = False
-    """Tests run as written, too, also where they state a wrong value: `Group.as_written`."""
+    """Tests also run as written, even with a wrong value: `Group.as_written`."""
     runs_golden: ClassVar[bool] = False
     """The question's golden tests run on every solution: `Group.right`. Every problem must have some."""
     asks_best: ClassVar[bool] = False
     """The question's best solution is named: `Group.best`."""
     coder_reward: ClassVar[str] = "code-a1"
-    """The coder reward that goes with it, where the configuration names none."""
+    """The coder reward to use if the configuration names none."""
     weighs_validity: ClassVar[bool] = False
     """Whether `suite` returns terms that say how validity is weighed: reward = alpha validity + (1 - alpha) adversarial
     - penalty."""
@@ -81,8 +82,8 @@ class TesterReward(abc.ABC):
         return [terms.reward] * len(duel.tests)
 
     def parts(self, terms: SuiteTerms) -> RewardParts:
-        """The parts of a suite's reward that are paid for validity and beside it. If the reward does not say, all is
-        beside it."""
+        """The parts of a suite's reward: for validity, and for everything else. By default all of it is for everything
+        else."""
         if not self.weighs_validity:
             return RewardParts(0.0, terms.reward)
         return weighed(terms.alpha, terms.validity, terms.adversarial)
@@ -124,5 +125,4 @@ class Accept(abc.ABC):
     @abc.abstractmethod
     def refuses(self, program: str, tree: ast.Module | None) -> str | None:
         """The rule by which the program may not run, in a few words that name it in records and metrics; None: it may.
-        `tree`: the program's syntax; None where it cannot be read, which a longer or deeper program that runs may be,
-        too."""
+        `tree`: the parsed program; None if it cannot be parsed here, as a very long or deep program that runs."""

@@ -1,4 +1,4 @@
-"""What a suite is paid, by the rewards of several methods, and how the pay is shared among its tests. Pure.
+"""Rewards of a suite by several methods, and their shares for single tests. Pure.
 
     code-a1   the method itself: `terms.py`
     utrl      a solution counts as caught where it fails at least one valid test; validity with a clipped denominator

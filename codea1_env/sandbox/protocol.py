@@ -163,7 +163,7 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one call, expression or run came to."""
+    """The outcome of one call, expression or run."""
 
     kind: OutcomeKind
     value: bytes = b""
@@ -180,7 +180,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What one job came to."""
+    """The result of one job."""
 
     loaded: bool
     """The source ran to its end within its limits and defined a callable entry point."""

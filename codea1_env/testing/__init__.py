@@ -1,4 +1,4 @@
-"""For tests of one's own: whether a reward function can be fooled.
+"""For your own tests: whether a reward function can be fooled.
 
     import codea1_env.testing
 
@@ -27,7 +27,7 @@ def audit(
     passes_at: float = 1.0,
     wait_s: float = 30.0,
 ) -> Result:
-    """Raise AssertionError, with the table, where the reward is fooled or loses honest programs; else return the
+    """Raise AssertionError with the table if the reward is fooled or loses honest programs; otherwise return the
     result.
 
     `reward(program, tests)` returns whether the program passes the tests (asserts, as texts), or a number, which is a

@@ -8,10 +8,9 @@
     rae         a = r - running mean of the seat
       scale group, batch    / (root mean square of the differences in the group, the batch + 1e-4)
 
-The group's mean takes away whatever is the same for the whole group: the Mistake Book's share f_hist above all. A
-running mean leaves it in. Its differences are divided by their own root mean square, since a group whose rewards are
-all equal has a spread of 0 and still differs from what was paid before. What has no running mean yet is measured by its
-groups.
+The group's mean removes whatever is equal in the whole group, above all the Mistake Book's share f_hist. A running mean
+keeps it. Its differences are divided by their own root mean square, because a group of equal rewards has a spread of 0
+and may still differ from earlier rewards. Rows without a running mean yet are compared with their group.
 
 Equal groups in order get the bits that TRL's own advantages have: 32-bit arithmetic on the device of the rewards.
 """
@@ -43,23 +42,24 @@ class Estimator(ABC):
     """Makes the advantages of one seat's trainer. Subclass it, and name the class in `algorithm.advantage`."""
 
     def __init__(self, algorithm: Algorithm) -> None:
-        """`algorithm`: the section of the configuration. One's own class may take more: `advantage_args`."""
+        """`algorithm`: the section of the configuration. Your own class may take more arguments: `advantage_args`."""
         self.algorithm = algorithm
 
     @abstractmethod
     def advantages(self, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
-        """(rows,) to (rows,), of all rows of the round on all ranks, once a round. Every rank computes the same.
+        """Rewards (rows,) to advantages (rows,). Called once a round with the rows of all ranks; every rank computes
+        the same.
 
-        A reward that is not a number stands for no score: the row must not count, and its advantage is set to 0. Of
-        every other row, anything but a finite number is refused.
+        A reward of NaN means no score: the row must not count, and its advantage is set to 0. For every other row,
+        anything but a finite number is refused.
         """
 
     def state(self) -> dict[str, Any]:
-        """What it remembers, as plain data for a checkpoint: what JSON can hold."""
+        """Its memory as JSON data, for a checkpoint."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027  # there may be nothing to restore
-        """Go on from a checkpoint's state."""
+        """Continue from the state of a checkpoint."""
 
 
 class Grpo(Estimator):

@@ -1,4 +1,4 @@
-"""What the loop of a recipe works with: policies, rounds, questions, the arena, metrics, checkpoints.
+"""The parts of a recipe's loop: policies, rounds, questions, the arena, metrics, checkpoints.
 
 Ctrl-C within the rounds lets the round finish and saves all seats. Does not know any method: that is the recipe's.
 """
@@ -49,7 +49,7 @@ from codea1_env.training.samples import Sample
 
 
 class Recipe:
-    """What the loop of a recipe works with."""
+    """The parts that the loop of a recipe uses."""
 
     def __init__(
         self, run: Run, backend: Backend, arena: Arena, base: Path, tester: Path, problems: Sequence[Problem]
@@ -143,7 +143,7 @@ class Recipe:
         return [(each.problem, each.source) for each in (*(programs[place] for place in places), *self._old)]
 
     def play(self, index: int, programs: Sequence[ReadProgram], suites: Sequence[Suites]) -> Score:
-        """Run every suite on its program and pay both sides; the Mistake Book learns. `suites`: of each tester, a row
+        """Run every suite on its program, pay both sides, and update the Mistake Book. `suites`: of each tester, a row
         for each program that was shown."""
         places, count = put_to_tester(programs, self.shape, self._rules), len(programs)
         rows = [in_places(each, places, count) for each in suites]

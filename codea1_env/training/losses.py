@@ -1,9 +1,9 @@
-"""A loss of one's own, in the place of TRL's: `algorithm: {loss_type: "module:Name"}`, for both seats.
+"""Your own loss instead of TRL's: `algorithm: {loss_type: "module:Name"}`, for both seats.
 
     def reinforce(batch: LossBatch):
         return -(batch.advantages * batch.logps * batch.mask).sum() / batch.tokens
 
-`Name` is a function of a `LossBatch`, or a class whose object is one. TRL's `loss_type` names need nothing of this.
+`Name` is a function of a `LossBatch`, or a class whose objects are. TRL's own losses do not use this.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ class LossBatch:
 
 
 def divergence(logps: Tensor, ref_logps: Tensor) -> Tensor:
-    """From the base model, token by token, in nats: the k3 estimate, which is never negative. Of one shape all."""
+    """Divergence from the base model for each token, in nats: the k3 estimate, which is never negative. All shapes are
+    equal."""
     gap = ref_logps - logps
     return gap.exp() - gap - 1
 
 
 Loss = Callable[[LossBatch], Tensor]
-"""To a scalar with a gradient. Where gradients are accumulated, the mean over the passes is what is learnt."""
+"""Maps a batch to a scalar with a gradient. With accumulated gradients, the mean over the passes is learnt."""
 
 
 def own_loss(algorithm: Algorithm) -> Loss | None:

@@ -78,11 +78,11 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowLabel:
-    """What an estimator is told of a row beside its reward: who wrote it, and whom it is compared with."""
+    """What an estimator knows about a row besides its reward: its writer and its group."""
 
     group: str
-    """Rows that answer the same prompt: the N programs of a question, the M suites of a program. No other group of the
-    round has this name."""
+    """Rows that answer the same prompt: the N programs of a question, the M suites of a program. Unique in the
+    round."""
     question: str
     """The problem's id."""
     seat: str

@@ -1,8 +1,7 @@
 """The viewer: duels on one self-contained HTML page (`codea1 view`).
 
-`sources.py` reads files, `games.py` brings a match into the page's form and `shelves.py`
-the Mistake Book, `accounts.py` says why each reward is what it
-is, `page.py` puts the page together from the plain scripts and style sheets beside it, without a build step, and
+`sources.py` reads files. `games.py` converts matches for the page, and `shelves.py` the Mistake Book. `accounts.py`
+explains each reward. `page.py` builds the page from the plain scripts and style sheets beside it, without a build step.
 `notebook.py` shows it in a notebook.
 """
 

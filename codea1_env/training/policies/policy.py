@@ -1,4 +1,4 @@
-"""A policy: what plays in a seat and learns. The loop of a recipe calls it, and never the other way round.
+"""A policy plays in a seat and learns. The loop of a recipe calls it; it calls nothing of the loop.
 
     samples = policy.sample(prompts, n)
     advantages = policy.advantages(batch)          # the estimator of `algorithm.advantage`
@@ -6,8 +6,8 @@
         policy.backward(update)                    # the loss, its gradient
         policy.step()                              # clipping, optimizer, schedule
 
-Three are behind it: `packed.py` for small models, `trl_policy.py` for everything that TRL trains, `remote.py` for one
-that lives in processes elsewhere. Does not know what a sample is paid for.
+There are three: `packed.py` for small models, `trl_policy.py` for everything that TRL trains, and `remote.py` for one
+in other processes. Does not know the reasons of a reward.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Policy(ABC):
         self._described: dict[str, float] = {}
 
     def begin(self, round_index: int) -> None:
-        """A round begins; it is told of every one, in order."""
+        """Called at the beginning of every round, in order."""
         self._seconds = {"generating": 0.0, "learning": 0.0}
         self._sampled = 0
         self._described = {}
 
     def sample(self, prompts: Sequence[Prompt], n: int) -> list[list[Sample]]:
-        """`n` samples of each prompt, at the temperature of training. Of a prompt that does not fit they have no
+        """`n` samples of each prompt, at the temperature of training. Samples of a prompt that does not fit have no
         text."""
         with self._timed("generating"):
             drawn = self.draw(prompts, n)
@@ -80,12 +80,12 @@ class Policy(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """Clip the gradient, take the optimizer's step, move the schedule. Raises PlayerError for a gradient that is
-        not finite, and then nothing has changed."""
+        """Clip the gradient, step the optimizer and the schedule. Raises PlayerError for a gradient that is not finite;
+        nothing changes then."""
 
     @abstractmethod
     def measured(self) -> dict[str, float]:
-        """What the round's updates showed, by the names of `docs/metrics.md`."""
+        """Measurements of the round's updates, by the names of `docs/metrics.md`."""
 
     def metrics(self) -> dict[str, float]:
         """Of the round so far."""

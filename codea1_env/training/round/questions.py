@@ -24,22 +24,22 @@ class Chooser(ABC):
     """Chooses the questions of each round. Subclass it, and name the class in `algorithm.questions`."""
 
     def __init__(self, problems: Sequence[Problem], seed: int) -> None:
-        """`problems`: those that can be asked. One's own class may take more, as `questions_args` names it."""
+        """`problems`: those that can be asked. Your own class may take more arguments: `questions_args`."""
         self.problems, self.seed = problems, seed
 
     @abstractmethod
     def choose(self, round_index: int, count: int) -> list[int]:
-        """The places of `count` different problems. `round_index` counts from 0; every round is asked about once."""
+        """The indices of `count` different problems. `round_index` counts from 0. Called once a round."""
 
     def learn(self, passed: Mapping[str, float]) -> None:  # noqa: B027  # it need not care
-        """How the round went: by problem_id, the mean reward of the coder's programs, in [0, 1]."""
+        """Receives the result of the round: by problem_id, the mean reward of the coder's programs, in [0, 1]."""
 
     def state(self) -> dict[str, Any]:
-        """What it remembers, as JSON can hold it."""
+        """Its memory as JSON data, for a checkpoint."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027  # there may be nothing to restore
-        """Go on from a checkpoint's state."""
+        """Continue from the state of a checkpoint."""
 
 
 class Shuffled(Chooser):

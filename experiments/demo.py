@@ -32,6 +32,7 @@ with for_script("train"):
     from codea1_env.configuration.presets import Preset, load_preset
     from codea1_env.configuration.problem_sets import load_problem_sets
     from codea1_env.language_models.directories import default_cache
+    from codea1_env.markdown import markdown_table
     from codea1_env.players.player import CoderRequest, TesterRequest
     from codea1_env.records.duel_sample import DuelSample
     from codea1_env.sandbox import open_sandbox
@@ -132,13 +133,13 @@ def compared(golden: list[Any], code_a1: list[Any]) -> dict[str, Any]:
 
 def table_of(found: Mapping[str, Any]) -> str:
     """In Markdown."""
-    lines = [f"| {found['problems']} held-out problems | base | golden tests | Code-A1 | Code-A1 minus golden tests |"]
-    lines.append("|---|---|---|---|---|")
+    rows = []
     for title, row in found["rows"].items():
         told = {name: "{:+.3f} [{:+.3f}, {:+.3f}]".format(*row[name]) for name in row if " - " in name}
         arms = [f"{row[arm]:.3f} ({told[f'{arm} - base']})" if arm in row else "" for arm in RECIPES]
-        lines.append(f"| {title} | {row['base']:.3f} | {' | '.join(arms)} | {told.get('code_a1 - golden', '')} |")
-    return "\n".join(lines)
+        rows.append([title, f"{row['base']:.3f}", *arms, told.get("code_a1 - golden", "")])
+    head = ["base", "golden tests", "Code-A1", "Code-A1 minus golden tests"]
+    return markdown_table([f"{found['problems']} held-out problems", *head], rows)
 
 
 def plot(output: Path) -> None:

@@ -16,6 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from codea1_env.bench.table import draw_bars
+from codea1_env.evaluation.metrics import Interval
+from codea1_env.markdown import markdown_table
 from codea1_env.terminal import Parser
 
 Cells = dict[str, dict[str, Any]]
@@ -92,7 +95,7 @@ def table_of(cells: Sequence[Mapping[str, Any]], path: Sequence[str]) -> Table |
     return np.array(rows) if rows else None
 
 
-def interval(table: Table, minus: Table | None = None) -> tuple[float, float, float]:
+def interval(table: Table, minus: Table | None = None) -> Interval:
     """Mean with the ends of its interval; of the difference from the mean over seeds of `minus`, question by question,
     where there is one. Both draw their own seeds."""
     rng = np.random.default_rng(0)
@@ -105,12 +108,7 @@ def interval(table: Table, minus: Table | None = None) -> tuple[float, float, fl
         means[draw_index] = drawn
     low, high = np.percentile(means, [2.5, 97.5])
     mean = table.mean() - (0.0 if minus is None else minus.mean())
-    return float(mean), float(low), float(high)
-
-
-def shown(found: tuple[float, float, float], sign: str = "") -> str:
-    mean, low, high = found
-    return f"{mean:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
+    return Interval(float(low), float(mean), float(high))
 
 
 def arms_table(cells: Cells) -> str:
@@ -119,18 +117,18 @@ def arms_table(cells: Cells) -> str:
     seeds = [
         f"{arm}, {len(of_arm)} seed{'s' * (len(of_arm) > 1)}" if arm != "base" else arm for arm, of_arm in arms.items()
     ]
-    lines = ["| | " + " | ".join(seeds) + " |", "|---|" + "---|" * len(arms)]
+    rows = []
     for title, path in MEASURES.items():
         tables = [table_of(of_arm, path) for of_arm in arms.values()]
-        lines.append(f"| {title} | " + " | ".join("" if t is None else shown(interval(t)) for t in tables) + " |")
-    return "\n".join(lines)
+        rows.append([title, *("" if t is None else f"{interval(t):.1f}" for t in tables)])
+    return markdown_table(["", *seeds], rows)
 
 
 def pairs_table(cells: Cells) -> str:
     """Code-A1 minus each other arm, and each seed of an arm by itself."""
     arms = by_arm(cells)
     ours = arms.get(ARMS["code-a1"])
-    lines = ["| Code-A1 minus | all hidden tests | on words | right tests that break a mutant |", "|---|---|---|---|"]
+    rows = []
     names = (
         "coder: passes all hidden tests",
         "coder: passes all hidden tests on words",
@@ -140,9 +138,9 @@ def pairs_table(cells: Cells) -> str:
         if of_arm is ours:
             continue
         pairs = [(table_of(ours or [], MEASURES[name]), table_of(of_arm, MEASURES[name])) for name in names]
-        told = ["" if a is None or b is None else shown(interval(a, b), "+") for a, b in pairs]
-        lines.append(f"| {arm} | " + " | ".join(told) + " |")
-    return "\n".join(lines)
+        rows.append([arm, *("" if a is None or b is None else f"{interval(a, b):+.1f}" for a, b in pairs)])
+    head = ("Code-A1 minus", "all hidden tests", "on words", "right tests that break a mutant")
+    return markdown_table(head, rows)
 
 
 def seeds_of(cells: Cells, measure: str = "coder: passes all hidden tests") -> dict[str, list[float]]:
@@ -159,27 +157,22 @@ def clauses_table(cells: Cells) -> str:
     """Share of programs that pass all hidden tests of a clause, in percent, and of how many questions."""
     arms = by_arm(cells)
     counts = {name: len(found) for name, found in next(iter(cells.values()))["coder"]["fineprint"]["clauses"].items()}
-    lines = ["| clause | questions | " + " | ".join(arms) + " |", "|---|---|" + "---|" * len(arms)]
+    rows = []
     for name, count in sorted(counts.items()):
         tables = [table_of(of_arm, ("coder", "fineprint", "clauses", name)) for of_arm in arms.values()]
-        lines.append(
-            f"| {name} | {count} | " + " | ".join("" if t is None else f"{t.mean():.0f}" for t in tables) + " |"
-        )
-    return "\n".join(lines)
+        rows.append([name, count, *("" if t is None else f"{t.mean():.0f}" for t in tables)])
+    return markdown_table(["clause", "questions", *arms], rows)
 
 
 def curve_table(cells: Cells) -> str:
     """The coder at checkpoints of one seed, all hidden tests and golden tests, in percent."""
     curves = curves_of(cells)
     rounds = sorted({count for curve in curves.values() for count in curve})
-    lines = ["| rounds | " + " | ".join(map(str, rounds)) + " |", "|---|" + "---|" * len(rounds)]
-    for arm, curve in curves.items():
-        lines.append(
-            f"| {arm} | "
-            + " | ".join("/".join(f"{value:.0f}" for value in curve[n]) if n in curve else "" for n in rounds)
-            + " |"
-        )
-    return "\n".join(lines)
+    rows = [
+        [arm, *("/".join(f"{value:.0f}" for value in curve[n]) if n in curve else "" for n in rounds)]
+        for arm, curve in curves.items()
+    ]
+    return markdown_table(["rounds", *map(str, rounds)], rows)
 
 
 def curves_of(cells: Cells) -> dict[str, dict[int, tuple[float, float]]]:
@@ -193,52 +186,30 @@ def curves_of(cells: Cells) -> dict[str, dict[int, tuple[float, float]]]:
     return curves
 
 
+PICTURE = {
+    "coder: programs that pass, %": {
+        "golden tests": MEASURES["coder: passes golden tests"],
+        "all hidden tests": MEASURES["coder: passes all hidden tests"],
+    },
+    "tester: right tests that break, %": {
+        "a mutant": MEASURES["tester: right tests that break a mutant"],
+        "a program of the base": MEASURES["tester: right tests that break a program of the base"],
+    },
+}
+"""By seat, what its panel shows."""
+
+
 def draw(cells: Cells, file: Path) -> None:
     """Both seats: bars with intervals, the arms beside each other."""
-    import matplotlib.figure
-
     arms = by_arm(cells)
-    figure = matplotlib.figure.Figure(figsize=(10, 4), layout="constrained")
-    coder, tester = figure.subplots(1, 2, width_ratios=(2, 1))
-    _bars(
-        coder,
-        arms,
-        {
-            "golden tests": MEASURES["coder: passes golden tests"],
-            "all hidden tests": MEASURES["coder: passes all hidden tests"],
-        },
-    )
-    coder.set_title("coder: programs that pass, %")
-    learnt = {
-        arm: of_arm for arm, of_arm in arms.items() if table_of(of_arm, ("tester", "mutants", "kills")) is not None
+    panels = {
+        title: {
+            name: {arm: interval(found) for arm, each in arms.items() if (found := table_of(each, path)) is not None}
+            for name, path in measures.items()
+        }
+        for title, measures in PICTURE.items()
     }
-    _bars(
-        tester,
-        learnt,
-        {
-            "break a mutant": MEASURES["tester: right tests that break a mutant"],
-            "break a program of the base": MEASURES["tester: right tests that break a program of the base"],
-        },
-    )
-    tester.set_title("tester: right tests that break, %")
-    figure.savefig(file, dpi=110)
-
-
-def _bars(axis: Any, arms: Mapping[str, Sequence[Mapping[str, Any]]], measures: Mapping[str, Sequence[str]]) -> None:
-    width = 0.8 / len(measures)
-    for place, (title, path) in enumerate(measures.items()):
-        tables = {arm: table_of(of_arm, path) for arm, of_arm in arms.items()}
-        found = {arm: interval(table) for arm, table in tables.items() if table is not None}
-        places = [list(arms).index(arm) + (place - (len(measures) - 1) / 2) * width for arm in found]
-        means = [mean for mean, _, _ in found.values()]
-        ends = [[mean - low for mean, low, _ in found.values()], [high - mean for mean, _, high in found.values()]]
-        colour = ("#9db4c8", "#1f5f8b")[place]
-        bars = axis.bar(places, means, width * 0.95, yerr=ends, label=title, color=colour, ecolor="#555555")
-        axis.bar_label(bars, fmt="%.0f", padding=2, fontsize="small")
-    axis.set_xticks(range(len(arms)), list(arms))
-    axis.set_ylim(0, 1.3 * axis.get_ylim()[1])  # room for the legend
-    axis.legend(frameon=False, loc="upper center", ncols=2, fontsize="small")
-    axis.spines[["top", "right"]].set_visible(False)
+    draw_bars("questions with fine print", list(arms), panels, file)
 
 
 if __name__ == "__main__":

@@ -24,10 +24,10 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from codea1_env import Arena, LocalSandbox
 from codea1_env.judging.problems.importing import import_drafts
+from codea1_env.markdown import markdown_table
 from codea1_env.problems import read_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.problems.sources.rows import local_rows
@@ -195,18 +195,18 @@ def as_table(
     published: list[float] | None,
 ) -> str:
     count, right = len(answers), sum(answer.passed for answer in answers)
-    lines: list[Any] = ["| | right | percent | published |", "|---|---|---|---|"]
+    rows: list[tuple[object, ...]] = []
     told = [f"{value:.1f}" for value in published] if published else ["-", "-"]
     for how, passes in zip(("", ", trimmed"), base, strict=True):
         if passes:
             passed = sum(passes.values())
             share = 100 * passed / len(passes)
-            lines.append(f"| HumanEval, {len(passes)} questions{how} | {passed} | {share:.1f} | {told[0]} |")
+            rows.append((f"HumanEval, {len(passes)} questions{how}", passed, f"{share:.1f}", told[0]))
     for how, passed in (("", right), (", trimmed", sum(plus_trimmed.values()))):
-        lines.append(f"| HumanEval+, {count} questions{how} | {passed} | {100 * passed / count:.1f} | {told[1]} |")
+        rows.append((f"HumanEval+, {count} questions{how}", passed, f"{100 * passed / count:.1f}", told[1]))
     reasons = Counter(why_wrong(answer, plus_trimmed, verdicts) for answer in answers if not answer.passed)
     split = ", ".join(f"{what} {reasons[what]}" for what in REASONS)
-    lines += ["", f"Wrong: {count - right}. {split}."]
+    lines = [markdown_table(("", "right", "percent", "published"), rows), "", f"Wrong: {count - right}. {split}."]
     if verdicts:
         there = sum(verdicts.values())
         lenient = [answer.task_id for answer in answers if answer.passed and not verdicts.get(answer.task_id, True)]

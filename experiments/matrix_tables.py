@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from codea1_env.markdown import markdown_table
+
 DRAWS = 10_000
 """Draws of the seeds with replacement behind every interval."""
 ORDER = ("base", "golden tests", "frozen tester", "co-trained", "co-trained, black box", "finished tester",
@@ -38,11 +40,9 @@ def tables(record: dict[str, Any]) -> str:
     for name in ("moved by f_hist, all suites valid", "moved by f_hist, one suite empty"):
         parts.append(f"Groups {name}: {_shown(_values(record, 'co-trained', name))}.")
     parts.append(_payoff_table(record))
-    lines = ["| exploitability | first | last |", "|---|---|---|"]
-    for name in FOLLOWED:
-        curve = _curve(record, name, "exploitability")
-        lines.append(f"| {name} | {_shown(curve[:, 0])} | {_shown(curve[:, -1])} |")
-    parts.append("\n".join(lines))
+    curves = {name: _curve(record, name, "exploitability") for name in FOLLOWED}
+    ends = [(name, _shown(curve[:, 0]), _shown(curve[:, -1])) for name, curve in curves.items()]
+    parts.append(markdown_table(("exploitability", "first", "last"), ends))
     return "\n\n".join(parts) + "\n"
 
 
@@ -73,7 +73,7 @@ def _table(
 ) -> str:
     """`against`: the arm that every other is compared with, seed by seed, in the column `on`."""
     name = NAMES.get(against, against) if title == "collusion" else against
-    lines = [f"| {title} | " + " | ".join(columns) + f" | {on}: minus {name} |", "|---|" + "---|" * (len(columns) + 1)]
+    rows = []
     for arm in arms:
         cells = [
             "" if np.isnan(values).any() else _shown(values)
@@ -82,8 +82,8 @@ def _table(
         difference = _values(record, arm, on) - _values(record, against, on)
         cells.append("" if arm == against or np.isnan(difference).any() else _shown(difference, "+"))
         shown = NAMES.get(arm, arm) if title == "collusion" else arm
-        lines.append(f"| {shown} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([shown, *cells])
+    return markdown_table([title, *columns, f"{on}: minus {name}"], rows)
 
 
 def _payoffs(record: dict[str, Any], seat: str) -> tuple[list[str], list[str], np.ndarray]:
@@ -97,11 +97,13 @@ def _payoffs(record: dict[str, Any], seat: str) -> tuple[list[str], list[str], n
 def _payoff_table(record: dict[str, Any]) -> str:
     coders, testers, coder_means = _payoffs(record, "R_C")
     tester_means = _payoffs(record, "R_T")[2]
-    lines = ["| coder, R_C / R_T against | " + " | ".join(testers) + " |", "|---|" + "---|" * len(testers)]
-    for name, row, other in zip(coders, coder_means, tester_means, strict=True):
-        lines.append(f"| {name} | " + " | ".join(f"{a:.2f} / {b:.2f}" for a, b in zip(row, other, strict=True)) + " |")
+    rows = [
+        [name, *(f"{a:.2f} / {b:.2f}" for a, b in zip(row, other, strict=True))]
+        for name, row, other in zip(coders, coder_means, tester_means, strict=True)
+    ]
     solved = [_values(record, "payoffs", f"{seat}|equilibrium").mean() for seat in ("R_C", "R_T")]
-    return "\n".join(lines) + f"\n\nIn equilibrium: {solved[0]:.2f} / {solved[1]:.2f}."
+    table = markdown_table(["coder, R_C / R_T against", *testers], rows)
+    return f"{table}\n\nIn equilibrium: {solved[0]:.2f} / {solved[1]:.2f}."
 
 
 def figures(record: dict[str, Any], folder: Path) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from codea1_env.errors import Codea1Error
 from codea1_env.extras import for_script
+from codea1_env.markdown import markdown_table
 from codea1_env.terminal import Parser
 
 with for_script("train"):
@@ -152,22 +153,21 @@ def as_table(options: argparse.Namespace, problems: Sequence[Problem], rows: Seq
     lines = [f"{options.model}: {len(problems)} questions, temperature {options.temperature:g}, at most "
              f"{options.max_tokens} tokens, seed {options.seed}"]  # fmt: skip
     titles = {
-        "tester": "| tester's design | readable suites | tests of 8 that are read | of these right "
-        "| right tests a suite | suites that break the mutant | cut off | tokens |",
-        "coder": "| coder's design | programs that load | right | cut off | tokens |",
+        "tester": "tester's design | readable suites | tests of 8 that are read | of these right "
+        "| right tests a suite | suites that break the mutant | cut off | tokens",
+        "coder": "coder's design | programs that load | right | cut off | tokens",
     }
     with Arena(LocalSandbox(), RewardConfig(suite_size=SUITE_SIZE, correct_outputs=False)) as arena:
         for seat, measured in (("tester", partial(of_suites, arena)), ("coder", partial(of_programs, arena))):
             designs = list(dict.fromkeys(row["design"] for row in rows if row["seat"] == seat))
-            if designs:
-                lines += ["", titles[seat], "|---" * (titles[seat].count("|") - 1) + "|"]
+            table = []
             for design in designs:
                 mine = [row for row in rows if (row["seat"], row["design"]) == (seat, design)]
                 cut = sum(row["truncated"] for row in mine) / len(mine)
                 tokens = sum(row["tokens"] for row in mine) / len(mine)
                 found = measured([(by_id[row["problem_id"]], row) for row in mine])
-                cells = [design, *found, f"{100 * cut:.0f} %", f"{tokens:.0f}"]
-                lines.append(f"| {' | '.join(cells)} |")
+                table.append([design, *found, f"{100 * cut:.0f} %", f"{tokens:.0f}"])
+            lines += ["", markdown_table(titles[seat].split(" | "), table)] if table else []
     return "\n".join(lines)
 
 

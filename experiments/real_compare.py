@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codea1_env.evaluation.metrics import RATIOS, Interval, SuiteResult
+from codea1_env.markdown import markdown_table
 from codea1_env.terminal import Parser
 
 RESAMPLED = 10_000
@@ -188,38 +189,32 @@ def interval_of(values: Table) -> Interval:
 
 def coders_table(counts: Counts, other: str) -> str:
     """Markdown; in percent."""
-    lines = [f"| coder | questions | right answers | minus {other} |", "|---|---|---|---|"]
+    rows = []
     for player in (*counts, *seeds_of(counts)):
         questions, share, difference = beside(counts, player, other)
-        lines.append(
-            f"| {player} | {questions} | {shown(share)} | {shown(difference, '+') if player != other else ''} |"
-        )
-    return "\n".join(lines)
+        rows.append((player, questions, shown(share), shown(difference, "+") if player != other else ""))
+    return markdown_table(("coder", "questions", "right answers", f"minus {other}"), rows)
 
 
 def testers_table(suites: Suites, other: str) -> str:
     """Markdown; in percent, but for the last column."""
-    lines = [f"| tester | functions | pass@k | Mul | pass@k minus {other} | Mul minus {other} | times {other}'s Mul |"]
-    lines.append("|---" * 7 + "|")
+    head = ["pass@k", "Mul", f"pass@k minus {other}", f"Mul minus {other}", f"times {other}'s Mul"]
+    rows = []
     for player, functions in suites.items():
         all_measures = testers_beside(suites, player, other)
         cells = [shown(all_measures["pass@k"]), shown(all_measures["Mul"])]
         if player != other:
             times = all_measures["times"]
             cells += [shown(all_measures["pass@k more"], "+"), shown(all_measures["Mul more"], "+")]
-            is_known = math.isfinite(times.mean)
-            cells.append(f"{times.mean:.2f} [{times.low:.2f}, {times.high:.2f}]" if is_known else "-")
+            cells.append(f"{times:.2f}" if math.isfinite(times.mean) else "-")
         common = sum(function in suites[other] for function in functions)
-        lines.append(f"| {player} | {common} | {' | '.join([*cells, '', '', ''][:5])} |")
-    return "\n".join(lines)
+        rows.append([player, common, *[*cells, "", "", ""][:5]])
+    return markdown_table(["tester", "functions", *head], rows)
 
 
 def shown(interval: Interval, sign: str = "") -> str:
     """In percent: mean [low, high]; a dash where no suite is valid."""
-    if math.isnan(interval.mean):
-        return "-"
-    mean, low, high = (f"{100 * number:{sign}.1f}" for number in (interval.mean, interval.low, interval.high))
-    return f"{mean} [{low}, {high}]"
+    return "-" if math.isnan(interval.mean) else f"{interval.percent:{sign}.1f}"
 
 
 if __name__ == "__main__":

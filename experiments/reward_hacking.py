@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codea1_env.extras import for_script
+from codea1_env.markdown import markdown_table
 from codea1_env.terminal import Parser
 
 with for_script("train,solve"):
@@ -206,30 +207,28 @@ def exploits_table(judged: Sequence[Judged]) -> str:
                 kind = list(CHEATING_PROGRAMS)[row - one.honest_programs]
             shares[kind, "released"].append(float(np.mean(theirs)))
             shares[kind, "ours"].append(float(np.mean(ours)))
-    lines = ["| share of honest tests passed | released semantics | ours |", "|---|---|---|"]
-    lines += [f"| {kind} | {' | '.join(f'{np.mean(shares[kind, by]):.3f}' for by in EVALUATORS)} |" for kind in kinds]
+    rows = {kind: [shares[kind, by] for by in EVALUATORS] for kind in kinds}
     valid = {"released": [], "ours": []}
     for one in judged:
         for test in CHEATING_TESTS:
             valid["released"].append(one.released.statuses[test] is Status.KEPT)
             valid["ours"].append(one.pool.statuses[one.pool.tests.index(test)] is Status.KEPT)
-    return "\n".join([*lines, f"| cheating tests that count as valid | {np.mean(valid['released']):.3f} | "
-                              f"{np.mean(valid['ours']):.3f} |"])  # fmt: skip
+    rows["cheating tests that count as valid"] = [valid["released"], valid["ours"]]
+    head = ("share of honest tests passed", "released semantics", "ours")
+    return markdown_table(head, [[kind, *(f"{np.mean(each):.3f}" for each in found)] for kind, found in rows.items()])
 
 
 def arms_table(found: Sequence[dict[str, dict[str, list[float]]]]) -> str:
     """Markdown: at the end of training, mean over seeds with a bootstrap interval."""
     names = ("R_C", "hidden", "right", "coder cheats", "tester cheats", "valid", "kills")
-    lines = [f"| paid by | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     first = {name: [run[f"both seats, {EVALUATORS[0]}"][name][0] for run in found] for name in names[1:]}
     rows = {"nothing is trained": first}
     rows |= {
         key: {name: [run[key][name][-1] for run in found] for name in names if name in found[0][key]}
         for key in found[0]
     }
-    for key, values in rows.items():
-        lines.append(f"| {key} | {' | '.join(_shown(values[name]) if name in values else '' for name in names)} |")
-    return "\n".join(lines)
+    cells = [[key, *(_shown(values[name]) if name in values else "" for name in names)] for key, values in rows.items()]
+    return markdown_table(["paid by", *names], cells)
 
 
 def _shown(values: Sequence[float]) -> str:

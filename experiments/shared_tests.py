@@ -18,6 +18,7 @@ import numpy as np
 
 from codea1_env import Arena, Codea1Error, Match, Problem, open_sandbox, read_problems
 from codea1_env.configuration.options import Options
+from codea1_env.markdown import markdown_table
 from codea1_env.reading.responses import read_program
 from codea1_env.records.recording import RecordedMatch, read_recording
 from codea1_env.terminal import Parser
@@ -69,16 +70,9 @@ def table(found: dict[str, list[float]], suites: Sequence[int]) -> str:
     first = np.array(next(iter(found.values())))
     if len(first) < 2:
         raise SystemExit(f"error: RECORDING must have two questions whose programs differ, got {len(first)}")
-    lines = [
-        f"{len(first)} questions, {np.mean(suites):.1f} suites each",
-        "",
-        "| a program is paid by | correlation | minus the first |",
-        "|---|---|---|",
-    ]
-    for name, values in found.items():
-        mine = np.array(values)
-        lines.append(f"| {name} | {_with_error(mine)} | {_with_error(mine - first)} |")
-    return "\n".join(lines)
+    rows = [(name, _with_error(np.array(mine)), _with_error(np.array(mine) - first)) for name, mine in found.items()]
+    shown = markdown_table(("a program is paid by", "correlation", "minus the first"), rows)
+    return f"{len(first)} questions, {np.mean(suites):.1f} suites each\n\n{shown}"
 
 
 def _with_error(values: np.ndarray) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.bench.estimates import Estimate, by_base, mean_by_base, new_run, shown
+from codea1_env.markdown import markdown_table
 
 MAIN = "code_a1"
 LOOKS = {MAIN: (0, 30, 60, 90, 120), "frozen_trained": (0, 60, 120), "frozen_early": (60, 120), "frozen": (60, 120)}
@@ -51,28 +52,30 @@ def tables(cells: Cells) -> str:
     parts = []
     for setting in dict.fromkeys(sorted((c["setting"] for c in cells), key=lambda name: ("," in name, name))):
         arms = dict.fromkeys(arm for c in cells if c["setting"] == setting for arm in c["arms"])
-        lines = ["| arm | hidden | area | Code-A1 minus it: hidden | area |", "|---|---|---|---|---|"]
+        rows = []
         for arm in arms:
             own = [shown(mean_by_base(by_base(values_of(cells, setting, arm, name)))) for name in ("hidden", "area")]
             minus = [
                 shown(mean_by_base(by_base(differences_of(cells, setting, arm, name))), "+")
                 for name in ("hidden", "area")
             ]
-            lines.append(f"| `{arm}` | {' | '.join(own)} | {' | '.join(minus if arm != MAIN else ['', ''])} |")
-        parts += [f"### {setting[0].upper()}{setting[1:]}", "\n".join(lines), _left(cells, setting)]
+            rows.append([f"`{arm}`", *own, *(minus if arm != MAIN else ["", ""])])
+        table = markdown_table(("arm", "hidden", "area", "Code-A1 minus it: hidden", "area"), rows)
+        parts += [f"### {setting[0].upper()}{setting[1:]}", table, _left(cells, setting)]
     if {"strength 0", "strength 1"} <= {c["setting"] for c in cells}:
-        lines = ["| Code-A1 minus the arm, at strength 1 minus at strength 0 | hidden | area |", "|---|---|---|"]
-        for arm in LOOKS:
-            both = " | ".join(shown(contrast(cells, arm, name), "+") for name in ("hidden", "area"))
-            lines += [] if arm == MAIN else [f"| `{arm}` | {both} |"]
-        parts += ["### Strength 1 minus strength 0", "\n".join(lines)]
+        others = [arm for arm in LOOKS if arm != MAIN]
+        rows = [
+            [f"`{arm}`", *(shown(contrast(cells, arm, name), "+") for name in ("hidden", "area"))] for arm in others
+        ]
+        head = ("Code-A1 minus the arm, at strength 1 minus at strength 0", "hidden", "area")
+        parts += ["### Strength 1 minus strength 0", markdown_table(head, rows)]
     return "\n\n".join(parts) + "\n"
 
 
 def _left(cells: Cells, setting: str) -> str:
     """Means over runs, on the way."""
     chosen = [c for c in cells if c["setting"] == setting]
-    lines = ["| arm | rounds | right | slips at 1, 2, 3 | a test kills a slip at 1, 2, 3 |", "|---|---|---|---|---|"]
+    rows = []
     for arm, looks in LOOKS.items():
         for look in looks:
             seen = [c["arms"][arm]["looks"][str(look)] for c in chosen]
@@ -81,5 +84,5 @@ def _left(cells: Cells, setting: str) -> str:
                 for name in ("slips", "kills")
             )
             right = sum(each["hidden"] for each in seen) / len(seen)
-            lines.append(f"| `{arm}` | {look} | {right:.3f} | {slips} | {kills} |")
-    return "\n".join(lines)
+            rows.append((f"`{arm}`", look, f"{right:.3f}", slips, kills))
+    return markdown_table(("arm", "rounds", "right", "slips at 1, 2, 3", "a test kills a slip at 1, 2, 3"), rows)

@@ -26,6 +26,7 @@ from study_arms import ARMS
 from codea1_env.bench import estimates
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.evaluation.selection import selection_measures
+from codea1_env.markdown import markdown_table
 from codea1_env.terminal import Parser
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,12 +85,8 @@ def section_of(section: Mapping[str, Any]) -> str:
     parts = [f"## {section['section']}"]
     if section["commands"]:
         parts.append("\n".join(f"    {command}" for command in section["commands"]))
-    parts += [*section["measured"], *(table(each["columns"], each["rows"]) for each in section["tables"])]
+    parts += [*section["measured"], *(markdown_table(each["columns"], each["rows"]) for each in section["tables"])]
     return "\n\n".join(parts)
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows))
 
 
 def filled(page: str) -> str:
@@ -163,11 +160,11 @@ def fineprint_minus(arm: str, measure: str = "coder: passes all hidden tests") -
         fineprint_table.table_of(arms[name], fineprint_table.MEASURES[measure]) for name in ("Code-A1", arm)
     )
     assert ours is not None
-    return fineprint_table.shown(fineprint_table.interval(ours, theirs), "+")
+    return f"{fineprint_table.interval(ours, theirs):+.1f}"
 
 
 def held_back() -> str:
-    return "{mean:+.1f} [{low:+.1f}, {high:+.1f}]".format(**record("held-back")["difference"])
+    return f"{Interval(**record('held-back')['difference']):+.1f}"
 
 
 def cell(name: str, first: str, row: str, column: str) -> str:
@@ -191,7 +188,7 @@ def pairing_minus(pair: int, way: str, other: int, other_way: str) -> str:
 
 def percent(interval: Interval | None, sign: str = "") -> str:
     assert interval is not None
-    return f"{100 * interval.mean:{sign}.1f} [{100 * interval.low:{sign}.1f}, {100 * interval.high:{sign}.1f}]"
+    return f"{interval.percent:{sign}.1f}"
 
 
 @cache
@@ -203,7 +200,7 @@ def pairing_table() -> str:
     lines = [
         [name, *(percent(each[way], "+" if " - " in way else "") for each in measures)] for way, name in rows.items()
     ]
-    return table(["programs, tester", *(pair["pair"] for pair in kept["pairs"])], lines)
+    return markdown_table(["programs, tester", *(pair["pair"] for pair in kept["pairs"])], lines)
 
 
 @cache
@@ -217,7 +214,7 @@ def wrong_programs_table(programs: str | None = None) -> str:
         for row in record("wrong-programs")["rows"]
         if programs in (None, row["programs"])
     ]
-    return table(["programs", "tester", "sees the program", *shown_measures.values()], rows)
+    return markdown_table(["programs", "tester", "sees the program", *shown_measures.values()], rows)
 
 
 def curves_table() -> str:
@@ -226,7 +223,7 @@ def curves_table() -> str:
     for run, measures in record("real-curves").items():
         ends = [(mean_of(measures.get(name, [])[:3]), mean_of(measures.get(name, [])[-3:])) for name in FIELDS]
         rows.append([run, *(f"{first}, {last}" if first else "" for first, last in ends)])
-    return table(["means of the first and the last three rounds", *FIELDS.values()], rows)
+    return markdown_table(["means of the first and the last three rounds", *FIELDS.values()], rows)
 
 
 def mean_of(values: Sequence[float | None]) -> str:
@@ -243,7 +240,9 @@ def hacking_table() -> str:
         tricks = [np.mean([row["kind"] != "honest" for row in each]) for each in of_pay]
         passed = [np.mean([row["ours"] for row in each]) for each in of_pay]
         rows.append([name, *(f"{values[0]:.3f}, {values[-1]:.3f}" for values in (tricks, passed))])
-    return table(["paid by", "share of tricks: first round, last", "tests really passed: first round, last"], rows)
+    return markdown_table(
+        ["paid by", "share of tricks: first round, last", "tests really passed: first round, last"], rows
+    )
 
 
 # The marked tables of docs/results.md.
@@ -329,7 +328,7 @@ CLAIMS = (
 @cache
 def claims_table() -> str:
     rows = [[claim.says or "the same", claim.on, claim.figure(), claim.verdict] for claim in CLAIMS]
-    return table(["claim", "measured on", "difference [95 %]", "verdict"], rows)
+    return markdown_table(["claim", "measured on", "difference [95 %]", "verdict"], rows)
 
 
 BANDS = {
@@ -351,7 +350,9 @@ def bands_table() -> str:
         over = own_rate(arm, study="study-bases") if arm in in_study("study-bases")["bands"] else ""
         kills = own_rate(arm, "input_kills") if arm in ("base", "self_play", "black_box", "code_a1") else ""
         rows.append([name, own_rate(arm), over, kills])
-    return table(["", "coder: hidden, one base", "coder: hidden, 3 bases", "tester: inputs that kill, one base"], rows)
+    return markdown_table(
+        ["", "coder: hidden, one base", "coder: hidden, 3 bases", "tester: inputs that kill, one base"], rows
+    )
 
 
 CODERS = {
@@ -381,7 +382,7 @@ def coders_table() -> str:
         seeds = [100 * (rates[seed] - rates["base"]) for seed in real_compare.seeds_of(counts).get(player, [player])]
         told = [real_compare.shown(difference, "+"), ", ".join(f"{seed:+.1f}" for seed in seeds)]
         rows.append([name, real_compare.shown(share), *(told if player != "base" else ["", ""])])
-    return table(["coder", "right answers, %", "minus the base", "each seed"], rows)
+    return markdown_table(["coder", "right answers, %", "minus the base", "each seed"], rows)
 
 
 def shift_table() -> str:
@@ -393,14 +394,14 @@ def shift_table() -> str:
     }
     settings = ("strength 1", "strength 0")
     rows = [[name, *(shift_rate(arm, setting) for setting in settings)] for arm, name in arms.items()]
-    return table(["coder, hidden", *settings], rows)
+    return markdown_table(["coder, hidden", *settings], rows)
 
 
 def matrix_table() -> str:
     kept = ("base", "golden tests", "frozen tester", "co-trained", "co-trained, black box", "finished tester")
     columns = ("hidden, held out", "valid", "kills")
     rows = [[row, *(cell("matrix-study", "ordering", row, column) for column in columns)] for row in kept]
-    return table(["", *columns], rows)
+    return markdown_table(["", *columns], rows)
 
 
 def graders_table() -> str:
@@ -412,7 +413,7 @@ def graders_table() -> str:
         if each["columns"][:2] == ["grader", "frozen"]
     )
     places = [found["columns"].index(column) for column in columns]
-    return table(["grader", *columns], [[row[0], *(row[place] for place in places)] for row in found["rows"]])
+    return markdown_table(["grader", *columns], [[row[0], *(row[place] for place in places)] for row in found["rows"]])
 
 
 OWN: dict[str, Callable[[], str]] = {
@@ -460,7 +461,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "pairing": pairing_table,
     "wrong programs": partial(wrong_programs_table, "one of each question"),
     "graders": graders_table,
-    "costs": lambda: table(*record("costs")["sections"][0]["tables"][0].values()),
+    "costs": lambda: markdown_table(*record("costs")["sections"][0]["tables"][0].values()),
 }
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
+from codea1_env.markdown import markdown_table
 from codea1_env.yaml_files import read_yaml
 
 ROOT = Path(__file__).parent.parent
@@ -176,12 +177,12 @@ def chosen_arms(names: Sequence[str], file: Path | None) -> tuple[Arm, ...]:
 
 def as_table() -> str:
     """Markdown."""
-    lines = ["| arm | what it is | recipe | changes |", "|---|---|---|---|"]
+    rows = []
     for arm in ARMS:
         changes = [f"`{json.dumps(arm.changes)}`"] if arm.changes else []
         tester = [f"`--tester` of `{arm.tester_of}`"] if arm.tester_of else []
-        lines.append(f"| `{arm.name}` | {arm.says} | `{arm.recipe}` | {', '.join(changes + tester)} |")
-    return "\n".join(lines)
+        rows.append((f"`{arm.name}`", arm.says, f"`{arm.recipe}`", ", ".join(changes + tester)))
+    return markdown_table(("arm", "what it is", "recipe", "changes"), rows)
 
 
 def _arms_of(file: Path, known: Mapping[str, Arm]) -> tuple[Arm, ...]:

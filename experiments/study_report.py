@@ -20,6 +20,7 @@ from codea1_env.bench.estimates import (
     shown,
     stratified_interquartile_mean,
 )
+from codea1_env.markdown import markdown_table
 
 MAIN = "code_a1"
 PRIMARY = "hidden"
@@ -174,8 +175,8 @@ def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, A
     together = over_presets(scores) if len(scores) > 1 else {}
     if together:
         parts += ["## All presets: interquartile mean of the hidden pass rate, stratified bootstrap", ""]
-        parts += ["| arm | estimate |", "|---|---|"]
-        parts += [f"| `{arm}` | {shown(Estimate(**together[arm]))} |" for arm in order if arm in together] + [""]
+        rows = [(f"`{arm}`", shown(Estimate(**together[arm]))) for arm in order if arm in together]
+        parts += [markdown_table(("arm", "estimate"), rows), ""]
     if missing:
         parts += ["## Missing cells", "", *(f"- {name}: {reason}" for name, reason in sorted(missing.items())), ""]
     parts += ["## Provenance", "", *(f"- {key}: {value}" for key, value in provenance.items()), ""]
@@ -184,19 +185,14 @@ def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, A
 
 def _arm_table(arms: Mapping[str, Runs], order: Sequence[str], names: Mapping[str, str]) -> list[str]:
     over_bases = "Mean over bases of the mean over seeds [95 % interval, Student's t over the bases' means] (runs)."
-    lines = [
-        over_bases if _bases(arms) > 1 else "Mean over seeds [95 % interval, Student's t over seeds] (seeds).",
-        "",
-        f"| arm | {' | '.join(names.values())} |",
-        "|---" * (len(names) + 1) + "|",
-    ]
+    rows = []
     for arm in (arm for arm in order if arm in arms):
         columns = {name: by_base(column(arms[arm], name)) for name in names}
         if not any(columns.values()):
             continue
-        cells = (shown(mean_of(name, values)) if values else "" for name, values in columns.items())
-        lines.append(f"| `{arm}` | {' | '.join(cells)} |")
-    return lines
+        rows.append([f"`{arm}`", *(shown(mean_of(name, v)) if v else "" for name, v in columns.items())])
+    said = over_bases if _bases(arms) > 1 else "Mean over seeds [95 % interval, Student's t over seeds] (seeds)."
+    return [said, "", markdown_table(["arm", *names.values()], rows)]
 
 
 def _bases(arms: Mapping[str, Runs]) -> int:
@@ -207,32 +203,30 @@ def _difference_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[st
     if MAIN not in arms:
         return []
     paired = "base and seed" if _bases(arms) > 1 else "seed"
-    lines = [
+    said = (
         f"`code_a1` minus the arm, coder's hidden pass rate, paired by {paired}; P: how likely a run of `code_a1` is "
-        "better.",
-        "",
-        "| arm | difference | P [bootstrap] |",
-        "|---|---|---|",
-    ]
+        "better."
+    )
+    rows = []
     for arm in (arm for arm in order if arm in arms and arm != MAIN):
         found = against_main(arms, arm)
         if found:
             better = Estimate(**found["probability_of_improvement"])
             likely = shown(better) if better.runs > 1 else "one seed"
-            lines.append(f"| `{arm}` | {shown(Estimate(**found['paired']), '+')} | {likely} |")
-    return lines
+            rows.append((f"`{arm}`", shown(Estimate(**found["paired"]), "+"), likely))
+    return [said, "", markdown_table(("arm", "difference", "P [bootstrap]"), rows)]
 
 
 def _pair_table(arms: Mapping[str, Runs]) -> list[str]:
     """Of those of `PAIRS` that have runs."""
     names = SHOWN | DIAGNOSED
     rows = [
-        f"| `{first}` minus `{second}` | {names[measure]} | {shown(found, '+')} |"
+        (f"`{first}` minus `{second}`", names[measure], shown(found, "+"))
         for first, second, measure in PAIRS
         if (found := paired(arms, first, second, measure))
     ]
-    head = ["Other differences, paired alike.", "", "| arms | measure | difference |", "|---|---|---|"]
-    return [*head, *rows, ""] if rows else []
+    table = markdown_table(("arms", "measure", "difference"), rows)
+    return ["Other differences, paired alike.", "", table, ""] if rows else []
 
 
 def _compute_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[str]:
@@ -241,10 +235,8 @@ def _compute_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[str]:
     for arm in (arm for arm in order if arm in arms):
         columns = [list(column(arms[arm], name).values()) for name in COMPUTE]
         if all(columns):
-            rows.append(
-                f"| `{arm}` | {' | '.join(f'{fmean(values):,.0f}' for values in columns)} | {len(columns[0])} |"
-            )
+            rows.append([f"`{arm}`", *(f"{fmean(values):,.0f}" for values in columns), len(columns[0])])
     if not rows:
         return []
-    head = f"| arm | {' | '.join(COMPUTE.values())} | runs |"
-    return ["### Compute of a run", "", "Means over runs.", "", head, "|---" * (len(COMPUTE) + 2) + "|", *rows, ""]
+    table = markdown_table(["arm", *COMPUTE.values(), "runs"], rows)
+    return ["### Compute of a run", "", "Means over runs.", "", table, ""]

@@ -19,7 +19,7 @@ import sys
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from typing import Any
 from codea1_env import LocalSandbox, Problem, RewardConfig
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
+from codea1_env.markdown import markdown_table
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import read_suite
 from codea1_env.terminal import Parser
@@ -155,16 +156,12 @@ def _table(name: str, found: dict[Fidelity, Found]) -> str:
         names = sorted(set(itertools.chain(*counts)), key=lambda each: (-counts[1][each] - counts[0][each], each))
         rows += [(f"{title}: `{each}`", f"{counts[0][each]:,}", f"{counts[1][each]:,}") for each in names]
     rows += [(f"relations judged: `{each}`", "", f"{count:,}") for each, count in wide.statuses.most_common()]
-    return "\n".join([f"\n{name}\n", *_markdown(("", "strict", "wide"), rows)])
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    return f"\n{name}\n\n{markdown_table(('', 'strict', 'wide'), cells)}"
 
 
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
-
-
-def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [" | ".join(head), "---|---:|---:", *(" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows)]
-    return [f"| {line} |" if line[0] != "-" else f"|{line}|" for line in lines]
 
 
 if __name__ == "__main__":

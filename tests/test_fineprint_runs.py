@@ -17,6 +17,7 @@ from training_runs import TINY, records, run_here, tiny_base, without_seconds
 
 from codea1_env.configuration.model_sections import WarmStartPreset
 from codea1_env.configuration.presets import load_preset
+from codea1_env.evaluation.metrics import Interval
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
@@ -114,15 +115,15 @@ def test_intervals_are_over_seeds_and_questions() -> None:
     """By hand: two seeds, all right and all wrong, so that the mean of two drawn seeds is 0, 50 or 100. Below, the same
     seed and the same question are drawn twice in one of 16."""
     rows = np.array([[100.0, 100.0], [0.0, 0.0]])
-    assert fineprint_table.interval(rows) == (50.0, 0.0, 100.0)
-    assert fineprint_table.interval(rows[:1], np.array([[50.0, 100.0]])) == (25.0, 0.0, 50.0)
+    assert fineprint_table.interval(rows) == Interval(0.0, 50.0, 100.0)
+    assert fineprint_table.interval(rows[:1], np.array([[50.0, 100.0]])) == Interval(0.0, 25.0, 50.0)
     cells = {"b": cell("golden", 0, [0.0, 0.0]), "c": cell("golden", 1, [0.0, 0.5]), "a": cell("base", 0, [0.0, 0.5])}
     cells |= {"d": cell("code-a1", 0, [1.0, 1.0]), "e": cell("code-a1", 0, [0.5, 1.0], checkpoint=8)}
     table = fineprint_table.arms_table(cells)
     assert table.splitlines()[0] == "| | base | golden tests, 2 seeds | Code-A1, 1 seed |"
     row = "| coder: passes all hidden tests | 25.0 [0.0, 50.0] | 12.5 [0.0, 50.0] | 100.0 [100.0, 100.0] |"
     assert row in table
-    assert "| golden tests | +87.5 [+50.0, +100.0] |  |  |" in fineprint_table.pairs_table(cells)
+    assert "| golden tests | +87.5 [+50.0, +100.0] | | |" in fineprint_table.pairs_table(cells)
     assert fineprint_table.seeds_of(cells)["golden tests"] == [0.0, 25.0]
     assert "| odd | 1 | 0 | 0 | 100 |" in fineprint_table.clauses_table(cells)
     assert "| Code-A1 | 75/75 |" in fineprint_table.curve_table(cells)

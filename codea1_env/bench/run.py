@@ -108,7 +108,7 @@ def check(found: BenchFile, run: Path, *, model: Path | None, questions: int, sa
     cells = measured(track, preset, weights, questions, lambda what: say(f"measured: {what}"))
     if questions != record["track"]["questions"]:
         for cell in cells:
-            say(f"{cell.title} {_told(cell)} on the questions of seed {questions}")
+            say(f"{cell.title} {cell.interval:.3f} on the questions of seed {questions}")
         return wrong
     return wrong + _compared(found.cells, cells, exactly=not elsewhere)
 
@@ -130,15 +130,10 @@ def _compared(then: Sequence[Cell], now: Sequence[Cell], *, exactly: bool) -> li
         if again is None or len(again.by_question) != len(cell.by_question):
             wrong.append(f"{cell.title} is not of this track")
         elif exactly and again.by_question != cell.by_question:
-            wrong.append(f"{cell.title} must be {_told(again)}, got {_told(cell)}")
+            wrong.append(f"{cell.title} must be {again.interval:.3f}, got {cell.interval:.3f}")
         elif not exactly and not cell.interval.low <= again.interval.mean <= cell.interval.high:
-            wrong.append(f"{cell.title} must be about {_told(again)}, got {_told(cell)}")
+            wrong.append(f"{cell.title} must be about {again.interval:.3f}, got {cell.interval:.3f}")
     return wrong + [f"{title} is left out" for title in known]
-
-
-def _told(cell: Cell) -> str:
-    found = cell.interval
-    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def _with_model(preset: Preset, track: Track, model: Path | None) -> Preset:

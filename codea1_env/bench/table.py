@@ -17,6 +17,7 @@ from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.extras import extra
 from codea1_env.judging.version import require_comparable
+from codea1_env.markdown import markdown_table
 from codea1_env.whole_files import whole_file
 
 FEWEST = 3
@@ -138,37 +139,36 @@ def shown(values: np.ndarray | None, minus: np.ndarray | None = None) -> str:
     if found is None:
         mean = 100.0 * (values.mean() - (0.0 if minus is None else minus.mean()))
         return f"{mean:{sign}.1f} (too few)"
-    return f"{found.mean:{sign}.1f} [{found.low:{sign}.1f}, {found.high:{sign}.1f}]"
+    return f"{found:{sign}.1f}"
 
 
 def as_markdown(section: TableSection) -> str:
     """Both tables of a track, and what they cannot say."""
     columns = section.columns
-    head = ["| | " + " | ".join(column.title for column in columns) + " |", "|---|" + "---|" * len(columns)]
-    lines = [f"### {section.track}", "", *head]
-    lines += [_line(key, [shown(column.values(key)) for column in columns]) for key in section.rows]
-    lines += [_cost(columns, "tokens", "tokens sampled in training"), _cost(columns, "environment_s", "environment, s")]
+    rows = [_row(key, [shown(column.values(key)) for column in columns]) for key in section.rows]
+    rows += [_cost(columns, "tokens", "tokens sampled in training"), _cost(columns, "environment_s", "environment, s")]
+    lines = [f"### {section.track}", "", markdown_table(["", *(column.title for column in columns)], rows)]
     reference = next((column for column in columns if column.name == REFERENCE), None)
     if reference is not None and len(columns) > 1:
         others = [column for column in columns if column is not reference]
-        lines += ["", "| minus the base | " + " | ".join(column.title for column in others) + " |"]
-        lines.append("|---|" + "---|" * len(others))
-        for key in section.rows:
-            base = reference.values(key)
-            told = ["" if base is None else shown(column.values(key), base) for column in others]
-            if any(told):
-                lines.append(_line(key, told))
+        minus = [
+            _row(key, ["" if base is None else shown(column.values(key), base) for column in others])
+            for key in section.rows
+            for base in [reference.values(key)]
+        ]
+        told = [row for row in minus if any(row[1:])]
+        lines += ["", markdown_table(["minus the base", *(column.title for column in others)], told)]
     return "\n".join([*lines, "", *(f"- {note}" for note in notes(section))])
 
 
-def _line(key: Key, cells: Sequence[str]) -> str:
+def _row(key: Key, cells: Sequence[str]) -> list[str]:
     name, seat, measure = key
-    return f"| {name}, {seat}: {TITLES.get(measure, measure)} | " + " | ".join(cells) + " |"
+    return [f"{name}, {seat}: {TITLES.get(measure, measure)}", *cells]
 
 
-def _cost(columns: Sequence[Column], name: str, title: str) -> str:
+def _cost(columns: Sequence[Column], name: str, title: str) -> list[str]:
     told = [f"{np.mean([float(file.record['used'].get(name, 0)) for file in each.files]):,.0f}" for each in columns]
-    return f"| {title} | " + " | ".join(told) + " |"
+    return [title, *told]
 
 
 def notes(section: TableSection) -> list[str]:
@@ -202,8 +202,6 @@ def faults(file: BenchFile) -> list[str]:
 
 def draw(section: TableSection, file: Path) -> None:
     """Both seats as bars with intervals. Raises MissingExtra without matplotlib."""
-    from codea1_env.bench.table import draw_bars
-
     panels: dict[str, dict[str, Mapping[str, Interval]]] = {}
     for key in section.rows:
         bars = {c.name: found for c in section.columns if (v := c.values(key)) is not None and (found := _bar(v))}

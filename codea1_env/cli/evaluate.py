@@ -40,6 +40,7 @@ from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.suite_quality import SUITE_SIZE
 from codea1_env.evaluation.wrong_programs import read_programs
 from codea1_env.judging.problems.importing import import_drafts
+from codea1_env.markdown import markdown_table
 from codea1_env.players.chat import Prompt
 from codea1_env.players.player import Player, Request
 from codea1_env.players.prompts import DEFAULT
@@ -441,21 +442,21 @@ def as_table(report: Mapping[str, Any]) -> str:
     asked += f", suites read {report['fidelity']}" if "fidelity" in report else ""
     if "against" in report:
         asked += f", against wrong programs, {report.get('access', 'white-box')}"
+    rows: list[list[object]] = []
+    for name, record in sets.items():
+        cells = [_cell(record["measures"].get(measure)) for measure in names]
+        cut = "-" if record["truncated"] is None else f"{100 * record['truncated']:.1f}"
+        rows.append([name, record["problems"], len(record["left_out"]), *cells, cut])
+    if len(sets) > 1:
+        found = [[record["measures"].get(measure) for record in sets.values()] for measure in names]
+        means = ["-" if None in row else f"{100 * sum(each['mean'] for each in row) / len(row):.2f}" for row in found]
+        rows.append(["mean", "", "", *means, ""])
     lines = [
         f"{report['player']} as {report['seat']}{chosen}: n = {report['samples']}, {sampled}, "
         f"seed {report['seed']}{asked}",
         "",
-        f"| set | problems | left out | {' | '.join(titles)} | cut off |",
-        "|---|" + "---|" * (len(titles) + 3),
+        markdown_table(["set", "problems", "left out", *titles, "cut off"], rows),
     ]
-    for name, record in sets.items():
-        cells = [_cell(record["measures"].get(measure)) for measure in names]
-        cut = "-" if record["truncated"] is None else f"{100 * record['truncated']:.1f}"
-        lines.append(f"| {name} | {record['problems']} | {len(record['left_out'])} | {' | '.join(cells)} | {cut} |")
-    if len(sets) > 1:
-        rows = [[record["measures"].get(measure) for record in sets.values()] for measure in names]
-        means = ["-" if None in row else f"{100 * sum(each['mean'] for each in row) / len(row):.2f}" for row in rows]
-        lines.append(f"| mean | | | {' | '.join(means)} | |")
     if "trust" in report:
         lines += ["", f"The judge is {report['trust']}."]
     for name, record in sets.items():

@@ -52,6 +52,14 @@ class Interval:
     mean: float
     high: float
 
+    def __format__(self, form: str) -> str:
+        """`mean [low, high]`, each number in this form."""
+        return f"{self.mean:{form}} [{self.low:{form}}, {self.high:{form}}]"
+
+    @property
+    def percent(self) -> Interval:
+        return Interval(100 * self.low, 100 * self.mean, 100 * self.high)
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import yaml
 
+from codea1_env.markdown import markdown_table
 from codea1_env.problems.problem import Problem
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -50,8 +51,7 @@ def data_card(problems: Sequence[Problem], file: str) -> str:
             f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n",
             f"# {file.removesuffix('.jsonl')}\n",
             f"{_FORM}\n",
-            "| | |\n|---|---|",
-            *(f"| {name} | {value} |" for name, value in rows),
+            markdown_table(("", ""), rows),
             "",
         ]
     )

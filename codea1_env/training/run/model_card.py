@@ -13,7 +13,9 @@ from typing import Any
 import yaml
 
 from codea1_env.configuration.placement import role_of
+from codea1_env.evaluation.metrics import Interval
 from codea1_env.language_models.directories import ADAPTER, is_place
+from codea1_env.markdown import markdown_table
 from codea1_env.training.run.results import ResultRow
 from codea1_env.whole_files import write_whole
 
@@ -64,8 +66,7 @@ def model_card(configuration: Mapping[str, Any], seat: str, rows: Sequence[Resul
         f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n",
         f"# The {seat} of a run of Code-A1\n",
         f"{_PLAYS[role]}\n",
-        "| | |\n|---|---|",
-        *(f"| {name} | {value} |" for name, value in facts.items()),
+        markdown_table(("", ""), facts.items()),
         "",
         _measured(role, rows),
         "`config.yaml` of the run holds every setting. The licence is that of the base and of the questions.\n",
@@ -89,9 +90,17 @@ def _measured(role: str, rows: Sequence[ResultRow]) -> str:
     told = [row for row in own if any((row.base, row.trained, row.low, row.high))]
     if not told:
         return "It was not measured, or every measure was 0 before and after.\n"
-    lines = ["On held-out problems of the run, with 95 % intervals over problems:\n"]
-    lines += ["| | base | trained | difference |", "|---|---|---|---|"]
-    for row in told:
-        difference = f"{row.trained - row.base:+.3f} [{row.low:+.3f}, {row.high:+.3f}]"
-        lines.append(f"| {row.name} | {row.base:.3f} | {row.trained:.3f} | {difference} |")
-    return "\n".join([*lines, ""])
+    lines = [
+        (
+            row.name,
+            f"{row.base:.3f}",
+            f"{row.trained:.3f}",
+            f"{Interval(row.low, row.trained - row.base, row.high):+.3f}",
+        )
+        for row in told
+    ]
+    return (
+        "On held-out problems of the run, with 95 % intervals over problems:\n\n"
+        + markdown_table(("", "base", "trained", "difference"), lines)
+        + "\n"
+    )

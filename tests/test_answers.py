@@ -64,33 +64,32 @@ def require_read(wrapped: str, indent: str = "") -> None:
 
 
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
-@pytest.mark.parametrize("mark", MARKS)
-def test_a_mark_behind_the_code_is_no_part_of_it(mark: str, wrapping: str) -> None:
-    for gap, end in zip(("", "\n", " ", "\n\n"), ("\n", "", "  \n\n", "\n"), strict=True):
+def test_a_mark_behind_the_code_is_no_part_of_it(wrapping: str) -> None:
+    for mark, (gap, end) in itertools.product(MARKS, (("", "\n"), ("\n", ""), (" ", "  \n\n"), ("\n\n", "\n"))):
         require_read(f"{wrapping}{gap}{mark}{end}")
         require_read(wrapping.replace("{}", f"{{}}{gap}{mark}") + end)
 
 
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
-@pytest.mark.parametrize("before", BEFORE)
-def test_what_a_model_says_before_the_code_is_no_part_of_it(before: str, wrapping: str) -> None:
-    for behind in ("", "\n", "<|im_end|>", "\n</s>\n"):
+def test_what_a_model_says_before_the_code_is_no_part_of_it(wrapping: str) -> None:
+    for before, behind in itertools.product(BEFORE, ("", "\n", "<|im_end|>", "\n</s>\n")):
         require_read(f"{before}{wrapping}{behind}")
         require_read(f"{before}{wrapping}{behind}".replace("\n", "\r\n"))
 
 
-@pytest.mark.parametrize("wrapping", WRAPPINGS)
 @pytest.mark.parametrize("indent", [" ", "  ", "    ", "\t", " \t", "        "])
-def test_code_that_is_indented_as_a_whole_is_read(indent: str, wrapping: str) -> None:
-    for before, behind in itertools.product(("", "\n", "\n\n", "python\n", "Here it is:\n\n"), ("", "\n", "</s>")):
+def test_code_that_is_indented_as_a_whole_is_read(indent: str) -> None:
+    for wrapping, before, behind in itertools.product(
+        WRAPPINGS, ("", "\n", "\n\n", "python\n", "Here it is:\n\n"), ("", "\n", "</s>")
+    ):
         require_read(f"{before}{wrapping}{behind}", indent)
 
 
-@pytest.mark.parametrize("wrapping", WRAPPINGS)
 @pytest.mark.parametrize("blank", [" ", "  ", "   ", "\t", "\n ", " \n  ", "\f"])
-def test_blanks_before_the_first_line_alone_are_left_out(blank: str, wrapping: str) -> None:
-    require_read(wrapping.replace("{}", f"{blank}{{}}"))
-    require_read(f"{blank}{wrapping}")
+def test_blanks_before_the_first_line_alone_are_left_out(blank: str) -> None:
+    for wrapping in WRAPPINGS:
+        require_read(wrapping.replace("{}", f"{blank}{{}}"))
+        require_read(f"{blank}{wrapping}")
 
 
 def test_a_blank_of_a_tokenizer_changes_no_string() -> None:
@@ -160,13 +159,13 @@ def test_a_program_that_parses_stays_as_it_is_marks_in_it_included(code: str) ->
     assert ast.dump(ast.parse(program(f"{code}<|im_end|>"))) == ast.dump(ast.parse(code))
 
 
-@pytest.mark.parametrize("before", ["", *BEFORE])
 @pytest.mark.parametrize("wrapping", [*WRAPPINGS, "{}\n```\nThis works."])
-def test_the_places_of_asserts_are_those_of_the_answer(before: str, wrapping: str) -> None:
-    said = f"{before}{wrapping}".replace("{}", "assert f(1) == 1\nassert f(2) == 2") + "<|im_end|>"
-    sources = [test.source for test in read_suite(said, "f").tests]
-    spans = spans_of(said, sources)
-    assert [said[span.start : span.end] for span in spans if span] == ["assert f(1) == 1", "assert f(2) == 2"]
+def test_the_places_of_asserts_are_those_of_the_answer(wrapping: str) -> None:
+    for before in ("", *BEFORE):
+        said = f"{before}{wrapping}".replace("{}", "assert f(1) == 1\nassert f(2) == 2") + "<|im_end|>"
+        spans = spans_of(said, [test.source for test in read_suite(said, "f").tests])
+        found = [said[span.start : span.end] for span in spans if span]
+        assert found == ["assert f(1) == 1", "assert f(2) == 2"], said
 
 
 def test_an_assert_of_a_thought_is_not_taken_for_the_one_of_the_answer() -> None:

@@ -243,7 +243,7 @@ def programs(draw: st.DrawFn) -> str:
 
 
 # Without shrinking: the programs are small, and each try is a dozen passes of the sandbox.
-@settings(deadline=None, max_examples=5, phases=(Phase.explicit, Phase.generate))
+@settings(deadline=None, max_examples=3, phases=(Phase.explicit, Phase.generate))
 @given(sources=st.lists(programs(), min_size=4, max_size=10), seed=st.integers(0, 99))
 def test_programs_made_by_chance(sandbox: Sandbox, sources: list[str], seed: int) -> None:
     assert differences(sandbox, sources, seed) == {}

@@ -4,6 +4,7 @@ Does not promise anything to the judge. The program may patch, forge or kill wha
 returned value", and the process holds nothing that would tell which value is the right one.
 """
 
+import _random
 import _thread
 import builtins
 import ctypes
@@ -263,23 +264,25 @@ def _look(kept: state.State, results: Results) -> None:
     results.write(ALONE)
 
 
-_MADE: tuple[Callable[[int], object], ...] = (
-    lambda n: object(), float, lambda n: 1 << (40 + n), lambda n: [n], lambda n: {n: n}, lambda n: (n,),
-    lambda n: (n, n), lambda n: lambda: n, lambda n: [n].append, lambda n: iter([n]), lambda n: {n},
-    lambda n: (m for m in (n,)),
-    *(lambda n, size=size: bytes(size + n % 9) for size in range(1, 470, 16)),
-    *(lambda n, size=size: bytes(size + 64 * n) for size in range(500, 5000, 500)),
+_FIVE = (0, 1, 2, 3, 4)
+_MADE: tuple[tuple[Callable[[Any], object], tuple[Any, ...]], ...] = (
+    (object.__new__, 5 * (object,)), (float, _FIVE), ((1 << 40).__add__, _FIVE), (list, 5 * ((0,),)),
+    (dict, 5 * (((0, 0),),)), (tuple, 5 * ([0],)), (tuple, 5 * ([0, 0],)), (lambda n: lambda: n, _FIVE),
+    (lambda n: [n].append, _FIVE), (iter, 5 * ([0],)), (set, 5 * ((0,),)), (lambda n: (m for m in (n,)), _FIVE),
+    *((bytes, tuple(range(size, size + 5))) for size in range(1, 470, 16)),
+    *((bytes, tuple(range(size, size + 320, 64))) for size in range(500, 5000, 500)),
 )  # fmt: skip
-"""What makes an object of a size, or of a kind whose memory is kept for the next one."""
+"""What makes an object of a size, or of a kind whose memory is kept for the next one, and what it is given."""
 
 
 def _moved(seed: int) -> Iterator[None]:
     """Each time some objects of every kind are made and kept until the next, so that what comes now is elsewhere."""
     kept: list[object] = [None] * len(_MADE)
+    chance = _random.Random(seed)
     while True:
-        for place, make in enumerate(_MADE):
-            seed = (1103515245 * seed + 12345) % (1 << 31)
-            kept[place] = [make(n) for n in range(1 + (seed >> 16) % 5)]
+        counts = chance.getrandbits(8 * len(_MADE)).to_bytes(len(_MADE), "little")
+        for place, (make, given) in enumerate(_MADE):
+            kept[place] = [*map(make, given[: 1 + counts[place] % 5])]
         yield
 
 

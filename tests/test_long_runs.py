@@ -220,7 +220,7 @@ def test_another_input_is_not_taken_for_the_one_that_was_scored(place: Place, tm
     (tmp_path / "other").write_text("".join([lines[1], *lines[1:]]))
     refused = here(["score", str(tmp_path / "other"), *command[2:]], capsys)
     assert refused.returncode == 2
-    assert "the input must be the one that" in refused.stderr
+    assert "the input must be the one of" in refused.stderr
     assert "got another line 1" in refused.stderr
 
 
@@ -342,7 +342,7 @@ def test_a_recording_that_was_cut_off_says_so_and_does_not_end_with_0(
 ) -> None:
     (tmp_path / "cut").write_bytes(recording[: int(len(recording) * share)])
     assert main(["replay", str(tmp_path / "cut")]) == 1
-    assert "was cut off, and what came after that was not played" in capsys.readouterr().err
+    assert "was cut off, and nothing after that was played" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kept", [1, 2])

@@ -279,7 +279,7 @@ def test_an_estimator_has_one_advantage_for_each_row_and_a_loss_is_a_number_with
     for name, got in (shapes | {"number": "1.0"}).items():
         loss = own_loss(own(loss_type=name))
         assert loss is not None
-        with pytest.raises(ConfigurationError, match=rf"loss_type must come to a tensor of one number, .*, got {got}$"):
+        with pytest.raises(ConfigurationError, match=rf"loss_type must return a tensor of one number, .*, got {got}$"):
             value_of(loss, batch)
     for name in ("Scaled", "scaled"):  # arguments reach it: 0.5 * 6 / 6
         loss = own_loss(dataclasses.replace(own(loss_type=name), loss_args={"scale": 0.5}))

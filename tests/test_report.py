@@ -234,7 +234,7 @@ def test_without_matplotlib_the_page_is_written_and_the_missing_picture_is_said(
     assert main(["report", str(directory)]) == 0
     said = capsys.readouterr()
     assert said.out == f"wrote {directory / 'report.html'}\n"
-    assert "there is no picture, for matplotlib is not installed" in said.err
+    assert "no picture was drawn, because matplotlib is not installed" in said.err
 
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))

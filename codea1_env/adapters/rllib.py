@@ -47,7 +47,7 @@ class DiscreteMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray's types
         if unknown:
             raise ConfigurationError(
                 f"env_config must hold options of the discrete game, {', '.join(_OPTIONS)}, got {', '.join(unknown)}; "
-                f"the text game is no game of arrays, as RLlib's are: see docs/your-algorithm.md for it"
+                f"RLlib needs arrays; docs/your-algorithm.md shows the text game"
             )
         self._masks = options.get("masks", "observations")
         self._episode = DiscreteEpisode(

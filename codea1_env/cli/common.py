@@ -100,7 +100,7 @@ def require_file(name: str, path: Path) -> None:
 def require_place(name: str, path: Path, *others: Path | None) -> None:
     """Raise ConfigurationError unless a file can be written there that is none of `others`. `name`: of the argument."""
     if path == Path("-"):
-        raise ConfigurationError(f"{name} must be the name of a file, got -, which is none; give the path of a file")
+        raise ConfigurationError(f"{name} must be a file, got -; give the path of a file")
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ConfigurationError(f"{name} must be a file in an existing directory, got {path}")
     if path.exists() and not path.is_file():

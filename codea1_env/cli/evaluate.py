@@ -214,7 +214,7 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
         trim=options.seat == "coder" and options.prompts == EVALPLUS if options.trim is None else options.trim,
     )
     if options.output == Path("-"):
-        raise ConfigurationError("--output must be the name of a directory, got -, which is none")
+        raise ConfigurationError("--output must be a directory, got -; give the path of a directory")
     if options.output.exists() and not options.output.is_dir():
         raise ConfigurationError(f"--output must be a directory or not exist, got {options.output}")
     if options.select_by is not None and (options.seat != "coder" or options.samples < 2):

@@ -79,7 +79,7 @@ def _replay(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"the recording must hold matches, got none in {options.input}")
     say(f"{compared} matches played again, {different} with other rewards{without}")
     for why in cut:
-        say(f"codea1: {why}: {options.input} was cut off, and what came after that was not played")
+        say(f"codea1: {why}: {options.input} was cut off, and nothing after that was played")
     return 1 if different or cut else 0
 
 

@@ -102,7 +102,10 @@ def _write(runs: Sequence[RunRead], output: Path, picture: Path | None, options:
         on_page = [_with_viewer(each, output, number, written) for number, each in enumerate(on_page, 1)]
     write_whole(output, _page(on_page).encode("utf-8", "backslashreplace"))
     if picture is not None and importlib.util.find_spec("matplotlib") is None:
-        say("codea1: there is no picture, for matplotlib is not installed: see the extra `train`, or --no-png")
+        say(
+            "codea1: no picture was drawn, because matplotlib is not installed; install the extra `train`, or pass "
+            "--no-png"
+        )
     elif picture is not None:
         from codea1_env.report.picture import draw
 

@@ -129,7 +129,7 @@ def _tournament(options: argparse.Namespace) -> int:
         if unscored:
             say(
                 f"codea1: {unscored} of {len(played.games)} games have no result: the sandbox failed; "
-                f"the same command plays them again, and has the others in {place}"
+                f"the same command plays them again; the others are in {place}"
             )
         elif options.output is None:
             journal.file.remove()

@@ -200,7 +200,7 @@ def _usable(
     if len(usable) < at_least:
         raise ConfigurationError(
             f"problems.{name} must hold at least {at_least} problems with {need} that can be judged, got "
-            f"{len(usable)} of {seen} in {path}; `codea1 data check` says why not of each"
+            f"{len(usable)} of {seen} in {path}; `codea1 data check` says why"
         )
     return usable
 

@@ -31,7 +31,7 @@ class FreeText(spaces.Text):
     def sample(self, mask: None = None, probability: None = None) -> str:  # type: ignore[override]  # no masks here
         """Up to 64 printable ASCII characters."""
         if mask is not None or probability is not None:
-            raise ValueError("mask and probability must be None, for a FreeText has no alphabet; got one of them")
+            raise ValueError("mask and probability must be None, because FreeText has no alphabet; got one of them")
         length = int(self.np_random.integers(min(self.max_length, _SAMPLE_LENGTH) + 1))
         return "".join(self.np_random.choice(list(string.printable), size=length))
 

@@ -236,7 +236,7 @@ def _slope(objective: Objective, rows: Sequence[int], log_probs: Tensor, start: 
         (slope,) = torch.autograd.grad(objective(rows, leaf, start), leaf, allow_unused=True)
     if slope is None:
         raise ConfigurationError(
-            "algorithm.loss_type must come to a tensor of one number, (), with the gradient of batch.logps, got one "
+            "algorithm.loss_type must return a tensor of one number, (), with a gradient to batch.logps, got one "
             "that does not depend on them"
         )
     return slope.to(log_probs.device)

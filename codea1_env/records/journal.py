@@ -75,7 +75,7 @@ class Journal(Closing):
         elif first is not None and costs:
             different = sorted(name for name in {*first, *plan} if first.get(name) != plan.get(name))
             raise ConfigurationError(
-                f"{self.path} must be of this {_noun(self._command)} to go on with it, got one with another "
+                f"{self.path} must belong to this {_noun(self._command)} to continue it, got one with another "
                 f"{', '.join(different)}; choose another output"
             )
         else:

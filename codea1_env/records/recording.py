@@ -247,7 +247,7 @@ def score_again(recorded: RecordedMatch, sandbox: Sandbox) -> MatchScore:
     for part, named in recorded.config.own.items():
         if not is_imported(named):
             raise ConfigurationError(
-                f"line {recorded.number}: a {part} of one's own must be imported before its matches are played again, "
+                f"line {recorded.number}: a {part} of your own must be imported before its matches are played again, "
                 f"got {named!r}; codea1 replay --{part.replace('_', '-')} {named} does so, if you trust it"
             )
     book = MistakeBook()

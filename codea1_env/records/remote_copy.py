@@ -95,7 +95,7 @@ class RemoteCopy:
         """Raises AddressFailed where the last copy failed."""
         if self._behind:
             raise AddressFailed(
-                f"the copy must be as far as the run, and is behind: {self._behind}; everything is in "
+                f"the copy must be complete, but it is behind: {self._behind}; everything is in "
                 f"{self._directory}; --resume {shown(self._address)} on this machine copies it"
             )
 

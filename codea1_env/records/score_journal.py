@@ -54,8 +54,8 @@ def score_onwards(
             break
         if number != known.number or _digest(line) != record["input"]:
             raise ConfigurationError(
-                f"the input must be the one that {journal.path} is of, got another line {known.number}; give that one, "
-                f"or remove {journal.path} to begin anew"
+                f"the input must be the one of {journal.path}, got another line {known.number}; give that input, or "
+                f"remove {journal.path} to begin anew"
             )
         yield take_up(known, line, book)
     digests: dict[int, str] = {}

@@ -273,7 +273,7 @@ def _with(terms: SuiteTerms, alpha: float, validity: float, adversarial: float, 
 def _required(group: Group | None, duel: Duel, config: RewardConfig) -> Group:
     if group is None and config.reward.runs_union:
         raise ConfigurationError(
-            f"tester_reward {config.tester_reward!r} must be given what the suite came to on every solution of "
+            f"tester_reward {config.tester_reward!r} must get the results of the suite on every solution of "
             f"{duel.problem_id!r} (SuiteScore.group), got None"
         )
     return group or Group()

@@ -98,7 +98,7 @@ def _join(ray: Any, address: str | None, workers: int) -> None:
         _log.warning("joined the Ray cluster at %s in %.1f s", chosen, took)
     else:
         _log.warning(
-            "a Ray cluster of its own took %.1f s to start; one that runs, `ray start --head`, would have been joined",
+            "starting a Ray cluster took %.1f s; a command joins a running one (`ray start --head`) instead",
             took,
         )
 

@@ -94,7 +94,7 @@ def value_of(loss: Loss, batch: LossBatch) -> Tensor:
     if isinstance(value, Tensor):
         got = f"a tensor of {tuple(value.shape)} {'with' if value.requires_grad else 'without'} a gradient"
     raise ConfigurationError(
-        f"algorithm.loss_type must come to a tensor of one number, (), with the gradient of batch.logps, got {got}"
+        f"algorithm.loss_type must return a tensor of one number, (), with a gradient to batch.logps, got {got}"
     )
 
 

@@ -140,7 +140,7 @@ def _scored(lines: Iterator[bytes], sample: Found) -> Iterator[Json]:
         codes = record.get("codes")
         if isinstance(codes, list) and any(isinstance(code, str) for code in codes):
             raise FormatError(
-                f"line {number} must be of codea1 score, got a match without scores: codea1 score --details comes first"
+                f"line {number} must be of codea1 score, got a match without scores; run codea1 score --details first"
             )
         try:
             yield scored_game(record, "")

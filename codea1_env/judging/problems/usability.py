@@ -232,5 +232,5 @@ def require_judgeable(problems: Iterable[Problem], sandbox: Sandbox, oracle: Ora
         first = "; ".join(f"{each.problem.problem_id}: {each.why_not or 'nothing to judge by'}" for each in refused[:3])
         raise ConfigurationError(
             f"{where} must hold problems that the oracle {oracle!r} can judge, got {len(refused)} of {seen} that it "
-            f"cannot ({first}{'; ...' if len(refused) > 3 else ''}); `codea1 data check` says so of each"
+            f"cannot ({first}{'; ...' if len(refused) > 3 else ''}); `codea1 data check` lists them"
         )

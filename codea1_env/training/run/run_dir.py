@@ -171,8 +171,8 @@ class Run:
         digest, known = weights_hash(base), self._configuration.get("base")
         if known and self.rounds_done and known != digest:
             raise ConfigurationError(
-                f"the base model of a resumed run must be the one it had, {known[:16]}, got {digest[:16]} in {base}; a "
-                "warm start has other last bits on another processor: bring the folder from the machine that began"
+                f"the base model of a resumed run must be the one it had, {known[:16]}, got {digest[:16]} in {base}; "
+                "a warm start differs in its last bits on another processor; copy the folder from the first machine"
             )
         self._configuration["base"] = digest
         self._write_configuration()
@@ -254,7 +254,7 @@ class Run:
         starts = list(before.get("starts", ()))
         if self.rounds_done and starts and (others := changed(starts[-1], start)):
             _log.warning(
-                "resumed under other conditions (%s): the run goes on, and not to the bits that it would have had",
+                "resumed under other conditions (%s): the run continues, but not to the same bits",
                 "; ".join(others),
             )
         told = {"recipe": self._recipe, "seed": self.seed, "engine": self.engine}

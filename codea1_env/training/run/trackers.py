@@ -96,7 +96,7 @@ class DrivenTracker:
             step()
         except Exception as error:
             self._is_up = False
-            _log.warning("%s takes no more records, the run goes on without it: %r", self._name, error)
+            _log.warning("%s failed, and the run continues without it: %r", self._name, error)
 
 
 class _RunArguments(TrainingArguments):  # type: ignore[misc]  # the base class has no types

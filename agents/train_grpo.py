@@ -2,7 +2,7 @@
 
     python agents/train_grpo.py                      the mini preset: two CPU cores, minutes
     python agents/train_grpo.py --preset smoke       seconds, nothing is learnt
-    python agents/train_grpo.py --engine ray         each seat in processes of its own; the same weights
+    python agents/train_grpo.py --engine ray         each seat in its own processes; the same weights
     python agents/train_grpo.py --resume runs/mini-seed0
 
 The loop below is the whole method. What each line calls can be read in one step: `run` is in

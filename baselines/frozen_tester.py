@@ -2,9 +2,9 @@
 
     python baselines/frozen_tester.py                           the mini preset: two CPU cores, minutes
     python baselines/frozen_tester.py --preset smoke            seconds, nothing is learnt
-    python baselines/frozen_tester.py --tester runs/mini-seed0  against that run's trained tester; else against the base
+    python baselines/frozen_tester.py --tester runs/mini-seed0  that run's trained tester instead of the base
 
-As agents/train_grpo.py, but that the tester takes no step: `diff` the two.
+The same as agents/train_grpo.py, except that the tester takes no step: `diff` the two.
 """
 
 from codea1_env.configuration.arguments import exit_status, parse_arguments

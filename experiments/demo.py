@@ -1,4 +1,4 @@
-"""A run in which one sees both seats learn: golden tests and Code-A1 side by side, from one base, on two cores.
+"""A run that shows both seats learn: golden tests and Code-A1 side by side, from one base, on two cores.
 
     python experiments/demo.py --seed 0          # what `make demo` runs, in runs/demo-seed0
 
@@ -61,7 +61,7 @@ QUESTIONS, SUITES = 8, 2
 
 def main() -> int:
     parser = Parser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--seed", type=int, default=0, help="of both arms (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of both arms (default: 0)")
     parser.add_argument("--output", type=Path, help="a directory (default: runs/demo-seedSEED)")
     parser.add_argument("--config", type=Path, help="a YAML file with changes to the preset demo")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What was measured and kept in experiments/results/: prints it, and fills the tables of docs/results.md from it.
+"""Prints the records in experiments/results/, and fills the tables of docs/results.md from them.
 
     python experiments/show_results.py                  the names of the records
     python experiments/show_results.py real-models      its tables, with where and when each was measured

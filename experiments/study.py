@@ -1,14 +1,14 @@
-"""The study: methods by seeds on the procedural families, with intervals. docs/results.md says what came out.
+"""The study: methods by seeds on the procedural families, with intervals. docs/results.md has the results.
 
     python experiments/study.py --quick --output runs/study-quick    base, golden, code_a1 by 3 seeds, bands
     python experiments/study.py --output runs/study                  every arm, 5 seeds, bands
     python experiments/study.py --presets bands mini --arms main     both families, the main arms
-    python experiments/study.py --output runs/study                  again: goes on where it was
+    python experiments/study.py --output runs/study                  again: continues
     python experiments/study.py --output runs/study --again bands/code_a1/seed0   the same numbers, or within?
-    python experiments/study.py --bases 3 --seeds 3 --arms main      three base models, warm starts of their own
+    python experiments/study.py --bases 3 --seeds 3 --arms main      three base models, each with its own warm start
 
-Every cell is a run of a recipe in a process of its own, one core each. Ctrl-C and the end of `--budget-min` let each
-run end its round and leave a checkpoint; the same command goes on. results.json, table.md and the figures are written
+Every cell is a run of a recipe in its own process, one core each. Ctrl-C and the end of `--budget-min` let each
+run end its round and leave a checkpoint; the same command continues. results.json, table.md and the figures are written
 whenever it ends.
 """
 
@@ -80,12 +80,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="the arms `quick` on bands with 3 seeds")
     add("--presets", nargs="+", metavar="NAME", help="bands, mini, ... Default: bands")
     add("--arms", nargs="+", metavar="NAME", help="arms, or quick, main, all. Default: all")
-    add("--arm-file", type=Path, metavar="FILE", help="YAML list of arms of your own, run beside the others")
+    add("--arm-file", type=Path, metavar="FILE", help="YAML list of your own arms, run beside the others")
     add("--seeds", type=int, metavar="N", help="seeds 0 to N - 1. Default: 5")
-    add("--bases", type=int, default=1, metavar="N", help="base models, each of a warm start of its own. Default: 1")
+    add("--bases", type=int, default=1, metavar="N", help="base models, each with its own warm start. Default: 1")
     add("--config", type=Path, metavar="FILE", help="YAML overrides of every preset, e.g. `rounds: 10`")
-    add("--jobs", type=int, default=_cores(), metavar="N", help="cells at a time. Default: the cores there are")
-    add("--budget-min", type=float, default=float("inf"), metavar="X", help="minutes, then stop. Default: no end")
+    add("--jobs", type=int, default=_cores(), metavar="N", help="cells at a time. Default: the number of cores")
+    add("--budget-min", type=float, default=float("inf"), metavar="X", help="stop after X minutes. Default: no limit")
     add("--again", metavar="CELL", help="run a finished cell again, elsewhere, and compare numbers and processors")
     add("--list-arms", action="store_true", help="print the arms as a table")
     return parser

@@ -16,7 +16,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "--preset": {
         "metavar": "NAME",
         "help": f"one of {', '.join(preset_names())} (docs/training.md). smoke: random models, in seconds; mini, "
-        "bands, demo, shift: tiny models from nothing, in minutes; 0.5b...: a pretrained model with adapters, on a "
+        "bands, demo, shift: tiny models from scratch, in minutes; 0.5b...: a pretrained model with adapters, on a "
         "core or a GPU; skill: the public write-up's numbers; others: the paper's runs. Default: mini. "
         "Units and sources of values: run_sections.py, grpo_section.py and the YAML files in "
         "codea1_env/configuration",
@@ -30,8 +30,8 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "--output": {
         "metavar": "DIR",
         "type": place_of,
-        "help": "the run's directory, new or empty. An address of fsspec, such as s3://bucket/run, serves too: the "
-        "run works in a directory in CODEA1_CACHE and copies it there at every checkpoint. Default: the first free "
+        "help": "the run's directory, new or empty. It may be an address of fsspec, such as s3://bucket/run: the run "
+        "then works in CODEA1_CACHE and copies every checkpoint there. Default: the first free "
         "one of runs/PRESET-seedN, runs/PRESET-seedN-2, ...; a baseline has its own name there, such as "
         "runs/golden-seedN, or runs/golden-PRESET-seedN if the preset is not mini",
     },
@@ -50,7 +50,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "--save-rounds": {"metavar": "N", "help": "rounds between checkpoints, 1 to 1000000. Default: the preset's"},
     "--keep-checkpoints": {
         "metavar": "N",
-        "help": "checkpoints kept of each seat, 1 to 1000000: those of the last rounds that both seats have. Default: "
+        "help": "checkpoints kept per seat, 1 to 1000000: those of the last rounds that both seats have. Default: "
         "the preset's, 3",
     },
     "--keep-duels": {
@@ -67,8 +67,8 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "--resume": {
         "metavar": "DIR",
         "type": place_of,
-        "help": "go on with the run in DIR, or at an address, with its configuration, from the latest round that "
-        "both seats have saved. --rounds may carry it further. Default: a new run",
+        "help": "continue the run in DIR, or at an address, from the latest round that both seats have saved, with "
+        "its configuration. --rounds may extend it. Default: a new run",
     },
     "--dry-run": {
         "action": "store_true",
@@ -77,9 +77,9 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     },
     "--engine": {
         "metavar": "NAME",
-        "help": "local: both seats take turns in this process. ray: each seat has processes of its own, on this "
-        "machine or a cluster, as the configuration's `placement` says (extra `ray`). The same seed gives the same "
-        "weights. Default: local, and for a resumed run the engine that it had",
+        "help": "local: both seats take turns in this process. ray: each seat has its own processes, on this machine "
+        "or a cluster, as the configuration's `placement` says (extra `ray`). The same seed gives the same "
+        "weights. Default: local; for a resumed run, its own engine",
     },
     "--ray-address": {
         "metavar": "ADDRESS",

@@ -29,7 +29,7 @@ SIMULATED = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIO
 """Variables by which PyTorch and its libraries do as another processor would."""
 
 FILES = """\
-What the files of this run are:
+The files of this run:
 
 config.yaml      everything that decides the run: recipe, seed, preset with every value;
                  `data`: hashes of the problems;
@@ -37,7 +37,7 @@ config.yaml      everything that decides the run: recipe, seed, preset with ever
                  `starts`: one entry for each time it was started or resumed, with versions, code and processor;
                  code of your own that `preset` names is there by its hash, and is not copied
 metrics.jsonl    one record a line: `kind` round (the arena's scores), seat (the trainer's), evaluation (held out)
-book.jsonl       the Mistake Book at the end: per question the tests that programs failed, with how often; of more than
+book.jsonl       the Mistake Book at the end: per question the tests that programs failed, and how often; for more than
                  4096 questions a directory, book/, of such files, which index.json names
 hidden_tests.json
                  which hidden tests of the held-out problems the coder passed, by rounds done: bits of hexadecimal
@@ -48,7 +48,7 @@ curves.png       evaluations and rounds; tensorboard/ holds the same numbers, un
 failure.txt      where the last start failed under the engine ray: the first cause with its traceback
 coder/, tester/  final/: the trained model, its tokenizer and its card (README.md) in Hugging Face format
                  checkpoint-STEP/: model, optimizer, schedule, generators, of the coder also the Mistake Book;
-                 usable only where complete.json, which lists its files, is there
+                 usable only with complete.json, which lists its files
 lock             held while a process writes here
 """
 

@@ -72,7 +72,7 @@ needs_peft = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason
 
 @pytest.mark.parametrize(
     ("scale", "updates", "rank"),
-    [("group", 1, 0), ("batch", 2, 0), ("none", 1, 0), pytest.param("group", 1, 4, marks=needs_peft)],
+    [("batch", 2, 0), ("none", 1, 0), pytest.param("group", 1, 4, marks=needs_peft)],
 )
 def test_three_rounds_from_outside_have_the_bits_of_trls_own_loop(
     scale: str, updates: int, rank: int, base: Path, tmp_path: Path

@@ -77,7 +77,7 @@ def test_an_error_is_only_its_own_matches() -> None:
 
 
 def test_a_slow_group_keeps_one_worker_and_no_other_waiting() -> None:
-    slow = Match(dataclasses.replace(ADD, time_limit_s=3.0), (HANGS,), (("assert f(1) == 2",),))
+    slow = Match(dataclasses.replace(ADD, time_limit_s=1.0), (HANGS,), (("assert f(1) == 2",),))
     quick = Match(ADD, (ADD.reference_solution or "",), (("assert f(1) == 2",),))
 
     async def both(arena: AsyncArena) -> list[str]:
@@ -118,7 +118,7 @@ def test_callers_beyond_the_room_wait_outside_and_all_are_answered() -> None:
 
 
 def test_a_cancelled_call_goes_at_once_and_no_process_is_left() -> None:
-    slow = Match(dataclasses.replace(ADD, time_limit_s=2.0), (HANGS,), (("assert f(1) == 2",),))
+    slow = Match(dataclasses.replace(ADD, time_limit_s=1.0), (HANGS,), (("assert f(1) == 2",),))
     quick = Match(ADD, (ADD.reference_solution or "",), (("assert f(1) == 2",),))
     before = {process.pid for process in psutil.Process().children(recursive=True)}
 

@@ -214,7 +214,9 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
         values.scope = None
     if seen:
         _keep()
-    kept = _state(namespace, seen, results) if seen and job["looks"] else None
+    kept = state.noted(namespace, seen) if seen and job["looks"] else None
+    if seen and job["looks"] and kept is None:
+        results.write(ALONE)
     results.write(LOADED, b"plain" if seen and kept and seen.is_plain() else b"")
     read_json, decode, max_bytes, levels = _read_json, values.decode, job["value_bytes"], sys.getrecursionlimit()
     text: bytes
@@ -231,8 +233,8 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     def leave() -> None:
         if seen:
             _collect_garbage(always=seen.catches)
-        if kept:
-            _look(kept, results)
+        if kept and not kept.is_as_loaded():
+            results.write(ALONE)
 
     if elsewhere:
         sys.setrecursionlimit(levels - 2 * _SPARED_STACK)
@@ -245,23 +247,6 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
             sys.setrecursionlimit(levels - _SPARED_STACK)
     if count > 1:
         sys.setrecursionlimit(levels)
-
-
-def _state(namespace: dict[str, Any], seen: looks.Looks, results: Results) -> state.State:
-    try:
-        return state.State(namespace, seen)
-    except (state.Unseen, MemoryError, RecursionError):
-        results.write(ALONE)
-        raise AssertionError from None
-
-
-def _look(kept: state.State, results: Results) -> None:
-    try:
-        if kept.is_as_loaded():
-            return
-    except (state.Unseen, MemoryError, RecursionError):
-        pass
-    results.write(ALONE)
 
 
 _FIVE = (0, 1, 2, 3, 4)

@@ -1,7 +1,7 @@
 """What a program keeps: all that can be reached from its names is noted once it is loaded, and looked at again later.
 
 By identity: what was there before any program (`learn`) is not gone into, and a change back to something equal is a
-change. Raises `Unseen` for what is too large and for objects whose inside cannot be seen. Calls nothing that a program
+change. What is too large, and an object whose inside cannot be seen, is not noted at all. Calls nothing that a program
 has written, so what it sees of an object is what the interpreter has of it.
 """
 
@@ -87,6 +87,14 @@ class Unseen(Exception):
     """Something cannot be looked at, or is too large."""
 
 
+def noted(namespace: "dict[str, object]", code: looks.Looks) -> "State | None":
+    """What a program keeps, once it is loaded; None where that cannot be seen."""
+    try:
+        return State(namespace, code)
+    except (Unseen, MemoryError, RecursionError):
+        return None
+
+
 class State:
     """What one program keeps, once it is loaded."""
 
@@ -110,11 +118,14 @@ class State:
         self._process = [(look, look()) for look in self._of_process()]
 
     def is_as_loaded(self) -> bool:
-        """Whether nothing has changed, as far as that is to be seen. Raises Unseen."""
-        for value, references, inside in self._seen:
-            if not _are_same(_references(value), references) or not _are_equal(_inside(value), inside):
-                return False
-        return all(_is_equal(look(), seen) for look, seen in self._process)
+        """Whether nothing has changed. What cannot be seen any more has."""
+        try:
+            for value, references, inside in self._seen:
+                if not _are_same(_references(value), references) or not _are_equal(_inside(value), inside):
+                    return False
+            return all(_is_equal(look(), seen) for look, seen in self._process)
+        except (Unseen, MemoryError, RecursionError):
+            return False
 
     def _tops(self) -> "set[str]":
         """The packages that the program imports, and those that it reaches by a name within them."""

@@ -199,8 +199,9 @@ def test_defaults_are_the_mini_preset_in_a_free_directory_and_arguments_override
 
 
 BAD_ARGUMENTS = {
-    "--preset tiny": "preset must be one of ['mini', 'smoke', '0.5b', '0.5b-fineprint', '0.5b-smoke', '1.5b', '3b', "
-    "'7b', 'bands', 'demo', 'shift', 'skill'], got 'tiny'",
+    "--preset tiny": "preset must be one of mini, smoke, 0.5b, 0.5b-fineprint, 0.5b-smoke, 1.5b, 3b, 7b, bands, demo, "
+    "shift, skill, got tiny",
+    "--preset smoek": "skill, got smoek; did you mean smoke?",
     "--rounds 0": "--rounds must be a whole number in [1, 1000000], got 0",
     "--rounds many": "--rounds must be a whole number in [1, 1000000], got many",
     "--save-rounds -1": "--save-rounds must be a whole number in [1, 1000000], got -1",

@@ -128,6 +128,19 @@ def test_the_command_prints_every_known_backend_and_says_why_one_is_missing(caps
     assert docker["unavailable"] or docker["refusal"] or docker["attacks"]
 
 
+def test_a_backend_that_was_not_looked_at_is_not_called_unsafe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    report = examine(["docker"])
+    assert not report.safe
+    assert "local" not in as_text(report)
+    assert as_text(report).endswith("the backend docker is NOT SAFE on this machine")
+    local = examine(["local"]).backends
+    assert dataclasses.replace(report, backends=(*report.backends, *local)).safe, "the default one decides"
+    assert as_text(dataclasses.replace(report, backends=(dataclasses.replace(local[0], name="docker"),))).endswith(
+        "the backend docker is safe on this machine"
+    )
+
+
 def test_the_exit_code_is_one_where_the_default_backend_was_not_seen_to_be_safe() -> None:
     assert main(["doctor", "--backend", "docker"]) == 1
 

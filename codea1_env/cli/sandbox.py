@@ -24,8 +24,8 @@ from codea1_env.whole_files import write_whole
 
 DOCTOR_DESCRIPTION = (
     "Show for each backend of the sandbox which guarantees are active, why others are not, and whether any of "
-    "eleven attacks succeeded. The exit code is 1 if the default backend is not safe: a required layer is missing, "
-    "or an attack succeeded."
+    "eleven attacks succeeded. The exit code is 1 if the default backend is not safe (with --backend alone, "
+    "if the named one is not): a required layer is missing, or an attack succeeded."
 )
 DOCTOR_EXAMPLES = """\
 examples:

@@ -8,6 +8,7 @@ each field, in `run_sections.py` and `model_sections.py`, says what it means and
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -365,7 +366,9 @@ def _named(name: str) -> Preset:
         return PRESETS[name]
     file = CONFIGS / f"{name}.yaml"
     if name not in preset_names():
-        raise ConfigurationError(f"preset must be one of {preset_names()}, got {name!r}")
+        near = difflib.get_close_matches(name, preset_names(), 1, 0.7)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigurationError(f"preset must be one of {', '.join(preset_names())}, got {name}{meant}")
     return _extended(str(file), file, (), ())
 
 

@@ -289,7 +289,7 @@ def _records(
         except FormatError:
             if not are_ended or line.endswith(b"\n"):
                 raise
-            on_cut(f"line {number} of the recording is incomplete, as while it is written, and is left out")
+            on_cut(f"line {number} of the recording is incomplete and was left out")
             return
         are_ended = line.endswith(b"\n")
         if number == 1:

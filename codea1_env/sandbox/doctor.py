@@ -116,9 +116,14 @@ class Report:
     backends: tuple[BackendReport, ...]
 
     @property
+    def deciding(self) -> tuple[BackendReport, ...]:
+        """The default backend; if it was not looked at, all that were."""
+        return tuple(each for each in self.backends if each.name == DEFAULT_BACKEND) or self.backends
+
+    @property
     def safe(self) -> bool:
-        """The default backend is."""
-        return any(backend.safe for backend in self.backends if backend.name == DEFAULT_BACKEND)
+        """The deciding backends are."""
+        return bool(self.backends) and all(backend.safe for backend in self.deciding)
 
 
 def examine(backends: Iterable[str] = BACKENDS, without: Collection[str] = ()) -> Report:
@@ -208,8 +213,11 @@ def as_text(report: Report, columns: int | None = None) -> str:
         lines += textwrap.wrap(more, max(columns, 20), break_on_hyphens=False)
     for backend in report.backends:
         lines += ["", *(line for row in _backend_rows(backend) for line in _row(*row, columns))]
-    verdict = "safe" if report.safe else "NOT SAFE"
-    last = f"the default backend ({DEFAULT_BACKEND}) is {verdict} on this machine"
+    names = [backend.name for backend in report.deciding]
+    named = (
+        f"the default backend ({DEFAULT_BACKEND})" if DEFAULT_BACKEND in names else f"the backend {' and '.join(names)}"
+    )
+    last = f"{named} is {'safe' if report.safe else 'NOT SAFE'} on this machine"
     return "\n".join([*lines, "", *textwrap.wrap(last, max(columns, 20))])
 
 

@@ -19,8 +19,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
+from codea1_env.records.metrics_file import read_metrics
 from codea1_env.terminal import Parser
 
 ROOT = Path(__file__).parents[1]
@@ -113,19 +113,13 @@ def has_started(log: Path, before: int) -> bool:
         return b"rounds:" in file.read()
 
 
-def records(directory: Path) -> list[dict[str, Any]]:
-    file = directory / "metrics.jsonl"
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
-
-
 def rounds_logged(directory: Path) -> int:
-    return max((record["round"] for record in records(directory) if record["kind"] == "round"), default=0)
+    return max((record["round"] for record in read_metrics(directory) if record["kind"] == "round"), default=0)
 
 
 def seconds_of_rounds(directory: Path) -> list[float]:
     names = ("seconds_generating", "seconds_learning")
-    return [sum(r[name] for name in names) * 2 for r in records(directory) if r["kind"] == "seat"]
+    return [sum(r[name] for name in names) * 2 for r in read_metrics(directory) if r["kind"] == "seat"]
 
 
 def differences(one: Path, other: Path) -> list[str]:
@@ -149,7 +143,7 @@ def same_bytes(one: Path, other: Path) -> bool:
 
 def timeless(directory: Path) -> list[str]:
     """Records without times, in an order that does not depend on which seat was first."""
-    kept = [{k: v for k, v in r.items() if not k.startswith("seconds")} for r in records(directory)]
+    kept = [{k: v for k, v in r.items() if not k.startswith("seconds")} for r in read_metrics(directory)]
     return sorted(json.dumps(record, sort_keys=True) for record in kept)
 
 

@@ -35,6 +35,7 @@ with for_script("train"):
     from codea1_env.markdown import markdown_table
     from codea1_env.players.player import CoderRequest, TesterRequest
     from codea1_env.records.duel_sample import DuelSample
+    from codea1_env.records.metrics_file import read_metrics
     from codea1_env.sandbox import open_sandbox
     from codea1_env.training.models.sampling import as_trained, load_model
     from codea1_env.training.models.warm_start import base_model
@@ -147,7 +148,7 @@ def plot(output: Path) -> None:
     figure = matplotlib.figure.Figure(figsize=(11, 4.5), layout="constrained")
     for axis, (seat, measures) in zip(figure.subplots(1, 2), CURVES.items(), strict=True):
         for arm, line, name in (("code_a1", "o-", "Code-A1"), ("golden", "o--", "trained on golden tests")):
-            records = [json.loads(text) for text in (output / arm / "metrics.jsonl").read_text().splitlines()]
+            records = read_metrics(output / arm)
             looks = [record for record in records if (record["kind"], record["seat"]) == ("evaluation", seat)]
             for colour, (measure, title) in enumerate(measures.items()):
                 points = [(look["round"], look[measure]) for look in looks if measure in look]

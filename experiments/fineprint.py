@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import platform
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +127,9 @@ def measure_checkpoints(options: argparse.Namespace) -> None:
 
 
 def write_cell(cell: Cell, file: Path, record: dict[str, Any], options: argparse.Namespace) -> None:
-    about = {"arm": cell.arm, "seed": cell.seed, "samples": options.samples, "processor": processor()}
+    from codea1_env.training.run.provenance import processor
+
+    about = {"arm": cell.arm, "seed": cell.seed, "samples": options.samples, "processor": processor(os.environ)}
     file.write_text(json.dumps(about | record) + "\n")
     right = record["coder"]["fineprint"]["hidden"]
     print(f"{file.stem}: {100 * sum(right) / len(right):.1f} % of programs are right", flush=True)
@@ -222,16 +224,6 @@ def rounded(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: rounded(each) for name, each in sorted(value.items())}
     return [round(each, 4) for each in value]
-
-
-def processor() -> str:
-    """What the figures were made on."""
-    told = Path("/proc/cpuinfo").read_text()
-    flags = next((line for line in told.splitlines() if line.startswith("flags")), "").split()
-    name = next(
-        (line.split(":")[1].strip() for line in told.splitlines() if line.startswith("model name")), platform.machine()
-    )
-    return f"{name}, {', '.join(flag for flag in ('avx512_bf16', 'amx_bf16') if flag in flags) or 'no bfloat16'}"
 
 
 def summary_of(directory: Path) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from typing import Any
 
 from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.language_models.directories import ADAPTER, BASE
+from codea1_env.records.metrics_file import read_metrics
 from codea1_env.terminal import Parser
 from codea1_env.training.run.checkpoints import latest_common, mark_complete, rounds_of
 from codea1_env.training.run.resuming import STATE
@@ -119,10 +120,7 @@ def cost(run: Path) -> float:
 
 def seat_records(run: Path) -> Iterator[dict[str, Any]]:
     """A round's of each seat; without a last line that was cut off."""
-    file = run / "metrics.jsonl"
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
-    records = (json.loads(line) for line in lines if line.endswith("\n"))
-    return (record for record in records if record["kind"] == "seat")
+    return (record for record in read_metrics(run) if record["kind"] == "seat")
 
 
 def run_for(command: Sequence[str], log: Path, seconds: float, grace: float) -> int:

@@ -39,7 +39,7 @@ with for_script("train,solve"):
     from study_numbers import compute_of, curve_of, diagnostics_of
     from tqdm import tqdm
 
-    from codea1_env.bench.estimates import Estimate, bounded, by_base, new_run
+    from codea1_env.bench.estimates import Estimate, by_base, new_run, of_share
     from codea1_env.configuration.presets import load_preset, preset_names
     from codea1_env.errors import Codea1Error, ConfigurationError
     from codea1_env.judging.version import require_comparable
@@ -244,7 +244,7 @@ def _intervals(directory: Path, cells: Sequence[Cell]) -> dict[str, Estimate]:
     names = {name for values in runs.values() for name in values}
     found = {name: new_run(by_base(study_report.column(runs, name))) for name in names}
     rates = set(study_report.SHOWN)
-    return {name: bounded(each, 0.0, 1.0) if name in rates else each for name, each in found.items()}
+    return {name: of_share(each) if name in rates else each for name, each in found.items()}
 
 
 def _within(value: float | None, expected: Estimate) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from codea1_env.configuration.batches import seat_rows
 from codea1_env.configuration.presets import Preset
+from codea1_env.records.metrics_file import read_metrics
 
 MEASURES = {
     "coder: hidden pass rate": "hidden",
@@ -32,7 +33,7 @@ def measures_of(run: Path) -> dict[str, float]:
     """The numbers of a finished run: after training, and the coder's reward in its last rounds."""
     rows = json.loads((run / "summary.json").read_text(encoding="utf-8"))["rows"]
     found = {MEASURES[row["name"]]: float(row["trained"]) for row in rows if row["name"] in MEASURES}
-    rounds = [r for r in _records(run) if r["kind"] == "round" and r.get("coder_reward") is not None]
+    rounds = [r for r in read_metrics(run) if r["kind"] == "round" and r.get("coder_reward") is not None]
     reward = _mean(rounds[-LAST_ROUNDS:], "coder_reward")
     return found | ({} if reward is None else {"last_reward": reward})
 
@@ -42,7 +43,7 @@ def diagnostics_of(run: Path) -> dict[str, float]:
 
     `regressions` are those of the last evaluation on the way.
     """
-    records = _records(run)
+    records = read_metrics(run)
     rounds = [record for record in records if record["kind"] == "round"]
     found = {name: _mean(rounds, name) for name in MEAN_DIAGNOSTICS}
     found["coder_zero_groups"] = _mean(rounds[-LAST_ROUNDS:], "coder_zero_groups")
@@ -60,10 +61,10 @@ def compute_of(run: Path, preset: Preset) -> dict[str, float]:
     Tokens are of the responses that were learnt from: nobody counts those of the others. What is written once, before
     the first round, and what past opponents add are not in it; nothing is known of supervised learning.
     """
-    if any(record.get("accuracy") is not None for record in _records(run)):
+    if any(record.get("accuracy") is not None for record in read_metrics(run)):
         return {}
     found = dict.fromkeys(("programs", "suites", "learnt", "tokens", "steps"), 0.0)
-    for record in (record for record in _records(run) if record["kind"] == "seat"):
+    for record in (record for record in read_metrics(run) if record["kind"] == "seat"):
         rows = seat_rows(preset, record["seat"])
         programs = 0 if record["seat"] == "tester" else preset.round.questions * preset.round.programs
         found["programs"] += programs
@@ -77,12 +78,8 @@ def compute_of(run: Path, preset: Preset) -> dict[str, float]:
 
 def curve_of(run: Path) -> dict[int, float]:
     """Rounds done to the coder's hidden pass rate, of the evaluations on the way."""
-    looks = [r for r in _records(run) if (r["kind"], r["seat"]) == ("evaluation", "coder")]
+    looks = [r for r in read_metrics(run) if (r["kind"], r["seat"]) == ("evaluation", "coder")]
     return {record["round"]: record["hidden_pass_rate"] for record in looks}
-
-
-def _records(run: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def _mean(records: Sequence[Mapping[str, Any]], name: str) -> float | None:

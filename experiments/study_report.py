@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from codea1_env.bench.estimates import (
     Estimate,
-    bounded,
     by_base,
     mean_by_base,
+    of_share,
     probability_of_improvement,
     shown,
     stratified_interquartile_mean,
@@ -128,7 +128,7 @@ def column(runs: Runs, measure: str) -> dict[Place, float]:
 def mean_of(measure: str, values: Sequence[Sequence[float]]) -> Estimate:
     """Of a measure's values by base."""
     found = mean_by_base(values)
-    return found if measure in UNBOUNDED else bounded(found, 0.0, 1.0)
+    return found if measure in UNBOUNDED else of_share(found)
 
 
 def against_main(arms: Mapping[str, Runs], arm: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.policies import SKILL_BOOK, BookConfig, RatedTest
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
-from codea1_env.records.score_stream import ScoringPlan, score_lines
+from codea1_env.records.score_stream import ScoringPlan, numbered_lines, score_numbered
 from codea1_env.sandbox import LocalSandbox
 
 A, B, C, D = (TestCase(f"f({i})", str(i)) for i in range(4))
@@ -288,7 +288,7 @@ def test_recorded_matches_follow_the_rule_of_the_book() -> None:
         "suites": [["assert double(2) == 4\nassert double(3) == 6\n"]],
     }).encode()  # fmt: skip
     book = MistakeBook(BookConfig(admission=0.7, failed_replays=True))
-    first, second = score_lines([line, line], ScoringPlan(), book)
+    first, second = score_numbered(numbered_lines([line, line]), ScoringPlan(), book)
     assert b'"verdict":"fail"' in second.output
     assert first.output != second.output
     assert book.frequencies("double") == {TestCase("double(3)", "6"): 3}

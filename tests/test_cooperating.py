@@ -20,7 +20,7 @@ from codea1_env.arena.match import Match
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
-from codea1_env.records.score_stream import ScoringPlan, score_lines
+from codea1_env.records.score_stream import ScoringPlan, numbered_lines, score_numbered
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.protocol import CallsJob, Job, JobResult, Sandbox
@@ -91,7 +91,7 @@ def test_a_later_line_of_score_learns_nothing_from_an_earlier(pair: Pair) -> Non
             _line(f"write {repetition}", pair.writer, {2 * key + bit: "None", 2 * (key + 1) + bit: "None"}),
             _line(f"read {repetition}", pair.reader, {2 * key: "1"}),
         ]
-    scores = [json.loads(line.output) for line in score_lines(lines, ScoringPlan())]
+    scores = [json.loads(line.output) for line in score_numbered(numbered_lines(lines), ScoringPlan(), None)]
     verdicts = [score["suites"][0][0]["tests"][0]["verdict"] for score in scores[1::2]]
     assert accuracy(list(zip(bits, verdicts, strict=True))) < MOST
 
@@ -199,7 +199,7 @@ def test_a_line_of_score_cannot_learn_from_the_lines_before() -> None:
             asked = range(80 * number, 80 * number + 8)
             answers = {x: str(eval(truth, {"x": x})) for x in asked}
             lines.append(_line(f"question {number}", FORGER.replace("@NUMBER@", str(number // 2 + 1)), answers))
-        scores = [json.loads(line.output) for line in score_lines(lines, ScoringPlan(EIGHT))]
+        scores = [json.loads(line.output) for line in score_numbered(numbered_lines(lines), ScoringPlan(EIGHT), None)]
         found.append([[test["verdict"] == "pass" for test in score["suites"][0][0]["tests"]] for score in scores])
     assert [[not verdict for verdict in row] for row in found[0]] == found[1]
 

@@ -14,7 +14,7 @@ from codea1_env.cli import main
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.policies import BookConfig
 from codea1_env.problems import TestCase
-from codea1_env.records.score_stream import ScoringPlan, score_lines
+from codea1_env.records.score_stream import ScoringPlan, numbered_lines, score_numbered
 
 REFERENCE = "def f(x):\n    return x * 2"
 
@@ -381,7 +381,7 @@ def test_a_line_without_a_score_is_no_visit_of_its_question() -> None:
     book = MistakeBook(BookConfig(decay=0.5))
     book.record("p0", (), [TestCase("f(1)", "2")] * 4)
     broken = json.dumps(line(reference_solution="def g(): pass")).encode()
-    (scored,) = score_lines([broken], ScoringPlan(), book)
+    (scored,) = score_numbered(numbered_lines([broken]), ScoringPlan(), book)
     assert scored.error
     assert book.frequencies("p0") == {TestCase("f(1)", "2"): 4}
 

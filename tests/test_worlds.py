@@ -20,7 +20,7 @@ from codea1_env.judging.schedule import calls_job
 from codea1_env.problems import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import write_score
-from codea1_env.records.score_stream import ScoringPlan, score_lines
+from codea1_env.records.score_stream import ScoringPlan, numbered_lines, score_numbered
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import CallsJob, JobResult, LocalSandbox, OutcomeKind, StdioJob
 from codea1_env.sandbox.packages import installed
@@ -495,7 +495,7 @@ def test_what_programs_are_denied_is_in_scores_metrics_and_measures_and_pays_not
     assert shares == {"denied": 2 / 3, "denied_import": 1 / 3, "denied_process": 1 / 3}
     line = {"problem_id": "p", "question": "q", "entry_point": "f", "reference_solution": problem.reference_solution}
     match = json.dumps({**line, "codes": programs, "suites": suites}).encode()
-    (scored,) = score_lines([match], ScoringPlan())
+    (scored,) = score_numbered(numbered_lines([match]), ScoringPlan(), None)
     assert (scored.programs, scored.denied) == (3, (("import torch",), ("process",)))
 
 

@@ -48,11 +48,11 @@ def shown(estimate: Estimate, sign: str = "") -> str:
     return f"{value:{sign}.3f}{ends} ({estimate.runs})"
 
 
-def bounded(estimate: Estimate, least: float, most: float) -> Estimate:
-    """With an interval that ends where the values do: Student's does not know that a rate cannot be below 0."""
+def of_share(estimate: Estimate) -> Estimate:
+    """With an interval that ends where shares do: Student's does not know that none is below 0."""
     if math.isnan(estimate.low):
         return estimate
-    return dataclasses.replace(estimate, low=max(estimate.low, least), high=min(estimate.high, most))
+    return dataclasses.replace(estimate, low=max(estimate.low, 0.0), high=min(estimate.high, 1.0))
 
 
 def by_base(values: Mapping[tuple[int, int], float]) -> list[list[float]]:

@@ -7,7 +7,6 @@ it says whether they lie within the file's intervals.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import resource
 import time
@@ -27,6 +26,7 @@ from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.judging.version import VERSION, require_current
 from codea1_env.language_models.directories import default_cache
 from codea1_env.records.addresses import CONFIG_FILE
+from codea1_env.records.metrics_file import read_metrics
 from codea1_env.sandbox import open_sandbox
 from codea1_env.training.models.base import base_model
 from codea1_env.training.models.chat import Prompter, chat_of
@@ -34,7 +34,6 @@ from codea1_env.training.models.sampling import load_model
 from codea1_env.training.process import prepare_process
 from codea1_env.training.run.gauge import Gauge
 from codea1_env.training.run.provenance import changed, this_start, weights_hash
-from codea1_env.training.run.run_dir import METRICS
 
 Say = Callable[[str], object]
 
@@ -148,9 +147,7 @@ def _with_model(preset: Preset, track: Track, model: Path | None) -> Preset:
 
 def _spent(run: Path) -> dict[str, float]:
     """Of training, by the run's own account."""
-    file = run / METRICS
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    records: list[Mapping[str, Any]] = [json.loads(line) for line in lines]
+    records = read_metrics(run)
     names = {"tokens": ("tokens",), "environment_s": ("seconds_scoring", "seconds_validating")}
     return {
         name: float(sum(record.get(each) or 0.0 for record in records for each in columns))

@@ -13,13 +13,11 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Sequence
-from pathlib import Path
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore, SuiteScore
-from codea1_env.cli.common import add_sandbox, require_file
-from codea1_env.cli.players import as_coder, as_tester
+from codea1_env.cli.common import add_sandbox
+from codea1_env.cli.players import add_game, as_coder, as_tester, problems_of
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.players import (
     CoderRequest,
@@ -29,7 +27,7 @@ from codea1_env.players import (
 )
 from codea1_env.players.human import RULE_COLUMNS
 from codea1_env.players.player import responses_of
-from codea1_env.problems import Problem, bundled_problems, problems_of_every_kind, read_problems
+from codea1_env.problems import Problem, problems_of_every_kind
 from codea1_env.reading.responses import read_program
 from codea1_env.records.matches import write_score
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -86,7 +84,7 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--opponent", choices=names, help="a coder (mutant, oracle) if you are the tester, "
                         "a tester (golden, fuzz, random) if you are the coder (default: mutant; golden)"
                         )  # fmt: skip
-    parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
+    add_game(parser)
     parser.add_argument(
         "--problem",
         metavar="ID",
@@ -95,8 +93,6 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", metavar="N", type=int, help="seed of the problem and of the other seat's answers, "
                         ">= 0 (default: a new one each time, which is shown)")  # fmt: skip
-    parser.add_argument("--suite-size", metavar="K", type=int, default=rewards.suite_size, help="asserts of a suite "
-                        f"that count, >= 1 (paper and default: {rewards.suite_size})")  # fmt: skip
     parser.add_argument("--alpha", type=float, default=rewards.alpha, help="weight of validity in the tester's reward, "
                         f"in [0, 1] (paper and default: {rewards.alpha})")  # fmt: skip
     add_sandbox(parser, workers=False)
@@ -142,11 +138,7 @@ def _opponent(options: argparse.Namespace) -> Player:
 
 
 def _problem(options: argparse.Namespace, seed: int) -> Problem:
-    if options.problems:
-        require_file("--problems", options.problems)
-    problems: Sequence[Problem] = read_problems(options.problems) if options.problems else bundled_problems()
-    if not problems:
-        raise ConfigurationError(f"--problems must hold a problem, got none in {options.problems}")
+    problems = problems_of(options)
     if options.problem is None:
         return random.Random(seed).choice(problems)
     for problem in problems if options.problems else (*problems, *problems_of_every_kind()):

@@ -1,4 +1,5 @@
-"""Players as commands name them: `KIND`, `KIND:WHERE`, and the arguments that models and servers take."""
+"""Players as commands name them: `KIND`, `KIND:WHERE`, the arguments that models and servers take, and what is
+played."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from codea1_env.cli.common import require_file
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.search_tester import SearchTester
 from codea1_env.evaluation.wrong_programs import read_programs
@@ -32,7 +34,9 @@ from codea1_env.players.player import Request, TesterRequest
 from codea1_env.players.prompts import DEFAULT, design_names, find_prompts, text_digest
 from codea1_env.players.scripted import CODERS, TESTERS
 from codea1_env.players.templates import Messages, Prompts
+from codea1_env.problems import Problem, bundled_problems, read_problems
 from codea1_env.records.matches import read_match
+from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
 
 HELP = """\
@@ -257,3 +261,22 @@ def _answers(content: bytes) -> Iterator[dict[str, Any]]:
     for line in content.split(b"\n")[:-1]:
         if line.startswith(b'{"kind":"answers"'):
             yield json.loads(line)
+
+
+def add_game(parser: argparse.ArgumentParser) -> None:
+    """The arguments `--problems`, for `problems_of`, and `--suite-size`."""
+    size = RewardConfig().suite_size
+    parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
+    parser.add_argument("--suite-size", metavar="K", type=int, default=size, help="asserts of a suite that count, >= 1 "
+                        f"(paper and default: {size})")  # fmt: skip
+
+
+def problems_of(options: argparse.Namespace) -> Sequence[Problem]:
+    """Those of `--problems`, at least one. Raises ConfigurationError and what reading raises."""
+    if not options.problems:
+        return bundled_problems()
+    require_file("--problems", options.problems)
+    problems = read_problems(options.problems)
+    if not problems:
+        raise ConfigurationError(f"--problems must hold a problem, got none in {options.problems}")
+    return problems

@@ -24,16 +24,17 @@ from codea1_env.cli.common import (
     add_sandbox,
     claim,
     require_at_least_one,
-    require_file,
     require_place,
     say,
     say_going_on,
 )
 from codea1_env.cli.players import (
     HELP,
+    add_game,
     add_models,
     as_coder,
     as_tester,
+    problems_of,
     prompts_of,
     require_player,
     sampling_of,
@@ -46,7 +47,7 @@ from codea1_env.evaluation.tournament_journal import TournamentJournal, plan_dig
 from codea1_env.judging.problems.usability import require_judgeable
 from codea1_env.players import Player, Sampling
 from codea1_env.players.prompts import DEFAULT, find_prompts
-from codea1_env.problems import Problem, bundled_problems, read_problems
+from codea1_env.problems import Problem
 from codea1_env.records.recording import Recorder, keep_leading
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
@@ -74,18 +75,15 @@ _SPEC = re.compile(r"(?:(?P<name>[^=:/]+)=)?(?P<spec>[a-z]+(?::.+)?)", re.DOTALL
 def add_tournament(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.set_defaults(run=_tournament)
-    rewards = RewardConfig()
     parser.add_argument("--coder", metavar="PLAYER", action="append", required=True, dest="coders",
                         help="a coder, as below; may be given several times")  # fmt: skip
     parser.add_argument("--tester", metavar="PLAYER", action="append", required=True, dest="testers",
                         help="a tester, as below; may be given several times")  # fmt: skip
-    parser.add_argument("--problems", metavar="FILE.jsonl", type=Path, help="a problem file (default: the bundled set)")
+    add_game(parser)
     parser.add_argument("--questions", metavar="N", type=int, help="play N of them, drawn by the seed (default: all)")
     parser.add_argument("--samples", metavar="N", type=int, default=1, help="programs of each coder for a question, "
                         ">= 1 (default: 1)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="draws questions, answers and intervals (default: 0)")
-    parser.add_argument("--suite-size", metavar="K", type=int, default=rewards.suite_size, help="asserts of a suite "
-                        f"that count, >= 1 (paper and default: {rewards.suite_size})")  # fmt: skip
     parser.add_argument("--no-correction", action="store_true", help="a test that states a wrong value is not valid "
                         "(default: it is run with the reference's value)")  # fmt: skip
     add_sandbox(parser)
@@ -224,11 +222,7 @@ def _require_recording(path: Path) -> None:
 
 
 def _problems(options: argparse.Namespace) -> Sequence[Problem]:
-    if options.problems:
-        require_file("--problems", options.problems)
-    problems = read_problems(options.problems) if options.problems else bundled_problems()
-    if not problems:
-        raise ConfigurationError(f"--problems must hold a problem, got none in {options.problems}")
+    problems = problems_of(options)
     if options.questions is None:
         return problems
     if not 1 <= options.questions <= len(problems):

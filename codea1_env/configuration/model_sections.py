@@ -32,7 +32,7 @@ class ModelPreset(Section):
     """Longest sequence, in tokens."""
     initial_spread: float = real(0.05, 1e-4, 1.0)
     """Standard deviation of the initial weights."""
-    mimetic: bool = switch(False)
+    mimetic: bool = switch()
     """Attention starts as trained models' looks (codea1_env/training/models/mimetic.py), so that copying a number is
     learnt in seconds. Needs 2 layers and 2 heads of keys and values."""
 

@@ -104,10 +104,10 @@ class Preset(Section):
     threads: int = whole(1, 1, 64)
     """Threads of torch that a seat computes with, under the engine local. A run repeats bit by bit with the same
     number."""
-    stop_at_fence: bool = switch(False)
+    stop_at_fence: bool = switch()
     """Whether an answer ends where its first fenced block ends, in training with the packed trainer and in its
     evaluations."""
-    stop_at_tests: bool = switch(False)
+    stop_at_tests: bool = switch()
     """Whether an answer of the tester ends with its reward.suite_size-th test, there too: those behind it are not
     paid."""
 

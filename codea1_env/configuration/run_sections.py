@@ -37,7 +37,7 @@ class ProblemsPreset(Section):
     """Seed of the held-out problems. It is the same for every run, so that runs can be compared."""
     golden_edge: float = real(0.0, 0.0, 1.0)
     """Probability that a golden test looks at an edge. 0: golden tests as weak as hurried people write them."""
-    hidden_as_golden: bool = switch(False)
+    hidden_as_golden: bool = switch()
     """Whether training problems get their hidden tests as golden tests: this is the ceiling of golden-test training,
     not a method. Held-out problems keep theirs."""
 
@@ -118,10 +118,10 @@ class MemoryPreset(Section):
     0: all rows of an update at once."""
     tester_rows_per_device: int = whole(0, 0, 65_536)
     """The same for the tester."""
-    bfloat16: bool = switch(False)
+    bfloat16: bool = switch()
     """Compute in bfloat16; weights, gradients and optimizer stay in float32, or steps of 1e-6 would be rounded away.
     On GPUs always."""
-    gradient_checkpointing: bool = switch(False)
+    gradient_checkpointing: bool = switch()
     """Keep the inputs of each block only, and compute the rest again in the backward pass. On GPUs
     always."""
     gpu_gib: float = real(80.0, 1.0, 10_000.0)

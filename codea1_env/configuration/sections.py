@@ -24,9 +24,9 @@ def real(default: float, low: float, high: float) -> Any:
     return field(default=default, metadata={"kind": float, "low": low, "high": high})
 
 
-def switch(default: bool) -> Any:
-    """A field that is true or false."""
-    return field(default=default, metadata={"kind": bool})
+def switch() -> Any:
+    """A field that is true or false, false without a word."""
+    return field(default=False, metadata={"kind": bool})
 
 
 def text(default: str | None = None, low: int = 0) -> Any:

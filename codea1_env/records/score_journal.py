@@ -37,12 +37,12 @@ def open_score_journal(path: Path, plan: ScoringPlan, book: Path | None) -> Jour
 
 
 def score_onwards(
-    lines: Iterable[bytes], plan: ScoringPlan, journal: Journal, book: MistakeBook | None = None
+    lines: Iterable[bytes], plan: ScoringPlan, journal: Journal, book: MistakeBook | None
 ) -> Iterator[ScoredLine]:
     """Every line that is not blank: those of the journal as they were scored, then the others, which go into it.
 
-    Raises what `score_lines` raises, OSError, FormatError for a damaged journal, and ConfigurationError where it is of
-    another input.
+    Raises what `score_numbered` raises, OSError, FormatError for a damaged journal, and ConfigurationError where it is
+    of another input.
     """
     numbered = numbered_lines(lines)
     for at, record in journal.numbered():

@@ -70,7 +70,7 @@ class ScoringPlan:
     execution_cache_mb: int = EXECUTION_CACHE_MB
     """MiB of outcomes that each worker remembers across lines; 0: none."""
     rate_tests: bool = False
-    """Report every valid test's quality to the book; `score_lines` asks the book whether it wants it."""
+    """Report every valid test's quality to the book; `score_numbered` asks the book whether it wants it."""
     details: bool = False
     """Write programs, and what they returned, beside the scores (`matches.py`)."""
 
@@ -84,18 +84,13 @@ class ScoringPlan:
         return max(1, self.workers // self.processes)
 
 
-def score_lines(lines: Iterable[bytes], plan: ScoringPlan, book: MistakeBook | None = None) -> Iterator[ScoredLine]:
-    """`score_numbered` of every line that is not blank."""
-    yield from score_numbered(numbered_lines(lines), plan, book)
-
-
 def numbered_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Those that are not blank, with their numbers from 1."""
     return ((number, line) for number, line in enumerate(lines, 1) if line.strip())
 
 
 def score_numbered(
-    numbered: Iterable[tuple[int, bytes]], plan: ScoringPlan, book: MistakeBook | None = None
+    numbered: Iterable[tuple[int, bytes]], plan: ScoringPlan, book: MistakeBook | None
 ) -> Iterator[ScoredLine]:
     """Score these lines. `book` is read from and written to as the results come out.
 

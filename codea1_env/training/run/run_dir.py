@@ -18,7 +18,7 @@ from typing import Any
 
 from codea1_env.configuration.algorithm import digests
 from codea1_env.configuration.arguments import RecipeArguments, found_in, read_record
-from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
+from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.parts import place_in
@@ -26,6 +26,7 @@ from codea1_env.problems.jsonl import problems_hash
 from codea1_env.problems.problem import Problem
 from codea1_env.records.addresses import CONFIG_FILE, SUMMARY, shown
 from codea1_env.records.duel_sample import FOLDER, DuelSample
+from codea1_env.records.metrics_file import METRICS, read_metrics
 from codea1_env.records.remote_copy import RemoteCopy
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
 from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
@@ -40,7 +41,7 @@ with extra("train", "training needs"):
 
 _log = logging.getLogger(__name__)
 
-METRICS, CURVES = "metrics.jsonl", "curves.png"
+CURVES = "curves.png"
 QUESTIONS = "questions.json"
 """What the chooser of questions remembers, beside the book."""
 FAILURE = "failure.txt"
@@ -179,24 +180,7 @@ class Run:
 
     def records(self) -> list[dict[str, Any]]:
         """Everything logged so far. Raises FormatError for a line that is no record."""
-        file = self.directory / METRICS
-        lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-        if lines and not lines[-1].endswith(b"\n"):
-            _log.warning("the last line of %s was not written to its end and is left out", file)
-            lines.pop()
-        records = []
-        for number, line in enumerate(lines, 1):
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if not _is_record(record):
-                said = line[:80].decode("utf-8", "replace")
-                raise FormatError(
-                    f"{file}:{number} must be a record that the run wrote, got {said!r}; mend or remove it"
-                )
-            records.append(record)
-        return records
+        return read_metrics(self.directory)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         write_whole(self.directory / SUMMARY, json.dumps(summary, indent=1) + "\n")
@@ -304,11 +288,3 @@ class Run:
         # The evaluation after the last round comes after its checkpoint.
         is_final = record["kind"] == "evaluation" and record["round"] == self.preset.rounds
         return bool(record["round"] <= rounds and not is_final)
-
-
-def _is_record(record: object) -> bool:
-    """Whether `log` could have written it."""
-    if not isinstance(record, dict) or not all(isinstance(record.get(name), str) for name in ("kind", "seat")):
-        return False
-    values = [value for name, value in record.items() if name not in ("kind", "seat")]
-    return type(record.get("round")) is int and all(isinstance(value, int | float | None) for value in values)

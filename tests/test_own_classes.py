@@ -229,8 +229,6 @@ class Says(TesterReward):
 class Coder(CoderReward):
     def __init__(self, config, value): super().__init__(config); self.value = value
     def program(self, result): return eval(self.value)
-class Old(Word):
-    def program(self, result): return 0.5
 class Elsewhere(TesterReward):
     coder_reward = 5
     def suite(self, duel, terms, group): return terms
@@ -247,7 +245,6 @@ class Elsewhere(TesterReward):
         ("own_wrong:Alone", "runs_union must be True with runs_golden, got False"),
         ("own_wrong:Word", "runs_union must be True or False, got 'yes'"),
         ("own_wrong:Elsewhere", "coder_reward of the tester reward must name a coder reward, .*, got 5"),
-        ("own_wrong:Old", "must leave what a program is paid to a coder_reward"),
     ],
 )
 def test_what_is_no_reward_is_refused_before_anything_runs(

@@ -47,8 +47,6 @@ CODER_REWARDS: Mapping[str, str] = {
 }
 """The built-in coder rewards by name."""
 _NEED_UNION = ("runs_stated", "runs_golden", "asks_best")
-_MOVED = ("program", "judges_by_union")
-"""What is a coder reward's: a tester reward that has it was written before there were any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +208,6 @@ PARTS: Mapping[str, type] = {"tester_reward": TesterReward, "coder_reward": Code
 def _tester_reward(config: RewardConfig) -> TesterReward:
     path = TESTER_REWARDS.get(config.tester_reward, config.tester_reward)
     kind = load_class(path, TesterReward, "tester_reward")  # type: ignore[type-abstract]  # load_class refuses those
-    moved = [name for name in _MOVED if hasattr(kind, name)]
-    require(not moved, path, "leave what a program is paid to a coder_reward (codea1_env.CoderReward)", moved)
     for name in ("runs_union", "weighs_validity", *_NEED_UNION):
         require_bool(f"{path}.{name}", getattr(kind, name))
     rest = [name for name in _NEED_UNION if getattr(kind, name)]

@@ -95,7 +95,7 @@ def test_a_coder_meets_a_scripted_tester(problems: Path, monkeypatch: Any, capsy
     assert "R_C, yours: 0.500 = 1 of 2 valid tests passed" in out
     _, broken, _ = played("def double(x:\n.\n", *arguments, monkeypatch=monkeypatch, capsys=capsys)
     assert "your program does not load" in broken
-    assert "R_T, the tester's: 0.000 = nothing, for the program does not load" in broken
+    assert "R_T, the tester's: 0.000 = nothing, because the program does not load" in broken
 
 
 def test_a_script_gets_what_score_would_write(problems: Path, monkeypatch: Any, capsys: Any) -> None:

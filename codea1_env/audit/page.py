@@ -33,7 +33,7 @@ def as_text(result: Result) -> str:
         lines.append(f"{what}: {', '.join(keys) if keys else 'none'}")
     digests = ", ".join(f"{part} {digest}" for part, digest in result.digests.items())
     lines += [
-        f"corpus: {digests}{'' if result.whole else ' (a budget of it)'}; result {result.digest}",
+        f"corpus: {digests}{'' if result.whole else ' (part of it, by the budget)'}; result {result.digest}",
         f"{result.seconds:.0f} s, {1 / max(result.seconds_per_verdict, 1e-6):.1f} honest verdicts a second",
         "not fooled, and fair" if result.clean else _summary(result),
     ]
@@ -43,13 +43,13 @@ def as_text(result: Result) -> str:
 def _lists(result: Result) -> list[tuple[str, tuple[str, ...]]]:
     state = tuple(each.key for each in result.played if each.then_passed)
     return [
-        ("wrong programs passed after", state),
+        ("wrong programs passed after these attacks", state),
         ("honest right programs lost", result.lost),
-        ("honest wrong programs passed, or slow ones not ended", result.accepted),
+        ("wrong controls passed, or slow ones not ended", result.accepted),
         ("side effects", result.reached),
         ("ended the grader", result.without_answer("ended")),
-        ("left it without an answer", result.without_answer("silent")),
-        ("had it answer something else", result.without_answer("garbled")),
+        ("made it give no answer", result.without_answer("silent")),
+        ("made it answer something else", result.without_answer("garbled")),
         ("not graded", result.without_answer("skipped")),
     ]
 

@@ -207,7 +207,7 @@ def _rewards(score: MatchScore, game: SuiteScore, terms: SuiteTerms, seat: str, 
     coder = paint("R_C, yours" if seat == "coder" else "R_C, the coder's", "bold", "cyan")
     parts = f"{terms.alpha:g} * {terms.validity:.3f} (valid) + {1 - terms.alpha:g} * {terms.adversarial:.3f} (breaking)"
     penalty = f" - {terms.nonprintable:.3f} (unprintable)" if terms.nonprintable else ""
-    earned = f"{parts}{penalty}" if terms.executes else f"nothing, for the program does not load{penalty}"
+    earned = f"{parts}{penalty}" if terms.executes else f"nothing, because the program does not load{penalty}"
     passed = f"{terms.passed} of {terms.v} valid tests passed" if terms.v else "no valid test to pass"
     return [
         f"{tester}: {paint(_number(game.reward), 'bold')} = {earned}",

@@ -98,9 +98,8 @@ def _choose(options: argparse.Namespace) -> int:
             advance=progress.advance,
         )
         counted = (
-            f"{len(chosen.problems)} of {len(problems)} questions are right in {low:g} to {high:g} of "
-            f"{options.samples} answers; {chosen.below} less often, {chosen.above} more often, {chosen.untested} have "
-            "no tests"
+            f"{len(chosen.problems)} of {len(problems)} questions have a share of right answers from {low:g} to "
+            f"{high:g}; {chosen.below} have less, {chosen.above} have more, {chosen.untested} have no tests"
         )
         if chosen.failed:
             counted += f"; the sandbox failed on {chosen.failed}, which the same command tries again"

@@ -159,7 +159,7 @@ def _check(options: argparse.Namespace) -> int:
             progress.advance()
     if not counts:
         raise ConfigurationError(f"FILE.jsonl must hold at least one problem, got none in {options.file}")
-    lacking = f"{counts['without mutants']} measure no tester, for want of mutants"
+    lacking = f"{counts['without mutants']} measure no tester, because they have no mutants"
     scripts = f"; {counts['by script']} more are judged by their test scripts alone, unsealed" * bool(
         counts["by script"]
     )

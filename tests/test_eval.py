@@ -162,8 +162,9 @@ def test_trimming_is_on_with_the_prompts_whose_figures_are_of_trimmed_answers() 
         return _plan(parser.parse_args(["--player", "hf:x", "--problems", "bundled", *given])).trim
 
     assert not trims()
-    assert trims("--prompts", "evalplus")
-    assert not trims("--prompts", "evalplus", "--no-trim")
+    for published in (("--prompts", "evalplus"), ("--judge", "scripts")):
+        assert trims(*published)
+        assert not trims(*published, "--no-trim")
     assert not trims("--prompts", "evalplus", "--seat", "tester")
     assert trims("--trim")
     with pytest.raises(ConfigurationError, match="--trim must come with --seat coder"):

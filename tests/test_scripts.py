@@ -396,6 +396,27 @@ def test_the_commands_evaluate_by_scripts_and_say_that_it_is_unsealed(tmp_path: 
         EvaluationPlan("tester", judge="scripts")
 
 
+def test_an_example_that_raises_costs_a_program_nothing_once_it_is_trimmed(tmp_path: Path) -> None:
+    problems = [asked(FORM + ADDS), dataclasses.replace(asked(FORM + ADDS), problem_id="q")]
+    write_problems(tmp_path / "own.jsonl", problems)
+    lines = [
+        {
+            "problem_id": each.problem_id,
+            "question": each.question,
+            "entry_point": "task_func",
+            "suites": [[]],
+            "codes": [code],
+        }
+        for each, code in zip(problems, (f"{RIGHT}print(task_func('a'))\n", RIGHT.replace("1", "2")), strict=True)
+    ]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = ["eval", "--player", f"recorded:{tmp_path / 'answers.jsonl'}", "--problems", str(tmp_path / "own.jsonl")]
+    assert main([*told, "--judge", "scripts", "--n", "1", "-o", str(tmp_path / "out")]) == 0
+    found = json.loads((tmp_path / "out" / "results.json").read_text())["sets"]["own"]
+    assert found["passed"] == {"p": 0, "q": 0}
+    assert found["passed_trimmed"] == {"p": 1, "q": 0}
+
+
 def test_where_the_judges_disagree_it_is_said(tmp_path: Path) -> None:
     problem = dataclasses.replace(
         asked("assert task_func(1) == 2\n"), reference_solution=RIGHT, golden_tests=(Case("task_func(2)", "4"),)

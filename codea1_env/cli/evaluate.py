@@ -123,8 +123,8 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
                         "each question's n programs. The table compares its choice with the mean of "
                         "the n, a majority by outputs and a random one; seat coder, --n >= 2")  # fmt: skip
     parser.add_argument("--trim", action=argparse.BooleanOptionalAction, help="also run each program reduced to "
-                        "its entry point and what that needs, as EvalPlus does, and report both rates; seat coder "
-                        f"(default: with --prompts {EVALPLUS})")  # fmt: skip
+                        "its entry point and what that needs, as EvalPlus and BigCodeBench do, and report both rates; "
+                        f"seat coder (default: with --prompts {EVALPLUS} and with --judge scripts)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="seed of answers, inputs and intervals (default: 0)")
     parser.add_argument("--batch", metavar="N", type=int, default=8, help="problems at a time, >= 1; an interruption "
                         "loses at most these (default: 8)")  # fmt: skip
@@ -211,7 +211,7 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
         fidelity=options.fidelity,
         access=options.access,
         judge=options.judge,
-        trim=options.seat == "coder" and options.prompts == EVALPLUS if options.trim is None else options.trim,
+        trim=_is_trimming(options),
     )
     if options.output == Path("-"):
         raise ConfigurationError("--output must be a directory, got -; give the path of a directory")
@@ -337,6 +337,13 @@ def _named(specs: Sequence[str]) -> dict[str, str]:
             raise ConfigurationError(f"--problems must have different names, got {name!r} twice")
         sets[name] = spec
     return sets
+
+
+def _is_trimming(options: argparse.Namespace) -> bool:
+    """Whether programs run trimmed, too. What is published of these sets is of trimmed programs."""
+    if options.trim is not None:
+        return bool(options.trim)
+    return options.seat == "coder" and (options.prompts == EVALPLUS or options.judge == "scripts")
 
 
 def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbox) -> Sequence[Problem]:

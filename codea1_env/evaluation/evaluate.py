@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.failures import apart
@@ -71,6 +71,7 @@ _KS = (8, 16, 32)
 Seat = Literal["coder", "tester"]
 _Answered = tuple[Problem, Sequence[str], Sequence[str]]
 """A problem, the player's answers, and the suites of the tester that chooses among them."""
+_Judged = TypeVar("_Judged")
 _Failed = dict[str, dict[str, str]]
 """Why the sandbox failed, by set and problem."""
 
@@ -310,7 +311,7 @@ class _Coder:
             for grades in graded
         ]
         if self._plan.trim:
-            for score, grades in zip(scores, self._trimmed(answered, graded), strict=True):
+            for score, grades in zip(scores, _trimmed(answered, graded, partial(self._graded, trim=True)), strict=True):
                 score["passed_trimmed"] = [grade.all_passed for grade in grades]
                 score["executes_trimmed"] = [grade.executes for grade in grades]
         for (problem, _, _), score in zip(answered, scores, strict=True):
@@ -327,17 +328,22 @@ class _Coder:
         items = [(problem, texts, (*problem.golden_tests, *problem.hidden_tests)) for problem, texts, _ in answered]
         return self._arena.grade_many(items, trim=trim)
 
-    def _trimmed(self, answered: Sequence[_Answered], graded: Sequence[Sequence[Grade]]) -> list[list[Grade]]:
-        """The grades of trimmed programs. One of which nothing is left out has the grade that it has; it is not run
-        again."""
-        changed = [[text for text in texts if _is_trimmed(problem, text)] for problem, texts, _ in answered]
-        asked = [(problem, texts, ()) for (problem, _, _), texts in zip(answered, changed, strict=True) if texts]
-        new = iter(self._graded(asked, trim=True))
-        known = [dict(zip(texts, next(new) if texts else (), strict=True)) for texts in changed]
-        return [
-            [trimmed.get(text, grade) for text, grade in zip(texts, grades, strict=True)]
-            for (_, texts, _), grades, trimmed in zip(answered, graded, known, strict=True)
-        ]
+
+def _trimmed(
+    answered: Sequence[_Answered],
+    rows: Sequence[Sequence[_Judged]],
+    judge_trimmed: Callable[[Sequence[_Answered]], Sequence[Sequence[_Judged]]],
+) -> list[list[_Judged]]:
+    """What becomes of trimmed programs. One of which nothing is left out comes to what it came to; it does not run
+    again."""
+    changed = [[text for text in texts if _is_trimmed(problem, text)] for problem, texts, _ in answered]
+    asked = [(problem, texts, ()) for (problem, _, _), texts in zip(answered, changed, strict=True) if texts]
+    new = iter(judge_trimmed(asked))
+    known = [dict(zip(texts, next(new) if texts else (), strict=True)) for texts in changed]
+    return [
+        [trimmed.get(text, one) for text, one in zip(texts, row, strict=True)]
+        for (_, texts, _), row, trimmed in zip(answered, rows, known, strict=True)
+    ]
 
 
 def _is_trimmed(problem: Problem, text: str) -> bool:
@@ -359,7 +365,7 @@ class _ByScripts(_Coder):
         """As the sealed judge's, by scripts; `why`: what a program that failed came to; `disagree`: where the sealed
         judge says something else, and why. Raises SandboxError."""
         rows = self._verdicts(answered, trim=False)
-        trimmed = self._verdicts(answered, trim=True) if self._plan.trim else rows
+        trimmed = _trimmed(answered, rows, partial(self._verdicts, trim=True)) if self._plan.trim else rows
         sealed = iter(super().scores(name, [each for each in answered if not _why_no_tests(self._arena, each[0])]))
         scores = []
         for (problem, _, _), row, other in zip(answered, rows, trimmed, strict=True):

@@ -245,7 +245,7 @@ def test_a_score_with_a_wrong_field_is_refused(name: str, value: Any, games: Pat
 def test_a_file_that_was_not_scored_yet_is_told_so(tmp_path: Path) -> None:
     line = {"problem_id": "p", "question": "?", "entry_point": "f", "reference_solution": "", "codes": ["x"]}
     (tmp_path / "recorded.jsonl").write_text(json.dumps(line | {"suites": [[""]]}) + "\n")
-    with pytest.raises(FormatError, match=r"recorded.jsonl: line 1 must be of codea1 score, .* score --details comes"):
+    with pytest.raises(FormatError, match=r"recorded.jsonl: line 1 must be of codea1 score, .* score --details first"):
         read_games(tmp_path / "recorded.jsonl", 100)
 
 
@@ -280,7 +280,7 @@ def test_the_command_writes_no_page_to_standard_output(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["view", str(games), "-o", "-"]) == 2
-    assert "--output must be the name of a file, got -" in capsys.readouterr().err
+    assert "--output must be a file, got -" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

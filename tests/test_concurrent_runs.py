@@ -179,12 +179,12 @@ def test_two_that_are_written_at_a_time_are_both_whole(tmp_path: Path) -> None:
         ("score out.partial -o out", "OUT.partial must be another file than the input"),
         ("score in -o out --book out.partial", "--book must be another file than the input and the other outputs"),
         ("score in -o new --book new", "--book must be another file than the input and the other outputs"),
-        ("score in -o -", "--output must be the name of a file, got -"),
-        ("view in -o -", "--output must be the name of a file, got -"),
-        ("data import rows in -o -", "--output must be the name of a file, got -"),
+        ("score in -o -", "--output must be a file, got -"),
+        ("view in -o -", "--output must be a file, got -"),
+        ("data import rows in -o -", "--output must be a file, got -"),
         ("data import rows in -o known --against known", "--output must be another file than the input"),
-        ("tournament --coder oracle --tester golden --record -", "--record must be the name of a file, got -"),
-        ("eval --player oracle --problems bundled -o -", "--output must be the name of a directory, got -"),
+        ("tournament --coder oracle --tester golden --record -", "--record must be a file, got -"),
+        ("eval --player oracle --problems bundled -o -", "--output must be a directory, got -"),
     ],
 )
 def test_no_input_is_overwritten_and_a_dash_is_no_file(

@@ -285,7 +285,7 @@ def test_training_and_evaluation_refuse_and_tell_what_an_engine_or_a_loss_of_one
         engine_of(own(rollouts="Open").algorithm)
     with pytest.raises(ConfigurationError, match=r"made from two arguments, .*got 'own_engine:Odd': missing .*'more'"):
         engine_of(own(rollouts="Odd").algorithm)
-    with pytest.raises(ConfigurationError, match=r"with the gradient of batch.logps, got one that does not depend"):
+    with pytest.raises(ConfigurationError, match=r"with a gradient to batch.logps, got one that does not depend"):
         play_duel(tmp_path / "loss", base, rounds=1, preset=own(loss_type="elsewhere"))
     monkeypatch.setattr("sys.argv", ["agents/train_grpo.py"])
     failing = own(rollouts="Failing")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from attacks.backends import BACKENDS, opened
-from attacks.hostile_relations import ALWAYS_TRUE, BUT_ONE, LONG, MILLION_ROWS, SHADOWED, UNREAD
+from attacks.hostile_relations import ALWAYS_TRUE, BUT_ONE, LONG, MILLION_ROWS, REACHING, SHADOWED, UNREAD
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, SuiteScore
@@ -73,6 +73,11 @@ def test_what_would_take_hours_is_worthless_in_seconds(arena: Arena, hostile: st
     began = time.monotonic()
     require_worthless(arena, hostile)
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("hostile", REACHING)
+def test_what_looks_for_more_than_data_makes_no_test(arena: Arena, hostile: str) -> None:
+    require_worthless(arena, hostile)
 
 
 @pytest.mark.parametrize("hostile", SHADOWED)

@@ -239,7 +239,7 @@ def test_a_loop_that_differs_in_any_point_is_left_out(script: str, reason: str) 
 
 
 def test_lists_that_are_changed_before_the_loop_are_not_taken_for_what_they_were() -> None:
-    script = HELPER + loop("[[1]]", "[2]").replace("    for i", "    ys.append(3)\n    for i")
+    script = HELPER + loop("[[1]]", "[2]").replace("    for i", "    ys.insert(0, 3)\n    for i")
     found = extract(script, "f")
     assert found.tests == []
     assert "a loop whose results are not listed, one for each input" in reasons(found.left_out)

@@ -121,7 +121,7 @@ def test_an_object_is_asked_with_all_its_calls(arena: Arena) -> None:
     [
         "t = s",  # two names of one object
         "x = s.pop() if s.size else 0",
-        "x = [s.pop() for _ in range(2)]",
+        "x = [s.pop() for _ in s.items]",
         "if s.size:\n    s.pop()",
         "while s.size:\n    s.pop()",
         "s.items.append(3)",  # a call of what belongs to data
@@ -144,12 +144,8 @@ def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
         ("len((lambda it: [f(it), it][-1])([1, 2])) == 2", "f"),
         ("(lambda it: [f(it), it][-1])([1, 2]).count(9) == 0", "f"),
         ("(lambda it: [f(1), it][-1])([1, 2]) == [2]", "f"),  # not given
-        ("(lambda it: [f(it), 5][-1])([1, 2]) == 5", "f"),
-        ("(lambda it: [f(it), it][0])([1, 2]) == 5", "f"),
         ("(lambda it: [f(it), it][-1])(g()) == 5", "f"),
         ("[f(1), 5][1] == 5", "f"),
-        ("(lambda: f(1))() == 5", "f"),
-        ("f(1).find('z') == -1", "f"),  # a method of what a function returns
         ("f(1).__class__ == 1", "f"),
         ("f(1)(2).__name__ == 1", "f"),
         ("Stack()._items() == 1", "Stack"),
@@ -159,7 +155,10 @@ def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
         ("(lambda it: [Stack(it), it][-1])([1]).count(9) == 0", "Stack"),
         ("Stack(open('x')).size == 1", "Stack"),
         ("f(f(1), *x) == 1", "f"),
-        ("f(f(1)) == f(1)", "f"),
+        ("(lambda it: [it.__setattr__('size', 3), it][-1])(Stack()).size == 3", "Stack"),  # true of any class
+        ("(lambda it: [it.__init__(3), it][-1])(Stack()).size == 3", "Stack"),
+        ("Stack(open).size == 1", "Stack"),
+        ("f(Open._x) == 1", "f"),
     ],
 )
 def test_what_a_program_need_not_answer_is_no_question(condition: str, entry_point: str) -> None:

@@ -251,8 +251,14 @@ def test_a_name_that_the_suite_gives_another_meaning_is_not_known(code: str, fid
 
 
 def test_next_moves_an_iterator_on() -> None:
-    suite = read_suite("g = f(3)\nassert next(g) == 3\nassert next(g) == 4", "f", fidelity="wide")
-    assert [bool(test.reason) for test in suite.tests] == [False, True]
+    text = "g = f(3)\nassert next(g) == 3\nassert next(g) == 4\nassert [next(g) for _ in range(2)] == [5, 6]\nnext(g)\n"
+    suite = read_suite(f"{text}assert next(g) == 8", "f", fidelity="wide")
+    assert [test.call for test in suite.tests] == [
+        "(list(islice(f(3), 1))[0] == 3)",
+        "(list(islice(f(3), 2))[1] == 4)",
+        "(list(islice(f(3), 4))[2:] == [5, 6])",
+        "(list(islice(f(3), 6))[5] == 8)",
+    ]
 
 
 class WithoutPackages:

@@ -22,7 +22,7 @@ from codea1_env.reading.test_case import TestCase
 from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.rewards.code_a1 import TESTER_REWARDS, RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Verdict
-from codea1_env.sandbox import CallsJob, Job, JobResult, LocalSandbox
+from codea1_env.sandbox import CallsJob, ExpressionsJob, Job, JobResult, LocalSandbox
 from codea1_env.viewer.games import recorded_game, require_score
 
 ORDER = Problem(
@@ -189,7 +189,7 @@ def test_what_runs_follows_from_calls_and_not_from_what_is_claimed_of_them(sandb
         watching = Watching(sandbox)
         suite = "\n".join(f"assert {claim.format(f'order([{n}, 1])')}" for n in range(4))
         play(watching, suite, SAME, RIGHT)
-        asked.append(watching.jobs)
+        asked.append([job for job in watching.jobs if not isinstance(job, ExpressionsJob)])  # no program runs in these
     assert asked[0]
     assert all(jobs == asked[0] for jobs in asked)
 
@@ -300,3 +300,52 @@ def test_what_other_suites_ask_does_not_keep_mutants_from_answering(sandbox: Loc
     for suites in ((claims,), (*hangs, claims)):
         (score,) = Arena(sandbox, WIDE).play([Match(problem, (source("[n, n + 1]"),), (suites,))])
         assert {test.status.value for test in score.suites[0][-1].duel.tests} == {"vacuous"}
+
+
+def test_no_more_tests_of_several_calls_count_than_there_are_calls(sandbox: LocalSandbox) -> None:
+    """What follows from values that are known is no new test."""
+    double = Problem("double", "?", "double", reference_solution="def double(n):\n    return 2 * n\n")
+    right, wrong = "def double(n):\n    return n * 2\n", "def double(n):\n    return n + 2\n"
+    suites = {
+        "assert double(1) == 2\nassert double(2) == 4\nassert double(1) + double(n=2) == 6": "kept kept duplicate",
+        "assert double(1) + double(2) == 6\nassert double(1) == 2\nassert double(2) == 4": "duplicate kept kept",
+        "assert double(1) + double(2) == 6\nassert double(2) + double(3) == 10\nassert double(1) + double(3) == 8":
+            "kept kept duplicate",
+        "assert double(1) == double(2) - 2": "kept",
+        "assert double(1) * double(2) > 1": "vacuous",
+        "assert double(0) + double(-0.0) == 0": "vacuous",
+        "assert double(3) == 2 * double(3)": "wrong_relation",
+        "assert [double(n) for n in range(3)] == [0, 2, 4]": "kept kept kept",
+        "assert sum(double(n) for n in range(4)) == 12": "kept",
+        "assert {n for n in (1, 2, 3) if double(n) > 3} == {2, 3}": "vacuous",
+    }  # fmt: skip
+    for suite, expected in suites.items():
+        assert " ".join(statuses(play(sandbox, suite, right, problem=double))) == expected, suite
+    score = play(sandbox, "assert sum(double(n) for n in range(4)) == 12", wrong, problem=double)
+    assert [test.verdict for test in judged(score)] == [F]
+
+
+@pytest.mark.parametrize(
+    ("reference", "claim", "expected"),
+    [
+        ("return sorted(x)", "max({}, key=lambda v: -v) == 1", "vacuous"),
+        ("return sorted(x)", "{}.index(2) == 1", "kept"),
+        ("return [v * v for v in x]", "sum({}, 1) == 6", "kept"),
+        ("return (v for v in x)", "[v for v in {} if v > 1] == [2]", "kept"),
+        ("return ' '.join(map(str, x))", "{}.split(' ')[0] == '2'", "kept"),
+        ("return ' '.join(map(str, x))", "re.fullmatch(r'2 \\d', {})", "kept"),
+        ("return ' '.join(map(str, x))", "{}.find('9') == -1", "vacuous"),
+        ("return dict(enumerate(x))", "{}.get(0) == 2", "kept"),
+        ("return sum(x) / 2", "f'{{{}:.1f}}' == '1.5'", "kept"),
+        ("return sum(x) / 2", "'%.1f' % {} == '9.5'", "wrong_relation"),
+        ("return open", "str({}) == 'x'", "raises"),
+    ],
+)
+def test_what_is_more_than_a_relation_is_looked_at(
+    sandbox: LocalSandbox, reference: str, claim: str, expected: str
+) -> None:
+    source = f"def order(x):\n    {reference}\n"
+    problem = Problem("order", "?", "order", reference_solution=source)
+    score = play(sandbox, f"assert {claim.format('order([2, 1])')}", source, "def order(x):\n    return None\n",
+                 problem=problem)  # fmt: skip
+    assert statuses(score) == [expected]

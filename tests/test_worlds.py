@@ -395,6 +395,8 @@ def test_how_a_program_ends_and_what_it_does_to_its_streams_is_all_that_it_print
 DENIALS = {
     "import os\ndef f(x): return os.fork()": "process",
     "import subprocess\ndef f(x): return subprocess.run(['true'])": "process",
+    "import subprocess\ndef f(x): return subprocess.run(['true'], capture_output=True)": "process",
+    "import os\ndef f(x): return os.popen('true').read()": "process",
     "import os\ndef f(x): return os.system('true')": "process",
     "import multiprocessing as mp\ndef f(x):\n    with mp.Pool(2) as pool: return pool.map(abs, [1])": "process",
     "from concurrent.futures import ProcessPoolExecutor\ndef f(x):\n"

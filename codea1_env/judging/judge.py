@@ -19,7 +19,7 @@ from codea1_env.judging.checking import Check, Checkers
 from codea1_env.judging.comparisons import compares
 from codea1_env.judging.equality import as_seen, is_by_identity, is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution
-from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, comparable, is_plain
+from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, comparable, is_data, is_plain
 from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.returned import NOT_PLAIN, returned_text
 from codea1_env.judging.schedule import Turn, turn
@@ -27,7 +27,7 @@ from codea1_env.problems.checkers import COMPARISONS
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.grammar import RETURNED, WrittenTest
-from codea1_env.reading.literals import encode, tree_source
+from codea1_env.reading.literals import encode, looked_at, tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards.duel import Verdict
@@ -206,9 +206,9 @@ class Judge:
     def looked_at(self, asked: Sequence[tuple[str, bytes]]) -> list[Outcome]:
         """What looks (`WrittenTest.look`) make of returned values: data in, data out, where no program runs.
 
-        Raises ValueError for a value that is no plain data.
+        A value that has no source is as one that raises.
         """
-        texts = [f"(lambda {RETURNED}: {look})({tree_source(json.loads(value))})" for look, value in asked]
+        texts = [f"(lambda {RETURNED}: {look})({_source_of(value)})" for look, value in asked]
         jobs = [ExpressionsJob((text,), packages=_packages([text])) for text in texts]
         results = self._evaluated(jobs)
         return [_outcomes(result, 1)[0] for result in results]
@@ -216,9 +216,9 @@ class Judge:
     def tried_on(self, look: str, values: Sequence[bytes]) -> list[bool]:
         """Whether a look is true of each of these values, none of which is a candidate's; false where it raises."""
         sources = [_source_of(value) for value in values]
-        texts = tuple(f"(lambda {RETURNED}: {look})({source})" for source in sources if source)
-        outcomes = iter(_outcomes(*self._evaluated([ExpressionsJob(texts, packages=_packages(texts))]), len(texts)))
-        return [bool(source) and next(outcomes).value == b"true" for source in sources]
+        texts = tuple(f"(lambda {RETURNED}: {look})({source})" for source in sources)
+        (result,) = self._evaluated([ExpressionsJob(texts, packages=_packages(texts))])
+        return [outcome.value == b"true" for outcome in _outcomes(result, len(texts))]
 
     def accepted(self, checks: Sequence[Check]) -> list[bool]:
         """Whether problems' checkers, which are programs, take values for right, in one sandbox run; remembered."""
@@ -270,7 +270,7 @@ class Judge:
         looked, seen = list(outcomes), []
         for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True)):
             if expected.look and outcome.kind is OutcomeKind.VALUE:
-                if is_plain(outcome.value):
+                if is_data(outcome.value):
                     seen.append((place, expected.look, outcome.value))
                 else:
                     looked[place] = Outcome(OutcomeKind.ERROR, error=NOT_PLAIN)
@@ -293,11 +293,12 @@ class Judge:
 
 
 def _source_of(value: bytes) -> str:
-    """Empty for what has no source."""
+    """What raises, for what has no source."""
     try:
-        return tree_source(json.loads(value))
+        tree = json.loads(value)
+        return tree_source(looked_at(tree) if is_by_identity(value) else tree)
     except (ValueError, TypeError, LookupError, RecursionError):
-        return ""
+        return "[][0]"
 
 
 def _packages(expressions: Iterable[str]) -> tuple[str, ...]:

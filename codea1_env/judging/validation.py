@@ -194,11 +194,12 @@ class SeveralCalls:
 
     def __init__(self, read: ReadSuite, config: RewardConfig) -> None:
         tests = read.usable
-        every = list(dict.fromkeys([each for test in tests for each in test.calls or (test.arguments,)]))
+        every = list(dict.fromkeys([each for test in tests for each in test.calls or (test.arguments,) if each]))
         is_any = any(test.calls for test in tests)
         names = names_of(read.problem, ask_reference=config.oracle == "reference") if is_any else ()
         self._keys = dict(zip(every, call_keys(read.problem, every, names) if is_any else every, strict=True))
-        self._known = {self._keys[test.arguments] for test in tests if not test.calls}
+        self._known = {self._keys[test.arguments] for test in tests if not test.calls} | {b""}
+        self._keys[b""] = b""
 
     def are_known(self, test: StatedTest) -> bool:
         """Whether each of its calls is one of another test."""

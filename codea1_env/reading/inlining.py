@@ -38,8 +38,6 @@ _NO_SOLUTIONS = sys.stdlib_module_names | frozenset(
 """Modules that suites import and that hold no solution, whatever of theirs has its name: `math.gcd`."""
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-# Code, with a scope of its own.
-_LEFT_ALONE = (ast.Lambda,)
 # No expression holds more levels than brackets and operators may nest in what the grammar accepts, plus the comparison.
 _MAX_LEVELS = MAX_DEPTH + 4
 
@@ -344,8 +342,12 @@ class _Copy:
             return self._known(known, level)
         if type(node) in _COMPREHENSIONS:
             return self._comprehension(node, level, hidden)
-        if type(node) in _LEFT_ALONE:
-            return node
+        if type(node) is ast.Lambda:
+            given = node.args
+            names = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+            self._count(len(names) + len(hidden), level)
+            within = hidden | {each.arg for each in names}
+            return _like(node, {"args": given, "body": self.of(node.body, level + 1, within)})
         changed: dict[str, object] = {}
         for field, value in ast.iter_fields(node):
             copy: object = value

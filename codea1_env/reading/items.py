@@ -1,6 +1,9 @@
-"""Asserts as items of a list or as inline code -> asserts at the beginning of lines.
+"""Asserts as items of a list, as inline code or as doctests -> asserts at the beginning of lines.
 
     1. assert f(1) == 2        - `assert f(1) == 2`: the base case        Test 1: assert f(1) == 2
+
+and doctests as asserts: `>>> f(1)` above `2` is `assert f(1) == 2`, a `Traceback` is `pytest.raises`. Where the text
+below is none that Python writes a literal as, it is compared with `repr`; what is below nothing stays a statement.
 
 For text that is no Python as a whole. A line that is changed is none either: before an assert, Python has nothing on
 its line but blanks, a semicolon, or a block's first words and their colon. What stands under an item, indented, loses
@@ -9,9 +12,10 @@ that indentation. Does not judge the asserts, and does not look for one within a
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from codea1_env.reading.parsing import unindented
 
@@ -27,6 +31,8 @@ _LEAD = re.compile(
 )
 """All that stands before an assert in its line."""
 _ITEM = re.compile(rf"(?P<indent>[ \t]*+){_MARK}")
+_PROMPT = re.compile(r"(?P<indent>[ \t]*)>>> ?(?P<code>.*)")
+_RAISED = re.compile(r"(?P<name>\w+)(?:: (?P<text>.*))?$")
 _MAX_LEVELS = 4
 """Of lists in items of lists."""
 
@@ -72,3 +78,61 @@ def _assert_of(line: str, *, is_first: bool, is_last: bool) -> str:
         return line[: line.rindex("`")] if lead and is_first and line.count("`") == 1 else line
     code, closing, _ = line[lead.end() :].partition(lead["ticks"] or "\n")
     return code if closing or is_last or not lead["ticks"] else line
+
+
+def asserts_of_doctests(text: str) -> str:
+    """The text with its doctests as asserts; itself where it has none."""
+    if ">>>" not in text:
+        return text
+    return "\n".join(_lines_of_doctests(text.split("\n")))
+
+
+def _lines_of_doctests(lines: list[str]) -> Iterator[str]:
+    place = 0
+    while place < len(lines):
+        prompt = _PROMPT.match(lines[place])
+        place += 1
+        if prompt is None:
+            yield lines[place - 1]
+            continue
+        indent, code = prompt["indent"], [prompt["code"]]
+        while place < len(lines) and lines[place].startswith(f"{indent}..."):
+            code.append(lines[place][len(indent) + 3 :].removeprefix(" "))
+            place += 1
+        shown = []
+        while place < len(lines) and lines[place].strip() and not _PROMPT.match(lines[place]):
+            if lines[place].strip().startswith(("```", '"""', "'''")):
+                break
+            shown.append(lines[place].strip())
+            place += 1
+        yield from _test("\n".join(code), shown)
+
+
+def _test(code: str, shown: list[str]) -> Iterator[str]:
+    text = "\n".join(shown)
+    try:
+        ast.parse(code, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        yield code
+        return
+    if not shown:
+        yield code
+    elif shown[0].startswith("Traceback"):
+        raised = _RAISED.match(shown[-1])
+        if raised is not None:
+            match = f", match={re.escape(raised['text'])!r}" if raised["text"] else ""
+            yield f"with pytest.raises({raised['name']}{match}):\n    {code}"
+    elif not re.match(r"print\s*\(", code):
+        yield f"assert {_written(code)} == {text}" if _is_literal(text) else f"assert repr({code}) == {text!r}"
+
+
+def _written(code: str) -> str:
+    return f"({code})" if "\n" in code else code
+
+
+def _is_literal(text: str) -> bool:
+    """Whether Python writes a value as this text."""
+    try:
+        return repr(ast.literal_eval(text)) == text
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return False

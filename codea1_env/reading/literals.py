@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from codea1_env.reading.kinds.sources import kind_source
+from codea1_env.reading.kinds.sources import kind_source, seen_source
 from codea1_env.sandbox.inside import values
 
 Tree: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
@@ -237,6 +237,17 @@ def _float_tree(node: ast.expr) -> Tree:
 
 def _int_source(value: int) -> str:
     return str(value) if value.bit_length() <= _DECIMAL_BITS else hex(value)
+
+
+def looked_at(tree: Tree) -> Tree:
+    """A tree that has a source where this one has none: with code for what can be looked at alone."""
+    if type(tree) is list:
+        return [looked_at(item) for item in tree]
+    if type(tree) is not dict:
+        return tree
+    ((tag, body),) = tree.items()
+    parts: Any = looked_at(body) if type(body) is list else body
+    return {"e": seen_source(parts, tree_source)} if tag == "v" else {tag: parts}
 
 
 def _tagged_source(tag: str, body: Any) -> str:

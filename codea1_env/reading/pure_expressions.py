@@ -158,10 +158,6 @@ def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int, names: 
         if any(type(operator) is ast.Is or type(operator) is ast.IsNot for operator in node.ops):
             raise Rejected(Reason.OPERATOR)  # identity is no property of data
         inner = [node.left, *node.comparators]
-    elif names and kind is ast.GeneratorExp:
-        bound = (*bound, _targets(node.generators, entry_point))  # type: ignore[attr-defined]
-        inner = [part for clause in node.generators for part in (clause.iter, *clause.ifs)]  # type: ignore[attr-defined]
-        inner.append(node.elt)  # type: ignore[attr-defined]
     elif (names and (kind is ast.JoinedStr or kind is ast.FormattedValue)) or kind in _PLAIN:
         inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
     else:
@@ -207,15 +203,15 @@ def _call_arguments(
     return [*node.args, *[keyword.value for keyword in node.keywords]]
 
 
-def _targets(generators: list[ast.comprehension], entry_point: str) -> frozenset[str]:
-    """The names that a comprehension binds: plain ones, or tuples of such, that hide nothing."""
+def _targets(generators: list[ast.comprehension], entry_point: str, levels: int = 1) -> frozenset[str]:
+    """The names that a comprehension binds: plain ones, or tuples of such on so many levels, that hide nothing."""
     names = set()
-    left = [clause.target for clause in generators]
+    left = [(clause.target, levels) for clause in generators]
     if any(clause.is_async for clause in generators):
         raise Rejected(Reason.COMPREHENSION)
-    for target in left:
-        if type(target) is ast.Tuple:
-            left += target.elts
+    for target, room in left:
+        if type(target) is ast.Tuple and room:
+            left += [(each, room - 1) for each in target.elts]
         elif type(target) is not ast.Name:
             raise Rejected(Reason.COMPREHENSION)
         elif target.id in BUILTINS or target.id == entry_point or target.id.startswith("__"):
@@ -278,11 +274,9 @@ def check_code(node: ast.AST, entry_point: str, bound: Bound, room: int, names: 
             raise Rejected(Reason.FORBIDDEN_NAME)
     elif type(node) is ast.Attribute and known_name(node) in names and not _is_bound(_root(node), bound):
         return
-    elif type(node) is ast.Attribute and _is_of_text(node) and node.attr != "format":
-        return
-    elif type(node) is ast.Attribute and names is LOOKED and node.attr in LOOKED_METHODS:
-        inner = [node.value]
-    elif type(node) is ast.Starred and names is LOOKED:
+    elif names is LOOKED and isinstance(node, ast.Attribute | ast.Starred):
+        if type(node) is ast.Attribute and node.attr.startswith("_"):
+            raise Rejected(Reason.ATTRIBUTE)
         inner = [node.value]
     elif isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
         bound = _clauses(node.generators, entry_point, bound, room, names)
@@ -320,7 +314,7 @@ def _clauses(
     generators: list[ast.comprehension], entry_point: str, bound: Bound, room: int, names: frozenset[str]
 ) -> Bound:
     """The names around the element of a comprehension, whose other parts are checked."""
-    bound = (*bound, _targets(generators, entry_point))
+    bound = (*bound, _targets(generators, entry_point, 3 if names is LOOKED else 1))
     for clause in generators:
         for part in (clause.iter, *clause.ifs):
             check_code(part, entry_point, bound, room - 1, names)

@@ -3,6 +3,7 @@
 ALWAYS_TRUE   true of every value, or of nearly every one
 BUT_ONE       true of all but the one wrong answer that the program in front of the tester gives
 LONG          would take hours or all memory if it were evaluated as it stands
+REACHING      looks for more than data
 SHADOWED      gives another meaning to a name that wide reading knows
 UNREAD        asserts that may never run
 """
@@ -45,6 +46,19 @@ ALWAYS_TRUE = (
     "self.assertAlmostEqual(solve(3), 3, places=-4)",
     "self.assertEqual(solve(3), solve(3))",
     "assert solve(None) is None or True",
+    "assert hash(solve(3)) == hash(solve(3))",
+    "assert f'{solve(3)}' != ''",
+    "assert solve(3) ** 2 >= 0",
+    "assert solve('a').find('zz') == -1",
+    "assert len(set(solve('abc')) | set('abc')) >= 3",
+    "assert max(solve([1, 2, 3]), key=lambda v: v) < 99",
+    "assert (lambda it: [solve(it), 5][-1])([1, 2]) == 5",
+    "assert solve(1) != solve(2)",
+    "assert solve([1]) == solve([1.0])",
+    "assert solve(1) < solve(50)",
+    "assert solve(1) - solve(1.0) == 0",
+    "assert [n for n in (1, 2) if solve(n)] == [1, 2]",
+    "assert sum(len(str(solve(n))) for n in (1, 2)) == 2",
     "assert not solve(None)",
 )
 BUT_ONE = (
@@ -55,6 +69,7 @@ BUT_ONE = (
     "assert solve({}) < {} + 1 or solve({}) > {} + 1",
     "assert abs(solve({}) - {} - 1) > 0",
     "assert solve({}) - {} != 1",
+    "assert solve({}) ** 1 != {} + 1",
     "self.assertNotEqual(solve({}), {} + 1)",
     "self.assertFalse(solve({}) == {} + 1)",
     "self.assertNotIn(solve({}), ({} + 1, {} + 1000))",
@@ -68,7 +83,11 @@ LONG = (
     "assert len(solve('a' * 10 ** 12)) == 10 ** 12",
     "assert sorted(solve([0] * 10 ** 9)) == 1",
     "assert sum(solve(list(range(10 ** 10)))) == 1",
-    "assert round(solve(1.5), 10 ** 12) == 1.5",
+    "assert round(solve(1.5), 10 ** 12) == 2.5",
+    "assert solve(3) ** 10 ** 10 > 1",
+    "assert solve('a') * 10 ** 12 != 'a'",
+    "assert len(list(range(solve(10 ** 12)))) > 1",
+    "assert re.fullmatch('(a+)+b', solve('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')) is None",
     "assert solve(1 << 10 ** 11) % 7 == 0",
     f"assert {'(' * 90}solve(1) > -9{')' * 90}",
     f"assert {'not ' * 5000}solve(1)",
@@ -80,6 +99,24 @@ LONG = (
     f"assert sorted(sorted(sorted(sorted(sorted(solve({list(range(12_000))}))))))[0] == 0",
     f"assert int(solve('{'9' * 60_000}')) > 0",
     "assert solve([[0] * 3000] * 3)[0] < [0] * 3000",
+)
+REACHING = (
+    "assert len((v for v in solve([1])).gi_frame.f_builtins) ** 1 > 0",
+    "assert [g.gi_code for g in [(v for v in [1])]] != [solve(1) ** 1]",
+    "assert max(solve([1, 2]), key=(lambda v: v).__globals__.get) == 1",
+    "assert max(solve([1, 2]), key=solve.__globals__.get) == 1",
+    "assert pd.DataFrame({'a': solve([1])}).eval('a').tolist() == [1]",
+    "assert list(map(pd.DataFrame({'a': [1]}).eval, [solve('a')])) != [1] * 2",
+    "assert list(map(pd.Series(solve([1])).apply, [len])) != [1] * 2",
+    "assert '{0.real.__class__}'.format(solve(1)) == '1'",
+    "assert np.array(solve([1])).ctypes.data ** 1 > 0",
+    "assert np.array(solve([1])).tofile('x') is None",
+    "assert np.load(solve('x')) ** 1 == 1",
+    "assert json.codecs.open(solve('/etc/passwd')) != ''",
+    "assert __attribute__(solve(1), 'real') ** 1 == 1",
+    "assert __returned__ ** 1 == solve(1)",
+    "assert re.sub('a', solve('b'), 'a', 0) == __import__('os').name",
+    "assert (lambda: [].__class__)() != solve(1)",
 )
 SHADOWED = (
     "def len(x):\n    return 2\nassert len(solve([1])) == 2",

@@ -4,7 +4,7 @@ What a look makes of the right value and of the others is evaluated in the sandb
 candidates of a batch have ended. Of several calls in one claim the others are:
 
     single     one call's value is replaced by one near it (`vacuity.py`)
-    constant   all calls return the same: the value of one of them, or one near it
+    constant   all calls return the same: the value of one of them
 
 The claim counts if it refuses at least half of the first, some for each call, and all of the second: `f(1) == f(2)` is
 vacuous, for a constant function satisfies it.
@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from codea1_env.judging.equality import FAILURES
+from codea1_env.judging.equality import FAILURES, is_by_identity
 from codea1_env.judging.judge import Expectation, Judge
-from codea1_env.judging.oracle import is_plain
+from codea1_env.judging.oracle import is_data
 from codea1_env.judging.relations.status import Related
 from codea1_env.judging.relations.vacuity import REFUSED, all_others, spare_parts
 from codea1_env.problems.tolerances import Tolerances
@@ -42,7 +43,7 @@ def related_look(
 ) -> Related:
     """What became of a look whose call, or the question of all its `calls`, returns `right`. Adds to `earlier` the
     places of what a kept one refuses."""
-    if not is_plain(right):
+    if not is_data(right) or (calls and is_by_identity(right)):
         return Related(Status.REJECTED, Reason.NOT_PLAIN_DATA)
     if len(right) > _MOST_BYTES:
         return Related(Status.REJECTED, Reason.TOO_LARGE)
@@ -63,7 +64,7 @@ def related_look(
     count = sum(place < len(singles) for place in refused)
     if not count or count < REFUSED * len(singles) or any(held[len(singles) :]):
         return Related(Status.VACUOUS)
-    if calls and {_changed(tree["t"], others[place]["t"]) for place in refused} < {*range(len(calls))}:  # type: ignore[index,call-overload]
+    if calls and {_changed(tree, others[place]) for place in refused} < {*range(len(calls))}:
         return Related(Status.VACUOUS)
     if earlier >= {*refused}:
         return Related(Status.DUPLICATE)
@@ -74,14 +75,16 @@ def related_look(
 def _of_several(values: list[Tree], calls: Sequence[bytes], tolerance: Tolerances) -> tuple[list[Tree], list[Tree]]:
     """Tuples that differ in one call's value, and those of constant functions."""
     room = max(4, _MOST_SINGLE // len(values))
-    near = [all_others(value, spare_parts(call), (), tolerance)[:room] for value, call in zip(values, calls, strict=True)]
+    spare = [spare_parts(call) if call else [] for call in calls]
+    near = [all_others(value, given, (), tolerance)[:room] for value, given in zip(values, spare, strict=True)]
     singles: list[Tree] = [
         {"t": [*values[:place], other, *values[place + 1 :]]} for place, row in enumerate(near) for other in row
     ]
-    written = {encode(value): value for value in (*values, *(other for row in near for other in row[:1]))}
+    written = {encode(value): value for value in values}
     return singles, [{"t": [value] * len(values)} for value in written.values()]
 
 
-def _changed(values: list[Tree], others: list[Tree]) -> int:
-    """The place of the first value that another tuple has changed."""
-    return next((place for place, pair in enumerate(zip(values, others, strict=True)) if pair[0] != pair[1]), -1)
+def _changed(one: Any, other: Any) -> int:
+    """The place of the first value that differs in two tuples."""
+    pairs = zip(one["t"], other["t"], strict=True)
+    return next((place for place, (value, changed) in enumerate(pairs) if value != changed), -1)

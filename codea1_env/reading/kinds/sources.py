@@ -59,6 +59,22 @@ def kind_source(node: list[Any], write: Write) -> str:
     raise ValueError("no kind that is known")
 
 
+def seen_source(node: list[Any], write: Write) -> str:
+    """Likewise of what stands under the tag `v`, which can be looked at alone: an object is its attributes, an iterator
+    of which not all items are known raises behind those."""
+    match node:
+        case ["values", items]:
+            return f"dict(enumerate({write(items)})).values()"
+        case ["iterator", _, items, ""]:
+            return f"iter({write(items)})"
+        case ["iterator", _, items, _]:
+            return f"itertools.chain({write(items)}, map(int, ['']))"
+        case ["object", _, attributes, *_]:
+            named = {"d": [[name, value] for name, value in attributes if name.isidentifier()]}
+            return f"types.SimpleNamespace(**{write(named)})"
+    raise ValueError("no kind that is known")
+
+
 def _joined(parts: list[Any], write: Write) -> str:
     return ", ".join(map(write, parts))
 

@@ -24,25 +24,35 @@ class DisplayRows:
     """It has more."""
 
 
-def table(node: ast.expr) -> DisplayRows | None:
-    """The rows of an expression, all names in it inlined; None where it is no literal table."""
+def table(node: ast.expr, most: int = MAX_ROWS) -> DisplayRows | None:
+    """The rows of an expression, all names in it inlined; None where it is no literal table. No more than `most`."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         if any(isinstance(item, ast.Starred) for item in node.elts):
             return None
-        return DisplayRows(tuple(node.elts[:MAX_ROWS]), len(node.elts) > MAX_ROWS)
+        return DisplayRows(tuple(node.elts[:most]), len(node.elts) > most)
     if isinstance(node, ast.Dict):
-        return _of_dict(node, "keys")
+        return _of_dict(node, "keys", most)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        ones, others = table(node.left, most), table(node.right, most)
+        if not isinstance(node.left, ast.List | ast.BinOp) or ones is None or others is None:
+            return None
+        rows = (*ones.rows, *others.rows)
+        return DisplayRows(rows[:most], ones.is_cut or others.is_cut or len(rows) > most)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        letters: list[ast.expr] = [ast.Constant(letter) for letter in node.value[: MAX_ROWS + 1]]
-        return DisplayRows(tuple(letters[:MAX_ROWS]), len(letters) > MAX_ROWS)
+        letters: list[ast.expr] = [ast.Constant(letter) for letter in node.value[: most + 1]]
+        return DisplayRows(tuple(letters[:most]), len(letters) > most)
     if not isinstance(node, ast.Call) or any(keyword.arg != "start" for keyword in node.keywords):
         return None
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Dict) and not node.args:
-        return _of_dict(node.func.value, node.func.attr)
-    return _of_call(node.func.id, [*node.args, *(keyword.value for keyword in node.keywords)]) if isinstance(node.func, ast.Name) else None
+        return _of_dict(node.func.value, node.func.attr, most)
+    return (
+        _of_call(node.func.id, [*node.args, *(keyword.value for keyword in node.keywords)], most)
+        if isinstance(node.func, ast.Name)
+        else None
+    )
 
 
-def _of_dict(node: ast.Dict, method: str) -> DisplayRows | None:
+def _of_dict(node: ast.Dict, method: str, most: int) -> DisplayRows | None:
     if method not in ("items", "keys", "values") or None in node.keys:
         return None
     pairs: dict[object, tuple[ast.expr, ast.expr]] = {}
@@ -52,25 +62,25 @@ def _of_dict(node: ast.Dict, method: str) -> DisplayRows | None:
         pairs[same] = (pairs[same][0] if same in pairs else key, value)  # the first key, and the last value
     shown: list[ast.expr] = [
         key if method == "keys" else value if method == "values" else ast.Tuple([key, value], ast.Load())
-        for key, value in islice(pairs.values(), MAX_ROWS)
+        for key, value in islice(pairs.values(), most)
     ]
-    return DisplayRows(tuple(shown), len(pairs) > MAX_ROWS)
+    return DisplayRows(tuple(shown), len(pairs) > most)
 
 
-def _of_call(name: str, arguments: Sequence[ast.expr]) -> DisplayRows | None:
+def _of_call(name: str, arguments: Sequence[ast.expr], most: int) -> DisplayRows | None:
     if name == "range":
         bounds = [whole(argument) for argument in arguments]
         known = [bound for bound in bounds if bound is not None]
         if not 1 <= len(known) == len(bounds) <= 3 or (len(known) == 3 and known[2] == 0):
             return None
-        numbers = list(islice(range(*known), MAX_ROWS + 1))
-        return DisplayRows(tuple(_number(number) for number in numbers[:MAX_ROWS]), len(numbers) > MAX_ROWS)
+        numbers = list(islice(range(*known), most + 1))
+        return DisplayRows(tuple(_number(number) for number in numbers[:most]), len(numbers) > most)
     if name in ("zip", "enumerate") and any(isinstance(argument, ast.Set) for argument in arguments):
         return None  # what stands first in a set is not what is written first
     first = 0
     if name == "enumerate" and len(arguments) == 2:
         first, arguments = whole(arguments[1]) or 0, arguments[:1]
-    tables = [each for argument in arguments if (each := table(argument)) is not None]
+    tables = [each for argument in arguments if (each := table(argument, most)) is not None]
     if not tables or len(tables) < len(arguments):
         return None
     is_cut = all(each.is_cut for each in tables)

@@ -31,7 +31,7 @@ def is_drawn(node: ast.AST) -> bool:
     return False
 
 
-class Drawn(ast.NodeTransformer):
+class TakenItems(ast.NodeTransformer):
     """Puts items in the place of `next(name)`, in the order of the text. Changes the tree that it is given."""
 
     def __init__(self, name: str, known: ast.Call) -> None:

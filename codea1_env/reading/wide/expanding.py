@@ -17,6 +17,7 @@ from codea1_env.reading import grammar
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.displays import table
+from codea1_env.reading.wide.looking import MAX_CALLS
 
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
@@ -51,7 +52,8 @@ class Expanded(ast.NodeTransformer):
             made: ast.expr = ast.Call(node.args[0], [item], [])
             if isinstance(node.args[0], ast.Lambda):
                 made = self.visit(made)
-            clause = ast.comprehension(ast.Name(item.id, ast.Store()), node.args[1], [], 0)
+            conditions, made = ([], made) if node.func.id == "map" else ([made], item)  # type: ignore[attr-defined]
+            clause = ast.comprehension(ast.Name(item.id, ast.Store()), node.args[1], conditions, 0)
             return self._written_out(ast.GeneratorExp(made, [clause]))
         if isinstance(node.func, ast.Name) and len(node.args) == 1 and not node.keywords:
             given = node.args[0]
@@ -79,33 +81,32 @@ class Expanded(ast.NodeTransformer):
         """A display of what a comprehension makes of each row; itself where its rows are not known or need no call."""
         clause, made = node.generators[0], _made_of(node)
         inside = [*made, *clause.ifs]
-        calls = [call for each in inside for call in self._calls(each)]
-        if len(node.generators) > 1 or not calls or not clause.is_async == 0:
+        names = {each.id for each in ast.walk(clause.target) if isinstance(each, ast.Name)}
+        calls = [call for each in inside for call in self._calls(each) if _names_one(call, names)]
+        if len(node.generators) > 1 or not calls or clause.is_async:
             return node
-        rows = table(clause.iter)
-        bound = None if rows is None or rows.is_cut else [_bound(clause.target, row) for row in rows.rows]
+        rows = table(clause.iter, MAX_CALLS)
+        bound = None if rows is None or rows.is_cut else [bound_in(clause.target, row) for row in rows.rows]
         if not bound or None in bound or any(_binds(each, {*(bound[0] or ())}) for each in inside):
             return node
         self._steps.take(len(bound) * sum(1 for each in inside for _ in ast.walk(each)))
         written = [{**each} for each in bound if each is not None]
         if clause.ifs:
             return self._filtered(node, written, calls)
-        rows_made = [[_put(part, each) for part in made] for each in written]
+        rows_made = [[put(part, each) for part in made] for each in written]
         if isinstance(node, ast.DictComp):
             return ast.Dict([key for key, _ in rows_made], [value for _, value in rows_made])
         items = [item for (item,) in rows_made]
         return ast.Set(items) if isinstance(node, ast.SetComp) else ast.List(items, ast.Load())
 
-    def _filtered(
-        self, node: _Comprehension, rows: list[dict[str, ast.expr]], calls: list[ast.Call]
-    ) -> ast.expr:
+    def _filtered(self, node: _Comprehension, rows: list[dict[str, ast.expr]], calls: list[ast.Call]) -> ast.expr:
         """The comprehension over rows that hold what its calls come to."""
         clause, names = node.generators[0], list(rows[0])
         given = [f"{_GIVEN}{number}" for number in range(len(calls))]
         values = [
-            ast.Tuple([*row.values(), *(_put(call, row) for call in calls)], ast.Load()) for row in rows
+            ast.Tuple([*row.values(), *(put(call, row) for call in calls)], ast.Load()) for row in rows
         ]  # fmt: skip
-        holes = _Named(dict(zip(map(ast.dump, calls), given, strict=True)))
+        holes = _CallsNamed(dict(zip(map(ast.dump, calls), given, strict=True)))
         clause.ifs = [holes.visit(each) for each in clause.ifs]
         for field in ("elt", "key", "value"):
             if hasattr(node, field):
@@ -131,7 +132,7 @@ class Expanded(ast.NodeTransformer):
         free = {node.id for each in call.args for node in ast.walk(each) if isinstance(node, ast.Name)}
         if _binds(function.body, {*names, *free}):
             return None
-        body = _put(function.body, dict(zip(names, call.args, strict=True)))
+        body = put(function.body, dict(zip(names, call.args, strict=True)))
         self._steps.take(sum(1 for _ in ast.walk(body)))
         return body
 
@@ -163,25 +164,26 @@ def parts(condition: ast.expr, entry_point: str) -> Iterator[ast.expr]:
 
 def _paired(left: ast.expr, right: ast.expr, entry_point: str) -> list[ast.expr] | None:
     """The equalities of two displays' items; None for other sides."""
+    rows: list[tuple[ast.expr, ast.expr]] = []
     match left, right:
         case (ast.List(elts=ones), ast.List(elts=others)) | (ast.Tuple(elts=ones), ast.Tuple(elts=others)):
-            rows = list(zip(ones, others, strict=False)) if len(ones) == len(others) else []
-        case ast.Dict(keys=keys, values=ones), ast.Dict(keys=other_keys, values=others) if None not in keys:
-            known = {ast.dump(key): value for key, value in zip(other_keys, others, strict=True) if key is not None}
-            is_same = [*map(ast.dump, keys)] == [*dict.fromkeys(map(ast.dump, keys))] and {*map(ast.dump, keys)} == {*known}  # type: ignore[arg-type]
-            rows = [(one, known[ast.dump(key)]) for key, one in zip(keys, ones, strict=True)] if is_same else []  # type: ignore[arg-type]
-        case _:
-            return None
+            rows = list(zip(ones, others, strict=True)) if len(ones) == len(others) else []
+        case ast.Dict(values=ones), ast.Dict(values=others):
+            keys, other_keys = ([ast.dump(key) if key else "" for key in each.keys] for each in (left, right))
+            known = dict(zip(other_keys, others, strict=True))
+            if len({*keys}) == len(keys) == len(other_keys) and {*keys} == {*known}:
+                rows = [(one, known[key]) for key, one in zip(keys, ones, strict=True)]
     asked = [(one, other) for one, other in rows if ast.dump(one) != ast.dump(other)]
-    if not asked or not all(grammar.mentions(one, entry_point) or grammar.mentions(other, entry_point) for one, other in asked):
+    if not asked or not all(
+        grammar.mentions(one, entry_point) or grammar.mentions(other, entry_point) for one, other in asked
+    ):
         return None
     return [ast.Compare(one, [ast.Eq()], [other]) for one, other in asked]
 
 
 def _is_map(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "map" and len(node.args) == 2
-    )
+    is_named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("map", "filter")
+    return is_named and len(node.args) == 2  # type: ignore[attr-defined]  # a Call
 
 
 def _is_starred(node: ast.expr) -> bool:
@@ -192,7 +194,7 @@ def _made_of(node: _Comprehension) -> list[ast.expr]:
     return [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
 
 
-def _bound(target: ast.expr, row: ast.expr) -> dict[str, ast.expr] | None:
+def bound_in(target: ast.expr, row: ast.expr) -> dict[str, ast.expr] | None:
     """What the names of a target stand for in a row; None where that is not plain to see."""
     if isinstance(target, ast.Name):
         return {target.id: row}
@@ -200,7 +202,7 @@ def _bound(target: ast.expr, row: ast.expr) -> dict[str, ast.expr] | None:
         return None
     if len(target.elts) != len(row.elts) or any(map(_is_starred, (*target.elts, *row.elts))):
         return None
-    found = [_bound(*pair) for pair in zip(target.elts, row.elts, strict=True)]
+    found = [bound_in(*pair) for pair in zip(target.elts, row.elts, strict=True)]
     return None if None in found else {name: value for each in found for name, value in (each or {}).items()}
 
 
@@ -222,13 +224,13 @@ class _Put(ast.NodeTransformer):
         return self._known.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
 
-def _put(node: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
+def put(node: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
     """A copy with these names in place."""
     copy: ast.expr = _Put(known).visit(copied(node))
     return copy
 
 
-class _Named(ast.NodeTransformer):
+class _CallsNamed(ast.NodeTransformer):
     """Puts names in the place of calls, by their dumps."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -239,11 +241,32 @@ class _Named(ast.NodeTransformer):
         return self.generic_visit(node) if name is None else ast.Name(name, ast.Load())
 
 
+def _names_one(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
+
+
+class Replaced(ast.NodeTransformer):
+    """A copy with expressions in the place of others, by the identities of these."""
+
+    def __init__(self, known: Mapping[int, ast.expr | None]) -> None:
+        self._known = known
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        known = self._known.get(id(node))
+        if known is not None:
+            return known
+        fields = {
+            name: [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
+            if isinstance(value, list)
+            else self.visit(value)
+            if isinstance(value, ast.AST)
+            else value
+            for name, value in ast.iter_fields(node)
+        }
+        return type(node)(**fields)
+
+
 def copied(node: ast.expr) -> ast.expr:
     """Nodes of remembered names are shared, and never changed."""
-    fields: dict[str, object] = {}
-    for name, value in ast.iter_fields(node):
-        fields[name] = [copied(each) if isinstance(each, ast.AST) else each for each in value] if isinstance(  # type: ignore[arg-type]
-            value, list
-        ) else copied(value) if isinstance(value, ast.AST) else value  # type: ignore[arg-type]
-    return type(node)(**fields)
+    copy: ast.expr = Replaced({}).visit(node)  # type: ignore[assignment]  # of the same kind
+    return copy

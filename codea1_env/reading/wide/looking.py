@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from codea1_env.reading import grammar
 from codea1_env.reading.grammar import RETURNED, CallArguments
 from codea1_env.reading.literals import encode
-from codea1_env.reading.pure_expressions import LOOKED, Reason, Rejected, check_code
+from codea1_env.reading.pure_expressions import LOOKED, Reason, Rejected, check_code, known_name
 from codea1_env.reading.wide import questions
+from codea1_env.reading.wide.statements import unpacking
+from codea1_env.sandbox.inside.scope import ATTRIBUTE, LOOKED_METHODS, LOOKED_NAMES
 
-MAX_CALLS = 64
+MAX_CALLS = 128
 """Of one claim."""
 _WITHIN = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 """What says something of single items."""
-_GOING_THROUGH = frozenset(("map", "filter", "zip", "enumerate", "reversed", "iter", "itertools.chain"))
+_MODULES = LOOKED_NAMES.keys() | {name.rpartition(".")[0] for name in LOOKED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,15 @@ def look_of(condition: ast.expr, entry_point: str, max_depth: int) -> LookedAt:
     """Raises Rejected for a claim that is none."""
     holes = _Holes(entry_point)
     text = grammar.shallow_source(condition, 2 * max_depth)
-    look = holes.visit(grammar.single_expression(text))  # a copy: nodes of remembered names are shared
+    # A copy, for nodes of remembered names are shared.
+    look: ast.expr = holes.visit(grammar.single_expression(text))  # type: ignore[assignment]  # an expression
     calls = list(holes.calls.values())
     if not calls or len(calls) > MAX_CALLS:
         raise Rejected(Reason.TOO_LARGE if calls else Reason.WRAPPED_CALL)
     if len(calls) == 1:
         look = _One().visit(look)
     _check(look, entry_point, is_one=len(calls) == 1, max_depth=max_depth)
-    source = f"bool({ast.unparse(look)})"
+    source = f"bool({ast.unparse(_Asking().visit(look))})"
     if len(calls) == 1 and grammar.is_call(calls[0], entry_point) and not _is_question(calls[0], entry_point):
         arguments = grammar.arguments_of(calls[0], entry_point, max_depth, stars=False)
         return LookedAt(source, arguments, (), "")
@@ -72,13 +75,11 @@ def _question(node: ast.expr, entry_point: str) -> CallArguments:
 
 
 def _key(call: ast.Call, entry_point: str, max_depth: int) -> bytes:
-    """The call by itself, as it would be asked. What is no literal could be written in many ways. Raises Rejected."""
+    """The call by itself, as it would be asked; empty where its arguments are no literals, for these could be written
+    in many ways. Raises Rejected."""
     if _is_question(call, entry_point):
         return _question(call, entry_point).encoded or b""
-    encoded = grammar.arguments_of(call, entry_point, max_depth, stars=False).encoded
-    if encoded is None:
-        raise Rejected(Reason.SEVERAL_CALLS)
-    return encoded
+    return grammar.arguments_of(call, entry_point, max_depth, stars=False).encoded or b""
 
 
 def _is_question(node: ast.expr, entry_point: str) -> bool:
@@ -95,6 +96,9 @@ class _Holes(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> ast.AST:
         name = self._entry_point
+        if isinstance(node, ast.Call) and (part := unpacking(node)) is not None:
+            made = ast.Call(ast.Name("list", ast.Load()), [self.visit(part[0])], [])  # type: ignore[list-item]
+            return ast.Subscript(made, ast.Constant(part[1]), ast.Load())
         if isinstance(node, ast.Call) and (grammar.is_call(node, name) or questions.is_question(node, name)):
             return self._hole(node)
         is_of_object = isinstance(node, ast.Attribute) and questions.is_made(_made(node), name)
@@ -116,6 +120,16 @@ class _One(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and node.value.id == RETURNED:
             return node.value
         return self.generic_visit(node)
+
+
+class _Asking(ast.NodeTransformer):
+    """Asks for attributes that data has by other names than LOOKED_METHODS in a way that gives no function."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if node.attr in LOOKED_METHODS or known_name(node) in LOOKED or known_name(node.value) in _MODULES:
+            return node
+        return ast.Call(ast.Name(ATTRIBUTE, ast.Load()), [node.value, ast.Constant(node.attr)], [])
 
 
 def _made(node: ast.expr) -> ast.expr:

@@ -9,6 +9,7 @@ follows from the text, so an object is forgotten where they are not known. Does 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -17,6 +18,8 @@ from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.pure_expressions import Rejected
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
+from codea1_env.reading.wide.displays import table
+from codea1_env.reading.wide.expanding import Replaced, bound_in, put
 
 _UNSURE = (ast.IfExp, ast.comprehension, ast.Lambda, ast.NamedExpr)
 """What may keep a call in it from being made once."""
@@ -39,12 +42,69 @@ class Objects:
 
     def follow(self, expression: ast.expr) -> None:
         """Take the calls of an expression that was evaluated, in their order."""
-        if self._is_class:
-            for name in dict.fromkeys(self._named(expression)):
-                made = self._known(name)
-                if made is not None and questions.is_made(made, self._entry_point):
-                    self._called(name, made, expression)
+        called = None if self._is_class else {node.func.id for node in ast.walk(expression) if _is_bare(node)}  # type: ignore[attr-defined]
+        for name in dict.fromkeys(self._named(expression)) if called is None or called else ():
+            made = self._known(name) if called is None or name in called else None
+            if made is not None and (
+                questions.is_made(made, self._entry_point) or grammar.is_call(made, self._entry_point)
+            ):
+                self._called(name, expression)
         self._given(expression)
+
+    def written_out(self, expression: ast.expr) -> ast.expr:
+        """The expression with the items of a comprehension over a table, each of which calls an object."""
+        made = {}
+        for node in ast.walk(expression):
+            self._steps.take()
+            if isinstance(node, ast.ListComp) and any(map(self._is_object, self._named(node.elt))):
+                items = self._items(node)
+                if items is not None:
+                    made[id(node)] = ast.List(items, ast.Load())
+        return Replaced(made).visit(expression) if made else expression  # type: ignore[return-value]
+
+    def _items(self, node: ast.ListComp) -> list[ast.expr] | None:
+        clause = node.generators[0]
+        rows = table(clause.iter)
+        if len(node.generators) > 1 or clause.ifs or rows is None or rows.is_cut:
+            return None
+        bound = [bound_in(clause.target, row) for row in rows.rows]
+        return [put(node.elt, each) for each in bound if each is not None] if None not in bound else None
+
+    def _is_object(self, name: str) -> bool:
+        made = self._known(name)
+        return made is not None and (
+            questions.is_made(made, self._entry_point)
+            or (not self._is_class and grammar.is_call(made, self._entry_point))
+        )
+
+    def numbered(self, expression: ast.expr) -> ast.expr:
+        """The expression with objects as they are where it comes to them, where it calls one several times. Raises
+        Rejected."""
+        made = {}
+        counts = Counter(self._named(expression))
+        several = [name for name, count in counts.items() if count > 1 and self._is_object(name)]
+        for name in several:
+            self._steps.take(sum(counts.values()))
+            parts = list(_outermost(expression, name))
+            called = [any(self._is_call(each, name) for each in _spine(part)) for part in parts]
+            if not any(called) or len(parts) < 2:
+                continue
+            for place, part in enumerate(parts):
+                before = [each for each, is_call in zip(parts[:place], called, strict=False) if is_call]
+                made[id([*_spine(part)][-1])] = self._after(name, before) if before else None
+        made = {key: value for key, value in made.items() if value is not None}
+        return Replaced(made).visit(expression) if made else expression  # type: ignore[return-value]
+
+    def _is_call(self, node: ast.expr, name: str) -> bool:
+        """Whether it calls an object of this name: any method of it, or it itself where a function returned it."""
+        return isinstance(node, ast.Call) and (self._is_class or _name_of(node.func) == name)
+
+    def _after(self, name: str, calls: Sequence[ast.expr]) -> ast.expr | None:
+        """What a name stands for after these calls, which name it. Raises Rejected."""
+        made = self._known(name)
+        with self._names.scope():
+            self._names.bind([(name, ast.Name(questions.IT, ast.Load()))], is_inlined=True)
+            return questions.after(made, [self._names.inlined(call) for call in calls]) if made is not None else None
 
     def written(self, names: Sequence[str], value: ast.expr | None) -> None:
         """Names were given a value. Forget an object that has two names now, and what became of arguments so named."""
@@ -103,15 +163,13 @@ class Objects:
             return None
         return None if isinstance(known, ast.Name) and known.id == name else known
 
-    def _called(self, name: str, made: ast.expr, expression: ast.expr) -> None:
+    def _called(self, name: str, expression: ast.expr) -> None:
         calls = [node for node in _outermost(expression, name) if any(isinstance(e, ast.Call) for e in _spine(node))]
         if not calls:
             return
         unsure = any(isinstance(node, _UNSURE) or _is_or(node) for node in ast.walk(expression))
         try:
-            with self._names.scope():
-                self._names.bind([(name, ast.Name(questions.IT, ast.Load()))], is_inlined=True)
-                after = None if unsure else questions.after(made, [self._names.inlined(call) for call in calls])
+            after = None if unsure else self._after(name, calls)
         except Rejected:
             after = None
         self._steps.take(questions.MAX_NODES)
@@ -160,6 +218,11 @@ def setting(target: ast.expr, value: ast.expr | None) -> ast.Call | None:
         case ast.Subscript(value=ast.Name() as owner, slice=at) if value is not None and not isinstance(at, ast.Slice):
             return ast.Call(ast.Attribute(owner, "__setitem__", ast.Load()), [at, value], [])
     return None
+
+
+def _is_bare(node: ast.AST) -> bool:
+    """Whether it is the call of a name."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
 
 
 def _same(one: ast.expr, other: ast.expr | None) -> bool:

@@ -50,6 +50,8 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
         return False
     if grammar.is_call(node, entry_point):
         return any(grammar.mentions(part, entry_point) or others_in(part, entry_point) for part in _given(node))
+    if is_of_class(entry_point) and _is_by_class(node, entry_point):
+        return True
     if isinstance(node.func, ast.Attribute) and known_name(node.func) != _WAITING:
         return is_of_class(entry_point) and _is_rooted(node.func.value, entry_point)
     return _is_rooted(node, entry_point)
@@ -58,8 +60,12 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
 def is_operation(node: ast.expr, entry_point: str) -> bool:
     """Whether it is an operator, a subscript or a function of Python's that asks the class of an object."""
     match node:
+        case ast.Subscript(slice=ast.Constant(value="raises" | "message")):  # of what stands for an exception
+            return False
         case ast.Subscript(value=value) | ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Invert(), operand=value):
             return _is_object(value, entry_point)
+        case ast.Attribute(value=ast.Name(id=name)):  # the class's own
+            return is_of_class(entry_point) and name == entry_point
         case ast.BinOp(left=left, right=right):
             return _is_object(left, entry_point) or _is_object(right, entry_point)
         case ast.Call(func=ast.Name(id=name), args=[value], keywords=[]):
@@ -69,9 +75,7 @@ def is_operation(node: ast.expr, entry_point: str) -> bool:
 
 def _is_object(node: ast.expr, entry_point: str) -> bool:
     """Whether it is an object of the class, or what an operator makes of one."""
-    return is_made(node, entry_point) or (
-        isinstance(node, ast.BinOp | ast.UnaryOp) and is_operation(node, entry_point)
-    )
+    return is_made(node, entry_point) or (isinstance(node, ast.BinOp | ast.UnaryOp) and is_operation(node, entry_point))
 
 
 def others_in(node: ast.AST, entry_point: str) -> list[str]:
@@ -121,8 +125,10 @@ def is_of_class(entry_point: str) -> bool:
 
 
 def is_made(node: ast.expr, entry_point: str) -> bool:
-    """Whether an expression is an object of the class: new, or after calls."""
-    return is_of_class(entry_point) and _is_new(made_of(node), entry_point)
+    """Whether an expression is an object of the class, new or after calls; or what a function returned, after calls."""
+    if is_of_class(entry_point):
+        return _is_new(made_of(node), entry_point)
+    return _is_history(node) and grammar.is_call(made_of(node), entry_point)
 
 
 def _is_new(node: ast.expr, entry_point: str) -> bool:
@@ -236,7 +242,7 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         _check_arguments(node, entry_point, is_inside)  # type: ignore[arg-type]  # a Call
     elif _is_history(node):
         _check_history(node, entry_point, is_inside)  # type: ignore[arg-type]
-    elif is_operation(node, entry_point):
+    elif is_operation(node, entry_point) and not isinstance(node, ast.Attribute):
         _check_operation(node, entry_point, is_inside)
     elif isinstance(node, ast.Attribute):
         is_own = is_inside and _is_it(node.value) and node.attr in _CHANGING
@@ -307,8 +313,10 @@ def _check_part(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         if node.attr.startswith("_"):
             raise Rejected(Reason.ATTRIBUTE)
         return  # `Color.RED`
-    is_builtin = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (
-        node.func.id in PURE or _is_of_program(node.func.id)
+    is_builtin = (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and (node.func.id in PURE or _is_of_program(node.func.id))
     )
     if not is_builtin and not isinstance(node, _CONTAINERS):
         raise Rejected(Reason.ENTRY_POINT_AGAIN)

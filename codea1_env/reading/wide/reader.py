@@ -26,17 +26,16 @@ from itertools import product
 
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, is_call, mentions, rejected
 from codea1_env.reading.inlining import SuiteNames
-from codea1_env.reading.items import asserts_of_items
+from codea1_env.reading.items import asserts_of_doctests, asserts_of_items
 from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse, unindented
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
+from codea1_env.reading.wide.drawing import TakenItems, is_drawn, is_next
 from codea1_env.reading.wide.exceptions import RAISING, Said, TryStatement, condition_of_exception, said_of, tried
-from codea1_env.reading.wide.doctests import asserts_of_doctests
-from codea1_env.reading.wide.drawing import Drawn, is_drawn, is_next
-from codea1_env.reading.wide.expanding import Expanded, copied, parts
+from codea1_env.reading.wide.expanding import Expanded, Replaced, copied, parts
 from codea1_env.reading.wide.fixtures import Fixtures, is_fixture
 from codea1_env.reading.wide.objects import Objects, setting
 from codea1_env.reading.wide.parametrized import name_of, rows_of
@@ -126,7 +125,7 @@ class WideReader:
             self.unread[Ignored.ROWS] += 1
         except TooMuch:
             self.unread[Ignored.TOO_MUCH] += 1
-        self.unread[Ignored.FUNCTION] += sum(not helper.is_read for helper in self._helpers)
+        self.unread[Ignored.FUNCTION] += sum(not helper.is_read and _asserts(helper.node) for helper in self._helpers)
 
     def _skip(self, what: Ignored, node: ast.AST) -> None:
         """Note that something is not read."""
@@ -235,7 +234,8 @@ class WideReader:
             return
         is_one = is_raised
         try:
-            known = self._expanded.of(self._inlined(self._drawn(condition)))
+            condition = self._objects.written_out(self._with_made(condition))
+            known = self._expanded.of(self._inlined(self._drawn(self._objects.numbered(condition))))
             if not self._around and not mentions(known, self.entry_point):
                 known = self._objects.with_changes(condition)
             for target, items in reversed(self._around):  # of every item
@@ -253,6 +253,12 @@ class WideReader:
         for part in [known] if is_one else parts(known, self.entry_point):
             self._keep(read_condition(part, source, self.entry_point))
 
+    def _with_made(self, condition: ast.expr) -> ast.expr:
+        """The condition with what functions of the suite give in the place of their calls."""
+        calls = [each for each in ast.walk(condition) if isinstance(each, ast.Call)]
+        made = {id(each): self._made_by(each) for each in calls if name_of(each.func) in self._functions}
+        return Replaced(made).visit(condition) if made else condition  # type: ignore[return-value]  # an expression
+
     def _drawn(self, condition: ast.expr) -> ast.expr:
         """The condition with items of what the entry point returned, `g = f(1)`, in the place of `next(g)`: each takes
         the next one."""
@@ -260,7 +266,7 @@ class WideReader:
         for name in sorted(names):
             known = self._names.inlined(ast.Name(name, ast.Load()))
             if isinstance(known, ast.Call) and (is_call(known, self.entry_point) or is_drawn(known)):
-                drawn = Drawn(name, known)
+                drawn = TakenItems(name, known)
                 condition = drawn.visit(copied(condition))
                 self._left[name] = drawn.rest()
         return condition
@@ -308,11 +314,13 @@ class WideReader:
     def _grown(self, call: ast.expr) -> tuple[str, ast.expr] | None:
         """The name of a list that gets one item more, with what it stands for then."""
         match call:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[item], keywords=[]):
+            case ast.Call(func=ast.Attribute(ast.Name(id=name), "append" | "extend" as how), args=[item], keywords=[]):
                 with contextlib.suppress(Rejected):
-                    known = self._known(name)
+                    known, more = self._known(name), self._inlined(item)
+                    if how == "extend":
+                        more = ast.Starred(more, ast.Load())
                     if known is not None and not self._around:
-                        return name, ast.List([*known.elts, self._inlined(item)], ast.Load())
+                        return name, ast.List([*known.elts, more], ast.Load())
         return None
 
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
@@ -322,21 +330,34 @@ class WideReader:
             with self._objects.kept(self._objects.named_in(targets[0])):
                 self._names.forget(statement)
             return
-        value = self._made_by(statement.value)
+        value = written = made = self._made_by(statement.value)
+        is_known = value is not statement.value
+        if value is not None and not is_known:
+            made = value = written = self._objects.written_out(value)
+            with contextlib.suppress(Rejected):
+                made = value = self._objects.numbered(written)
         if isinstance(targets[0], ast.Tuple | ast.List) and isinstance(value, ast.Name | ast.Subscript):
             value = self._row(value)  # `given, right = case`
-        is_asked = value is not None and is_call(value, self.entry_point)
+        is_asked = value is not None and self._is_asked(value)
         read = unpacked if is_asked and isinstance(targets[0], ast.Tuple | ast.List) else self._pairs
         pairs = [None if value is None else read(target, value) for target in targets]
         if None in pairs:
             self._names.forget(statement)
             self._skip(Ignored.ASSIGNMENT, statement)
         bound = [pair for each in pairs for pair in each or ()]
-        self._names.bind(bound, is_inlined=value is not statement.value)
+        self._names.bind(bound, is_inlined=is_known or value is not made)
         self._objects.written([name for name, _ in bound], value)
-        if value is not None:
-            self._objects.follow(value)
-            self._note_changes(value)
+        if written is not None:
+            self._objects.follow(written)
+            self._note_changes(written)
+
+    def _is_asked(self, value: ast.expr) -> bool:
+        """Whether it is, or is a part of, what a call of the entry point returns."""
+        if not isinstance(value, ast.Name | ast.Subscript | ast.Attribute):
+            return is_call(value, self.entry_point)
+        with contextlib.suppress(Rejected):
+            return mentions(self._inlined(value), self.entry_point)
+        return False
 
     def _note_changes(self, expression: ast.expr) -> None:
         """Behind the objects that are followed, of which all calls are known."""
@@ -432,17 +453,28 @@ class WideReader:
                 continue
             if value is None:
                 break
-            return self._inlined(value)
+            known = self._inlined(value)
+            return known if mentions(known, self.entry_point) else self._objects.with_changes(value)
         raise Rejected(Reason.NOT_PLAIN_DATA)
 
     def _made_by(self, value: ast.expr | None) -> ast.expr | None:
         """What a call of a function of the suite's gives, names in place; another expression itself."""
-        known = self._functions.get(value.func.id) if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else None
+        known = (
+            self._functions.get(value.func.id)
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+            else None
+        )
         if known is None or known.is_open or known.node.decorator_list or as_code(known.node) is not None:
             return value
         assert isinstance(value, ast.Call)
         given = known.node.args
-        if value.keywords or given.kwonlyargs or given.vararg or given.defaults or len(value.args) != len(known.parameters):
+        if (
+            value.keywords
+            or given.kwonlyargs
+            or given.vararg
+            or given.defaults
+            or len(value.args) != len(known.parameters)
+        ):
             return value
         unread, kept = self.unread.copy(), len(self.tests)
         known.is_open = True
@@ -493,12 +525,11 @@ class WideReader:
         self._functions = outside
 
     def _loop(self, statement: ast.For, source: SourceText) -> str:
-        try:
+        items: ast.expr = ast.Constant(None)
+        with contextlib.suppress(Rejected):
             items = self._expanded.of(self._inlined(statement.iter))
-            known = table(items)
-        except Rejected:
-            items = known = None
-        if items is not None and known is None and mentions(items, self.entry_point) and not statement.orelse:
+        known = table(items)
+        if known is None and mentions(items, self.entry_point) and not statement.orelse:
             return self._of_items(statement, items, source)
         if known is None or statement.orelse:
             self._names.forget(statement)
@@ -523,7 +554,7 @@ class WideReader:
         self._names.bind(grown, is_inlined=True)
         return "return" if left == "return" else ""
 
-    def _known(self, name: str) -> ast.expr | None:
+    def _known(self, name: str) -> ast.List | None:
         """The list that a name stands for."""
         try:
             known = self._inlined(ast.Name(name, ast.Load()))
@@ -593,6 +624,14 @@ class WideReader:
             is_other = alias.name != self.entry_point and getattr(statement, "module", None) != _HOMES.get(name, "")
             if name in _KNOWN and is_other:
                 self._names.shadow(name)
+
+
+def _asserts(node: ast.FunctionDef) -> bool:
+    """Whether a function may hold a test."""
+    return any(
+        isinstance(each, ast.Assert) or (isinstance(each, ast.Call) and "assert" in name_of(each.func))
+        for each in ast.walk(node)
+    )
 
 
 def _dotted(function: ast.expr) -> str:

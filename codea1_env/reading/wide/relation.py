@@ -43,7 +43,17 @@ TYPES = frozenset(
 )
 """What `isinstance(f(x), T)` and `type(f(x)) is T` may name."""
 _TRUTHS = frozenset((*COMPARISONS, "not", "bool", "isinstance", "hastype", "isclose", "any", "all"))
-_TRUTHS |= {"looked", "isnan", "isinf", "isfinite", "array_equal", "equal_everywhere", "equal_arrays", "allclose", "same_table"}
+_TRUTHS |= {
+    "looked",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "array_equal",
+    "equal_everywhere",
+    "equal_arrays",
+    "allclose",
+    "same_table",
+}
 
 
 @dataclass(frozen=True, slots=True)

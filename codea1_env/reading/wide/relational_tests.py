@@ -155,6 +155,9 @@ def _looked(condition: ast.expr, source: str, entry_point: str, max_depth: int) 
     """The accepted test that is a look. Raises Rejected."""
     if not grammar.mentions(condition, entry_point):
         raise Rejected(Reason.NOT_ENTRY_POINT)
+    match condition:
+        case ast.Call(func=ast.Name(id="bool"), args=[claim], keywords=[]):  # as a stored test has it
+            condition = claim
     look = look_of(condition, entry_point, max_depth)
     return WrittenTest(
         source=source[: grammar.MAX_SHOWN],
@@ -177,7 +180,7 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
         raise Rejected(Reason.NOT_ENTRY_POINT)
     text = grammar.shallow_source(condition, 2 * max_depth)
     reader = _Terms(condition, entry_point, max_depth)
-    relation = reader.of(condition, max_depth)
+    relation = reader.truth_of(condition, max_depth)
     if reader.call is None or not all(map(_takes_its_parts, relation.walk())):
         raise Rejected(Reason.WRAPPED_CALL)
     if reader.asked is not None and questions.is_changed(reader.asked, entry_point):
@@ -261,7 +264,7 @@ class _Terms:
             name = "and" if type(node.op) is ast.And else "or"
             return Relation(name, tuple(self.of(value, room - 1) for value in node.values))
         if type(node) is ast.UnaryOp and type(node.op) is ast.Not:
-            return Relation("not", (self.of(node.operand, room - 1),))
+            return Relation("not", (self.truth_of(node.operand, room - 1),))
         if type(node) is ast.UnaryOp and type(node.op) is ast.USub:
             return Relation("neg", (self.of(node.operand, room - 1),))
         if type(node) is ast.BinOp and type(node.op) in _BINARY:
@@ -270,9 +273,17 @@ class _Terms:
             return self._subscript(node, room - 1)
         if type(node) is ast.Attribute and questions.is_set(node):
             raise Rejected(Reason.NOT_ENTRY_POINT)
+        if type(node) is ast.Attribute and questions.is_made(node.value, self._entry_point):
+            return self._question(node)
         if type(node) is ast.Attribute and not node.attr.startswith("_"):
             return Relation("attribute", (self.of(node.value, room - 1), self._text(repr(node.attr))))
         raise Rejected(_OUTSIDE.get(type(node), Reason.WRAPPED_CALL))
+
+    def truth_of(self, node: ast.expr, room: int) -> Relation:
+        """The term of what is true or not; of an object, its class has a say in that. Raises Rejected."""
+        if questions.is_of_class(self._entry_point) and questions.is_made(node, self._entry_point):
+            return self._question(ast.Call(ast.Name("bool", ast.Load()), [node], []))
+        return self.of(node, room)
 
     def _has_element(self, node: ast.expr) -> bool:
         names = self._elements or {}

@@ -99,7 +99,9 @@ def grown_in(statement: ast.stmt) -> list[str]:
     owners = [
         node.func.value
         for node in ast.walk(statement)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("append", "extend")
     ]
     appended = dict.fromkeys(owner.id for owner in owners if isinstance(owner, ast.Name))
     others = [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and node not in owners]

@@ -45,6 +45,7 @@ def watch(write: Callable[[str], None], source: str, scratch: str) -> None:
     _write, _source, _scratch = write, source, scratch
     sys.meta_path.append(_Missing)
     sys.addaudithook(_heard)
+    os.pipe = _piped
 
 
 def permit_processes() -> None:
@@ -58,6 +59,18 @@ def note(what: str) -> None:
     if _write is not None and what not in _noted and len(_noted) < MOST:
         _noted.append(what)
         _write(what)
+
+
+_pipe = os.pipe
+
+
+def _piped() -> tuple[int, int]:
+    """A pipe, which `subprocess` wants first. It is denied where there are no threads, and meant for a process then."""
+    try:
+        return _pipe()
+    except PermissionError:
+        note("process")
+        raise
 
 
 class _Missing:

@@ -13,7 +13,7 @@ PURE = frozenset(
     sorted str sum tuple zip""".split()
 )
 """Builtins that a pure expression may call."""
-STATED = PURE | frozenset("all any bytearray divmod pow repr slice".split())
+STATED = PURE | frozenset("bytearray divmod pow repr slice".split())
 """Likewise, but not in paper fidelity."""
 SINGLE = frozenset(
     """bool bytearray bytes complex dict Ellipsis float frozenset int list NotImplemented object range set slice str
@@ -70,6 +70,8 @@ CODE_NAMES = VALUE_NAMES | _named(
     set="add difference discard intersection issubset issuperset symmetric_difference union",
 )
 """Likewise, of an argument that is code."""
+ATTRIBUTE = "__attribute__"
+"""What a look calls `attribute_of`."""
 LOOKED_NAMES = {
     **{name: names for name, names in CODE_NAMES.items() if name != "asyncio"},
     **{name: CODE_NAMES.get(name, frozenset()) | names for name, names in _named(
@@ -77,6 +79,7 @@ LOOKED_NAMES = {
         json="loads dumps",
         ast="literal_eval",
         copy="copy deepcopy",
+        types="SimpleNamespace",
         string="ascii_letters ascii_lowercase ascii_uppercase digits punctuation whitespace hexdigits printable",
         statistics="mean median mode stdev pstdev variance pvariance multimode fmean",
         cmath="isclose phase polar rect pi e inf nan isnan sqrt exp",
@@ -150,9 +153,18 @@ def namespace(text: str, builtins: Mapping[str, Any], names: Mapping[str, frozen
     return made
 
 
+def attribute_of(value: Any, name: str) -> Any:
+    """An attribute of an object as its data show it, or a column of a table: never a function, and of nothing else."""
+    kind = type(value)
+    found = getattr(value, name)
+    if name[:1] == "_" or callable(found) or not kind.__module__.startswith(("types", "pandas.")):
+        raise AttributeError(name)
+    return found
+
+
 def _imported(name: str, *given: Any) -> Any:
-    """What `datetime.strptime` imports by the builtins of who calls it, and nothing else."""
-    if name != "_strptime":
+    """What `datetime.strptime` and methods of arrays import by the builtins of who calls them, and nothing else."""
+    if name != "_strptime" and name.partition(".")[0] not in PACKAGES:
         raise ImportError(name)
     return __import__(name, *given)
 

@@ -1,4 +1,5 @@
-"""What the commands show people: errors of arguments, text of strangers, and, on terminals only, colours and progress.
+"""What the commands show people: errors of arguments, text of strangers, tables, and, on terminals only, colours and
+progress.
 
 Everything is decided from the stream and the environment that it is given. Off a terminal there are no colours and no
 progress. Does not wrap what was coloured.
@@ -12,7 +13,7 @@ import os
 import re
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TextIO, TypeVar
 
 from codea1_env.closing import Closing
@@ -24,6 +25,15 @@ SHOW_AFTER_S = 2.0
 """What is done sooner needs no progress."""
 EVERY_S = 0.2
 WIDTH = 24
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A line for the head, the rule, and a line for every row; a cell that is empty takes no room."""
+    return "\n".join([_table_line(head), "|" + "---|" * len(head), *map(_table_line, rows)])
+
+
+def _table_line(cells: Sequence[object]) -> str:
+    return "".join(f"| {cell} " if cell != "" else "| " for cell in cells) + "|"
 
 
 def printable(text: str, *, is_line: bool = False) -> str:

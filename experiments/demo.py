@@ -32,11 +32,11 @@ with for_script("train"):
     from codea1_env.configuration.presets import Preset, load_preset
     from codea1_env.configuration.problem_sets import load_problem_sets
     from codea1_env.language_models.directories import default_cache
-    from codea1_env.markdown import markdown_table
     from codea1_env.players.player import CoderRequest, TesterRequest
     from codea1_env.records.duel_sample import DuelSample
     from codea1_env.records.metrics_file import read_metrics
     from codea1_env.sandbox import open_sandbox
+    from codea1_env.terminal import markdown_table
     from codea1_env.training.models.sampling import as_trained, load_model
     from codea1_env.training.models.warm_start import base_model
     from codea1_env.training.process import prepare_process

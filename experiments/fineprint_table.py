@@ -18,8 +18,7 @@ import numpy as np
 
 from codea1_env.bench.table import draw_bars
 from codea1_env.evaluation.metrics import Interval
-from codea1_env.markdown import markdown_table
-from codea1_env.terminal import Parser
+from codea1_env.terminal import Parser, markdown_table
 
 Cells = dict[str, dict[str, Any]]
 Table = np.ndarray

@@ -27,11 +27,10 @@ from pathlib import Path
 
 from codea1_env import Arena, LocalSandbox
 from codea1_env.judging.problems.importing import import_drafts
-from codea1_env.markdown import markdown_table
 from codea1_env.problems import read_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.problems.sources.rows import local_rows
-from codea1_env.terminal import Parser
+from codea1_env.terminal import Parser, markdown_table
 
 REASONS = ("right when trimmed", "cut off", "unread", "judged otherwise by EvalPlus", "the rest")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.markdown import markdown_table
+from codea1_env.terminal import markdown_table
 
 DRAWS = 10_000
 """Draws of the seeds with replacement behind every interval."""

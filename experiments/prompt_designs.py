@@ -22,8 +22,7 @@ from typing import Any
 
 from codea1_env.errors import Codea1Error
 from codea1_env.extras import for_script
-from codea1_env.markdown import markdown_table
-from codea1_env.terminal import Parser
+from codea1_env.terminal import Parser, markdown_table
 
 with for_script("train"):
     from codea1_env import Arena, LocalSandbox, Match, Problem, RewardConfig, Verdict

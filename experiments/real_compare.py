@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codea1_env.evaluation.metrics import RATIOS, Interval, SuiteResult
-from codea1_env.markdown import markdown_table
-from codea1_env.terminal import Parser
+from codea1_env.terminal import Parser, markdown_table
 
 RESAMPLED = 10_000
 """Bootstrap samples of an interval."""

@@ -24,8 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codea1_env.extras import for_script
-from codea1_env.markdown import markdown_table
-from codea1_env.terminal import Parser
+from codea1_env.terminal import Parser, markdown_table
 
 with for_script("train,solve"):
     import numpy as np

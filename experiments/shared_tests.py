@@ -18,10 +18,9 @@ import numpy as np
 
 from codea1_env import Arena, Codea1Error, Match, Problem, open_sandbox, read_problems
 from codea1_env.configuration.options import Options
-from codea1_env.markdown import markdown_table
 from codea1_env.reading.responses import read_program
 from codea1_env.records.recording import RecordedMatch, read_recording
-from codea1_env.terminal import Parser
+from codea1_env.terminal import Parser, markdown_table
 from codea1_env.training.round.rules import RoundRules
 
 FEW = 2

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.bench.estimates import Estimate, by_base, mean_by_base, new_run, shown
-from codea1_env.markdown import markdown_table
+from codea1_env.terminal import markdown_table
 
 MAIN = "code_a1"
 LOOKS = {MAIN: (0, 30, 60, 90, 120), "frozen_trained": (0, 60, 120), "frozen_early": (60, 120), "frozen": (60, 120)}

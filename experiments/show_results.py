@@ -26,8 +26,7 @@ from study_arms import ARMS
 from codea1_env.bench import estimates
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.evaluation.selection import selection_measures
-from codea1_env.markdown import markdown_table
-from codea1_env.terminal import Parser
+from codea1_env.terminal import Parser, markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.markdown import markdown_table
+from codea1_env.terminal import markdown_table
 from codea1_env.yaml_files import read_yaml
 
 ROOT = Path(__file__).parent.parent

@@ -20,7 +20,7 @@ from codea1_env.bench.estimates import (
     shown,
     stratified_interquartile_mean,
 )
-from codea1_env.markdown import markdown_table
+from codea1_env.terminal import markdown_table
 
 MAIN = "code_a1"
 PRIMARY = "hidden"

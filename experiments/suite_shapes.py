@@ -27,10 +27,9 @@ from typing import Any
 from codea1_env import LocalSandbox, Problem, RewardConfig
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
-from codea1_env.markdown import markdown_table
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import read_suite
-from codea1_env.terminal import Parser
+from codea1_env.terminal import Parser, markdown_table
 
 READINGS: tuple[Fidelity, ...] = ("strict", "wide")
 _KNOWN = frozenset(dir(builtins)) | {"math", "pytest", "np", "numpy", "self", "unittest"}

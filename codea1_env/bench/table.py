@@ -17,7 +17,7 @@ from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.extras import extra
 from codea1_env.judging.version import require_comparable
-from codea1_env.markdown import markdown_table
+from codea1_env.terminal import markdown_table
 from codea1_env.whole_files import whole_file
 
 FEWEST = 3

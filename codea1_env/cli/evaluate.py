@@ -40,7 +40,6 @@ from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.suite_quality import SUITE_SIZE
 from codea1_env.evaluation.wrong_programs import read_programs
 from codea1_env.judging.problems.importing import import_drafts
-from codea1_env.markdown import markdown_table
 from codea1_env.players.chat import Prompt
 from codea1_env.players.player import Player, Request
 from codea1_env.players.prompts import DEFAULT
@@ -54,7 +53,7 @@ from codea1_env.problems.sources.functions import BIG_CODE_BENCH, BIG_CODE_BENCH
 from codea1_env.problems.sources.rows import rows_of_source
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
-from codea1_env.terminal import Progress, printable
+from codea1_env.terminal import Progress, markdown_table, printable
 from codea1_env.whole_files import RunLock, write_whole
 
 DESCRIPTION = (
@@ -343,7 +342,7 @@ def _is_trimming(options: argparse.Namespace) -> bool:
     """Whether programs run trimmed, too. What is published of these sets is of trimmed programs."""
     if options.trim is not None:
         return bool(options.trim)
-    return options.seat == "coder" and (options.prompts == EVALPLUS or options.judge == "scripts")
+    return options.seat == "coder" and bool(options.prompts == EVALPLUS or options.judge == "scripts")
 
 
 def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbox) -> Sequence[Problem]:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import yaml
 
-from codea1_env.markdown import markdown_table
 from codea1_env.problems.problem import Problem
+from codea1_env.terminal import markdown_table
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _FORM = """\

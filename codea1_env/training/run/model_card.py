@@ -15,7 +15,7 @@ import yaml
 from codea1_env.configuration.placement import role_of
 from codea1_env.evaluation.metrics import Interval
 from codea1_env.language_models.directories import ADAPTER, is_place
-from codea1_env.markdown import markdown_table
+from codea1_env.terminal import markdown_table
 from codea1_env.training.run.results import ResultRow
 from codea1_env.whole_files import write_whole
 

@@ -251,7 +251,9 @@ def test_infrastructure_failure_has_no_reward_per_test_either() -> None:
 @pytest.mark.parametrize("config", [UTRL, CURE, SKILL])
 def test_a_reward_that_looks_at_all_solutions_refuses_to_guess_them(config: RewardConfig) -> None:
     for compute in (suite_reward, per_test_rewards):
-        with pytest.raises(ConfigurationError, match=r"must be given what .* every solution of 'p' .*, got None"):
+        with pytest.raises(
+            ConfigurationError, match=r"must get the results of the suite on every solution of 'p' .*, got None"
+        ):
             compute(duel((KEPT, P)), config)
 
 

@@ -442,6 +442,13 @@ class WideReader:
     def _value_of(self, body: Sequence[ast.stmt], source: SourceText) -> ast.expr:
         """What a function gives at its end, names in place; the asserts in it are read where it is called for them.
         Raises Rejected where it may end elsewhere."""
+        unread = self.unread.copy()
+        try:
+            return self._given_by(body, source)
+        finally:
+            self.unread = unread
+
+    def _given_by(self, body: Sequence[ast.stmt], source: SourceText) -> ast.expr:
         for statement in body:
             self._statements.charge(statement)
             value = statement.value if isinstance(statement, ast.Return | ast.Expr) else None
@@ -454,7 +461,8 @@ class WideReader:
             if value is None:
                 break
             known = self._inlined(value)
-            return known if mentions(known, self.entry_point) else self._objects.with_changes(value)
+            changed = value if mentions(known, self.entry_point) else self._objects.with_changes(value)
+            return known if changed is value else changed
         raise Rejected(Reason.NOT_PLAIN_DATA)
 
     def _made_by(self, value: ast.expr | None) -> ast.expr | None:
@@ -476,7 +484,7 @@ class WideReader:
             or len(value.args) != len(known.parameters)
         ):
             return value
-        unread, kept = self.unread.copy(), len(self.tests)
+        kept = len(self.tests)
         known.is_open = True
         try:
             row = dict(zip(known.parameters, [self._inlined(argument) for argument in value.args], strict=True))
@@ -487,7 +495,6 @@ class WideReader:
             return value
         finally:
             known.is_open = False
-            self.unread = unread
             del self.tests[kept:]
         known.is_read = True
         return made

@@ -193,7 +193,8 @@ def test_a_parameter_stands_for_what_its_fixture_gives(suite: str) -> None:
 
 
 def test_a_fixture_may_give_a_function() -> None:
-    suite = "@pytest.fixture\ndef one():\n    def g():\n        return 1\n    return g\n\ndef test(one):\n    assert f(one) == 1"
+    suite = "@pytest.fixture\ndef one():\n    def g():\n        return 1\n    return g\n\n"
+    suite += "def test(one):\n    assert f(one) == 1"
     assert claims(suite, "wide") == ["f((lambda: 1)) == 1"]
 
 

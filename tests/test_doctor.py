@@ -141,7 +141,10 @@ def test_a_backend_that_was_not_looked_at_is_not_called_unsafe(monkeypatch: pyte
     )
 
 
-def test_the_exit_code_is_one_where_the_default_backend_was_not_seen_to_be_safe() -> None:
+def test_the_exit_code_is_one_where_the_only_backend_that_was_looked_at_is_not_safe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     assert main(["doctor", "--backend", "docker"]) == 1
 
 

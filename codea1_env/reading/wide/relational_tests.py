@@ -463,6 +463,8 @@ class _Terms:
         return Relation("isclose", tuple(self.of(part, room) for part in (value, approx.args[0], *given)))
 
     def _subscript(self, node: ast.Subscript, room: int) -> Relation:
+        if isinstance(node.slice, ast.Tuple) and any(isinstance(each, ast.Slice) for each in node.slice.elts):
+            raise Rejected(Reason.WRAPPED_CALL)  # several slices have no literal; a look has them
         if (
             isinstance(node.value, ast.Attribute)
             and node.value.attr in _BY_LABEL

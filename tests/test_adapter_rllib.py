@@ -132,7 +132,7 @@ def test_rllibs_episodes_credit_each_seats_picks_with_its_reward() -> None:
 
 def test_the_text_games_options_and_wrong_values_are_refused() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"options of the discrete game, pools, .*, got problems, sandbox; the text"
+        ConfigurationError, match=r"options of the discrete game, pools, .*, got problems, sandbox; RLlib needs arrays"
     ):
         DiscreteMultiAgentEnv({"problems": [], "sandbox": None})
     with pytest.raises(ConfigurationError, match="env_config must be a dictionary of options, got tuple"):

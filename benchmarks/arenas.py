@@ -6,7 +6,7 @@ Each arena gets as many questions (weak scaling): bundled problems, of each its 
 of eight tests against each; every program is another text, so no cache answers. The start of the processes is apart,
 and so is a first round. CPU-seconds are those of the first process and of all that it started. `bound` is what the CPU
 time alone would allow on as many idle cores: where other work runs beside it, only this says something. Several arenas
-have a core each where there are as many; one that is held to a core (`taskset -c 0`) is a tenth faster, too.
+have a core each where there are as many.
 """
 
 import argparse

@@ -17,10 +17,12 @@ import random
 import time
 from collections.abc import Sequence
 
-import psutil
-
 from codea1_env import Match, MatchScore, bundled_problems
 from codea1_env.arena.sharded import ShardedArena
+from codea1_env.extras import for_script
+
+with for_script("dev"):
+    import psutil
 
 PROGRAMS, SUITES, TESTS = 8, 4, 8
 

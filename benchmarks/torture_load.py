@@ -24,12 +24,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import psutil
 from known_answers import Known, cheap_hostile, endless, fix_hash_seed, honest, working
 
 from codea1_env.errors import SandboxError
+from codea1_env.extras import for_script
 from codea1_env.sandbox import Job, Sandbox, open_sandbox
 from codea1_env.terminal import Parser
+
+with for_script("dev"):
+    import psutil
 
 WORKERS = 2
 KILLS_PER_BATCH = {"zygote": 4, "container": 2, "node": 1}

@@ -21,12 +21,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-import psutil
-
 from codea1_env import LocalSandbox, Problem, bundled_problems, parallel_env, vector_env
+from codea1_env.extras import for_script
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, RandomTester, TesterRequest
 from codea1_env.sandbox import CallsJob, Job, JobResult
 from codea1_env.terminal import Parser
+
+with for_script("dev"):
+    import psutil
 
 GROUPS = {"drawn for each episode": 1, "drawn for 8 episodes": 8}
 Episode = tuple[str, str, str]

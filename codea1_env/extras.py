@@ -29,11 +29,10 @@ def extra(name: str, what: str, hint: str = "") -> Iterator[None]:
 @contextmanager
 def for_script(names: str) -> Iterator[None]:
     """Likewise for a script that is run by path, which ends with one line and the status 1. `names`: of one extra, or
-    of several with commas between them."""
+    of several with commas between them. All are named, whichever package is missing first."""
     try:
         yield
-    except MissingExtra as error:
-        raise SystemExit(f"{sys.argv[0]}: {error}") from None
     except ImportError as error:
-        told = f"this script needs the extra `{names}`: pip install '.[{names}]' in the clone (got: {error})"
+        got = error.__cause__ or error
+        told = f"this script needs the extra `{names}`: pip install '.[{names}]' in the clone (got: {got})"
         raise SystemExit(f"{sys.argv[0]}: {told}") from None

@@ -24,7 +24,7 @@ from pathlib import Path
 from codea1_env.extras import for_script
 from codea1_env.terminal import Parser
 
-with for_script("train,solve"):
+with for_script("train"):
     import numpy as np
     from matrix_learning import (
         BASELINE_RATE,

@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-
 from codea1_env import Codea1Error
 from codea1_env.errors import FormatError
+from codea1_env.extras import for_script
 from codea1_env.terminal import Parser
 from codea1_env.training.run.checkpoints import rounds_of, step_of
+
+with for_script("train"):
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file, save_file
 
 WEIGHTS = "adapter_model.safetensors"
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from codea1_env.extras import for_script
 from codea1_env.terminal import Parser, markdown_table
 
-with for_script("train,solve"):
+with for_script("train"):
     import numpy as np
     from matrix_learning import Arm, Game, Policies, softmax, suite_draws
     from matrix_pools import Ints, Questions, Source, padded, questions_of, source_of

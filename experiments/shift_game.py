@@ -28,7 +28,7 @@ from typing import Any
 from codea1_env.extras import for_script
 from codea1_env.terminal import Parser
 
-with for_script("train,solve"):
+with for_script("train"):
     import numpy as np
     from matrix_learning import Arm, Game, M, Policies, pay, softmax, suite_draws
     from matrix_pools import Flags, Floats, Ints, Questions

@@ -19,14 +19,18 @@ from typing import Any, NamedTuple
 import fineprint_table
 import numpy as np
 import real_compare
-import shift_report
-import study_report
 from study_arms import ARMS
 
-from codea1_env.bench import estimates
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.evaluation.selection import selection_measures
+from codea1_env.extras import for_script
 from codea1_env.terminal import Parser, markdown_table
+
+with for_script("train"):
+    import shift_report
+    import study_report
+
+    from codea1_env.bench import estimates
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -443,7 +447,7 @@ OWN: dict[str, Callable[[], str]] = {
 
 
 def demo_table() -> str:
-    from demo import table_of  # needs the extra `train`
+    from demo import table_of  # only now: it needs torch
 
     return table_of(record("demo"))
 

@@ -31,7 +31,7 @@ from typing import Any
 from codea1_env.extras import for_script
 from codea1_env.terminal import Parser
 
-with for_script("train,solve"):
+with for_script("train"):
     import study_figures
     import study_report
     from study_arms import Arm, as_table, chosen_arms

@@ -312,7 +312,8 @@ def _is_done(cell: Cell, directory: Path) -> bool:
     found = outcome(directory / "cells" / cell.name)
     if found is not None and found["identity"] != cell.identity():
         raise ConfigurationError(
-            f"--output must be new or of the same study, got {cell.name} with other settings in {directory}; move it"
+            f"--output must be new or of the same study, got {cell.name} with other settings or other code of yours in "
+            f"{directory}; name another --output, or delete {directory / 'cells' / cell.name} to run it again"
         )
     return found is not None
 

@@ -7,16 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib.figure
 import numpy as np
 from study_arms import ALPHAS
 from study_report import DIAGNOSED, MAIN, SHOWN, Place, Runs, Scores, column
 
 from codea1_env.bench.estimates import by_base, mean_by_base
-
-try:
-    import matplotlib.figure
-except ImportError as error:
-    raise ImportError("the study needs the extra `train`: pip install '.[train]'") from error
 
 Arms = Mapping[str, Runs]
 """Of one preset: arm, place, measure."""

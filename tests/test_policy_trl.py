@@ -1,8 +1,10 @@
-"""The policy that TRL trains: the bits of its own loop, advantages and losses of one's own, seats that rest."""
+"""The policy that TRL trains: the bits of its own loop, advantages and losses of one's own, seats that rest,
+random streams of its own."""
 
 import ast
+import contextlib
 import dataclasses
-import importlib.util
+import random
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,8 +14,10 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import numpy as np
 import torch
 from datasets import Dataset
+from test_training_resume import NEEDS_PEFT, PARTS
 from training_runs import (
     SEATS,
     TINY,
@@ -40,6 +44,7 @@ from codea1_env.training.losses import LossBatch, own_loss, value_of
 from codea1_env.training.models.lora import adapter_config
 from codea1_env.training.policies import trl_policy
 from codea1_env.training.policies.arguments import grpo_arguments
+from codea1_env.training.policies.streams import OwnStreams
 from codea1_env.training.policies.trl_policy import PRIVATE, SeatTrainer, TrlPolicy
 from codea1_env.training.process import prepare_process
 from codea1_env.training.round.rounds import Score
@@ -67,12 +72,9 @@ def pay(completion_ids: Sequence[Sequence[int]], **_: Any) -> list[float]:
     return [sum(tokens) % 7 / 7 for tokens in completion_ids]
 
 
-needs_peft = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="the extra `lora` is not installed")
-
-
 @pytest.mark.parametrize(
     ("scale", "updates", "rank"),
-    [("batch", 2, 0), ("none", 1, 0), pytest.param("group", 1, 4, marks=needs_peft)],
+    [("batch", 2, 0), ("none", 1, 0), pytest.param("group", 1, 4, marks=NEEDS_PEFT)],
 )
 def test_three_rounds_from_outside_have_the_bits_of_trls_own_loop(
     scale: str, updates: int, rank: int, base: Path, tmp_path: Path
@@ -112,7 +114,7 @@ def test_three_rounds_from_outside_have_the_bits_of_trls_own_loop(
     assert not all(torch.equal(one, other) for one, other in zip(before, stock.model.parameters(), strict=True))
 
 
-@needs_peft
+@NEEDS_PEFT
 def test_the_seed_decides_how_adapters_begin(base: Path, tmp_path: Path) -> None:
     """Whatever the process drew before, as another seat's trainer does."""
     prepare_process()
@@ -165,7 +167,7 @@ def test_the_estimator_runs_for_the_defaults_too_and_a_loss_of_ones_own_is_all_t
     own: Callable[..., Algorithm], base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is changed in `advantages.py` changes what is learnt: without advantages only the KL term is left."""
-    play_duel(tmp_path / "loss", base, rounds=1, preset=preset(algorithm=own(loss_type="Nothing")))
+    play_duel(tmp_path / "loss", base, rounds=1, preset=preset(algorithm=own(loss_type="nothing")))
     monkeypatch.setattr(advantages.Grpo, "advantages", lambda self, rewards, rows: torch.zeros_like(rewards))
     play_duel(tmp_path / "estimator", base, rounds=1, preset=preset())
     for final in tmp_path.glob("*/*/final"):
@@ -174,40 +176,14 @@ def test_the_estimator_runs_for_the_defaults_too_and_a_loss_of_ones_own_is_all_t
 
 
 OWN = """
-from codea1_env.training.advantages import Estimator
-
-class Counting(Estimator):
-    rounds = 0
-
-    def advantages(self, rewards, rows):
-        self.rounds += 1
-        return rewards / self.rounds
-
-    def state(self):
-        return {"rounds": self.rounds}
-
-    def restore(self, state):
-        self.rounds = state["rounds"]
-
 def dapo(batch):
     ratio, limits = (batch.logps - batch.old_logps).exp(), batch.arguments
     clipped = ratio.clamp(1 - limits.epsilon, 1 + limits.epsilon_high)
     gain = (ratio.clamp(max=limits.delta) * batch.advantages).minimum(clipped * batch.advantages)
     return ((limits.beta * batch.kl - gain) * batch.mask).sum() / batch.tokens
 
-class Nothing:
-    def __call__(self, batch):
-        return 0.0 * batch.logps.sum()
-
-class Scaled:
-    def __init__(self, scale):
-        self.scale = scale
-
-    def __call__(self, batch):
-        return self.scale * (batch.logps * batch.mask).sum() / batch.tokens
-
-def scaled(batch, scale):
-    return Scaled(scale)(batch)
+def nothing(batch):
+    return 0.0 * batch.logps.sum()
 
 def nan(batch):
     return batch.logps.sum() * float("nan")
@@ -221,11 +197,11 @@ def number(batch):
 def constant(batch):
     return batch.logps.sum().detach()
 
-class Short(Counting):
+class Short(advantages.Estimator):
     def advantages(self, rewards, rows):
         return rewards[:-1]
 
-class Listed(Counting):
+class Listed(advantages.Estimator):
     def advantages(self, rewards, rows):
         return rewards.tolist()
 """
@@ -236,7 +212,7 @@ def own(tmp_path: Path) -> Callable[..., Algorithm]:
     """Names of a module of one's own, in a folder of its own."""
     (tmp_path / "code").mkdir()
     module = f"own_{tmp_path.name}"  # one name a test: Python remembers modules
-    (tmp_path / "code" / f"{module}.py").write_text(OWN)
+    (tmp_path / "code" / f"{module}.py").write_text(PARTS + OWN)
 
     def algorithm(**names: str) -> Algorithm:
         given = {field: f"{module}:{name}" for field, name in names.items()}
@@ -274,7 +250,7 @@ def test_an_estimator_has_one_advantage_for_each_row_and_a_loss_is_a_number_with
         with pytest.raises(ConfigurationError, match=must):
             advantages.numbers_of(advantages.estimator_of(own(advantage=name)), rewards, rows)
     some = torch.ones(2, 3)
-    batch = LossBatch(some.clone().requires_grad_(), some, None, some, some, None, torch.tensor(6.0), None)
+    batch = LossBatch(some.clone().requires_grad_(), some, None, -some, some, None, torch.tensor(6.0), None)
     shapes = {"by_row": r"a tensor of \(2,\) with a gradient", "constant": r"a tensor of \(\) without a gradient"}
     for name, got in (shapes | {"number": "1.0"}).items():
         loss = own_loss(own(loss_type=name))
@@ -349,14 +325,6 @@ def paid(reward_of: Callable[[int, float | None], float | None]) -> Any:
     return change
 
 
-def test_a_round_that_teaches_nothing_moves_nothing_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
-    """The coder is paid the same for everything; the tester learns as ever."""
-    dropping = preset(weight_decay=0.5, algorithm=Algorithm(zero_variance="drop"))
-    play_duel(tmp_path / "run", base, rounds=1, preset=dropping, on_score=paid(lambda row, earned: 0.5))
-    assert same_weights(tmp_path / "run" / "coder" / "final", base)
-    assert not same_weights(tmp_path / "run" / "tester" / "final", base)
-
-
 def test_a_program_without_a_score_is_left_out_of_the_loss_with_its_divergence(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,3 +394,42 @@ def test_no_adapters_are_made_unless_asked_for_and_their_extra_is_named_where_it
     monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails
     with pytest.raises(ImportError, match=r"lora.rank above 0\) need the extra `lora`: pip install"):
         adapter_config(LoraPreset(rank=4))
+
+
+def draw() -> tuple[float, float, float]:
+    return random.random(), float(np.random.random()), float(torch.rand(()))
+
+
+def draws(streams: OwnStreams, count: int) -> list[tuple[float, float, float]]:
+    with streams.active():
+        return [draw() for _ in range(count)]
+
+
+def test_a_policy_draws_the_same_whenever_others_draw() -> None:
+    alone = draws(OwnStreams(11), 6)
+    one, other = OwnStreams(11), OwnStreams(22)
+    mixed, others = [], []
+    for count in (1, 3, 2):
+        mixed += draws(one, count)
+        others += draws(other, 2)
+        draw()  # the caller's own
+    assert mixed == alone
+    assert others == draws(OwnStreams(22), 6) != alone
+    assert len({*alone, *others}) == 12
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_callers_streams_come_back_and_a_policy_goes_on_whatever_happened(fails: bool) -> None:
+    found, streams = dict[str, list[Any]](), OwnStreams(11)
+    for name in ("alone", "beside"):
+        for seed in (random.seed, np.random.seed, torch.manual_seed):
+            seed(5)
+        found[name] = [draw()]
+        if name == "beside":
+            with contextlib.suppress(LookupError), streams.active():
+                first = draw()
+                if fails:
+                    raise LookupError
+        found[name].append(draw())
+    assert found["beside"] == found["alone"]
+    assert [first, *draws(streams, 1)] == draws(OwnStreams(11), 2)

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import TINY, learn, opened, records
+from training_runs import TINY, learn, opened, play_duel, records, without_evaluations
 
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.model_sections import LoraPreset
@@ -22,11 +22,8 @@ from codea1_env.training.round.resampling import silent_questions, with_groups
 from codea1_env.training.round.rounds import ReadProgram, Score
 from codea1_env.training.samples import Row, RowLabel, Sample
 
-QUIET = dataclasses.replace(
-    TINY,
-    evaluation=dataclasses.replace(TINY.evaluation, every_rounds=0),
-    round=dataclasses.replace(TINY.round, questions=4, programs=2, suites=2),
-    algorithm=Algorithm(resample=2),
+QUIET = without_evaluations(
+    round=dataclasses.replace(TINY.round, questions=4, programs=2, suites=2), algorithm=Algorithm(resample=2)
 )
 PACKED = dataclasses.replace(
     QUIET, trainer="packed", lora=LoraPreset(rank=4, alpha=8.0), grpo=TINY.grpo.changed({"beta": 0.0})
@@ -116,35 +113,20 @@ def test_both_trainers_sample_silent_groups_again_up_to_the_bound_and_learn_from
     assert logged.get("sampled_again", 0) == 4 * attempts
 
 
-def test_a_sandbox_that_fails_on_a_second_attempt_leaves_the_round_as_it_was(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fails", [True, False])
+def test_silent_groups_are_played_again_with_new_suites_and_a_sandbox_that_fails_meanwhile_leaves_the_round_as_it_was(
+    fails: bool, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(self: Recipe, index: int, programs: Sequence[ReadProgram]) -> Score:
         raise SandboxError("gone")
 
-    monkeypatch.setattr(Recipe, "_play_again", failing)
-    with opened(tmp_path, base, rounds=1, preset=QUIET) as run:
-        coder, tester = run.policy("coder"), run.testers()[0]
-        for index in run.rounds():
-            questions = run.choose(index)[:4]
-            programs = run.read(questions, coder.sample(run.prompts.coder(questions), 2))
-            score = run.play(index, programs, [tester.sample(run.prompts.tester(run.shown(index, programs)), 2)])
-    assert [len(batch) for batch in score.batches] == [8, 8]
-    assert "sampled_again" not in score.metrics
-
-
-def test_silent_groups_are_played_again_with_new_suites(base: Path, tmp_path: Path) -> None:
-    with opened(tmp_path, base, rounds=1, preset=QUIET) as run:
-        coder, tester = run.policy("coder"), run.testers()[0]
-        for index in run.rounds():
-            questions = run.choose(index)
-            programs = run.read(questions, coder.sample(run.prompts.coder(questions), 2))
-            score = run.play(index, programs, [tester.sample(run.prompts.tester(run.shown(index, programs)), 2)])
-            for policy, batch in zip((coder, tester), score.batches, strict=True):
-                learn(policy, batch)
-            run.end(index)
-    assert score.metrics["sampled_again"] >= 1, "tiny models write what earns the same"
-    assert [len(batch) for batch in score.batches] == [8, 8]
+    if fails:
+        monkeypatch.setattr(Recipe, "_play_again", failing)
+    scores = list[Score]()
+    play_duel(tmp_path, base, rounds=1, preset=QUIET, on_score=lambda run, index, score: scores.append(score))
+    assert [len(batch) for batch in scores[0].batches] == [8, 8]
+    assert scores[0].metrics.get("sampled_again", 0) >= (0 if fails else 1), "tiny models write what earns the same"
+    assert fails == ("sampled_again" not in scores[0].metrics)
 
 
 def test_where_it_cannot_help_it_is_refused() -> None:

@@ -3,6 +3,8 @@
 import dataclasses
 import importlib.util
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 import yaml
 from training_runs import (
+    ROOT,
     SEATS,
     TINY,
     assert_resumes,
@@ -184,3 +187,17 @@ def look_at_adapters(whole: Path, base: Path, preset: Any) -> None:
 LOOKS = {
     "own and past": (look_at_parts, look_at_past), "alone": (look_at_one_player,), "adapters": (look_at_adapters,)
 }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "kills", "rounds"), [("local", "2", "6"), ("ray", "1", "3")])
+def test_a_run_killed_at_random_moments_ends_as_an_undisturbed_one(
+    bases: Path, tmp_path: Path, engine: str, kills: str, rounds: str
+) -> None:
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    told = f"--engine {engine} --updates 2 --kills {kills} --rounds {rounds} --output {tmp_path / 'runs'}"
+    command = [sys.executable, "benchmarks/resume_torture.py", *told.split()]
+    environment = os.environ | {"CODEA1_CACHE": str(bases)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the same, bit for bit" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import contextlib
 import json
@@ -141,6 +142,23 @@ def test_health_and_metrics(client: Any) -> None:
     assert 'codea1_requests_total{route="/v1/verify",status="200"}' in before + client.get("/metrics").text
     assert "codea1_under_way 0.0" in client.get("/metrics").text
     assert client.get("/nothing").status_code == 404
+
+
+def test_an_answer_is_over_when_the_client_has_all_of_it() -> None:
+    """Else its next request waits for the rest of this one."""
+    from codea1_env.serving.app import make_app
+
+    sent = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append((message["type"], message.get("more_body", False)))
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {"type": "http", "method": "GET", "path": "/metrics", "query_string": b"", "headers": []}
+    asyncio.run(make_app()(scope, receive, send))
+    assert sent == [("http.response.start", False), ("http.response.body", False)]
 
 
 def test_a_token_is_asked_for_and_the_queue_has_an_end(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -31,6 +31,7 @@ with extra("serve", "the server needs"):
     from fastapi import FastAPI, Request, Response
     from fastapi.responses import JSONResponse, PlainTextResponse
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 8 << 20
 """Of a body."""
@@ -55,12 +56,20 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
     measures = _Measures()
     app = FastAPI(title="codea1", version=__version__, lifespan=lifespan)
 
-    async def guarded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        began = time.perf_counter()
-        response = _refused(request, token) or await call_next(request)
-        route = request.url.path if request.url.path in _ROUTES else "other"
-        measures.count(route, response.status_code, time.perf_counter() - began)
-        return response
+    def guard(inner: ASGIApp) -> ASGIApp:
+        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+            began = time.perf_counter()
+
+            async def counted(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    route = scope["path"] if scope["path"] in _ROUTES else "other"
+                    measures.count(route, message["status"], time.perf_counter() - began)
+                await send(message)
+
+            refusal = _refused(Request(scope), token) if scope["type"] == "http" else None
+            await (refusal or inner)(scope, receive, counted)
+
+        return guarded
 
     async def score(request: Request) -> Response:
         body = await read_body(request.stream(), most_bytes)
@@ -96,7 +105,7 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
     async def metrics() -> Response:
         return PlainTextResponse(measures.text(), media_type="text/plain; version=0.0.4")
 
-    app.middleware("http")(guarded)
+    app.add_middleware(guard)  # not middleware("http"): with it, an answer is over after the client has it
     for path, handler, method in (
         ("/v1/score", score, "POST"),
         ("/v1/verify", verify, "POST"),

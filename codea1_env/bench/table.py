@@ -32,6 +32,11 @@ TITLES = {
     "input_kills": "tests that break it, values corrected",
     "killed": "suites that break it",
 }
+COSTS = {
+    "tokens": "tokens sampled in training",
+    "environment_s": "environment, s",
+    "cpu_s": "CPU of all of it, s",  # unknown of a run that was resumed
+}
 Key = tuple[str, str, str]
 """Of a row: set, seat, measure."""
 
@@ -146,7 +151,7 @@ def as_markdown(section: TableSection) -> str:
     """Both tables of a track, and what they cannot say."""
     columns = section.columns
     rows = [_row(key, [shown(column.values(key)) for column in columns]) for key in section.rows]
-    rows += [_cost(columns, "tokens", "tokens sampled in training"), _cost(columns, "environment_s", "environment, s")]
+    rows += [_cost(columns, name, title) for name, title in COSTS.items()]
     lines = [f"### {section.track}", "", markdown_table(["", *(column.title for column in columns)], rows)]
     reference = next((column for column in columns if column.name == REFERENCE), None)
     if reference is not None and len(columns) > 1:
@@ -167,8 +172,8 @@ def _row(key: Key, cells: Sequence[str]) -> list[str]:
 
 
 def _cost(columns: Sequence[Column], name: str, title: str) -> list[str]:
-    told = [f"{np.mean([float(file.record['used'].get(name, 0)) for file in each.files]):,.0f}" for each in columns]
-    return [title, *told]
+    spent = [[float(file.record["used"].get(name, np.nan)) for file in each.files] for each in columns]
+    return [title, *("" if np.isnan(each).any() else f"{np.mean(each):,.0f}" for each in spent)]
 
 
 def notes(section: TableSection) -> list[str]:
@@ -240,6 +245,7 @@ def draw_bars(title: str, entries: Sequence[str], panels: Mapping[str, Panel], f
         axis.set_title(name, parse_math=False)
         axis.set_ylabel("%")
         axis.set_xticks(range(len(entries)), list(entries))
+        axis.set_xlim(-0.6, len(entries) - 0.4)  # also where the last one has no bar
         axis.set_ylim(0, 1.3 * axis.get_ylim()[1])  # room for the legend
         axis.legend(frameon=False, loc="upper center", ncols=4, fontsize="small")
         axis.spines[["top", "right"]].set_visible(False)

@@ -103,6 +103,7 @@ release: check
 	$(PYTHON) tests/release/check.py --ends --keep dist
 	$(PYTHON) -c 'import secrets; print(secrets.randbelow(2**31 - 1) + 1)' > dist/bench-questions.txt
 	cp RELEASE.md CITATION.cff dist/
+	chmod 644 dist/*.whl
 	printf '\nThe held-out questions of this release: `codea1 bench check FILE --questions %s`.\n' "$$(cat dist/bench-questions.txt)" >> dist/RELEASE.md
 	cd dist && sha256sum *.whl *.tar.gz > SHA256SUMS && cat SHA256SUMS
 

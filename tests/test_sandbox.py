@@ -1097,3 +1097,26 @@ def test_two_threads_may_share_a_sandbox(sandbox: LocalSandbox) -> None:
     for thread in threads:
         thread.join()
     assert found == {number: [[x, number] for x in range(20)] for number in range(4)}
+
+
+_ADDRESSES = """
+class Made: pass
+def f(x):
+    return [repr(Made()), id([]), id((x, "a")), hash(None), repr(f)]
+"""
+
+
+@pytest.mark.parametrize("without", MODES, ids=["namespaces", "no_namespaces"])
+def test_objects_are_at_the_same_addresses_in_a_sandbox_that_is_started_again(without: tuple[str, ...]) -> None:
+    """However many files this process has open then: what lost its zygote goes on in another one."""
+    seen = set()
+    for more in (0, 1, 12, 120, 300):
+        handles = [os.open("/dev/null", os.O_RDONLY) for _ in range(more)]
+        try:
+            with LocalSandbox(without=without) as made:
+                (result,) = made.run([CallsJob(_ADDRESSES, "f", (b"[[1],[]]",))])
+        finally:
+            for handle in handles:
+                os.close(handle)
+        seen.add(result.outcomes[0].value)
+    assert len(seen) == 1

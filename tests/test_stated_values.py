@@ -18,7 +18,7 @@ from codea1_env.reading.responses import read_suite
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Status
 from codea1_env.sandbox import LocalSandbox
-from codea1_env.sandbox.protocol import Job, JobResult, packages_of
+from codea1_env.sandbox.protocol import Job, JobResult
 
 IMPORTS = """
 import array, collections, datetime, decimal, fractions, itertools, math, operator, functools, pytest
@@ -269,7 +269,7 @@ class WithoutPackages:
         self._sandbox = sandbox
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        if any(packages_of(job) for job in jobs):
+        if any(job.packages for job in jobs):
             raise PackageMissing("numpy must be installed")
         return self._sandbox.run(jobs)
 

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.judging.bounded_cache import BoundedCache
+from codea1_env.judging.schedule import job_digest
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, MOST_NOTES, CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
 
 MOST_HANGS = 10
@@ -102,7 +103,7 @@ class Execution:
         for place, (turn, game) in enumerate(zip(turns, games or [0] * len(turns), strict=True)):
             base = dataclasses.replace(turn, calls=())
             if (base, game) not in programs:
-                programs[base, game] = _CachedProgram(base, self._key_of(base))
+                programs[base, game] = _CachedProgram(base, job_digest(base, self._sandbox.version))
                 waves.setdefault(known[base], []).append(programs[base, game])
                 known[base] += 1
             programs[base, game].turns.append(place)
@@ -131,11 +132,6 @@ class Execution:
                 _take_up(program, job, result)
                 self._remember(program, calls, result)
             waiting = [program for program, _ in runs]
-
-    def _key_of(self, job: CallsJob) -> bytes:
-        """A digest of all that an outcome depends on but the call: the company of the calls is a part of it."""
-        fields = [(field.name, getattr(job, field.name)) for field in dataclasses.fields(job) if field.name != "calls"]
-        return hashlib.blake2b(repr((self._sandbox.version, fields)).encode("utf-8"), digest_size=32).digest()
 
     def _recall(self, program: _CachedProgram) -> None:
         """What is remembered of the program and of the calls that are asked for."""

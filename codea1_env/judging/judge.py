@@ -163,9 +163,12 @@ class Judge:
             stated = map(_stated, first, second)
             evaluated.append(
                 [
-                    _with_look(test, next(stated))
-                    if test.arguments is None or test.value is None
-                    else StatedTest(test.arguments, test.value, "", test.look, test.relation, test.calls, test.or_look)
+                    _with_look(
+                        test,
+                        next(stated)
+                        if test.arguments is None or test.value is None
+                        else StatedTest(test.arguments, test.value),
+                    )
                     for test in suite
                 ]
             )
@@ -208,15 +211,14 @@ class Judge:
 
         A value that has no source is as one that raises.
         """
-        texts = [f"(lambda {RETURNED}: {look})({_source_of(value)})" for look, value in asked]
+        texts = [_looking(look, value) for look, value in asked]
         jobs = [ExpressionsJob((text,), packages=_packages([text])) for text in texts]
         results = self._evaluated(jobs)
         return [_outcomes(result, 1)[0] for result in results]
 
     def tried_on(self, look: str, values: Sequence[bytes]) -> list[bool]:
         """Whether a look is true of each of these values, none of which is a candidate's; false where it raises."""
-        sources = [_source_of(value) for value in values]
-        texts = tuple(f"(lambda {RETURNED}: {look})({source})" for source in sources)
+        texts = tuple(_looking(look, value) for value in values)
         (result,) = self._evaluated([ExpressionsJob(texts, packages=_packages(texts))])
         return [outcome.value == b"true" for outcome in _outcomes(result, len(texts))]
 
@@ -292,13 +294,14 @@ class Judge:
         return Verdict.PASS if is_right else Verdict.FAIL
 
 
-def _source_of(value: bytes) -> str:
-    """What raises, for what has no source."""
+def _looking(look: str, value: bytes) -> str:
+    """The expression of a look at a value; one that raises, for what has no source."""
     try:
         tree = json.loads(value)
-        return tree_source(looked_at(tree) if is_by_identity(value) else tree)
+        source = tree_source(looked_at(tree) if is_by_identity(value) else tree)
     except (ValueError, TypeError, LookupError, RecursionError):
-        return "[][0]"
+        source = "[][0]"
+    return f"(lambda {RETURNED}: {look})({source})"
 
 
 def _packages(expressions: Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ Does not promise that the reference is right, only that it repeats itself. No ca
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +13,10 @@ from codea1_env.errors import UnusableReference
 from codea1_env.judging.bounded_cache import BoundedCache
 from codea1_env.judging.equality import FAILURES, as_seen, is_by_identity, is_opaque, same_value
 from codea1_env.judging.relations.tree_values import require_sound
-from codea1_env.judging.schedule import as_run, limits_of, world_for
-from codea1_env.problems.kinds import called_name
+from codea1_env.judging.schedule import calls_job, job_digest
 from codea1_env.problems.problem import Problem
-from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox
-from codea1_env.sandbox.worlds import World, with_calls
+from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
+from codea1_env.sandbox.worlds import with_calls
 
 HASH_SEEDS = (0, 1)
 """What is evaluated for the judge is evaluated under both: order, identity and chance show as a difference."""
@@ -50,22 +48,9 @@ def comparable(value: ReferenceValue) -> ReferenceValue:
 _NOT_ASKED = ReferenceValue(b"", str(OutcomeKind.TIMEOUT))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """One reference, with all that its values depend on but the call."""
-
-    source: str
-    epilogue: str
-    entry_point: str
-    limits: Limits
-    packages: tuple[str, ...]
-    world: World
-    is_program: bool
-
-
-_Batch = tuple[_Reference, tuple[bytes, ...], int | None]
-"""Calls of one reference, and the hangs after which the rest is not tried; None: all are."""
-_Known = dict[_Reference, dict[bytes, ReferenceValue]]
+_Batch = tuple[CallsJob, tuple[bytes, ...], int | None]
+"""A reference, as a job without calls; calls; and the hangs after which the rest is not tried; None: all are."""
+_Known = dict[CallsJob, dict[bytes, ReferenceValue]]
 
 
 class Oracle:
@@ -86,9 +71,9 @@ class Oracle:
         """
         rows = [(_reference(problem), problem, calls) for problem, calls in asked if calls]
         problems = {reference: problem for reference, problem, _ in rows}
-        digests = {reference: _digest(reference) for reference in problems}
+        digests = {reference: job_digest(reference) for reference in problems}
         known: _Known = {reference: {} for reference in problems}
-        new: dict[_Reference, dict[bytes, None]] = {}
+        new: dict[CallsJob, dict[bytes, None]] = {}
         for reference, _, calls in rows:
             for call in calls:
                 value = self._remembered.get((digests[reference], call))
@@ -135,7 +120,7 @@ class Oracle:
             slowest.append(max(outcome.cpu_ns for outcome in result.outcomes) / 1e9)
         return slowest
 
-    def _ask(self, batches: Sequence[_Batch], problems: Mapping[_Reference, Problem]) -> _Known:
+    def _ask(self, batches: Sequence[_Batch], problems: Mapping[CallsJob, Problem]) -> _Known:
         """What was tried: under both hash seeds, but for what hangs under the first, which is a hang."""
         first, second = HASH_SEEDS
         tried = self._tried(batches, problems, first)
@@ -151,7 +136,7 @@ class Oracle:
         return known
 
     def _tried(
-        self, batches: Sequence[_Batch], problems: Mapping[_Reference, Problem], seed: int
+        self, batches: Sequence[_Batch], problems: Mapping[CallsJob, Problem], seed: int
     ) -> list[dict[bytes, Outcome]]:
         """By call, of every batch, under one hash seed."""
         results = self._sandbox.run([_reference_job(*batch, seed) for batch in batches]) if batches else []
@@ -164,7 +149,7 @@ class Oracle:
 
 
 def _left(
-    reference: _Reference, calls: Sequence[bytes], known: Mapping[bytes, ReferenceValue], most_hangs: int
+    reference: CallsJob, calls: Sequence[bytes], known: Mapping[bytes, ReferenceValue], most_hangs: int
 ) -> _Batch | None:
     """What is still to ask for one row, and how often it may still hang; None where that is nothing."""
     waiting = tuple(dict.fromkeys(call for call in calls if call not in known))
@@ -184,40 +169,22 @@ def _row(calls: Sequence[bytes], known: Mapping[bytes, ReferenceValue], most_han
     return row
 
 
-def _reference_job(reference: _Reference, calls: tuple[bytes, ...], most_hangs: int | None, hash_seed: int) -> CallsJob:
+def _reference_job(reference: CallsJob, calls: tuple[bytes, ...], most_hangs: int | None, hash_seed: int) -> CallsJob:
     """Every call has its whole time limit, whatever the others take: one that hangs is one suite's fault, and other
     suites' tests are in the same job."""
     room = len(calls) + 10
     budget_s = min(2 * room * reference.limits.time_limit_s, MAX_BUDGET_S)
     limits = replace(reference.limits, strikes=most_hangs or room, budget_s=budget_s)
-    return CallsJob(
-        reference.source,
-        reference.entry_point,
-        calls,
-        limits,
-        hash_seed,
-        reference.packages,
-        epilogue=reference.epilogue,
-        world=with_calls(reference.world, calls),
-        is_program=reference.is_program,
-    )
+    world = with_calls(reference.world, calls)
+    return replace(reference, calls=calls, limits=limits, hash_seed=hash_seed, world=world)
 
 
-def _reference(problem: Problem) -> _Reference:
+def _reference(problem: Problem) -> CallsJob:
     if problem.reference_solution is None:
         raise UnusableReference(
             f"problem {problem.problem_id!r} must have a reference_solution to validate tests, got none"
         )
-    adapted = as_run(problem, problem.reference_solution)
-    world = world_for(problem, problem.reference_solution)
-    return _Reference(
-        *adapted, called_name(problem), limits_of(problem), problem.packages, world, problem.kind == "program"
-    )
-
-
-def _digest(reference: _Reference) -> bytes:
-    """The cache holds no program's source once per call."""
-    return hashlib.blake2b(repr(reference).encode("utf-8"), digest_size=32).digest()
+    return calls_job(problem, problem.reference_solution, ())
 
 
 def _unusable(problem: Problem, result: JobResult) -> UnusableReference:

@@ -9,6 +9,7 @@ that compares values, and `tests/test_boundaries.py` holds them to that.
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -56,6 +57,12 @@ def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...], room: int
         world=world,
         is_program=problem.kind == "program",
     )
+
+
+def job_digest(job: CallsJob, version: str = "") -> bytes:
+    """Of a job without calls: all that an outcome depends on but the call. `version`: of the sandbox."""
+    assert not job.calls
+    return hashlib.blake2b(repr((version, job)).encode("utf-8"), digest_size=32).digest()
 
 
 CALLS_WORTH = 10

@@ -27,6 +27,7 @@ from codea1_env.sandbox.protocol import (
     OutcomeKind,
     ScriptJob,
     StdioJob,
+    items_of,
 )
 from codea1_env.sandbox.worlds import World
 
@@ -66,22 +67,9 @@ def pack(kind: bytes, head: object, body: bytes = b"") -> bytes:
     return HEADER.pack(kind, len(text), len(body)) + text + body
 
 
-def item_count(job: Job) -> int:
-    """How many outcomes the job has when it has loaded."""
-    match job:
-        case CallsJob():
-            return len(job.calls)
-        case ExpressionsJob():
-            return len(job.expressions)
-        case StdioJob():
-            return len(job.stdins)
-        case ScriptJob():
-            return 1
-
-
 def largest_result(job: Job) -> tuple[int, int]:
     """Bytes of the head and of the body that the result of `job` may have at most."""
-    items = item_count(job) + 1
+    items = len(items_of(job)) + 1
     return 64 + 64 * MOST_NOTES + _MAX_OUTCOME_HEAD_BYTES * items, job.limits.value_bytes * items
 
 
@@ -125,7 +113,7 @@ def read_result(frame: Frame, job: Job) -> JobResult:
     loaded, rows, denied = head
     if len(denied) > MOST_NOTES or not all(type(note) is str and NOTE.fullmatch(note) for note in denied):
         raise FrameError("what a job was denied must be a few notes of the protocol's")
-    if len(rows) != (item_count(job) if loaded else 1):
+    if len(rows) != (len(items_of(job)) if loaded else 1):
         raise FrameError(f"a result must have one outcome per item, got {len(rows)}")
     for row in rows:
         _check_outcome(row, job.limits.value_bytes)

@@ -24,7 +24,6 @@ from codea1_env.sandbox.protocol import (
     JobResult,
     Outcome,
     OutcomeKind,
-    packages_of,
     require_arguments,
     require_usable,
 )
@@ -33,9 +32,9 @@ from codea1_env.sandbox.tasks import (
     LESS_MEMORY_MB,
     Task,
     absorb,
+    encoded_items,
     give_up,
     has,
-    items_of,
     most_records,
     payload,
     refused,
@@ -115,7 +114,7 @@ class LocalSandbox(Closing):
         """Run every job and return the outcomes in order. Raises SandboxError if the sandbox itself fails."""
         with self._lock:
             require_usable(self._closed, self._owner)
-            tasks = [Task(index, job, items_of(job)) for index, job in enumerate(jobs)]
+            tasks = [Task(index, job, encoded_items(job)) for index, job in enumerate(jobs)]
             try:
                 self._run([task for task in reversed(tasks) if not refused(task)])
             except OSError as error:  # too many open files, no room for a memory file
@@ -168,7 +167,7 @@ class LocalSandbox(Closing):
         memory_mb = limits.memory_mb - (LESS_MEMORY_MB if task.is_again else 0)
         for attempt in (1, 2):
             slot.zygote = self._zygote(slot, zygote_kind(task.job))
-            for name in packages_of(task.job):
+            for name in task.job.packages:
                 if name in slot.zygote.broken:
                     raise SandboxError(f"{name} must be importable for this program, got {slot.zygote.broken[name]}")
             try:

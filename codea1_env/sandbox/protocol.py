@@ -143,9 +143,17 @@ class ScriptJob:
 Job = CallsJob | ExpressionsJob | StdioJob | ScriptJob
 
 
-def packages_of(job: Job) -> tuple[str, ...]:
-    """What must be installed for the job's program."""
-    return job.packages
+def items_of(job: Job) -> tuple[bytes, ...] | tuple[str, ...]:
+    """What the job does one after another, each with an outcome of its own."""
+    match job:
+        case CallsJob():
+            return job.calls
+        case ExpressionsJob():
+            return job.expressions
+        case StdioJob():
+            return job.stdins
+        case ScriptJob():
+            return (job.script,)
 
 
 def world_of_job(job: Job) -> World:

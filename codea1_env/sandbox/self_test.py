@@ -155,14 +155,14 @@ def _no_arguments(canaries: _Canaries) -> list[list[object]]:
     return [[]]
 
 
-def _has_read(canaries: _Canaries, result: JobResult) -> str:
-    read = [value for value in _values(result) if value != b"[]"]
-    return "it read a file outside the standard library" if read else ""
+def _has_found(what: str) -> Callable[[_Canaries, JobResult], str]:
+    """Of a program that returns a list of what it found."""
 
+    def judge(canaries: _Canaries, result: JobResult) -> str:
+        found = [value for value in _values(result) if value != b"[]"]
+        return f"{what} {found[-1][:120].decode('ascii', 'replace')}" if found else ""
 
-def _has_seen_variables(canaries: _Canaries, result: JobResult) -> str:
-    read = [value for value in _values(result) if value != b"[]"]
-    return f"it saw {read[0][:120].decode('ascii', 'replace')}" if read else ""
+    return judge
 
 
 def _has_connected(canaries: _Canaries, result: JobResult) -> str:
@@ -205,11 +205,6 @@ def _has_outlived(canaries: _Canaries, result: JobResult) -> str:
     return "" if ended else f"it was not stopped for time: {_told(result)}"
 
 
-def _has_remembered(canaries: _Canaries, result: JobResult) -> str:
-    leaks = [value for value in _values(result) if value != b"[]"]
-    return f"a later candidate found {leaks[-1][:120].decode('ascii', 'replace')}" if leaks else ""
-
-
 def _has_allocated(canaries: _Canaries, result: JobResult) -> str:
     return f"it was given more than {_LIMITS.memory_mb} MiB" if _values(result) else ""
 
@@ -220,14 +215,14 @@ _ATTACKS = (
         "return the text of a file of this user and of /etc/passwd",
         programs.READ_FILE,
         lambda canaries: [[str(canaries.file)]],
-        _has_read,
+        _has_found("it read a file outside the standard library:"),
     ),
     _Attack(
         "read the environment",
         "find this process's variables in its own environment and in every /proc/PID/environ",
         programs.ENVIRONMENT,
         _no_arguments,
-        _has_seen_variables,
+        _has_found("it saw"),
     ),
     _Attack(
         "use the network",
@@ -279,7 +274,7 @@ _ATTACKS = (
         "leave bits for a later program, in the offsets of open files and in what its parent knows of it",
         programs.REMEMBER,
         lambda canaries: [[1 + 4 * k] for k in range(3)],
-        _has_remembered,
+        _has_found("a later candidate found"),
         is_apart=True,
     ),
 )

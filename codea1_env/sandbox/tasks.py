@@ -29,7 +29,7 @@ from codea1_env.sandbox.protocol import (
     OutcomeKind,
     ScriptJob,
     StdioJob,
-    packages_of,
+    items_of,
     world_of_job,
 )
 from codea1_env.sandbox.worlds import PACKAGES
@@ -115,17 +115,9 @@ class Task:
         return self.load_failure is not None or is_whole
 
 
-def items_of(job: Job) -> Sequence[bytes]:
+def encoded_items(job: Job) -> Sequence[bytes]:
     """What the job does one after another, each as JSON."""
-    match job:
-        case CallsJob():
-            return job.calls
-        case ExpressionsJob():
-            return [json.dumps(text).encode() for text in job.expressions]
-        case StdioJob():
-            return [json.dumps(text).encode() for text in job.stdins]
-        case ScriptJob():
-            return [json.dumps(job.script).encode()]
+    return job.calls if isinstance(job, CallsJob) else [json.dumps(text).encode() for text in items_of(job)]
 
 
 def zygote_kind(job: Job) -> ZygoteKind:
@@ -149,7 +141,7 @@ def has(job: Job) -> int:
 
 def _packages(job: Job) -> tuple[str, ...]:
     """What must be there, and what the program imports of what is there, in one order."""
-    required, wanted = packages_of(job), world_of_job(job).packages
+    required, wanted = job.packages, world_of_job(job).packages
     if not wanted:
         return required
     there = {*required, *installed(wanted)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import glob
 import json
 import os
@@ -112,6 +113,14 @@ def _addresses_as_ever() -> Iterator[None]:
             libc.personality(ctypes.c_ulong(before))
 
 
+@functools.cache
+def _compile_once() -> None:
+    """Before the first zygote: one that had to compile would have its objects at other addresses than the next."""
+    import compileall
+
+    compileall.compile_dir(str(_ZYGOTE.parent), quiet=2)
+
+
 def python_directories() -> list[str]:
     """Directories of the interpreter's standard library and of the system's shared libraries."""
     roots = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo"]
@@ -207,6 +216,7 @@ class Zygote:
         self, kind: ZygoteKind, added: Mapping[str, Sequence[str]], without: Collection[str], undo: contextlib.ExitStack
     ) -> None:
         """`undo` takes back what has been done. Raises OSError."""
+        _compile_once()
         if kind.is_wide:
             self._scratch = Scratch()
             undo.callback(self._scratch.close)
@@ -241,7 +251,9 @@ class Zygote:
         }
         # The interpreter itself, not a virtual environment's link to it: no site-packages inside. Not -I, which would
         # ignore PYTHONHASHSEED too: the environment below is all there is, so there is nothing else to ignore.
-        arguments = [str(theirs.fileno()), str(self._input), str(self._output), json.dumps(options)]
+        # Of one length whatever the numbers: what is allocated first decides where all that follows is.
+        numbers = [f"{handle:08}" for handle in (theirs.fileno(), self._input, self._output)]
+        arguments = [*numbers, json.dumps(options)]
         # Not under a reference's second hash seed: what hangs on addresses is to differ there.
         with contextlib.nullcontext() if kind.hash_seed else _addresses_as_ever():
             self._process = subprocess.Popen(

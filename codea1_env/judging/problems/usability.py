@@ -136,7 +136,8 @@ def _answers(judge: Judge, reads: Sequence[Readable]) -> list[_Answer]:
     asking = [place for place in having if _calls(reads[place])]
     try:
         rows = judge.reference_values([(reads[place].problem, _calls(reads[place])) for place in asking])
-        answers = _filled(answers, asking, rows)
+        for place, values in zip(asking, rows, strict=True):
+            answers[place] = values
     except UnusableReference:
         for place in asking:
             try:
@@ -144,25 +145,12 @@ def _answers(judge: Judge, reads: Sequence[Readable]) -> list[_Answer]:
             except UnusableReference as error:
                 answers[place] = str(error)
     silent = [place for place in having if not _calls(reads[place])]
-    loaded = judge.try_programs([_loading(reads[place].problem) for place in silent])
-    for place, result in zip(silent, loaded, strict=True):
-        answers[place] = [] if result.executes else _not_loading(reads[place].problem)
+    trials = [Trial(reads[place].problem, reads[place].problem.reference_solution or "", ()) for place in silent]
+    for place, trial, result in zip(silent, trials, judge.try_programs(trials), strict=True):
+        name, entry_point = trial.problem.problem_id, trial.problem.entry_point
+        refusal = f"the reference_solution of problem {name!r} must load and define {entry_point!r}"
+        answers[place] = [] if result.executes else refusal
     return answers
-
-
-def _filled(answers: list[_Answer], places: Sequence[int], rows: Sequence[list[ReferenceValue]]) -> list[_Answer]:
-    filled = list(answers)
-    for place, values in zip(places, rows, strict=True):
-        filled[place] = values
-    return filled
-
-
-def _loading(problem: Problem) -> Trial:
-    return Trial(problem, problem.reference_solution or "", ())
-
-
-def _not_loading(problem: Problem) -> str:
-    return f"the reference_solution of problem {problem.problem_id!r} must load and define {problem.entry_point!r}"
 
 
 def _usability(judge: Judge, read: Readable, answer: _Answer) -> Usability:

@@ -32,7 +32,7 @@ from codea1_env.sandbox.docker.engine import (
 )
 from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, sources_digest
 from codea1_env.sandbox.frames import FrameError
-from codea1_env.sandbox.protocol import Job, JobResult, packages_of, require_arguments, require_usable
+from codea1_env.sandbox.protocol import Job, JobResult, require_arguments, require_usable
 
 _START_ATTEMPTS = 3
 _SMALLEST_MB = 1536
@@ -93,7 +93,7 @@ class DockerSandbox(Closing):
         """Run every job; results in order. Raises SandboxError when containers cannot be had."""
         with self._lock:
             require_usable(self._closed, self._owner)
-            self._refuse_missing({name for job in jobs for name in packages_of(job)})
+            self._refuse_missing({name for job in jobs for name in job.packages})
             batch = JobsOfRun(jobs, deque(range(len(jobs))))
             try:
                 self._run(batch)

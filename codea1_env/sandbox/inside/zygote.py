@@ -68,6 +68,7 @@ values.NANS = _NANS
 START = struct.Struct("<IIIII")
 _POOL_BYTES, _POOL_HEAD_BYTES = 16 << 10, 48
 """In which the interpreter keeps small objects, all of one size."""
+_HANDLES = (9, 10, 11)
 _leave = os._exit  # a program may have given the name to something else
 _WARM_UP = """
 import math
@@ -87,7 +88,7 @@ def f(a: List[int], b=2):
 
 
 def main() -> None:
-    control, input_fd, output_fd = map(int, sys.argv[1:4])
+    control, input_fd, output_fd = take_handles(sys.argv[1:4])
     options = json.loads(sys.argv[4])
     sys.argv[:], sys.orig_argv[:] = ["solution"], []  # the paths in them are none of a candidate's business
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends a candidate from outside, and raises nothing in its program
@@ -120,6 +121,19 @@ def main() -> None:
     spared_mb += options["input_bytes"] >> 20
     handles = control, input_fd
     serve(handles, given, options["input_bytes"], region, number, filters, spared_mb, options["machine"], wide)
+
+
+def take_handles(numbers: "list[str]") -> "tuple[int, ...]":
+    """The inherited descriptors under the same numbers in every zygote, however many files its parent has open: objects
+    have the same addresses then."""
+    low = []
+    for number in numbers:  # there are three others: the lowest free ones are below 9
+        low.append(os.dup(int(number)))
+        os.close(int(number))
+    for place, handle in zip(_HANDLES, low, strict=True):
+        os.dup2(handle, place, inheritable=False)
+    os.closerange(3, _HANDLES[0])
+    return _HANDLES
 
 
 def preload(modules: "list[str]") -> None:

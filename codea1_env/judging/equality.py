@@ -44,14 +44,13 @@ _PARTS = 12
 """Commas and brackets of one value of a further kind that equals one without."""
 LONGEST_NUMBER = 400
 """Characters of one: no float has more before its point."""
-_OPAQUE = (b'{"o":', b'{"e":')  # cannot occur inside a JSON string: its quotes would be escaped
 _BY_IDENTITY = b'{"v":'
 _loads = json.JSONDecoder().decode  # `json.loads` would first guess how the bytes are encoded
 
 
 def is_opaque(encoded: bytes) -> bool:
     """Whether the value is, or holds, something that is no data."""
-    return any(mark in encoded for mark in _OPAQUE)
+    return b'{"o":' in encoded or b'{"e":' in encoded  # cannot occur inside a JSON string: its quotes are escaped
 
 
 def is_by_identity(encoded: bytes) -> bool:

@@ -156,8 +156,9 @@ def payload(task: Task) -> tuple[bytes, bytes]:
     first = len(task.outcomes)
     left = task.items[first : first + 1] if wants_a_process_each(task) else task.items[first:]
     size, last, was_apart = 0, first, False
+    may_part = len(left) > 1 and (task.floats_apart or any(_QUESTION in item or _SETS.search(item) for item in left))
     for item in left:
-        is_apart = len(left) > 1 and _is_apart(task, item)
+        is_apart = may_part and _is_apart(task, item)
         if last > first and (was_apart or is_apart or size + len(item) >= JOB_BYTES):
             break
         size, last, was_apart = size + len(item), last + 1, is_apart

@@ -194,21 +194,21 @@ def _offset(given: Any) -> Any:
     return None if given is None else (given.days * 86400 + given.seconds) * _SECOND + given.microseconds
 
 
-def _read_datetime(base: Any, value: Any, reading: Reading) -> list[Any]:
-    if getattr(value, "nanosecond", 0):  # of pandas
-        raise Opaque
-    fields = [getattr(base, name).__get__(value) for name in _DATE + _TIME]
-    return [*fields, _offset(base.utcoffset(value))]
+def _fields(*names: str) -> Callable[[Any, Any, Reading], list[Any]]:
+    """Reads what a time or a span has under these names, and its place where it may have one."""
+
+    def read(base: Any, value: Any, reading: Reading) -> list[Any]:
+        if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # of pandas
+            raise Opaque
+        found = [getattr(base, name).__get__(value) for name in names]
+        return [*found, _offset(base.utcoffset(value))] if names[-1] == "fold" else found
+
+    return read
 
 
-def _read_time(base: Any, value: Any, reading: Reading) -> list[Any]:
-    return [*(getattr(base, name).__get__(value) for name in _TIME), _offset(base.utcoffset(value))]
-
-
-def _read_timedelta(base: Any, value: Any, reading: Reading) -> list[Any]:
-    if getattr(value, "nanoseconds", 0):
-        raise Opaque
-    return [getattr(base, name).__get__(value) for name in ("days", "seconds", "microseconds")]
+def _parts(base: Any, value: Any, reading: Reading) -> list[Any]:
+    """Of a range or a slice."""
+    return [reading.tree(part) for part in (value.start, value.stop, value.step)]
 
 
 def _read_array(base: Any, value: Any, reading: Reading) -> list[Any]:
@@ -300,14 +300,12 @@ _KINDS: tuple[tuple[str, str, Callable[[Any, Any, Reading], list[Any]]], ...] = 
     ("fractions", "Fraction", lambda base, value, reading: [
         reading.tree(base._numerator.__get__(value)), reading.tree(base._denominator.__get__(value))]),
     ("decimal", "Decimal", lambda base, value, reading: [base.__str__(value)]),
-    ("datetime", "datetime", _read_datetime),
-    ("datetime", "date", lambda base, value, reading: [getattr(base, name).__get__(value) for name in _DATE]),
-    ("datetime", "time", _read_time),
-    ("datetime", "timedelta", _read_timedelta),
-    ("builtins", "range", lambda base, value, reading: [
-        reading.tree(part) for part in (value.start, value.stop, value.step)]),
-    ("builtins", "slice", lambda base, value, reading: [
-        reading.tree(part) for part in (value.start, value.stop, value.step)]),
+    ("datetime", "datetime", _fields(*_DATE, *_TIME)),
+    ("datetime", "date", _fields(*_DATE)),
+    ("datetime", "time", _fields(*_TIME)),
+    ("datetime", "timedelta", _fields("days", "seconds", "microseconds")),
+    ("builtins", "range", _parts),
+    ("builtins", "slice", _parts),
     ("collections", "deque", lambda base, value, reading: [
         reading.trees(base.__iter__(value)), base.maxlen.__get__(value)]),
     ("array", "array", lambda base, value, reading: [

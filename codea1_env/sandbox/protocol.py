@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.sandbox.worlds import PLAIN, SCRIPTS, World
@@ -104,6 +104,7 @@ class ExpressionsJob:
     hash_seed: int = 0
     packages: tuple[str, ...] = ()
     """Of PACKAGES, what the expressions name."""
+    world: ClassVar[World] = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +155,6 @@ def items_of(job: Job) -> tuple[bytes, ...] | tuple[str, ...]:
             return job.stdins
         case ScriptJob():
             return (job.script,)
-
-
-def world_of_job(job: Job) -> World:
-    """What surrounds the job's program."""
-    return PLAIN if isinstance(job, ExpressionsJob) else job.world
 
 
 class OutcomeKind(StrEnum):

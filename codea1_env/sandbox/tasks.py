@@ -30,7 +30,6 @@ from codea1_env.sandbox.protocol import (
     ScriptJob,
     StdioJob,
     items_of,
-    world_of_job,
 )
 from codea1_env.sandbox.worlds import PACKAGES
 from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, CandidateRecord, ZygoteKind
@@ -124,7 +123,7 @@ def zygote_kind(job: Job) -> ZygoteKind:
     """Which zygote the job's processes are forked from."""
     has_rare_modules = not isinstance(job, ExpressionsJob) and _RARE_IMPORT.search(job.source) is not None
     is_checker = isinstance(job, CallsJob) and job.is_checker
-    world = world_of_job(job)
+    world = job.world
     packages = _packages(job)
     if world.everything and isinstance(job, ScriptJob):
         packages = SCRIPT_PACKAGES if _HEAVY.search(f"{job.source}\n{job.script}") else ()
@@ -134,14 +133,14 @@ def zygote_kind(job: Job) -> ZygoteKind:
 
 def has(job: Job) -> int:
     """What each process of the job is to have, as `inside/widening.py` reads it."""
-    world = world_of_job(job)
+    world = job.world
     is_program = isinstance(job, StdioJob) or (isinstance(job, CallsJob) and job.is_program)
     return world.threads | world.scratch << 1 | is_program << 2 | world.everything << 3
 
 
 def _packages(job: Job) -> tuple[str, ...]:
     """What must be there, and what the program imports of what is there, in one order."""
-    required, wanted = job.packages, world_of_job(job).packages
+    required, wanted = job.packages, job.world.packages
     if not wanted:
         return required
     there = {*required, *installed(wanted)}

@@ -1,6 +1,8 @@
-"""Best responses against all suites there are; equilibria of a game with a known solution, and of the bundled ones."""
+"""Best responses against all suites there are; equilibria of games with known solutions, and of the bundled ones."""
 
 import itertools
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -8,12 +10,14 @@ import pytest
 
 from codea1_env.discrete import bundled_pools
 from codea1_env.discrete.best_responses import best_programs, best_suite
+from codea1_env.discrete.matrix_games import gains, nash, zero_sum
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.solve import (
     all_suites,
     exploitability,
     payoffs,
     sequential_equilibrium,
+    simultaneous_equilibrium,
 )
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -136,3 +140,87 @@ class TestSimultaneousGame:
         assert exploitability(PENNIES, [1.0, 0.0], half, ONE) == pytest.approx(0.5)
         # A tester known to pick the first test: the coder gains 1/2 by the program that passes it.
         assert exploitability(PENNIES, [0.5, 0.5], {(0,): 1.0}, ONE) == pytest.approx(0.5)
+
+    def test_the_pennies_are_mixed_evenly(self) -> None:
+        pytest.importorskip("scipy")
+        found = simultaneous_equilibrium(PENNIES, ONE)
+        assert found.coder == pytest.approx((0.5, 0.5))
+        assert found.tester == pytest.approx({(0,): 0.5, (1,): 0.5})
+        assert (found.coder_reward, found.tester_reward) == pytest.approx((0.5, 0.5))
+
+    def test_nobody_gains_by_any_program_or_suite_in_bundled_questions(self) -> None:
+        pytest.importorskip("scipy")
+        for number, pool in enumerate(bundled_pools()[::2]):
+            config = RewardConfig(alpha=(0.0, 0.25, 0.5)[number % 3], suite_size=(1, 2, 8)[number // 3 % 3])
+            wrong = [place for place, row in enumerate(pool.kills) if row.any()]
+            for game in (pool, pool.select(wrong, range(len(pool.tests)))):
+                found = simultaneous_equilibrium(game, config)
+                assert exploitability(game, found.coder, found.tester, config) <= 2e-6
+                earned = payoffs(game, list(found.tester), config).tester @ list(found.tester.values())
+                assert np.dot(found.coder, earned) == pytest.approx(found.tester_reward)
+
+
+class TestMatrixGames:
+    @pytest.fixture(autouse=True)
+    def _needs_scipy(self) -> None:
+        pytest.importorskip("scipy")
+
+    def test_known_games_have_their_known_solutions(self) -> None:
+        prisoners = nash([[3, 0], [5, 1]], [[3, 5], [0, 1]])
+        assert (prisoners.rows.tolist(), prisoners.columns.tolist()) == ([0, 1], [0, 1])
+        assert (prisoners.row_value, prisoners.column_value) == (1, 1)
+        # Inspection: rows cheat or not, columns inspect or not; mixed, by indifference: 1/3 and 1/5.
+        mixed = nash([[-4, 1], [0, 0]], [[1, -1], [-1, 0]])
+        assert mixed.rows == pytest.approx([1 / 3, 2 / 3])
+        assert mixed.columns == pytest.approx([1 / 5, 4 / 5])
+
+    def test_of_several_equilibria_one_with_the_largest_sum_is_taken(self) -> None:
+        found = nash([[1, 0], [0, 2]], [[1, 0], [0, 2]])
+        assert found.row_value + found.column_value == pytest.approx(4)
+        # Here rows are indifferent: the columns' mix that pays them most is asked for.
+        found = nash([[0, 7]], [[1, 1]])
+        assert found.row_value == pytest.approx(7)
+
+    def test_rock_paper_scissors_and_a_saddle_point(self) -> None:
+        found = zero_sum([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+        assert found.rows == pytest.approx([1 / 3] * 3)
+        assert found.columns == pytest.approx([1 / 3] * 3)
+        assert found.row_value == pytest.approx(0)
+        assert zero_sum([[3, 2], [1, 0]]).row_value == pytest.approx(2)
+
+    def test_random_games_leave_nothing_to_gain_whatever_their_units(self) -> None:
+        generator = np.random.default_rng(2)
+        for number in range(40):
+            shape = generator.integers(1, 6, 2)
+            unit = 10.0 ** generator.integers(-4, 5)
+            rows = generator.random(shape) if number % 2 else generator.integers(0, 3, shape) / 2
+            columns = generator.integers(0, 3, shape) / 2 if number % 3 else 1 - rows
+            assert gains(rows, columns, nash(unit * rows, columns - unit)) <= 1e-6
+            assert gains(rows, -rows, zero_sum(unit * rows)) <= 1e-6
+
+    def test_the_kill_game_of_every_bundled_question_is_won_by_its_reference(self) -> None:
+        for pool in bundled_pools():
+            found = zero_sum(-pool.kills.astype(float))
+            assert found.row_value == pytest.approx(0)
+            assert np.array(pool.kills[found.rows > 0]).sum() == 0
+
+    @pytest.mark.parametrize("matrix", [[], [[]], [1.0], [[float("nan")]], [[float("inf"), 1]]])
+    def test_what_is_no_matrix_is_refused(self, matrix: Any) -> None:
+        for solve in (zero_sum, lambda values: nash(values, values)):
+            with pytest.raises(ConfigurationError, match="a matrix must be of finite numbers"):
+                solve(matrix)
+        with pytest.raises(ConfigurationError, match="both matrices must have one shape"):
+            nash([[1.0]], [[1.0, 2.0]])
+
+
+def test_without_scipy_the_error_names_the_extra_and_the_rest_works() -> None:
+    code = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "from codea1_env.discrete import bundled_pools, matrix_games, solve\n"
+        "from codea1_env.rewards.code_a1 import RewardConfig\n"
+        "solve.sequential_equilibrium(bundled_pools()[0], RewardConfig())\n"
+        "try: matrix_games.zero_sum([[0.0]])\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert "pip install '.[solve]'" in done.stdout

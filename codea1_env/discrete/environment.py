@@ -44,7 +44,7 @@ class _PoolGame(Face):
 
         pools: the questions; None: the bundled pools.
         rewards: the reward's parameters, as `scoring.PoolScorer` takes them.
-        simultaneous: the tester does not see the program: a matrix game.
+        simultaneous: the tester does not see the program: the matrix game that `solve.nash` is about.
         masks: where action masks go, "infos" or "observations".
         render_mode: None, "human" (prints at every reset and step), "ansi" (text) or "rgb_array" (a picture of fixed
             size, for videos; needs the extra `video`).

@@ -5,10 +5,15 @@ Two games over the same pool, both general-sum, for R_C and R_T do not add up to
 - **Sequential**, the game that is played: the tester sees the program. Solved by going backwards
   (`sequential_equilibrium`): the tester's best suite against every program, then the coder's best program.
   The concept is subgame-perfect equilibrium; among its best suites the tester takes one that is worst for the coder.
-- **Simultaneous** (`simultaneous=True`): the tester does not. Payoffs and exploitability are those of any two mixes.
+- **Simultaneous** (`simultaneous=True`): the tester does not. `simultaneous_equilibrium` gives a Nash equilibrium of
+  the whole game, all suites of at most K tests included: best responses are added to a matrix game until neither side
+  gains by any other choice. Of the last matrix game's equilibria it takes one with the largest sum of both rewards.
 
-Does not promise that an equilibrium is the only one, and does not solve the simultaneous game: `payoffs` gives a
-solver of matrix games what it needs.
+`zero_sum` of `matrix_games.py` fits the *kill game* of one program against one test, whose matrix is `-pool.kills` to
+the coder. Not -R_C: an empty suite pays the coder 0, so that game has one dull solution.
+
+Does not promise that an equilibrium is the only one. What ends in `_equilibrium`, the sequential one excepted, needs
+scipy (extra `solve`); nothing else does.
 """
 
 from __future__ import annotations
@@ -19,15 +24,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from codea1_env.discrete.best_responses import best_programs, best_suite, coder_rewards, distribution
+from codea1_env.discrete.matrix_games import GAIN_TOLERANCE, Matrix, nash
 from codea1_env.discrete.pool import Pool, Suite
 from codea1_env.discrete.scoring import PoolScorer
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
 
-Matrix = npt.NDArray[np.float64]
 _MOST_SUITES = 100_000
 
 
@@ -40,6 +44,20 @@ class Payoffs:
     tester: Matrix
     """R_T, (programs, suites)."""
     suites: tuple[Suite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Equilibrium:
+    """Nash equilibrium of the simultaneous game."""
+
+    coder: tuple[float, ...]
+    """A probability for every program."""
+    tester: dict[Suite, float]
+    """Probabilities of the suites that are played."""
+    coder_reward: float
+    """Expected R_C."""
+    tester_reward: float
+    """Expected R_T."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +130,20 @@ def sequential_equilibrium(pool: Pool, config: RewardConfig) -> SequentialEquili
     return SequentialEquilibrium(
         program, replies, tuple(score.coder for score in scores), tuple(score.tester for score in scores)
     )
+
+
+def simultaneous_equilibrium(pool: Pool, config: RewardConfig) -> Equilibrium:
+    """A Nash equilibrium of the game in which the tester does not see the program. Needs scipy."""
+    suites = {best_suite(pool, [1 / len(pool.programs)] * len(pool.programs), config): None}
+    while True:
+        matrices = payoffs(pool, tuple(suites), config)
+        mixes = nash(matrices.coder, matrices.tester)
+        reply = best_suite(pool, list(mixes.rows), config)
+        payoff = float(mixes.rows @ payoffs(pool, (reply,), config).tester[:, 0])
+        if reply in suites or payoff <= mixes.column_value + GAIN_TOLERANCE:
+            played = {suite: float(p) for suite, p in zip(suites, mixes.columns, strict=True) if p > 0}
+            return Equilibrium(tuple(map(float, mixes.rows)), played, mixes.row_value, mixes.column_value)
+        suites[reply] = None
 
 
 def _simultaneous_gains(

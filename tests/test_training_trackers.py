@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,21 @@ def test_tensorboard_has_the_names_and_numbers_of_the_metrics_which_are_on_disk_
             (line["kind"], line["seat"], name) for line in lines for name in line.keys() - {"kind", "seat", "round"}
         }
         assert {"/".join(filter(None, name)) for name in names} == set(found)
+
+
+def test_a_board_without_room_is_an_error_of_the_run_and_no_traceback_of_a_thread(tmp_path: Path) -> None:
+    """pytest fails a test in which a thread's own hook is told of an exception."""
+    before, trackers = threading.excepthook, Trackers(("tensorboard",), tmp_path, {}, 0)
+
+    def full(_: bytes) -> None:
+        raise OSError(27, "File too large")
+
+    trackers._board._get_file_writer().event_writer._async_writer._writer.write = full
+    with contextlib.suppress(OSError):  # where the thread has ended already
+        trackers.log("round", 1, {"coder_reward": 0.5})
+    with pytest.raises(OSError, match="File too large"):
+        trackers.close()
+    assert threading.excepthook is before
 
 
 @pytest.mark.filterwarnings("ignore:.*TENSORBOARD_LOGGING_DIR.*:FutureWarning")

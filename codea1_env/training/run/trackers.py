@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ class Trackers:
             with extra("train", "TensorBoard files need"):
                 from torch.utils.tensorboard import SummaryWriter  # only where it is asked for
             self._board = SummaryWriter(str(directory / BOARD), purge_step=rounds_done)
+            self._told = threading.excepthook
+            threading.excepthook = self._not_of_the_board
         self._driven = [DrivenTracker(name, directory, configuration) for name in names if name != BOARD]
 
     def log(self, name: str, rounds_done: int, values: Mapping[str, float]) -> None:
@@ -50,9 +53,17 @@ class Trackers:
         for driven in self._driven:
             driven.log(rounds_done, finite)
 
+    def _not_of_the_board(self, failed: threading.ExceptHookArgs) -> None:
+        """What its thread fails with, as where there is no room, its next call raises here, too: said once."""
+        if not type(failed.thread).__module__.startswith("tensorboard."):
+            self._told(failed)
+
     def close(self) -> None:
         if self._board is not None:
-            self._board.close()
+            try:
+                self._board.close()
+            finally:
+                threading.excepthook = self._told
         for driven in self._driven:
             driven.close()
 

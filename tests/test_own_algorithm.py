@@ -39,9 +39,8 @@ NAMES = {"advantage": "own_algorithm:Estimator", "loss_type": "own_algorithm:los
 
 @pytest.fixture(autouse=True)
 def paths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one test, or another file's, makes importable, the next one does not find."""
+    """What one test makes importable, the next one does not find."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "own_parts", raising=False)
 
 
 @pytest.fixture
@@ -137,7 +136,7 @@ class Kept(Open):
     def state(self):
         return {"seen": {1}}
 """
-ABOVE, BACKWARDS, SGD = ({"advantage": "own_parts:Above"}, {"questions": "own_parts:Backwards"},
+ABOVE, BACKWARDS, SGD = ({"advantage": "own_refused:Above"}, {"questions": "own_refused:Backwards"},
                          {"optimizer": "torch.optim:SGD"})  # fmt: skip
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (ABOVE | {"advantage_args": {"bar": float("nan")}}, "advantage_args must be what JSON can hold, got"),
@@ -145,24 +144,24 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (ABOVE | {"advantage_args": {"bars": 1}}, "algorithm.advantage_args must be what Above"),
     ({"advantage": "own_gone:Estimator"}, "algorithm must name a module that can be imported"),
     *[
-        ({"advantage": f"own_parts:{name}"}, "advantage must name a subclass of Estimator, got")
+        ({"advantage": f"own_refused:{name}"}, "advantage must name a subclass of Estimator, got")
         for name in ("Gone", "scaled")
     ],
-    ({"advantage": "own_parts:Open"}, "advantage must name a class that defines advantages, got"),
-    ({"advantage": "own_parts:Kept"}, "advantage: Kept.state must return what JSON can hold, got {'seen': {1}}"),
-    ({"loss_type": "own_parts:Scaled.scale"}, "loss_type must be one of"),
-    ({"loss_type": "own_parts:__name__"}, "loss_type must name a function or a class of callables"),
+    ({"advantage": "own_refused:Open"}, "advantage must name a class that defines advantages, got"),
+    ({"advantage": "own_refused:Kept"}, "advantage: Kept.state must return what JSON can hold, got {'seen': {1}}"),
+    ({"loss_type": "own_refused:Scaled.scale"}, "loss_type must be one of"),
+    ({"loss_type": "own_refused:__name__"}, "loss_type must name a function or a class of callables"),
     *[
-        ({"loss_type": f"own_parts:{name}", "loss_args": {"by": 1}}, f"algorithm.loss_args must be what {name} takes")
+        ({"loss_type": f"own_refused:{name}", "loss_args": {"by": 1}}, f"algorithm.loss_args must be what {name} takes")
         for name in ("Scaled", "scaled")
     ],
-    ({"loss_type": "own_parts:scaled"}, "algorithm.loss_args must be what scaled takes, got none: missing"),
+    ({"loss_type": "own_refused:scaled"}, "algorithm.loss_args must be what scaled takes, got none: missing"),
     (SGD | {"optimizer_args": {"beta": 1}}, "algorithm.optimizer_args must be what SGD"),
     (SGD | {"optimizer_args": {"momentum": -1}}, "algorithm.optimizer_args must be what"),
-    ({"optimizer": "own_parts:Above"}, "algorithm.optimizer must name a subclass of Optimizer, got"),
+    ({"optimizer": "own_refused:Above"}, "algorithm.optimizer must name a subclass of Optimizer, got"),
     ({"optimizer": "sgd"}, "optimizer must be one of adamw or module:Name, got 'sgd'"),
     (BACKWARDS, "algorithm.questions_args must be what Backwards takes, got none: "),
-    ({"questions": "own_parts:Above"}, "algorithm.questions must name a subclass of Chooser, got"),
+    ({"questions": "own_refused:Above"}, "algorithm.questions must name a subclass of Chooser, got"),
     ({"questions_args": {"least": 1}}, "questions_args must come with questions of your own, module:Class, got"),
 ]
 
@@ -172,7 +171,7 @@ def test_what_a_part_does_not_take_is_refused_in_one_line_before_there_is_a_run(
     preset: Any, bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
     monkeypatch.setenv("CODEA1_CACHE", str(bases))
-    (tmp_path / "own_parts.py").write_text(PARTS + WRONG_PARTS)
+    (tmp_path / "own_refused.py").write_text(PARTS + WRONG_PARTS)
     argv = ["--config", str(tmp_path / "own.yaml"), "--output", str(tmp_path / "run")]
     for algorithm, must in REFUSED:
         given = preset.to_dict()

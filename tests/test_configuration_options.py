@@ -9,9 +9,15 @@ import pytest
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.options import ACCESSES, OPPONENTS, SCHEDULES, SELECTIONS, Options
 from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
-from codea1_env.configuration.presets import MINI, SMOKE, preset_from_dict
+from codea1_env.configuration.presets import MINI, PRESETS, SMOKE, preset_from_dict
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
+
+
+def test_the_presets_are_the_papers_method() -> None:
+    for preset in PRESETS.values():
+        assert (preset.options, preset.algorithm) == (Options(), Algorithm())
+
 
 ALL = "selection: all must come with"
 KEY = "a key must be one of .* got"

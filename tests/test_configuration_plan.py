@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from command_lines import ended
 
-from codea1_env.configuration.batches import CODE_A1, ROLES
-from codea1_env.configuration.memory_estimate import packed_memory, seat_memory
+from codea1_env.configuration.batches import CODE_A1, ROLES, seat_rows
+from codea1_env.configuration.memory_estimate import cached_positions, cached_rows, packed_memory, seat_memory
 from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel
 from codea1_env.configuration.model_shapes import KNOWN, ModelShape, shape_of
 from codea1_env.configuration.plan import plan_of
@@ -151,6 +151,30 @@ def test_the_plan_counts_suites_that_are_written_ahead_and_what_they_run_on() ->
     assert "4 questions, 8 programs each, 4 suites against 2 of them; the suites against 2 train the tester" in plan
     assert "at most 128 asserts on references, 1,024 on programs" in plan
     assert next(line.split()[-1] for line in plan.splitlines() if line.startswith("  sampled ")) == "32"
+
+
+def test_the_plan_counts_the_room_that_the_engine_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    import tiny_chat_model
+    from tiny_language_models import random_model
+
+    from codea1_env.language_models.continuous import ContinuousEngine
+    from codea1_env.language_models.loading import ready
+    from codea1_env.language_models.rollouts import RolloutRequest, RolloutSampling
+
+    monkeypatch.setattr("codea1_env.language_models.at_once.CACHED", 3000)
+    limits = {"coder_prompt_tokens": 1, "tester_prompt_tokens": 70}
+    preset = preset_from_dict({"round": limits, "grpo": {"tester": {"max_completion_length": 4}}}, load_preset("0.5b"))
+    engine = ContinuousEngine(ready(random_model("qwen2"), tiny_chat_model.tiny_tokenizer(), source="tiny"))
+    with tiny_chat_model.one_thread():
+        rows = seat_rows(preset, "tester").sampled
+        engine.sample([RolloutRequest((5,) * 70, rows, (0,))], RolloutSampling(max_tokens=4))
+    assert engine._cache is not None
+    slots, positions = cached_rows(preset, "tester", "cpu"), cached_positions(preset, "tester", "cpu")
+    assert (slots, positions) == (48, 128)
+    shape = engine.model.base.shape
+    assert len(engine._cache) == shape.layers * 2 * slots * shape.key_heads * positions * shape.head
 
 
 def test_the_page_on_gpus_has_the_plan_that_is_printed(

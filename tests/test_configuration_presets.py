@@ -13,7 +13,7 @@ from command_lines import ended
 
 from codea1_env.configuration.arguments import parse_arguments, read_configuration
 from codea1_env.configuration.model_sections import PretrainedModel
-from codea1_env.configuration.presets import MINI, SMOKE, load_preset, preset_from_dict, preset_names
+from codea1_env.configuration.presets import CONFIGS, MINI, SMOKE, load_preset, preset_from_dict, preset_names
 from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.policies import SKILL_BOOK
@@ -66,6 +66,16 @@ def test_the_write_ups_preset_has_the_numbers_of_its_training_loop_and_mini_says
     assert MINI.reward == own, "the paper's rewards, but K"
     assert len(MINI.differences) >= 4
     assert any("K = 4" in line for line in MINI.differences)
+
+
+@pytest.mark.parametrize("name", ["1.5b", "3b", "7b", "skill"])
+def test_every_value_of_a_preset_file_has_its_source_beside_it(name: str) -> None:
+    lines = (CONFIGS / f"{name}.yaml").read_text().splitlines()
+    values = [line for line in lines if line.strip() and not line.lstrip().startswith(("#", "- "))]
+    for line in values:
+        in_flow = line.startswith(("name:", "extends:", "  coder: {", "  tester: {"))
+        if not in_flow and not line.split("#")[0].rstrip().endswith(":"):
+            assert any(f"# {source}" in line for source in ("paper", "ours", "released code", "write-up")), line
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,24 @@ def test_the_command_takes_rewards_of_ones_own_into_every_process_and_records_th
         assert len(scored(*tester, "--tester-reward-args", wrong, status=2).splitlines()) <= 3
 
 
+def game_rewards(config: RewardConfig, code: str, suite: str) -> dict[str, float]:
+    """What both seats earn in one game of an environment."""
+    game = codea1_env.parallel_env([PROBLEM], rewards=config)
+    game.reset(seed=0)
+    game.step({"coder_0": code, "tester_0": ""})
+    _, rewards, *_ = game.step({"coder_0": "", "tester_0": suite})
+    game.close()
+    return rewards
+
+
+def test_an_environment_pays_by_classes_of_ones_own_and_their_arguments(outside: Path) -> None:
+    tester = RewardConfig(suite_size=2, tester_reward="own_reward:Reward", tester_reward_args={"accusing": -0.25})
+    assert game_rewards(tester, CODES[0], "assert double(3) == 9")["tester_0"] == -0.25
+    coder = RewardConfig(coder_reward="own_coder:AllOrNothing", coder_reward_args={"nothing": -1})
+    suite = "assert double(2) == 4\nassert double(3) == 6"
+    assert [game_rewards(coder, code, suite)["coder_0"] for code in CODES[:2]] == [1.0, -1]
+
+
 @pytest.mark.parametrize(
     ("change", "rewards"),
     [

@@ -1,6 +1,8 @@
 """Advantages by hand: groups of any size, rows without a score, running means, tokens; and the bits of TRL's own."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +10,12 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from trl.trainer.utils import nanstd
 
 from codea1_env.configuration.algorithm import Algorithm
-from codea1_env.training.advantages import Estimator, advantages_of, described, estimator_of, without_signal
+from codea1_env.training.advantages import NO_SIGNAL, Estimator, advantages_of, described, estimator_of, without_signal
 from codea1_env.training.samples import Row, RowLabel, Sample, Span, token_advantages
 
 
@@ -94,6 +98,17 @@ def test_a_row_without_a_score_does_not_count_and_groups_without_differences_hav
     assert alone.rows.tolist() == [0, 0], "and is not refused"
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.none() | st.floats(-1, 1, width=32)), max_size=30))
+def test_advantages_of_a_group_sum_to_nothing(rows: list[tuple[int, float | None]]) -> None:
+    groups, rewards = [str(row[0]) for row in rows], [row[1] for row in rows]
+    for scale in ("batch", "none"):
+        found = torch.tensor(grpo(rewards, groups, scale))
+        assert found.isfinite().all()
+        for group in set(groups):
+            members = [place for place, name in enumerate(groups) if name == group]
+            assert abs(float(found[members].sum())) <= NO_SIGNAL * len(members)
+
+
 def test_what_is_the_same_for_a_whole_group_counts_against_the_questions_running_mean() -> None:
     """Two visits. First: 0.2, 0.4, mean 0.3. Then the book strikes: all 0.1 lower, 0.1, 0.3.
 
@@ -105,6 +120,13 @@ def test_what_is_the_same_for_a_whole_group_counts_against_the_questions_running
         advantages(estimator, [0.2, 0.4], labels("aa"))
         assert advantages(estimator, [0.1, 0.3], labels("aa")) == pytest.approx(expected, abs=1e-6)
     assert grpo([0.1, 0.3], "aa", "none") == pytest.approx([-0.1, 0.1])
+
+
+def test_a_group_of_equal_rewards_has_a_bounded_advantage_over_its_question() -> None:
+    """0.5 four times over a mean of 0.4: differences 0.1, root mean square 0.1, so 0.1 / 0.1001. Nothing explodes."""
+    found = advantages(question({"a": 0.4}), [0.5] * 4, labels("aaaa"))
+    assert found == pytest.approx([0.1 / 0.1001] * 4, rel=1e-5)
+    assert not without_signal(torch.tensor(found), labels("aaaa")).any()
 
 
 def test_the_batch_scale_of_a_running_mean_is_one_for_all_rows() -> None:
@@ -185,3 +207,29 @@ def test_a_batch_is_described_by_its_groups() -> None:
     rows = batch(("a", 0.0), ("a", 1.0), ("b", 0.5), ("b", 0.5), ("c", 1.0), ("c", None))
     told = described(rows, advantages_of(estimator_of(Algorithm()), rows))
     assert told == pytest.approx({"reward": 3 / 5, "reward_std": 0.7071068 / 2, "frac_reward_zero_std": 4 / 6})
+
+
+def released_advantages(rewards: Sequence[float]) -> list[float]:
+    """The rule of Code-A1's released code: one bfloat16 a response, the mean and sample deviation in that type, too."""
+    scores = torch.tensor(rewards, dtype=torch.bfloat16)
+    advantage = (scores - scores.mean()) / (scores.std() + 1e-6)
+    assert advantage.dtype is torch.bfloat16
+    found: list[float] = advantage.tolist()
+    return found
+
+
+def test_the_page_says_what_bfloat16_does_to_a_group_of_eight() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "deviations.md").read_text()
+    table = page.partition("<!-- bfloat16 -->")[2].partition("<!-- /bfloat16 -->")[0]
+    told = [float(number) for number in re.findall(r"-?\d*\.\d+", table)]
+    most, one, low, high, first, second, last = told[:7]
+    close, spread = [most] * 7 + [one], [first + (second - first) * place for place in range(8)]
+    assert spread[-1] == pytest.approx(last)
+    assert released_advantages(close) == [0.0] * 8
+    assert grpo(close, "a" * 8, "group")[::7] == pytest.approx([low, high], abs=0.6), "1e-4 beside a deviation of 4e-4"
+    exact = torch.tensor([close, spread], dtype=torch.float64)
+    exact = (exact - exact.mean(1, keepdim=True)) / (exact.std(1, keepdim=True) + 1e-6)
+    assert exact[0, ::7].tolist() == pytest.approx([low, high], abs=0.005)
+    assert released_advantages(spread) == pytest.approx(told[7:15], abs=0.005)
+    assert exact[1].tolist() == pytest.approx(told[15:23], abs=0.005)
+    assert len(told) == 23

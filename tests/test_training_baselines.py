@@ -16,7 +16,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
-from training_runs import TINY, lose_the_last_round, records, run_here, same_weights, without_seconds
+from training_runs import TINY, last_checkpoint, lose_the_last_round, records, run_here, same_weights, without_seconds
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from codea1_env.arena.arena import Arena
@@ -24,6 +24,7 @@ from codea1_env.arena.match import Match
 from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
+from codea1_env.configuration.run_sections import MemoryPreset
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.families.miniature import miniature_problems
@@ -232,6 +233,22 @@ def loss_by_transformers(base: Path, asked: Sequence[tuple[Sequence[int], Sequen
             loss = model(input_ids=torch.tensor([[*prompt, *answer]]), labels=labels).loss
         total, tokens = total + float(loss) * len(answer), tokens + len(answer)
     return total / tokens
+
+
+def test_supervised_learning_has_adapters_passes_and_optimizer_as_the_configuration_says(run_recipe) -> None:
+    preset = dataclasses.replace(
+        TINY,
+        lora=LoraPreset(rank=4, alpha=8.0),
+        memory=MemoryPreset(tester_rows_per_device=1),
+        grpo=TINY.grpo.changed({"adam_beta2": 0.5, "adam_epsilon": 1e-3}),
+    )
+    checkpoint = last_checkpoint(run_recipe("sft", "adapters", "--rounds", "1", preset=preset) / "tester")
+    assert all("lora_" in name for name in load_file(checkpoint / "adapter_model.safetensors"))
+    (group, *_) = torch.load(checkpoint / "optimizer.pt")["param_groups"]
+    assert (group["betas"][1], group["eps"]) == (0.5, 1e-3)
+    arguments = torch.load(checkpoint / "training_args.bin", weights_only=False)
+    rows = preset.round.questions * preset.round.attacked * preset.round.suites // preset.round.updates
+    assert (arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps) == (1, rows)
 
 
 def test_a_tokenizer_without_an_end_is_refused(tmp_path: Path) -> None:

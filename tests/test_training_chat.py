@@ -131,6 +131,15 @@ def test_supervised_rows_begin_where_the_prompt_stops(design: str, tokenizer: An
     assert tokenizer.decode(row.sample.prompt + row.sample.tokens, skip_special_tokens=True).count("[1]) == 1") == 1
 
 
+def test_a_black_box_tester_sees_the_question_only(tokenizer: Any) -> None:
+    programs = [(PROBLEMS[0], f"def solve(xs):\n    return {number}") for number in (3, 4)]
+    for access, is_shown in (("white-box", True), ("black-box", False)):
+        chat = chat_of(dataclasses.replace(SMOKE, options=Options(access=access)))
+        one, other = (tokenizer.decode(each.tokens) for each in Prompter(chat, tokenizer).tester(programs))
+        assert ("return 3" in one, "return 4" in other) == (is_shown, is_shown)
+        assert (one == other) is not is_shown
+
+
 def test_a_question_with_too_long_a_prompt_is_left_out_and_a_template_that_refuses_one_is_told(
     tokenizer: Any, base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

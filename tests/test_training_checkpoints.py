@@ -354,6 +354,15 @@ def test_a_run_is_resumed_by_its_own_recipe_only(tmp_path: Path, capsys: pytest.
     assert parse_arguments("", ["--resume", str(output)]).resume
 
 
+def test_a_finished_run_that_is_resumed_does_not_count_its_last_evaluation_twice(tmp_path: Path) -> None:
+    with a_run(tmp_path) as run:
+        run.log("round", 2, {"value": 1.0})
+        run.log("evaluation", 2, {"value": 1.0})
+        save_all(tmp_path, 2)
+    with a_run(tmp_path, resume=True) as run:
+        assert [record["kind"] for record in run.records()] == ["round"]
+
+
 def everything(directory: Path) -> dict[Path, bytes]:
     """What is in a run's directory, but for its lock."""
     files = [path for path in directory.rglob("*") if path.is_file() and path.name != "lock"]

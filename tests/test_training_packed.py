@@ -31,7 +31,7 @@ import codea1_env
 from codea1_env.configuration.arguments import parse_arguments
 from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.options import Options
-from codea1_env.configuration.presets import Preset, preset_from_dict
+from codea1_env.configuration.presets import Preset, load_preset, preset_from_dict
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.rollouts import Completion
@@ -43,6 +43,7 @@ from codea1_env.training.models.shared_base import shared_base
 from codea1_env.training.policies.packed import PackedPolicy
 from codea1_env.training.policies.packed_loss import Clipped, PackedRow, StepShape
 from codea1_env.training.process import prepare_process
+from codea1_env.training.run.resuming import as_configured
 from codea1_env.training.samples import Batch, Row, RowLabel, SamplerSettings
 from codea1_env.training.seat_run import SeatRun
 
@@ -94,6 +95,25 @@ def test_a_resumed_run_goes_on_where_its_schedule_would_be_at_the_rate_that_its_
     for seat in SEATS:
         rates = [line["learning_rate"] for line in records(tmp_path, "seat", seat)]
         assert rates == pytest.approx([1e-2, 2 / 3 * 1e-3, 1 / 3 * 1e-3])
+
+
+def test_rates_that_were_not_edited_are_left_alone() -> None:
+    weight = torch.nn.Parameter(torch.zeros(1))
+    arguments = SimpleNamespace(learning_rate=0.1, weight_decay=0.2, adam_beta1=0.9, adam_beta2=0.99, adam_epsilon=1e-8)
+    optimizer = torch.optim.AdamW([weight], 0.1, (0.9, 0.99), 1e-8, 0.2)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.7**step)
+    weight.grad = torch.ones(1)
+    optimizer.step()
+    schedule.step()
+    before = (optimizer.state_dict()["param_groups"], schedule.state_dict())
+    as_configured(optimizer, schedule, arguments)
+    assert (optimizer.state_dict()["param_groups"], schedule.state_dict()) == before
+    as_configured(optimizer, schedule, SimpleNamespace(**{**vars(arguments), "learning_rate": 1.0, "weight_decay": 0}))
+    (group,) = optimizer.param_groups
+    assert (group["lr"], group["weight_decay"]) == (pytest.approx(0.7), 0)
+    optimizer.step()
+    schedule.step()
+    assert schedule.get_last_lr() == [pytest.approx(0.49)]
 
 
 def coder_of(base: Path, directory: Path, preset: Preset, earned: Sequence[float | None]) -> tuple[PackedPolicy, Batch]:
@@ -379,3 +399,9 @@ def test_a_policy_asks_its_engine_to_end_answers_with_their_last_paid_test_where
         policy.draw(prompts, 2)
         policy.answer(prompts, 2, SamplerSettings(8, 1.0, seed=0))
     assert asked == [0, 0, *[PACKED.reward.suite_size] * 2]
+
+
+def test_the_presets_of_real_models_ask_for_what_the_trainer_can_do() -> None:
+    for name in ("0.5b", "0.5b-smoke"):
+        preset = load_preset(name)
+        assert (preset.trainer, preset.stop_at_fence, preset.name) == ("packed", True, name)

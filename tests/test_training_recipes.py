@@ -4,8 +4,11 @@ import contextlib
 import dataclasses
 import io
 import json
+import os
 import runpy
 import shutil
+import subprocess
+import sys
 import sysconfig
 import threading
 import traceback
@@ -24,11 +27,21 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from training_runs import ROOT, SEATS, TINY, records, run_here
 
 from codea1_env.configuration.arguments import read_configuration
-from codea1_env.configuration.presets import load_preset
+from codea1_env.configuration.model_sections import PretrainedModel
+from codea1_env.configuration.presets import SMOKE, load_preset
 from codea1_env.configuration.run_sections import ProblemFiles
+from codea1_env.errors import ConfigurationError
 from codea1_env.problems.bundled import bundled_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.records.recording import read_recording
+from codea1_env.training.models.base import base_model
+
+
+def run(cache: Path, *argv: str) -> str:
+    told = {"cwd": ROOT, "env": {**os.environ, "CODEA1_CACHE": str(cache)}, "capture_output": True, "text": True}
+    done: Any = subprocess.run([sys.executable, *argv], **told)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return str(done.stdout)
 
 
 @pytest.fixture
@@ -157,10 +170,10 @@ def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(
 
 @pytest.mark.slow
 @pytest.mark.longest
-def test_the_mini_preset_improves_both_seats(here: Callable[..., str], tmp_path: Path) -> None:
+def test_the_mini_preset_improves_both_seats(bases: Path, tmp_path: Path) -> None:
     """Half of its rounds reach its goal: +0.15 hidden pass rate, clear of zero, and a tester whose tests are valid more
     often."""
-    here("agents/train_grpo.py", "--output", str(tmp_path / "mini"), "--rounds", "50")
+    run(bases, "agents/train_grpo.py", "--output", str(tmp_path / "mini"), "--rounds", "50")
     rows = {row["name"]: row for row in json.loads((tmp_path / "mini" / "summary.json").read_text())["rows"]}
     hidden, valid = rows["coder: hidden pass rate"], rows["tester: valid tests"]
     assert hidden["trained"] - hidden["base"] >= 0.15
@@ -210,6 +223,15 @@ def test_a_pretrained_model_and_problem_files_go_through_the_same_recipes(
         assert [line["round"] for line in rounds] == [1, 2]
         assert all(0 <= line["truncated"] <= 1 for line in rounds)
         assert (output / seat / "final" / "model.safetensors").is_file()
+
+
+def test_a_model_that_is_nowhere_is_refused_with_must_and_got(tmp_path: Path) -> None:
+    empty = dataclasses.replace(SMOKE, model=PretrainedModel(str(tmp_path)))
+    with pytest.raises(ConfigurationError, match=r"--model must hold a config\.json, got none in"):
+        base_model(empty, tmp_path)
+    for name in ("no/such/model/at all", str(tmp_path / "gone")):
+        with pytest.raises(ConfigurationError, match="--model must be a directory or a model within reach"):
+            base_model(dataclasses.replace(SMOKE, model=PretrainedModel(name)), tmp_path)
 
 
 @pytest.mark.parametrize("engine", ["local", pytest.param("ray", marks=needs_ray)])

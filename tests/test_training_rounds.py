@@ -186,6 +186,13 @@ def test_a_round_pays_both_seats_and_trains_the_tester_on_the_widest_spread(aren
     assert score.metrics["book"] == len(arena.book) == 1
 
 
+def test_the_book_is_replayed_in_the_next_round(arena: Arena) -> None:
+    first, second = (score_round(arena, [SQUARE, RIGHT], [[EDGE, ""]] * 2) for _ in range(2))
+    assert first.metrics["replayed"] == 0
+    assert second.metrics["replayed"] == 1
+    assert second.metrics["replays_failed"] == pytest.approx(1 / 2)
+
+
 def test_a_round_says_which_suites_could_not_be_read_and_why(arena: Arena) -> None:
     """Four suites: one with a test beside prose, one of prose, one of a function and prose, one rejected."""
     suites = [
@@ -356,6 +363,14 @@ def test_the_first_different_programs_are_put_to_the_tester_and_stand_in_their_p
     shape = dataclasses.replace(SMOKE.round, programs=2, attacked=1)
     assert put_to_tester(written(arena, [RIGHT, RIGHT, SQUARE, RIGHT], 2), shape, rules) == [0, 2]
     assert in_places([[1], [2], [3]], [0, 2], 4) == [[1], (), [2], (), [3]]
+
+
+def test_the_error_of_an_oracle_without_a_reference_is_logged(arena: Arena) -> None:
+    """Two of three programs are wrong alike: their vote on double(3) is 9, and the reference says 6."""
+    arena.config = RewardConfig(suite_size=2, oracle="majority")
+    score = score_round(arena, [SQUARE, SQUARE, RIGHT], [["assert double(3) == 9"]] * 3)
+    assert score.metrics["oracle_error"] == 1
+    assert earned(score) == [1, 1, 0]
 
 
 def test_an_old_program_can_train_the_tester_and_leaves_no_trace_in_the_book(arena: Arena) -> None:

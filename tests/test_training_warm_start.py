@@ -1,6 +1,7 @@
 """The base model: its tokenizer, its corpus, its cache."""
 
 import dataclasses
+import random
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -79,6 +80,17 @@ def test_the_corpus_is_seeded_asks_training_questions_only_and_holds_both_tasks_
     for answer in suites:
         assert len(answer.split("\n")) == MINI.reward.suite_size
         assert all(line.startswith("assert ") and " == " in line for line in answer.split("\n"))
+
+
+def test_equal_seeds_give_equal_models_and_leave_the_global_streams_alone(saved: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(saved)
+    before = torch.get_rng_state(), random.getstate()
+    one, same, other = (build_model(TINY.model, tokenizer, seed) for seed in (1, 1, 2))
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert before[1] == random.getstate()
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), same.parameters(), strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    assert MINI.model.hidden // MINI.model.heads >= 32
 
 
 def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, of_bands: Path, tmp_path: Path) -> None:

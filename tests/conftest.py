@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return item.get_closest_marker("longest") is None, not is_long, -tests_of[item.path]
 
     items.sort(key=rank)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_modules() -> Iterator[None]:
+    """What one file of tests writes and imports, the next one in this process does not find under the same name."""
+    path, imported = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - imported:
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if file.startswith(tempfile.gettempdir() + os.sep):
+            del sys.modules[name]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,12 +2,14 @@
 
     python experiments/real_curves.py RUN... -o experiments/results/real-curves.json --picture curves.png
 
-A run is named after its directory, and runs whose names differ in the seed alone look alike. The picture has running
-means over three rounds; the record has every round. Rounds that were played again count once.
+A run is named after its directory, and runs whose names differ in the seed alone are one arm. The picture has means
+over an arm's seeds, and running means over three rounds; the arms of `NAMED` have colours, all others are grey. The
+record has every round. Rounds that were played again count once.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -33,6 +35,14 @@ SHOWN = {
     "test_diversity": "share of different tests in a group",
     "coder_length": "tokens of a program",
 }
+NAMED = {
+    "preset": "Code-A1",
+    "frozen-preset": "frozen tester",
+    "self-play-preset": "self-play",
+    "golden-preset": "golden tests",
+    "derived-preset": "tests of the reference",
+}
+"""Arms that the picture names: those of 28 rounds on one core."""
 SEED = re.compile(r"-seed\d+$")
 
 Rounds = Mapping[str, Sequence[float | None]]
@@ -77,30 +87,27 @@ def _rounded(value: float | None) -> float | None:
 
 
 def picture(record: Mapping[str, Rounds]) -> Any:
-    """One panel a measure, one line a run."""
+    """One panel a measure, one line an arm."""
     try:
         import matplotlib.figure
     except ImportError as error:
         raise SystemExit("error: --picture needs the extra `train`: pip install '.[train]'") from error
     figure = matplotlib.figure.Figure(figsize=(11, 6), layout="constrained")
-    arms = list(dict.fromkeys(SEED.sub("", name) for name in record))
-    # Ten colours, which come back as broken lines.
-    looks = {
-        arm: {"color": f"C{place % 10}", "linestyle": ("-", "--", ":")[place // 10 % 3]}
-        for place, arm in enumerate(arms)
-    }
+    arms = sorted({SEED.sub("", name) for name in record}, key=[*NAMED].__contains__)  # those with a colour on top
+    looks = {arm: {"color": f"C{place}", "label": label} for place, (arm, label) in enumerate(NAMED.items())}
     for axis, (measure, title) in zip(figure.subplots(2, 3).flat, SHOWN.items(), strict=True):
-        for name, rounds in record.items():
-            arm = SEED.sub("", name)
-            values = np.array([np.nan if value is None else value for value in rounds.get(measure, ())], float)
-            axis.plot(range(1, len(values) + 1), running_mean(values), **looks[arm])
+        for arm in arms:
+            runs = [rounds.get(measure, ()) for name, rounds in record.items() if SEED.sub("", name) == arm]
+            values = np.array([_mean(np.array(each, float)) for each in itertools.zip_longest(*runs)])
+            look = looks.get(arm, {"color": "0.85", "label": "other arms", "linewidth": 1})
+            axis.plot(range(1, len(values) + 1), running_mean(values), **look)
         axis.set_title(title, fontsize=10)
         axis.set_ylim(bottom=0)
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.grid(alpha=0.3)
-    lines = [matplotlib.lines.Line2D([], [], label=arm, **looks[arm]) for arm in arms]
-    figure.legend(handles=lines, loc="outside upper center", ncols=min(len(arms), 6))
-    figure.supxlabel("rounds (running means over three; one line a run)", fontsize=10)
+    lines = {line.get_label(): line for line in reversed(axis.lines)}
+    figure.legend(handles=lines.values(), loc="outside upper center", ncols=6)
+    figure.supxlabel("rounds (means over seeds, running means over three rounds)", fontsize=10)
     return figure
 
 

@@ -214,21 +214,23 @@ def test_a_running_mean_leaves_out_rounds_without_a_value() -> None:
     assert values.tolist() == [1.5, 1.5, 2.0, 4.0, 4.0]
 
 
-def test_the_picture_has_a_line_for_every_run_in_every_panel(tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_picture_has_the_mean_of_every_arm_in_every_panel(tmp_path: Path, monkeypatch: Any) -> None:
     pytest.importorskip("matplotlib", reason="the extra `train` is not installed")
-    for run in ("arm-seed1", "arm-seed2"):
+    rewards = {"preset-seed1": 1, "own-seed1": 0, "preset-seed2": 0}
+    for run, reward in rewards.items():
         (tmp_path / run).mkdir()
-        (tmp_path / run / "metrics.jsonl").write_text('{"kind": "round", "seat": "", "round": 1, "coder_reward": 1}\n')
+        line = {"kind": "round", "seat": "", "round": 1, "coder_reward": reward}
+        (tmp_path / run / "metrics.jsonl").write_text(json.dumps(line) + "\n")
     monkeypatch.chdir(tmp_path)
-    arguments = ["arm-seed1", "arm-seed2", "-o", "record.json", "--picture", "picture.png"]
-    monkeypatch.setattr("sys.argv", ["real_curves.py", *arguments])
+    monkeypatch.setattr("sys.argv", ["real_curves.py", *rewards, "-o", "record.json", "--picture", "picture.png"])
     real_curves.main()
     record = json.loads((tmp_path / "record.json").read_text())
-    assert record == {run: {"coder_reward": [1]} for run in ("arm-seed1", "arm-seed2")}
+    assert record == {run: {"coder_reward": [reward]} for run, reward in rewards.items()}
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     axes = real_curves.picture(record).axes
-    assert [len(axis.lines) for axis in axes] == [2] * len(real_curves.SHOWN)
-    assert {line.get_color() for axis in axes for line in axis.lines} == {"C0"}
+    assert len(axes) == len(real_curves.SHOWN)
+    assert {line.get_label(): list(line.get_ydata()) for line in axes[0].lines} == {"Code-A1": [0.5], "other arms": [0]}
+    assert [line.get_label() for line in axes[0].lines] == ["other arms", "Code-A1"], "what has a colour lies on top"
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"kind": "round"}'])

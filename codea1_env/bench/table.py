@@ -242,12 +242,11 @@ def draw_bars(title: str, entries: Sequence[str], panels: Mapping[str, Panel], f
             colour = COLOURS[place % len(COLOURS)]
             drawn = axis.bar(across, means, width * 0.95, yerr=ends, label=measure, color=colour, ecolor="#555555")
             axis.bar_label(drawn, fmt="%.0f", padding=2, fontsize="small")
-        axis.set_title(name, parse_math=False)
+        axis.set_title(name, loc="left", parse_math=False)
         axis.set_ylabel("%")
         axis.set_xticks(range(len(entries)), list(entries))
         axis.set_xlim(-0.6, len(entries) - 0.4)  # also where the last one has no bar
-        axis.set_ylim(0, 1.3 * axis.get_ylim()[1])  # room for the legend
-        axis.legend(frameon=False, loc="upper center", ncols=4, fontsize="small")
+        axis.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize="small")
         axis.spines[["top", "right"]].set_visible(False)
     with whole_file(file) as written:
         figure.savefig(written, dpi=100, format=file.suffix.removeprefix("."))

@@ -14,6 +14,8 @@ import pytest
 from codea1_env import LocalSandbox, Problem
 from codea1_env.judging.scripts import ScriptJudge
 from codea1_env.problems.sources import find_source
+from codea1_env.problems.sources.draft import texts_of
+from codea1_env.problems.sources.functions import BIG_CODE_BENCH_HARD
 from codea1_env.problems.sources.rows import local_rows
 
 ROOT = Path(__file__).parent.parent
@@ -32,6 +34,16 @@ def listed() -> set[str]:
     """The tasks whose references do not pass with the newest versions."""
     older, neither = (table["rows"] for table in LISTED["sections"][0]["tables"])
     return {f"BigCodeBench/{number}" for (row,) in older for number in row.split(", ")} | {row[0] for row in neither}
+
+
+@pytest.mark.bigcodebench
+@pytest.mark.skipif(not ROWS.is_file(), reason="no BigCodeBench: make test-bigcodebench BIGCODEBENCH=FILE")
+def test_the_hard_subset_is_what_its_makers_say() -> None:
+    """148 tasks with more than two libraries and long solutions; of the other rules the rows say nothing."""
+    rows = {row["task_id"]: row for row in local_rows(ROWS)}
+    hard = [rows[name] for name in BIG_CODE_BENCH_HARD]
+    assert len({row["task_id"] for row in hard}) == 148
+    assert all(len(texts_of(row, "libs")) > 2 and len(row["canonical_solution"]) > 426 for row in hard)
 
 
 @pytest.mark.bigcodebench

@@ -379,7 +379,10 @@ def test_the_commands_evaluate_by_scripts_and_say_that_it_is_unsealed(tmp_path: 
     assert "BigCodeBench/7: it has no tests" in capsys.readouterr().err
     for arguments, said in (
         (["--problems", "bundled", "--split", "instruct"], "--split must come with --problems bigcodebench"),
-        (["--problems", f"bigcodebench={rows}", "--subset", "hard"], "--subset of a local file must be a file with a"),
+        (
+            ["--problems", f"bigcodebench={rows}", "--subset", "hard"],
+            "--subset hard must name tasks of the set, got 148 that it does not have, 'BigCodeBench/13' first; ",
+        ),
         (["--problems", f"bigcodebench={rows}", "--subset", str(rows)], f"--subset {rows} must name tasks of the set"),
     ):
         assert main(["eval", *common, *arguments, "-o", str(tmp_path / "no")]) == 2
@@ -392,6 +395,14 @@ def test_the_commands_evaluate_by_scripts_and_say_that_it_is_unsealed(tmp_path: 
         (kept,) = (tmp_path / split / "problems").glob("*few.jsonl")
         assert [problem.question for problem in read_problems(kept)] == [question]
         assert "cannot be judged here" not in (tmp_path / split / "table.md").read_text()
+    all_tasks = tmp_path / "all.jsonl"
+    all_tasks.write_text("".join(json.dumps({**ROW, "task_id": f"BigCodeBench/{n}"}) + "\n" for n in range(1140)))
+    for name, start in (("hard", "BigCodeBench/13"), ("full", "BigCodeBench/0")):
+        asked_for = ["--problems", f"bigcodebench={all_tasks}", "--subset", name, "--limit", "1"]
+        assert main(["eval", *common, *asked_for, "-o", str(tmp_path / name)]) == 0
+        assert list(json.loads((tmp_path / name / "results.json").read_text())["sets"]["bigcodebench"]["passed"]) == [
+            start
+        ]
     with pytest.raises(ConfigurationError, match="judge must be sealed in the seat tester"):
         EvaluationPlan("tester", judge="scripts")
 

@@ -11,7 +11,6 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.sources import SOURCES, Source, find_source
 from codea1_env.problems.sources.draft import Row
-from codea1_env.problems.sources.functions import BIG_CODE_BENCH, BIG_CODE_BENCH_INSTRUCT
+from codea1_env.problems.sources.functions import BIG_CODE_BENCH, BIG_CODE_BENCH_HARD, BIG_CODE_BENCH_INSTRUCT
 from codea1_env.problems.sources.rows import rows_of_source
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
@@ -116,8 +115,7 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", choices=("complete", "instruct"), default="complete", help="for bigcodebench: the "
                         "question as a signature with a docstring, or in words (default: complete)")  # fmt: skip
     parser.add_argument("--subset", metavar="full|hard|FILE", default="full", help="for bigcodebench: all 1,140 tasks; "
-                        "the 148 hard ones, from the hub; or the tasks in this file, one task_id per line (default: "
-                        "full)")  # fmt: skip
+                        "the 148 hard ones; or those in this file, one task_id per line (default: full)")  # fmt: skip
     parser.add_argument("--select-by", metavar="PLAYER", help="a tester (any below except search) that chooses one of "
                         "each question's n programs. The table compares its choice with the mean of "
                         "the n, a majority by outputs and a random one; seat coder, --n >= 2")  # fmt: skip
@@ -191,8 +189,6 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
     for flag, usual in (("split", "complete"), ("subset", "full")):
         if getattr(options, flag) != usual and BIG_CODE_BENCH.name not in names:
             raise ConfigurationError(f"--{flag} must come with --problems bigcodebench, got {', '.join(names)}")
-    if options.subset == "hard" and BIG_CODE_BENCH.name not in options.problems:
-        raise ConfigurationError("--subset of a local file must be a file with a task_id a line, got hard")
     if options.subset not in ("full", "hard"):
         require_file("--subset", Path(options.subset))
     if options.output is None:
@@ -350,8 +346,6 @@ def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbo
     source = find_source(_ALIASES.get(name, name)) if name in (*SOURCES, *_ALIASES) else None
     if source is BIG_CODE_BENCH and options.split == "instruct":
         source = BIG_CODE_BENCH_INSTRUCT
-    if source is not None and options.subset == "hard" and source.hub_id == BIG_CODE_BENCH.hub_id:
-        source = replace(source, hub_id=f"{source.hub_id}-hard")
     if spec == "bundled":
         problems: Sequence[Problem] = bundled_problems()
     elif spec == "miniature":
@@ -398,8 +392,8 @@ def _imported(
 ) -> Sequence[Problem]:
     """The set's usable problems, which are kept if there are any; what became of every row stands beside them."""
     rows = rows_of_source(source, path or None)
-    if options.subset not in ("full", "hard") and source.hub_id == BIG_CODE_BENCH.hub_id:
-        rows = iter(_of_subset(rows, Path(options.subset)))
+    if options.subset != "full" and source.hub_id == BIG_CODE_BENCH.hub_id:
+        rows = iter(_of_subset(rows, options.subset))
     drafts = source.drafts(rows, with_scripts=options.judge == "scripts")
     problems, limit = list[Problem](), options.limit
     with open(kept.with_suffix(".report.jsonl"), "w", encoding="ascii") as report:
@@ -415,14 +409,19 @@ def _imported(
     return problems
 
 
-def _of_subset(rows: Iterable[Row], file: Path) -> list[Row]:
-    """Those that the file names. Raises ConfigurationError where there is none of a name."""
-    named = dict.fromkeys(file.read_text(encoding="utf-8", errors="replace").split())
+def _of_subset(rows: Iterable[Row], subset: str) -> list[Row]:
+    """The hard ones, or those that the file names. Raises ConfigurationError where the rows have not all of them."""
+    if subset == "hard":
+        named = BIG_CODE_BENCH_HARD
+    else:
+        named = tuple(dict.fromkeys(Path(subset).read_text(encoding="utf-8", errors="replace").split()))
     found = {str(row.get("task_id")): row for row in rows}
     missing = [name for name in named if name not in found]
     if missing or not named:
+        got = f"{len(missing)} that it does not have, {missing[0]!r} first" if missing else "none"
         raise ConfigurationError(
-            f"--subset {file} must name tasks of the set, a line each, got {missing[0] if missing else 'none'!r}"
+            f"--subset {subset} must name tasks of the set, got {got}; name those that it has in a file, a task_id a "
+            "line, and give it as --subset FILE"
         )
     return [found[name] for name in named]
 

@@ -14,13 +14,15 @@ from report_pages import write_run
 
 from codea1_env import Arena, ConfigurationError, LocalSandbox, Problem, read_problems
 from codea1_env import TestCase as Case
+from codea1_env.arena.match import Grade
 from codea1_env.cli import main
 from codea1_env.configuration.presets import SMOKE
 from codea1_env.configuration.problem_sets import load_problem_sets
 from codea1_env.configuration.run_sections import ProblemFiles
+from codea1_env.evaluation.disagreement import disagreement
 from codea1_env.evaluation.evaluate import EvaluationPlan
 from codea1_env.judging.problems.importing import import_drafts
-from codea1_env.judging.scripts import CALLS, UNSEALED_REWARDS, ScriptJudge, ScriptVerdict, expected_tests
+from codea1_env.judging.scripts import CALLS, UNSEALED_REWARDS, ScriptJudge, ScriptTest, ScriptVerdict, expected_tests
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.report.duels import kept_duels
@@ -28,6 +30,7 @@ from codea1_env.report.page import RunOnPage
 from codea1_env.report.page import page as made_page
 from codea1_env.report.runs_read import read_run
 from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.duel import Verdict
 from codea1_env.training.round.rounds import ReadProgram, grade_round
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.samples import Sample
@@ -428,16 +431,98 @@ def test_an_example_that_raises_costs_a_program_nothing_once_it_is_trimmed(tmp_p
     assert found["passed_trimmed"] == {"p": 1, "q": 0}
 
 
-def test_where_the_judges_disagree_it_is_said(tmp_path: Path) -> None:
-    problem = dataclasses.replace(
-        asked("assert task_func(1) == 2\n"), reference_solution=RIGHT, golden_tests=(Case("task_func(2)", "4"),)
-    )
-    file = tmp_path / "own.jsonl"
-    file.write_text(problem.to_json() + "\n")
-    out = tmp_path / "out"
-    assert (
-        main(["eval", "--player", "oracle", "--n", "1", "--problems", str(file), "--judge", "scripts", "-o", str(out)])
-        == 0
-    )
-    (why,) = json.loads((out / "results.json").read_text())["sets"]["own"]["disagree"]["p"]
-    assert why.startswith("script passes")
+MBPPPLUS = {
+    "task_id": 9001,
+    "prompt": "Write a function to double every element.",
+    "code": "def double_all(xs):\n    return [2 * x for x in xs]\n",
+    "test_imports": [],
+    "test_list": ["assert double_all([1]) == [2]", "assert double_all([0, 3]) == [0, 6]"],
+    "test": "def assertion(out, exp, atol):\n    assert out == exp, f'out: {out}, exp: {exp}'\n\n"
+    "inputs = [[[1, 2]], [[]], [[-4]]]\nresults = [[2, 4], [], [-8]]\n"
+    "for inp, exp in zip(inputs, results):\n    assertion(double_all(*inp), exp, 0)\n",
+}
+"""A row of ours in the form of MBPP+."""
+KINDS = {
+    "right": "def double_all(xs):\n    return [x + x for x in xs]\n",
+    "wrong on a hidden test": "def double_all(xs):\n    return [2 * abs(x) for x in xs]\n",
+    "right once": "done = []\ndef double_all(xs):\n    done.append(xs)\n"
+    "    return [2 * x for x in xs] if len(done) < 2 else 0\n",
+    "equal to everything": "class Any(list):\n    def __eq__(self, other):\n        return True\n"
+    "def double_all(xs):\n    return Any()\n",
+    "no function": "def double(xs):\n    return xs\n",
+}
+PASSES = {
+    "scripts": {"right", "equal to everything"},
+    "sealed": {"right", "right once"},
+}
+"""By judge; where they differ, `REASONS` says why."""
+REASONS = {
+    "right once": ("sealed", "a test fails: AssertionError"),
+    "equal to everything": ("scripts", "another value"),
+}
+
+
+@pytest.mark.parametrize("judge", PASSES)
+def test_mbppplus_is_judged_whole_by_its_scripts_and_by_data_and_the_difference_is_a_table_by_reason(
+    tmp_path: Path, judge: str
+) -> None:
+    rows = [{**MBPPPLUS, "task_id": 9001 + i} for i in range(2)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    line = {"question": MBPPPLUS["prompt"], "entry_point": "double_all", "codes": list(KINDS.values())}
+    line |= {"suites": [[] for _ in KINDS]}
+    lines = [line | {"problem_id": f"Mbpp/{9001 + i}"} for i in range(2)]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    told = ["eval", "--player", f"recorded:{tmp_path / 'answers.jsonl'}", "--n", str(len(KINDS)), "--no-trim"]
+    told += ["--problems", f"mbppplus={tmp_path / 'rows.jsonl'}", "--judge", judge, "-o", str(tmp_path / "out")]
+    assert main(told) == 0
+    found = json.loads((tmp_path / "out" / "results.json").read_text())["sets"]["mbppplus"]
+    assert found["passed"] == dict.fromkeys(("Mbpp/9001", "Mbpp/9002"), len(PASSES[judge]))
+    if judge == "scripts":
+        reasons = [(each["passes"], each["why"]) for each in found["disagree"]["Mbpp/9002"]]
+        assert reasons == [REASONS[name] for name in KINDS if name in REASONS]
+        table = (tmp_path / "out" / "table.md").read_text()
+        for passes, why in REASONS.values():
+            assert f"| {passes} | {why} | 2 | Mbpp/9001 |" in table
+
+
+@pytest.mark.parametrize(
+    ("executes", "verdicts", "denied", "why"),
+    [
+        (True, (Verdict.PASS, Verdict.TIMEOUT), (), "time"),
+        (True, (None, Verdict.ERROR), (), "raises, or returns what is no data"),
+        (True, (Verdict.CRASH, Verdict.FAIL), (), "crash"),
+        (True, (Verdict.PASS, Verdict.ERROR), ("network", "file"), "the sandbox denies it: file, network"),
+        (False, (Verdict.ERROR, Verdict.ERROR), (), "does not load"),
+    ],
+)
+def test_what_a_script_alone_passes_fails_the_sealed_judge_for_a_reason(
+    executes: bool, verdicts: tuple[Verdict | None, ...], denied: tuple[str, ...], why: str
+) -> None:
+    problem = asked(ADDS, golden_tests=(Case("task_func(1)", "2"),), hidden_tests=(Case("task_func(2)", "3"),))
+    found = disagreement(problem, Grade(executes, verdicts, denied), ScriptVerdict((ScriptTest("a", "passed"),)))
+    assert found is not None
+    assert (found["passes"], found["why"]) == ("scripts", why)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "why"),
+    [
+        (ScriptVerdict(failure="timeout"), "time"),
+        (ScriptVerdict((ScriptTest("a", "passed"), ScriptTest("b", "timeout"))), "time"),
+        (ScriptVerdict(failure="ModuleNotFoundError"), "does not run: ModuleNotFoundError"),
+        (ScriptVerdict((ScriptTest("a", "failed", "x.py:3: ValueError: no"),)), "a test fails: ValueError"),
+        (ScriptVerdict((ScriptTest("a", "failed", "no | name"),)), "a test fails"),
+        (ScriptVerdict((ScriptTest("a", "not run"),)), "its class does not set up"),
+        (ScriptVerdict((ScriptTest("a", "skipped"),)), "no test ran"),
+        (
+            ScriptVerdict((ScriptTest("a", "passed"),), "1 tests of the script have no outcome"),
+            "tests without an outcome",
+        ),
+    ],
+)
+def test_what_the_sealed_judge_alone_passes_fails_the_script_for_a_reason(verdict: ScriptVerdict, why: str) -> None:
+    right = Grade(True, (Verdict.PASS,))
+    found = disagreement(asked(ADDS, golden_tests=(Case("task_func(1)", "2"),)), right, verdict)
+    assert found is not None
+    assert (found["passes"], found["why"]) == ("sealed", why)
+    assert disagreement(asked(ADDS), right, ScriptVerdict((ScriptTest("a", "passed"),))) is None

@@ -187,6 +187,13 @@ def test_the_file_is_imported_and_checked_by_name(
     assert main(["data", "check", str(problems)]) == 0
 
 
+def test_a_row_of_inputs_says_that_it_has_no_script() -> None:
+    for source, row in (("mbppplus", MBPP), ("humanevalplus", HUMANEVAL)):
+        (found,) = find_source(source).drafts([row], with_scripts=True)
+        assert isinstance(found, Unreadable)
+        assert found.reason.startswith("a row must have a script to be judged by one, got inputs alone")
+
+
 TASK = {
     "task_id": "BigCodeBench/9000",
     "entry_point": "task_func",

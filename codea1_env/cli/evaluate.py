@@ -28,6 +28,7 @@ from codea1_env.cli.players import (
     traffic_of,
 )
 from codea1_env.errors import ConfigurationError
+from codea1_env.evaluation.disagreement import as_rows
 from codea1_env.evaluation.evaluate import (
     PAPER_SAMPLES,
     PAPER_SAMPLING,
@@ -468,7 +469,8 @@ def as_table(report: Mapping[str, Any]) -> str:
         if "unusable" in record:
             lines += ["", f"{len(record['unusable'])} tasks of {name} cannot be judged here and are counted nowhere."]
         if "disagree" in record:
-            lines += ["", f"On {len(record['disagree'])} problems of {name} the sealed judge says something else."]
+            columns = [f"{name}: passes by", "why not by the other judge", "programs", "first"]
+            lines += ["", markdown_table(columns, as_rows(record["disagree"]))]
     silent = {name: record["silent"] for name, record in sets.items() if "silent" in record}
     if silent:
         counts = ", ".join(f"{count} of {name}" for name, count in silent.items())

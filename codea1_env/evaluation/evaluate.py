@@ -32,6 +32,7 @@ from codea1_env.arena.failures import apart
 from codea1_env.arena.match import Grade
 from codea1_env.checks import require, require_bool, require_choice, require_least
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
+from codea1_env.evaluation.disagreement import disagreement
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, program_measures, suite_measures
 from codea1_env.evaluation.rankings import fidelities
@@ -305,15 +306,19 @@ class _Coder:
     def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
         """`passed` and `executes` of every program, trimmed too, and which one was chosen. Raises SandboxError."""
         graded = self._graded(answered, trim=False)
+        scores = self._scored(answered, graded)
+        if self._plan.trim:
+            for score, grades in zip(scores, _trimmed(answered, graded, partial(self._graded, trim=True)), strict=True):
+                score["passed_trimmed"] = [grade.all_passed for grade in grades]
+                score["executes_trimmed"] = [grade.executes for grade in grades]
+        return scores
+
+    def _scored(self, answered: Sequence[_Answered], graded: Sequence[Sequence[Grade]]) -> list[dict[str, Any]]:
         scores: list[dict[str, Any]] = [
             {"passed": [grade.all_passed for grade in grades], "executes": [grade.executes for grade in grades]}
             | ({"denied": [list(grade.denied) for grade in grades]} if any(grade.denied for grade in grades) else {})
             for grades in graded
         ]
-        if self._plan.trim:
-            for score, grades in zip(scores, _trimmed(answered, graded, partial(self._graded, trim=True)), strict=True):
-                score["passed_trimmed"] = [grade.all_passed for grade in grades]
-                score["executes_trimmed"] = [grade.executes for grade in grades]
         for (problem, _, _), score in zip(answered, scores, strict=True):
             if unread := self._arena.unread_tests(problem):
                 score["tests_left_out"] = reasons(unread)
@@ -362,20 +367,19 @@ class _ByScripts(_Coder):
         return "" if problem.test_script else "it has no test script"
 
     def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
-        """As the sealed judge's, by scripts; `why`: what a program that failed came to; `disagree`: where the sealed
-        judge says something else, and why. Raises SandboxError."""
+        """As the sealed judge's, by scripts; `why`: what a program that failed came to; `disagree`: the programs on
+        which the sealed judge says something else. Raises SandboxError."""
         rows = self._verdicts(answered, trim=False)
         trimmed = _trimmed(answered, rows, partial(self._verdicts, trim=True)) if self._plan.trim else rows
-        sealed = iter(super().scores(name, [each for each in answered if not _why_no_tests(self._arena, each[0])]))
+        asked = [each for each in answered if not _why_no_tests(self._arena, each[0])]
+        graded = self._graded(asked, trim=False)
+        sealed = iter(zip(self._scored(asked, graded), graded, strict=True))
         scores = []
         for (problem, _, _), row, other in zip(answered, rows, trimmed, strict=True):
-            score: dict[str, Any] = {} if _why_no_tests(self._arena, problem) else dict(next(sealed))
+            score, grades = ({}, []) if _why_no_tests(self._arena, problem) else next(sealed)
+            found = [disagreement(problem, grade, one) for grade, one in zip(grades, row, strict=bool(grades))]
+            disagree = [each for each in found if each is not None]
             passed = [verdict.passed for verdict in row]
-            disagree = [
-                f"{'sealed' if by_data else 'script'} passes; script: {verdict.told}"[:300]
-                for by_data, verdict in zip(score.get("passed", passed), row, strict=True)
-                if by_data is not verdict.passed
-            ]
             score |= {"passed": passed, "executes": [bool(verdict.tests) for verdict in row]}
             if self._plan.trim:
                 score["passed_trimmed"] = [verdict.passed for verdict in other]

@@ -113,6 +113,15 @@ def is_file_row(row: Row) -> bool:
     return "base_input" in row and "plus_input" in row
 
 
+def require_script(row: Row) -> None:
+    """Raise RowError for a row of EvalPlus' own file."""
+    if is_file_row(row):
+        raise RowError(
+            "a row must have a script to be judged by one, got inputs alone, as EvalPlus' own file has them; take the "
+            "rows of the hub's data set, or --judge sealed"
+        )
+
+
 def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draft:
     """A row of either file. `checkers`: by entry point. Raises RowError."""
     prompt, code, entry_point = text(row, "prompt"), text(row, "canonical_solution"), text(row, "entry_point")

@@ -21,7 +21,7 @@ from codea1_env.problems.sources.draft import (
     text,
     tree_of,
 )
-from codea1_env.problems.sources.evalplus_files import is_file_row, read_file_row
+from codea1_env.problems.sources.evalplus_files import is_file_row, read_file_row, require_script
 from codea1_env.reading.parsing import source_of
 from codea1_env.reading.test_case import TestCase
 
@@ -74,7 +74,8 @@ def _read_row(row: Row, source: Source) -> Draft:
 
 
 def script_of(row: Row) -> str:
-    """The row's check, called."""
+    """The row's check, called. Raises RowError."""
+    require_script(row)
     return f"{text(row, 'test')}\n\ncheck({text(row, 'entry_point')})\n"
 
 

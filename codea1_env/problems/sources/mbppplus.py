@@ -22,7 +22,7 @@ from codea1_env.problems.sources.draft import (
     texts_of,
     tree_of,
 )
-from codea1_env.problems.sources.evalplus_files import MBPP_CHECKERS, is_file_row, read_file_row
+from codea1_env.problems.sources.evalplus_files import MBPP_CHECKERS, is_file_row, read_file_row, require_script
 
 
 def _read_row(row: Row, source: Source) -> Draft:
@@ -69,6 +69,7 @@ def problem_id_of(row: Row) -> str:
 
 
 def _script_of(row: Row) -> str:
+    require_script(row)
     return "\n".join([*texts_of(row, "test_imports"), *texts_of(row, "test_list"), text(row, "test")])
 
 

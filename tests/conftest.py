@@ -21,11 +21,11 @@ import pytest
 
 from codea1_env.errors import SandboxError
 
-# `make fuzz` tries many more examples than `make test`, which has thousands of tests.
+# `make fuzz` tries many more examples than `make test`, which has thousands of tests and the same examples each time.
 with contextlib.suppress(ImportError):  # the adapters' environments have no hypothesis
     from hypothesis import settings
 
-    settings.register_profile("quick", settings.default, max_examples=50)
+    settings.register_profile("quick", settings.default, max_examples=50, derandomize=True)
     settings.register_profile("fuzz", max_examples=2000)
     settings.load_profile("fuzz" if os.environ.get("CODEA1_FUZZ") else "quick")
 

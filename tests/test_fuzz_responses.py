@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from codea1_env.judging.schedule import with_imports
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED
-from codea1_env.reading.pure_expressions import BUILTINS, SINGLE, Reason
+from codea1_env.reading.pure_expressions import BUILTINS, LOOKED, SINGLE, Reason
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.sandbox.inside.looks import alone_because
+from codea1_env.sandbox.inside.scope import ATTRIBUTE, CODE_BUILTINS, CODE_NAMES
 
 _SHORT = 500
 _WORDS = (
@@ -53,9 +54,11 @@ def test_an_accepted_test_is_one_call_of_the_entry_point_and_pure_expressions(
         else:
             assert re.match(r"solve\(", test.inner or test.call or "")
             assert_pure(test.expression, stars=fidelity == "paper")
-            if test.look:
-                assert fidelity == "paper"
+            if test.look and fidelity == "paper":
                 assert_pure(f"[{test.look} for {RETURNED} in []]")
+            elif test.look:
+                assert fidelity == "wide"
+                assert_looking(test.look)
 
 
 def assert_pure(expression: str, *, stars: bool = False) -> None:
@@ -82,14 +85,31 @@ def assert_pure(expression: str, *, stars: bool = False) -> None:
                 (given,) = node.args
                 name, text = (
                     given.elts if isinstance(given, ast.List) else (None, given)
-                )  # or a question's name and text
-                assert name is None or (isinstance(name, ast.Constant) and name.value.isidentifier())
+                )  # or a question's names and text
+                assert name is None or (
+                    isinstance(name, ast.Constant) and all(map(str.isidentifier, name.value.split()))
+                )
                 assert isinstance(text, ast.Constant)
                 assert "__" not in ast.unparse(ast.parse(text.value, mode="eval"))
                 continue
             assert node.func.id in BUILTINS
         elif isinstance(node, ast.Name) and id(node) not in called:
             assert node.id in bound or (node.id in SINGLE and id(node) in stated)
+
+
+def assert_looking(look: str) -> None:
+    """Likewise: an expression that binds no name outside itself and meets no name but data's, builtins' and packages'.
+    A sandbox where no program runs evaluates it."""
+    nodes = list(ast.walk(ast.parse(look, mode="eval")))
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    packages = {name.partition(".")[0] for name in LOOKED}
+    for node in nodes:
+        assert not isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom)
+        if isinstance(node, ast.Attribute):
+            assert not node.attr.startswith("_")
+        elif isinstance(node, ast.Name):
+            assert node.id in {*bound, *packages, *CODE_BUILTINS, *CODE_NAMES, RETURNED, ATTRIBUTE}
 
 
 @settings(deadline=None)

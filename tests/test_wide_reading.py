@@ -307,6 +307,13 @@ def test_of_tables_upon_tables_the_first_rows_are_read() -> None:
     assert (len(suite.tests), dict(suite.unread)) == (256, {Ignored.ROWS: 1})
 
 
+@pytest.mark.parametrize(
+    "claim", ['(f(1) == 2, "no")', "[f(1)]", "lambda: f(1) == 2", "(f(1) == 2 for _ in [1])", "not (lambda: f(1))"]
+)
+def test_what_is_true_whatever_comes_back_is_no_claim(claim: str) -> None:
+    assert [test.reason for test in read(f"assert {claim}").tests] == [Reason.NOT_A_COMPARISON]
+
+
 def test_reasons_of_wide_reading_name_themselves() -> None:
     suite = read("def test_a():\n    assert f(1) == f(open)\n    with pytest.raises(a.E):\n        f(1)\n")
     assert [test.reason for test in suite.tests] == [Reason.FORBIDDEN_NAME, Reason.EXPECTS_EXCEPTION]

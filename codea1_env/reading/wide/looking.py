@@ -27,6 +27,8 @@ MAX_CALLS = 128
 """Of one claim."""
 _WITHIN = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 """What says something of single items."""
+_ALWAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.JoinedStr, ast.Lambda, ast.GeneratorExp)
+"""What is always true, or as good as that: `assert (f(1) == 1, "message")`, `assert lambda: f(1) == 1`."""
 _MODULES = LOOKED_NAMES.keys() | {name.rpartition(".")[0] for name in LOOKED}
 
 
@@ -141,8 +143,8 @@ def _made(node: ast.expr) -> ast.expr:
 def _check(look: ast.expr, entry_point: str, *, is_one: bool, max_depth: int) -> None:
     """Raises Rejected for what is no claim, decides more than one thing, or is not pure."""
     claim = look.operand if isinstance(look, ast.UnaryOp) and isinstance(look.op, ast.Not) else look
-    if isinstance(claim, ast.Tuple | ast.List | ast.Set | ast.Dict | ast.JoinedStr):
-        raise Rejected(Reason.NOT_A_COMPARISON)  # `assert (f(1) == 1, "message")` is always true
+    if isinstance(claim, _ALWAYS):
+        raise Rejected(Reason.NOT_A_COMPARISON)
     deciding = [node for node in _of_the_whole(claim) if isinstance(node, ast.Compare | ast.BoolOp | ast.IfExp)]
     negated = any(isinstance(node, ast.Not) for part in _of_the_whole(claim) for node in ast.iter_child_nodes(part))
     if len(deciding) > 1 or negated or not all(isinstance(node, ast.Compare) for node in deciding):

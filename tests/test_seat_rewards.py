@@ -10,8 +10,8 @@ import pytest
 import seat_contract as contract
 
 from codea1_env import Arena, LocalSandbox
-from codea1_env.adapters import openrlhf, seat_rewards, verl
-from codea1_env.adapters.openrlhf import response_of
+from codea1_env.adapters import seat_rewards, verl
+from codea1_env.adapters.decoded_rewards import paid, response_of
 from codea1_env.adapters.seat_rewards import SeatRewards, read_problem
 from codea1_env.arena.asynchronous import AsyncArena
 from codea1_env.arena.match import Match
@@ -141,10 +141,10 @@ def test_openrlhfs_lists_pay_the_same(rewards: SeatRewards) -> None:
     prompt = "<|user|>Halve it.<|assistant|>\n"
     queries = [prompt + text + "<|im_end|>\n" for text in contract.PROGRAMS.values()]
     lines = [contract.LINE] * len(queries)
-    found = rewards.now(openrlhf.paid(rewards, "coder", queries, [prompt] * len(queries), lines))
+    found = rewards.now(paid(rewards, "coder", queries, [prompt] * len(queries), lines))
     assert found["rewards"] == found["scores"] == list(contract.golden_by_the_arena().values())
     assert set(found["extra_logs"]) == {"executes"}
-    assert rewards.now(openrlhf.paid(rewards, "tester", [], [], [])) == {"rewards": [], "scores": [], "extra_logs": {}}
+    assert rewards.now(paid(rewards, "tester", [], [], [])) == {"rewards": [], "scores": [], "extra_logs": {}}
 
 
 PROMPT = "<|im_start|>user\nHalve it, as in ```python\ndef halve(x): ...\n```<|im_end|>\n<|im_start|>assistant\n"

@@ -1,11 +1,8 @@
-"""Both seats as a resource server of NeMo Gym: `verify` pays an answer.
+"""Both seats as a resource server of NeMo Gym: `verify` pays an answer. `examples/nemo_gym` is the folder for it.
 
 A row's `verifier_metadata` has `problem`, a line of a file of problems as text or object; a tester's also has
-`program`, which it attacks. `examples/nemo_gym` is the folder that NeMo Gym expects. What cannot be judged is a status
-of 4xx or 5xx, and never a reward.
+`program`, which it attacks. What cannot be judged is a status of 4xx or 5xx, and never a reward.
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -15,14 +12,11 @@ from codea1_env.extras import extra
 
 with extra("nemo_gym", "the resource server of NeMo Gym needs"):
     from nemo_gym import base_resources_server as gym
-
-    # After NeMo Gym, which brings it.
-    from fastapi import HTTPException  # isort: skip
+    from fastapi import HTTPException  # isort: skip  # NeMo Gym brings it
 
 
 class SeatConfig(gym.BaseResourcesServerConfig):  # type: ignore[misc]  # the types of NeMo Gym are not followed here
-    workers: int = 1
-    """Programs at a time."""
+    workers: int = 1  # programs at a time
     sandbox: str = "local"
 
 
@@ -30,10 +24,8 @@ class SeatRequest(gym.BaseVerifyRequest):  # type: ignore[misc]
     verifier_metadata: dict[str, Any]
 
 
-class SeatResponse(gym.BaseVerifyResponse):  # type: ignore[misc]
-    verifier_metadata: dict[str, Any]
-    measures: dict[str, float]
-    """`executes` of a coder, `validity` and `kills` of a tester."""
+class SeatResponse(SeatRequest, gym.BaseVerifyResponse):  # type: ignore[misc]
+    measures: dict[str, float]  # `executes` of a coder, `validity` and `kills` of a tester
 
 
 class SeatServer(gym.SimpleResourcesServer):  # type: ignore[misc]
@@ -42,10 +34,8 @@ class SeatServer(gym.SimpleResourcesServer):  # type: ignore[misc]
     async def verify(self, body: SeatRequest) -> SeatResponse:
         """The share of golden tests that a program passes, or R_T of a suite."""
         rewards, row = shared(self.config.workers, self.config.sandbox), body.verifier_metadata
-        text, problem = body.response.output_text, row.get("problem")
         try:
-            is_suite = row.get("program") is not None
-            earned = await (rewards.kills(problem, row["program"], text) if is_suite else rewards.golden(problem, text))
+            earned = await rewards.of_row(row.get("problem"), body.response.output_text, row.get("program"))
         except FormatError as error:
             raise HTTPException(422, str(error)) from None
         return SeatResponse(**body.model_dump(), reward=earned.reward, measures=dict(earned.measures))

@@ -4,78 +4,30 @@
     --reward.remote_url http://localhost:8000/v1/openrlhf/coder    # or .../tester
 
 `--data.label_key` names a column that holds the problem, a line of a file of problems. The tester's holds
-`{"problem": ..., "program": ...}`. A query is a prompt and a response, decoded together with special tokens; what ends
-a turn is recognized by its form. Where infrastructure fails, OpenRLHF says so and the response has no reward.
+`{"problem": ..., "program": ...}`. Where infrastructure fails, OpenRLHF says so and the response has no reward.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from typing import Any
 
-from codea1_env.adapters.seat_rewards import Earned, SeatRewards, shared
-from codea1_env.checks import json_object
-from codea1_env.errors import FormatError
-
-Texts = Sequence[str]
-SEATS = ("coder", "tester")
-_LEAST_OVERLAP = 16
-"""Characters of a prompt whose beginning was cut off that a query must begin with."""
-_LONGEST_MARK = 42
-"""Characters of a mark such as `<|im_end|>`."""
+from codea1_env.adapters.decoded_rewards import Texts, paid
+from codea1_env.adapters.seat_rewards import shared
 
 
 def coder_by_golden_tests(queries: Texts, prompts: Texts, labels: Texts) -> dict[str, Any]:
     """The share of its problem's golden tests that each program passes: tensors of shape (responses,)."""
-    return _tensors(shared().now(paid(shared(), "coder", queries, prompts, labels)))
+    return _tensors("coder", queries, prompts, labels)
 
 
 def tester_by_kills(queries: Texts, prompts: Texts, labels: Texts) -> dict[str, Any]:
     """R_T of each suite against its label's program: tensors of shape (responses,)."""
-    return _tensors(shared().now(paid(shared(), "tester", queries, prompts, labels)))
+    return _tensors("tester", queries, prompts, labels)
 
 
-async def paid(rewards: SeatRewards, seat: str, queries: Texts, prompts: Texts, labels: Texts) -> dict[str, Any]:
-    """Lists as OpenRLHF reads them: `rewards`, `scores`, `extra_logs` by name. Raises FormatError, SandboxError."""
-
-    async def one(query: str, prompt: str, label: str) -> Earned:
-        response = response_of(query, prompt)
-        if seat == "coder":
-            return await rewards.golden(label, response)
-        row = json_object(label, "a tester's label", FormatError)
-        return await rewards.kills(row.get("problem"), row.get("program"), response)
-
-    earned = await asyncio.gather(*(one(*row) for row in zip(queries, prompts, labels, strict=True)))
-    amounts = [each.reward for each in earned]
-    logs = {name: [each.measures[name] for each in earned] for name in earned[0].measures} if earned else {}
-    return {"rewards": amounts, "scores": amounts, "extra_logs": logs}
-
-
-def _tensors(found: dict[str, Any]) -> dict[str, Any]:
+def _tensors(seat: str, *columns: Texts) -> dict[str, Any]:
     import torch  # OpenRLHF's own
 
+    found = shared().now(paid(shared(), seat, *columns))
     logs = {name: torch.tensor(values) for name, values in found["extra_logs"].items()}
     return {"rewards": torch.tensor(found["rewards"]), "scores": torch.tensor(found["scores"]), "extra_logs": logs}
-
-
-def response_of(query: str, prompt: str) -> str:
-    """What the model wrote: the query without its prompt, whose beginning may have been cut off, and without the marks
-    at its end. Raises FormatError where the query does not begin with its prompt."""
-    least = min(len(prompt), _LEAST_OVERLAP)
-    starts = (start for start in range(len(prompt) - least + 1) if query.startswith(prompt[start : start + least]))
-    start = next((start for start in starts if query.startswith(prompt[start:])), None)
-    if start is None:
-        raise FormatError(f"a query must begin with its prompt, got {query[:100]!r}")
-    return _without_marks(query[len(prompt) - start :])
-
-
-def _without_marks(response: str) -> str:
-    """No Python ends in such a mark, unless it is in a comment."""
-    response = response.rstrip()
-    while response.endswith(">"):
-        mark = response.rfind("<", max(0, len(response) - _LONGEST_MARK))
-        if mark < 0 or any(map(str.isspace, response[mark:])):
-            break
-        response = response[:mark].rstrip()
-    return response

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from codea1_env.adapters.feedback import for_coder, for_tester
+from codea1_env.adapters.feedback import cut, for_coder, for_tester
 from codea1_env.arena.asynchronous import AsyncArena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.checks import require, require_least
@@ -36,6 +36,7 @@ from codea1_env.rewards.duel import Verdict
 _ATTEMPTS = 3
 _PAUSE_S = 1.0
 """Before another attempt after an infrastructure failure."""
+_TOLD_CHARACTERS = 2_000
 _Result = TypeVar("_Result")
 
 
@@ -47,7 +48,7 @@ class Earned:
     measures: Mapping[str, float]
     """For logs: `executes` of a coder; `validity` and `kills` of a tester, shares of K."""
     told: str
-    """Feedback for a model that may answer again. It contains no golden test."""
+    """Feedback for a model that may answer again, of 2,000 characters at most. It contains no golden test."""
 
 
 class SeatRewards:
@@ -95,7 +96,9 @@ class SeatRewards:
         written = await asyncio.to_thread(responses_of, tester, asked, self._suites, seed=seed)
         score = await self._played(Match(known, (text,), (tuple(answer.text for answer in written[0]),)))
         code = score.codes[0]
-        return Earned(_paid(code.reward), {"executes": float(bool(code.executes))}, for_coder(score))
+        return Earned(
+            _paid(code.reward), {"executes": float(bool(code.executes))}, cut(for_coder(score), _TOLD_CHARACTERS)
+        )
 
     async def kills(self, problem: object, program: object, response: object) -> Earned:
         """R_T of a suite against a program, which is a source or a coder's whole response.
@@ -107,7 +110,14 @@ class SeatRewards:
         suite = score.suites[0][0]
         terms = suite.terms
         measures = {"validity": terms.validity, "kills": float(terms.f_new)} if terms else {}
-        return Earned(_paid(suite.reward), measures, for_tester(score))
+        return Earned(_paid(suite.reward), measures, cut(for_tester(score), _TOLD_CHARACTERS))
+
+    async def of_row(self, problem: object, response: object, program: object = None, seat: str = "") -> Earned:
+        """A tester's `kills`; a coder's `attacked` where there is a tester, else `golden`. `seat`: where it is empty,
+        a row with a program is a tester's."""
+        if seat == "tester" or (not seat and program is not None):
+            return await self.kills(problem, program, response)
+        return await (self.attacked if self._tester else self.golden)(problem, response)
 
     async def _played(self, match: Match) -> MatchScore:
         async def play() -> MatchScore:

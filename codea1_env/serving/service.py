@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from codea1_env.adapters.openrlhf import SEATS, paid
+from codea1_env.adapters.decoded_rewards import SEATS, paid
 from codea1_env.adapters.seat_rewards import SeatRewards, read_problem
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.asynchronous import AsyncArena

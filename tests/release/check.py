@@ -3,7 +3,7 @@
     python tests/release/check.py [--keep FOLDER] [--ends]
 
 1. The commit that is checked out is exported and built, in two folders, under two umasks; sdist and wheel must have the
-   same bytes both times. Times in them are the commit's (SOURCE_DATE_EPOCH).
+   same bytes both times. Times in them are the commit's (SOURCE_DATE_EPOCH). Its uv.lock must be as uv would write it.
 2. Both hold what they must, and no more: names, version, licence and the Python that they ask for.
 3. The wheel goes into new virtual environments outside the tree, by pip and by uv, from binary packages only: no
    compiler is needed. `--ends`: on the oldest and the newest Python of this machine that the package supports; else on
@@ -50,6 +50,7 @@ def main() -> None:
         venv.create(scratch / "builder", with_pip=True)
         install(builder, builder, "build", "mypy", "uv")
         built = [build(builder, scratch / f"tree{umask:03o}", umask) for umask in UMASKS]
+        run(builder.parent / "uv", "lock", "--check", "--quiet", cwd=scratch / f"tree{UMASKS[0]:03o}")
         sdist, wheel = same_bytes(*built)
         with tarfile.open(sdist) as archive:
             archive.extractall(scratch / "sdist", filter="data")

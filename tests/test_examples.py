@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -25,10 +26,26 @@ def shown(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     return capsys.readouterr().out
 
 
+SINGLE = ("verl", "openrlhf", "skyrl", "nemo_gym")
+
+
 def test_no_example_is_longer_than_60_lines() -> None:
     lengths = {path.name: len(path.read_text().splitlines()) for path in EXAMPLES.glob("*.py")}
     assert len(lengths) >= 2
     assert {name for name, length in lengths.items() if length > 60} == set()
+
+
+def test_a_framework_that_pays_single_responses_has_an_adapter_and_an_example_of_40_lines_at_most() -> None:
+    adapters = [EXAMPLES.parent / "codea1_env" / "adapters" / f"{name}.py" for name in SINGLE]
+    examples = [path for name in SINGLE for path in EXAMPLES.glob(f"{name}*")]
+    examples += [*EXAMPLES.glob("nemo_gym/**/*.*"), *EXAMPLES.glob("codea1_duel/**/*.*")]
+    files = [path for path in (*adapters, *examples) if path.is_file() and path.suffix != ".pyc"]
+    assert {name for name in SINGLE if not any(name in str(path) for path in files if path not in adapters)} == set()
+    assert [path for path in files if len(path.read_text().splitlines()) > 40] == []
+    page = (EXAMPLES.parent / "docs" / "your-framework.md").read_text()
+    sections = re.findall(r"^### .*\n\n((?:(?!#).*\n)*)", page, re.MULTILINE)
+    assert len(sections) == 5, "verifiers and prime-rl share one"
+    assert [section for section in sections if len(section.strip().splitlines()) > 10] == []
 
 
 def test_the_duel_by_hand_shows_every_status_and_the_book_at_work(

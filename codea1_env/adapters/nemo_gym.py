@@ -1,7 +1,6 @@
-"""Both seats as a resource server of NeMo Gym: `verify` pays an answer. `examples/nemo_gym` is the folder for it.
-
-A row's `verifier_metadata` has `problem`, a line of a file of problems as text or object; a tester's also has
-`program`, which it attacks. What cannot be judged is a status of 4xx or 5xx, and never a reward.
+"""Both seats as a resource server of NeMo Gym, in the folder `examples/nemo_gym`. A row's `verifier_metadata` has
+`problem`, a line of a file of problems as text or object, and for a tester `program`, which it attacks. What cannot be
+judged is a status of 4xx or 5xx, and never a reward.
 """
 
 from typing import Any

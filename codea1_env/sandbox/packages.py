@@ -56,6 +56,14 @@ def installed(packages: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in packages if _places(name))
 
 
+@functools.cache
+def packages_with_needs(required: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """`required`, those of `wanted` that are installed, and what all these need, in one order: programs that import the
+    same in the end are forked from one zygote."""
+    there = {*required, *installed(_closure([*required, *installed(wanted)]))}
+    return tuple(name for name in PACKAGES if name in there)
+
+
 def metadata_places(names: Iterable[str]) -> list[str]:
     """Where the index's data of these modules' packages are: some of them read their version there when imported."""
     found = []

@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from codea1_env.sandbox.packages import installed
+from codea1_env.sandbox.packages import packages_with_needs
 from codea1_env.sandbox.protocol import (
     MOST_NOTES,
     NOTE,
@@ -31,7 +31,6 @@ from codea1_env.sandbox.protocol import (
     StdioJob,
     items_of,
 )
-from codea1_env.sandbox.worlds import PACKAGES
 from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, CandidateRecord, ZygoteKind
 
 MAX_SOURCE_BYTES = 4 << 20
@@ -121,13 +120,13 @@ def encoded_items(job: Job) -> Sequence[bytes]:
 
 def zygote_kind(job: Job) -> ZygoteKind:
     """Which zygote the job's processes are forked from."""
-    has_rare_modules = not isinstance(job, ExpressionsJob) and _RARE_IMPORT.search(job.source) is not None
     is_checker = isinstance(job, CallsJob) and job.is_checker
     world = job.world
-    packages = _packages(job)
+    packages = packages_with_needs(job.packages, world.packages)
     if world.everything and isinstance(job, ScriptJob):
         packages = SCRIPT_PACKAGES if _HEAVY.search(f"{job.source}\n{job.script}") else ()
-        has_rare_modules = True
+    has_rare_modules = not isinstance(job, ExpressionsJob) and _RARE_IMPORT.search(job.source) is not None
+    has_rare_modules |= bool(packages) or world.is_wide  # most of them are there by then: one kind, not two
     return ZygoteKind(job.hash_seed, packages, has_rare_modules, is_checker, world.is_wide, world.everything)
 
 
@@ -136,15 +135,6 @@ def has(job: Job) -> int:
     world = job.world
     is_program = isinstance(job, StdioJob) or (isinstance(job, CallsJob) and job.is_program)
     return world.threads | world.scratch << 1 | is_program << 2 | world.everything << 3
-
-
-def _packages(job: Job) -> tuple[str, ...]:
-    """What must be there, and what the program imports of what is there, in one order."""
-    required, wanted = job.packages, job.world.packages
-    if not wanted:
-        return required
-    there = {*required, *installed(wanted)}
-    return tuple(name for name in PACKAGES if name in there)
 
 
 def payload(task: Task) -> tuple[bytes, bytes]:
